@@ -1,0 +1,227 @@
+//! The border between daemon and learner: JSON lines, one job per line on the
+//! learner's stdin, [`LearnerLine`]s on its stdout.
+//!
+//! A job is a pure function: (base, parent adapter, optimizer state, frozen
+//! batch, seed) → (candidate adapter, optimizer state, report). The same job
+//! gives the same bytes.
+
+use crate::episode::Episode;
+use crate::event::AdapterVersion;
+use crate::reward::RewardVersion;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Version of these lines. A learner refuses a job with another one.
+pub const JOB_FORMAT: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    pub format: u32,
+    pub id: String,
+    pub base: Base,
+    /// `None`: start a fresh adapter on the base.
+    pub parent: Option<Parent>,
+    /// Version number the candidate will carry if it is registered.
+    pub candidate: AdapterVersion,
+    /// Where the learner writes the candidate adapter (GGUF).
+    pub adapter_out: PathBuf,
+    /// Where the learner writes the optimizer state.
+    pub optimizer_out: PathBuf,
+    pub seed: u64,
+    pub reward: RewardVersion,
+    pub hyper: Hyper,
+    pub episodes: Vec<Episode>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Base {
+    pub path: PathBuf,
+    pub sha256: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Parent {
+    pub version: AdapterVersion,
+    pub path: PathBuf,
+    pub sha256: String,
+    pub optimizer: Option<PathBuf>,
+}
+
+/// Every number PPO depends on. docs/learning.md gives each one's source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hyper {
+    /// LoRA rank r; all seven linear maps of every layer are adapted.
+    pub lora_rank: usize,
+    /// LoRA alpha; the update is scaled by alpha / rank.
+    pub lora_alpha: f32,
+    pub learning_rate: f32,
+    /// Optimizer steps over which the learning rate rises linearly to its value,
+    /// counted over the adapter's whole life.
+    pub warmup_steps: u32,
+    pub adam_beta1: f32,
+    pub adam_beta2: f32,
+    pub adam_epsilon: f32,
+    pub weight_decay: f32,
+    /// Global L2 norm the gradient is clipped to.
+    pub max_grad_norm: f32,
+    /// L2 norm of the adapter's change in one job, relative to the L2 norm of
+    /// all its weights; a step past it is scaled back.
+    pub max_update_ratio: f32,
+    /// Passes over the batch.
+    pub epochs: u32,
+    /// Episodes per optimizer step.
+    pub minibatch_episodes: usize,
+    /// Ratio is clipped to [1 − clip_low, 1 + clip_high].
+    pub clip_low: f32,
+    pub clip_high: f32,
+    /// V: the reward at which showing and silence are worth the same.
+    pub baseline: f32,
+    /// Weight of the KL(π‖base) penalty.
+    pub kl_coefficient: f32,
+    /// Cap on the importance weight π_parent/π_behaviour.
+    pub max_importance_weight: f32,
+    /// Episodes served by an adapter more than this many versions older than
+    /// the parent are dropped.
+    pub max_staleness: u32,
+    /// An epoch stops early when the mean KL(parent‖π) passes this, in nats per token.
+    pub target_kl: f32,
+}
+
+impl Default for Hyper {
+    fn default() -> Self {
+        Hyper {
+            lora_rank: 16,
+            lora_alpha: 32.0,
+            learning_rate: 1e-4,
+            warmup_steps: 4,
+            adam_beta1: 0.9,
+            adam_beta2: 0.95,
+            adam_epsilon: 1e-8,
+            weight_decay: 0.0,
+            max_grad_norm: 1.0,
+            max_update_ratio: 0.1,
+            epochs: 2,
+            minibatch_episodes: 8,
+            clip_low: 0.2,
+            clip_high: 0.28,
+            baseline: 0.25,
+            kl_coefficient: 0.02,
+            max_importance_weight: 2.0,
+            max_staleness: 4,
+            target_kl: 0.1,
+        }
+    }
+}
+
+/// One line of the learner's stdout.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum LearnerLine {
+    /// Started and waiting for jobs.
+    Ready { format: u32, version: String },
+    Progress(Progress),
+    /// The job is done; the files named in it are written and synced.
+    Done(Box<Report>),
+    /// The job failed; no file was left behind.
+    Failed { job: String, error: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    pub job: String,
+    pub phase: Phase,
+    pub done: usize,
+    pub total: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Reading the base model.
+    Load,
+    /// Computing each episode's prompt KV and reference log-probs.
+    Prompt,
+    /// PPO steps, counted in episodes.
+    Train,
+    /// Measuring the candidate on its own batch.
+    Evaluate,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub job: String,
+    pub candidate: AdapterVersion,
+    pub adapter_sha256: String,
+    pub episodes_used: usize,
+    pub episodes_dropped: usize,
+    pub tokens_trained: usize,
+    pub steps: u32,
+    /// True when `target_kl` ended the epochs early.
+    pub stopped_early: bool,
+    pub mean_reward: f32,
+    pub mean_advantage: f32,
+    /// |learner − server| per token for episodes the parent itself served, in nats.
+    pub mismatch: Distribution,
+    /// π_new/π_behaviour per token before the first step, same episodes.
+    pub ratio_before: Distribution,
+    /// Largest learning signal first to last: mean over tokens of each optimizer step.
+    pub steps_log: Vec<StepLog>,
+    /// Mean per-token log-prob of rewarded offers (r > V), before and after.
+    pub logprob_rewarded: Option<BeforeAfter>,
+    /// The same for the others (r ≤ V).
+    pub logprob_unrewarded: Option<BeforeAfter>,
+    /// Mean over trained tokens of the k3 estimate of KL(π‖base), after.
+    pub kl_base: f32,
+    /// L2 norm of the adapter's change over the L2 norm of the adapter.
+    pub update_ratio: f32,
+    pub load_ms: u64,
+    pub prompt_ms: u64,
+    pub train_ms: u64,
+    pub total_ms: u64,
+    pub peak_memory_mb: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StepLog {
+    pub loss: f32,
+    pub grad_norm: f32,
+    /// Share of tokens whose ratio was outside the clip range with a gradient cut.
+    pub clip_fraction: f32,
+    pub kl_parent: f32,
+    pub kl_base: f32,
+    pub learning_rate: f32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BeforeAfter {
+    pub before: f32,
+    pub after: f32,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    pub count: usize,
+    pub mean: f32,
+    pub p50: f32,
+    pub p95: f32,
+    pub max: f32,
+}
+
+impl Distribution {
+    /// Nearest-rank percentiles; all zero for no values.
+    pub fn of(mut values: Vec<f32>) -> Distribution {
+        if values.is_empty() {
+            return Distribution::default();
+        }
+        values.sort_by(f32::total_cmp);
+        let rank = |q: f32| values[((values.len() - 1) as f32 * q).round() as usize];
+        Distribution {
+            count: values.len(),
+            mean: values.iter().sum::<f32>() / values.len() as f32,
+            p50: rank(0.5),
+            p95: rank(0.95),
+            max: rank(1.0),
+        }
+    }
+}

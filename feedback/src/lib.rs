@@ -1,0 +1,13 @@
+//! The vocabulary the server and the learner share: what happened to an offer
+//! ([`event`]), what it meant ([`episode`], [`reward`]), the work order that
+//! crosses the process border ([`job`]), and where events are kept ([`log`]).
+//!
+//! Nothing here knows LSP, llama.cpp or candle; only [`sled_log`] knows sled.
+
+pub mod clock;
+pub mod episode;
+pub mod event;
+pub mod job;
+pub mod log;
+pub mod reward;
+pub mod sled_log;
