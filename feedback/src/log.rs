@@ -1,0 +1,80 @@
+//! Where events are kept: a small trait, its in-memory form for tests, and
+//! [`crate::sled_log`] for real.
+
+use crate::event::{Event, EventKind};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error(
+        "{path}: the event log is in use by another Hone process; stop it with `hone stop`, \
+         or set HONE_HOME to another folder"
+    )]
+    InUse { path: PathBuf },
+    #[error("{path}: cannot open the event log: {reason}; move the folder away to start afresh")]
+    Open { path: PathBuf, reason: String },
+    #[error("{path}: cannot write the event log: {reason}; free disk space or check permissions")]
+    Write { path: PathBuf, reason: String },
+    #[error("{path}: cannot read event {seq}: {reason}")]
+    Read { path: PathBuf, seq: u64, reason: String },
+    #[error(
+        "{path}: event {seq} has format {found}, this Hone knows up to {known}; \
+         update Hone (nothing was changed)"
+    )]
+    NewerFormat { path: PathBuf, seq: u64, found: u8, known: u8 },
+}
+
+pub trait EventLog: Send + Sync {
+    /// Appends and numbers an event. Durable after the next [`EventLog::flush`].
+    fn append(&self, at_ms: u64, kind: EventKind) -> Result<Event, LogError>;
+
+    /// Returns once everything appended before is on disk.
+    fn flush(&self) -> Result<(), LogError>;
+
+    /// Visits events in order, from `from_seq` on, until told to stop.
+    fn scan(
+        &self,
+        from_seq: u64,
+        visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
+    ) -> Result<(), LogError>;
+}
+
+#[derive(Default)]
+pub struct MemoryLog {
+    events: Mutex<Vec<Event>>,
+}
+
+impl MemoryLog {
+    fn events(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
+        self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl EventLog for MemoryLog {
+    fn append(&self, at_ms: u64, kind: EventKind) -> Result<Event, LogError> {
+        let mut events = self.events();
+        let event = Event { seq: events.len() as u64, at_ms, kind };
+        events.push(event.clone());
+        Ok(event)
+    }
+
+    fn flush(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        from_seq: u64,
+        visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        let _ = self
+            .events()
+            .iter()
+            .filter(|event| event.seq >= from_seq)
+            .cloned()
+            .try_for_each(visit);
+        Ok(())
+    }
+}
