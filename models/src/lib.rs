@@ -1,1 +1,11 @@
-//! placeholder
+//! What a model is: manifests, fill-in-the-middle templates, GGUF metadata and
+//! vocabularies, adapter files, and how a model file gets here.
+//!
+//! Nothing here runs a model: serving is lsp-server's, training the learner's.
+
+pub mod adapter;
+pub mod file;
+pub mod fim;
+pub mod gguf;
+mod gguf_write;
+pub mod vocab;

@@ -1,0 +1,104 @@
+//! Writes small GGUF files (version 3): adapters, and models for tests.
+//!
+//! The bytes depend on nothing but the calls, in their order.
+
+use crate::gguf::{DEFAULT_ALIGNMENT, GGML_F32, MAGIC, value_type};
+
+const VERSION: u32 = 3;
+
+/// An item of a metadata array.
+pub(crate) enum Item {
+    U32(u32),
+    #[cfg(test)]
+    String(String),
+}
+
+/// Collects metadata and tensors; [`Builder::finish`] lays them out.
+#[derive(Default)]
+pub(crate) struct Builder {
+    pairs: u64,
+    metadata: Vec<u8>,
+    tensors: u64,
+    infos: Vec<u8>,
+    data: Vec<u8>,
+}
+
+impl Builder {
+    pub fn string(&mut self, key: &str, text: &str) {
+        self.pair(key, value_type::STRING);
+        put_string(&mut self.metadata, text);
+    }
+
+    pub fn u32(&mut self, key: &str, number: u32) {
+        self.pair(key, value_type::U32);
+        self.metadata.extend(number.to_le_bytes());
+    }
+
+    pub fn f32(&mut self, key: &str, number: f32) {
+        self.pair(key, value_type::F32);
+        self.metadata.extend(number.to_le_bytes());
+    }
+
+    /// All items are of the first one's type; an empty array is one of u32.
+    pub fn array(&mut self, key: &str, items: &[Item]) {
+        self.pair(key, value_type::ARRAY);
+        let item_type = match items.first() {
+            #[cfg(test)]
+            Some(Item::String(_)) => value_type::STRING,
+            _ => value_type::U32,
+        };
+        self.metadata.extend(item_type.to_le_bytes());
+        self.metadata.extend((items.len() as u64).to_le_bytes());
+        for item in items {
+            match item {
+                Item::U32(number) => self.metadata.extend(number.to_le_bytes()),
+                #[cfg(test)]
+                Item::String(text) => put_string(&mut self.metadata, text),
+            }
+        }
+    }
+
+    /// A 32-bit float tensor; `dims` in ggml's order.
+    pub fn tensor(&mut self, name: &str, dims: &[u64], weights: &[f32]) {
+        debug_assert_eq!(dims.iter().product::<u64>(), weights.len() as u64);
+        self.tensors += 1;
+        put_string(&mut self.infos, name);
+        self.infos.extend((dims.len() as u32).to_le_bytes());
+        for dim in dims {
+            self.infos.extend(dim.to_le_bytes());
+        }
+        self.infos.extend(GGML_F32.to_le_bytes());
+        self.infos.extend((self.data.len() as u64).to_le_bytes());
+        for weight in weights {
+            self.data.extend(weight.to_le_bytes());
+        }
+        pad(&mut self.data);
+    }
+
+    pub fn finish(self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.tensors.to_le_bytes());
+        bytes.extend(self.pairs.to_le_bytes());
+        bytes.extend(self.metadata);
+        bytes.extend(self.infos);
+        pad(&mut bytes);
+        bytes.extend(self.data);
+        bytes
+    }
+
+    fn pair(&mut self, key: &str, value_type: u32) {
+        self.pairs += 1;
+        put_string(&mut self.metadata, key);
+        self.metadata.extend(value_type.to_le_bytes());
+    }
+}
+
+fn put_string(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend((text.len() as u64).to_le_bytes());
+    bytes.extend(text.as_bytes());
+}
+
+fn pad(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(DEFAULT_ALIGNMENT as usize), 0);
+}

@@ -1,0 +1,208 @@
+//! Token ids and the bytes they stand for, in byte-level BPE vocabularies
+//! (`tokenizer.ggml.model = gpt2`): what llama.cpp's `token_to_piece` gives
+//! with `special = false`, without llama.cpp.
+
+use crate::fim;
+use crate::gguf::Gguf;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// Token types in `tokenizer.ggml.token_type`.
+mod token_type {
+    pub const NORMAL: u32 = 1;
+    pub const USER_DEFINED: u32 = 4;
+    pub const BYTE: u32 = 6;
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}", path.display())]
+pub struct VocabError {
+    path: PathBuf,
+    what: String,
+}
+
+pub struct Vocab {
+    /// All pieces one after another.
+    bytes: Vec<u8>,
+    /// Where each piece ends in `bytes`.
+    ends: Vec<u32>,
+    ids: HashMap<Box<str>, u32>,
+}
+
+impl Vocab {
+    /// # Errors
+    /// Names the file where it holds no vocabulary, or one of another kind.
+    pub fn from_gguf(gguf: &Gguf) -> Result<Vocab, VocabError> {
+        let error = |what: String| VocabError { path: gguf.path.clone(), what };
+        match gguf.str("tokenizer.ggml.model") {
+            Some("gpt2") => {}
+            Some(other) => {
+                return Err(error(format!(
+                    "tokenizer {other:?} is not supported; use a model with a byte-level BPE vocabulary (gpt2)"
+                )));
+            }
+            None => {
+                return Err(error(
+                    "no vocabulary (tokenizer.ggml.model); use a complete model file".into(),
+                ));
+            }
+        }
+        let texts = gguf.strings("tokenizer.ggml.tokens").ok_or_else(|| {
+            error("no tokens (tokenizer.ggml.tokens); use a complete model file".into())
+        })?;
+        let types = gguf.array("tokenizer.ggml.token_type");
+
+        let byte_of = byte_of_char();
+        let mut vocab = Vocab { bytes: Vec::new(), ends: Vec::new(), ids: HashMap::new() };
+        for (id, text) in texts.enumerate() {
+            let kind = match types {
+                None => token_type::NORMAL,
+                Some(types) => types.get(id).and_then(|value| value.as_u32()).ok_or_else(|| {
+                    error(format!("token {id} has no type; fetch the file again"))
+                })?,
+            };
+            match kind {
+                _ if is_marker(text) => {}
+                token_type::NORMAL | token_type::BYTE => decode(text, &byte_of, &mut vocab.bytes),
+                token_type::USER_DEFINED => vocab.bytes.extend(text.as_bytes()),
+                _ => {}
+            }
+            // Piece bytes are fewer than header bytes, which the reader bounds far below u32::MAX.
+            vocab.ends.push(vocab.bytes.len() as u32);
+            vocab.ids.insert(text.into(), id as u32);
+        }
+        if vocab.ends.is_empty() {
+            return Err(error("an empty vocabulary; use a complete model file".into()));
+        }
+        Ok(vocab)
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Never true: [`Vocab::from_gguf`] refuses an empty vocabulary.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The token's bytes (not always whole characters). Empty for control, FIM
+    /// and unused tokens, and for ids past the end.
+    pub fn piece(&self, id: u32) -> &[u8] {
+        let id = id as usize;
+        let Some(&end) = self.ends.get(id) else { return &[] };
+        let start = if id == 0 { 0 } else { self.ends[id - 1] };
+        &self.bytes[start as usize..end as usize]
+    }
+
+    /// The token with exactly this text as the vocabulary writes it, such as `<|fim_middle|>`.
+    pub fn id_of(&self, text: &str) -> Option<u32> {
+        self.ids.get(text).copied()
+    }
+
+    /// Token healing: may `id` come next while `need` is still to be
+    /// reproduced? It must not contradict `need`, and must make headway.
+    pub fn fits(&self, id: u32, need: &[u8]) -> bool {
+        let piece = self.piece(id);
+        !piece.is_empty() && (piece.starts_with(need) || need.starts_with(piece))
+    }
+}
+
+/// FIM markers are control tokens even where a converter typed them otherwise;
+/// llama.cpp overrides their type in the same way.
+fn is_marker(text: &str) -> bool {
+    text.starts_with('<')
+        && fim::templates().iter().any(|template| template.special_texts().any(|t| t == text))
+}
+
+/// GPT-2's map from bytes to printable characters, inverted: bytes that are
+/// printable in Latin-1 stand for themselves, the rest follow from U+0100 on.
+fn byte_of_char() -> HashMap<char, u8> {
+    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let shifted = (0..=u8::MAX).filter(|&byte| !printable(byte));
+    let shifted = ('\u{100}'..).zip(shifted);
+    (0..=u8::MAX)
+        .filter(|&byte| printable(byte))
+        .map(|byte| (byte as char, byte))
+        .chain(shifted)
+        .collect()
+}
+
+/// Appends the bytes that a token's text stands for. A character outside the
+/// map stands for itself; no known vocabulary has one in a normal token.
+fn decode(text: &str, byte_of: &HashMap<char, u8>, bytes: &mut Vec<u8>) {
+    for character in text.chars() {
+        match byte_of.get(&character) {
+            Some(&byte) => bytes.push(byte),
+            None => bytes.extend(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::gguf_write::{Builder, Item};
+
+    /// A model file with nothing but this vocabulary of (text, type).
+    pub(crate) fn vocabulary_gguf(tokens: &[(&str, u32)]) -> Vec<u8> {
+        let texts: Vec<_> = tokens.iter().map(|(text, _)| Item::String((*text).into())).collect();
+        let types: Vec<_> = tokens.iter().map(|&(_, kind)| Item::U32(kind)).collect();
+        let mut builder = Builder::default();
+        builder.string("general.architecture", "qwen2");
+        builder.string("tokenizer.ggml.model", "gpt2");
+        builder.array("tokenizer.ggml.tokens", &texts);
+        builder.array("tokenizer.ggml.token_type", &types);
+        builder.finish()
+    }
+
+    pub(crate) fn vocab(tokens: &[(&str, u32)]) -> Vocab {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.gguf");
+        std::fs::write(&path, vocabulary_gguf(tokens)).unwrap();
+        Vocab::from_gguf(&Gguf::open(&path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_byte_map_is_gpt2s() {
+        let map = byte_of_char();
+        assert_eq!(map.len(), 256);
+        // Spot values of bytes_to_unicode() in openai/gpt-2, src/encoder.py.
+        let spots = [('Ġ', b' '), ('Ċ', b'\n'), ('ĉ', b'\t'), ('č', b'\r'), ('a', b'a')];
+        for (character, byte) in spots.into_iter().chain([('Ń', 0xAD), ('ÿ', 0xFF), ('Ā', 0)]) {
+            assert_eq!(map[&character], byte, "{character}");
+        }
+    }
+
+    #[test]
+    fn pieces_follow_token_types() {
+        let vocab = vocab(&[
+            ("Ġfoo", 1),
+            ("Ã©", 1),
+            ("<|endoftext|>", 3),
+            ("<tool_call>", 4),
+            ("[PAD9]", 5),
+            ("<|fim_middle|>", 4),
+        ]);
+        assert_eq!(vocab.piece(0), b" foo");
+        assert_eq!(vocab.piece(1), "é".as_bytes());
+        assert_eq!(vocab.piece(2), b"");
+        assert_eq!(vocab.piece(3), b"<tool_call>");
+        assert_eq!(vocab.piece(4), b"");
+        assert_eq!(vocab.piece(5), b"", "a FIM marker typed as user-defined");
+        assert_eq!(vocab.piece(99), b"");
+        assert_eq!(vocab.id_of("<|fim_middle|>"), Some(5));
+        assert_eq!(vocab.id_of("<|nothing|>"), None);
+        assert_eq!(vocab.len(), 6);
+    }
+
+    #[test]
+    fn healing_accepts_headway_and_refuses_contradiction() {
+        let vocab = vocab(&[("Ġ", 1), ("Ġfoo", 1), ("foo", 1), ("<|endoftext|>", 3)]);
+        let fits = |need: &[u8]| (0..4).filter(|&id| vocab.fits(id, need)).collect::<Vec<_>>();
+        assert_eq!(fits(b" f"), [0, 1]);
+        assert_eq!(fits(b" foobar"), [0, 1]);
+        assert_eq!(fits(b"fo"), [2]);
+        assert_eq!(fits(b"x"), [] as [u32; 0]);
+    }
+}
