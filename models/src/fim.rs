@@ -46,7 +46,15 @@ static TEMPLATES: &[FimTemplate] = &[
     FimTemplate {
         name: "prefix-only",
         kind: FimKind::PrefixOnly,
-        stop: &["<|endoftext|>", "<|im_end|>", "<|im_start|>"],
+        stop: &[
+            "<|endoftext|>",
+            "<|im_end|>",
+            "<|im_start|>",
+            // Borders between files in SmolLM2's and StarCoder's code corpora.
+            "<repo_name>",
+            "<file_sep>",
+            "<filename>",
+        ],
     },
 ];
 

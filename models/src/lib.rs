@@ -4,8 +4,17 @@
 //! Nothing here runs a model: serving is lsp-server's, training the learner's.
 
 pub mod adapter;
+mod download;
 pub mod file;
 pub mod fim;
 pub mod gguf;
 mod gguf_write;
+pub mod hub;
+pub mod local;
+pub mod manifest;
+pub mod progress;
+mod pypi;
+pub mod store;
+#[cfg(test)]
+mod test_server;
 pub mod vocab;

