@@ -233,6 +233,19 @@ mod tests {
         assert!(starts.len() > 1 && starts[1..].iter().all(|from| from.is_some()), "{starts:?}");
     }
 
+    /// Hubs redirect every file to a content network.
+    #[test]
+    fn a_redirect_is_followed_with_the_range() {
+        let routes = [("/f", Route::redirecting_to("/cdn")), ("/cdn", Route::new(content()))];
+        let server = Server::start(routes);
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("f.part");
+        fs::write(&to, &content()[..99]).unwrap();
+        fetch_from(&server, &to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), content());
+        assert_eq!(server.requests().last(), Some(&("/cdn".to_owned(), Some(99))));
+    }
+
     #[test]
     fn a_server_without_ranges_starts_over() {
         let server = Server::start([("/f", Route::new(content()).without_ranges())]);

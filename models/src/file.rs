@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes read at a time when hashing or copying; large enough that system calls do not show.
 pub(crate) const CHUNK_BYTES: usize = 1 << 18;
@@ -46,7 +47,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// Writes `bytes` so that a crash at any point leaves the old file or the new
 /// one: temporary file in the same folder, fsync, rename, fsync of the folder.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = beside(path, &format!(".{}.tmp", std::process::id()));
+    // Two writers of one file, in one process or several, must not share a temporary.
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+    let write = WRITES.fetch_add(1, Ordering::Relaxed);
+    let temporary = beside(path, &format!(".{}-{write}.tmp", std::process::id()));
     let written = File::create(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()

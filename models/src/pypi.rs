@@ -51,6 +51,11 @@ pub(crate) fn fetch(
     Ok(())
 }
 
+/// Where a wheel is kept while it is fetched.
+pub(crate) fn archive_path(part: &Path, wheel: &Wheel) -> PathBuf {
+    file::beside(part, &format!(".{}.whl", normalized(&wheel.package)))
+}
+
 /// Fetches one wheel to a file beside `part` and checks it.
 fn fetch_wheel(
     agent: &Agent,
@@ -67,7 +72,7 @@ fn fetch_wheel(
     if link.sha256.is_some_and(|sha256| sha256 != wheel.sha256) {
         return Err(Fault::Source(format!("the index has another wheel of {}", wheel.package)));
     }
-    let archive = file::beside(part, &format!(".{}.whl", normalized(&wheel.package)));
+    let archive = archive_path(part, wheel);
     let url = join(&page_url, &link.href);
     download::fetch(agent, &url, &archive, wheel.bytes + MAX_WHEEL_EXTRA_BYTES, progress)?;
     let sha256 = file::sha256(&archive).map_err(Fault::local(&archive))?;

@@ -14,11 +14,13 @@ pub(crate) struct Route {
     ranges: bool,
     /// Answers once, then with an error.
     dies: bool,
+    /// Sends the client to this path instead.
+    redirect: Option<&'static str>,
 }
 
 impl Route {
     pub fn new(body: Vec<u8>) -> Route {
-        Route { body, cut: None, ranges: true, dies: false }
+        Route { body, cut: None, ranges: true, dies: false, redirect: None }
     }
 
     pub fn cutting_at(self, bytes: usize) -> Route {
@@ -27,6 +29,10 @@ impl Route {
 
     pub fn without_ranges(self) -> Route {
         Route { ranges: false, ..self }
+    }
+
+    pub fn redirecting_to(path: &'static str) -> Route {
+        Route { redirect: Some(path), ..Route::new(Vec::new()) }
     }
 
     pub fn dying(self) -> Route {
@@ -99,6 +105,12 @@ fn answer(
             b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         );
     };
+    if let Some(path) = route.redirect {
+        let head = format!(
+            "HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        return stream.write_all(head.as_bytes());
+    }
     if route.dies && repeated {
         return stream.write_all(
             b"HTTP/1.1 503 Gone Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
