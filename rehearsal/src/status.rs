@@ -1,0 +1,93 @@
+//! The part of `hone status --json` that a rehearsal reads.
+
+use crate::ledger::LabelCounts;
+use serde::Deserialize;
+
+/// Unknown fields are somebody else's; missing ones are an error, because they
+/// are part of the contract.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Status {
+    pub version: String,
+    pub model: Model,
+    pub adapter: Adapter,
+    pub episodes: LabelCounts,
+    pub learner: Learner,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Model {
+    pub name: Option<String>,
+    pub sha256: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Adapter {
+    /// 0 (or null) is the base model.
+    pub active: Option<u64>,
+    pub swaps: u64,
+    pub last_swap_ms: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Learner {
+    pub state: LearnerState,
+    pub updates: u64,
+    pub last_update_ms: Option<f64>,
+    pub last_error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LearnerState {
+    Idle,
+    /// A job is about to start.
+    Waiting,
+    Training,
+    /// A job failed; the next one waits a while.
+    Backoff,
+    Paused,
+    Off,
+}
+
+impl Status {
+    pub fn version_served(&self) -> u64 {
+        self.adapter.active.unwrap_or(0)
+    }
+
+    /// True while an update is on its way, so that what the next request meets
+    /// is a matter of timing.
+    pub fn is_learning(&self) -> bool {
+        matches!(self.learner.state, LearnerState::Waiting | LearnerState::Training)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_contract_s_fields_are_read_and_others_ignored() {
+        let mut value = json!({
+            "version": "0.1.0",
+            "daemon": {"pid": 1, "uptime_s": 2, "sessions": 1},
+            "model": {"name": null, "arch": "qwen2", "path": "m.gguf", "sha256": "aa",
+                      "backend": "cpu"},
+            "adapter": {"active": 2, "parent": 1, "updated_at": null, "swaps": 2,
+                        "last_swap_ms": 3.5},
+            "episodes": {"total": 5, "accepted": 1, "partly_accepted": 0, "typed_through": 1,
+                         "rejected_esc": 1, "rejected_timeout": 1, "rejected_edit": 1,
+                         "superseded": 0, "unseen": 0, "unlabelled": 0, "silent": 3},
+            "learner": {"state": "training", "updates": 2, "last_update_ms": 900,
+                        "last_error": null},
+        });
+        let status: Status = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(status.version_served(), 2);
+        assert_eq!(status.episodes.rejected_edit, 1);
+        assert!(status.is_learning());
+
+        value["episodes"].as_object_mut().unwrap().remove("unseen");
+        let error = serde_json::from_value::<Status>(value).unwrap_err();
+        assert!(error.to_string().contains("unseen"), "{error}");
+    }
+}

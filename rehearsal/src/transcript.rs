@@ -1,0 +1,138 @@
+//! A rehearsal as one line of text per event, for people to watch.
+
+use crate::arm::Kind;
+use crate::run::{AskedEvent, Event};
+use crate::typist::Fate;
+use console::{Style, truncate_str};
+use std::time::Duration;
+
+/// Columns a line of code may take.
+const CODE_COLUMNS: usize = 64;
+
+/// The event as one coloured line; `None` for those not worth one.
+pub fn line(event: &Event, elapsed: Duration) -> Option<String> {
+    let text = match event {
+        Event::File { commit, path } => {
+            format!(
+                "{} {path}",
+                bold().apply_to(format!("commit {}", &commit[..commit.len().min(8)]))
+            )
+        }
+        Event::Asked(asked) => format!("{}  {}", arm(asked.arm), self::asked(asked)),
+        Event::Updated { arm: kind, update, labels } => format!(
+            "{}  {}",
+            arm(*kind),
+            cyan().apply_to(format!(
+                "↻ update {} from {labels} labels so far{}",
+                update.number,
+                update.ms.map_or_else(String::new, |ms| format!(", {:.1} s", ms / 1e3))
+            ))
+        ),
+        Event::Swapped { arm: kind, swap } => format!(
+            "{}  {}",
+            arm(*kind),
+            cyan().apply_to(format!(
+                "⇄ adapter v{} is in service{}",
+                swap.version,
+                swap.ms.map_or_else(String::new, |ms| format!(", swapped in {ms:.1} ms"))
+            ))
+        ),
+        Event::LearnerFailed { arm: kind, error } => {
+            format!("{}  {}", arm(*kind), red().apply_to(format!("learner: {error}")))
+        }
+        Event::Training { .. } | Event::PointDone { .. } => return None,
+    };
+    Some(format!("{} {text}", dim().apply_to(format!("{:>6.1}s", elapsed.as_secs_f64()))))
+}
+
+fn asked(event: &AskedEvent) -> String {
+    let typed = event.typed.trim_start();
+    let offer = event.offer.unwrap_or("");
+    let code = format!("{typed}{}", dim().apply_to(offer));
+    let code = truncate_str(&code, CODE_COLUMNS, "…");
+    let width = console::measure_text_width(&code);
+    let pad = " ".repeat(CODE_COLUMNS.saturating_sub(width));
+    let verdict = match event.fate {
+        None => dim().apply_to("· silent".to_owned()),
+        Some(Fate::Accepted { chars }) => green().apply_to(format!("✓ {chars} chars")),
+        Some(Fate::TypedOn) => red().apply_to("✗ typed on".to_owned()),
+        Some(Fate::Escaped) => red().apply_to("✗ Esc".to_owned()),
+        Some(Fate::TimedOut) => red().apply_to("✗ 10 s".to_owned()),
+    };
+    format!("{code}{pad}  {verdict}  {}", dim().apply_to(format!("{:.0} ms", event.latency_ms)))
+}
+
+fn arm(kind: Kind) -> String {
+    let style = match kind {
+        Kind::Frozen => style().white(),
+        Kind::Learning => style().magenta(),
+    };
+    style.apply_to(format!("{:<8}", kind.name())).to_string()
+}
+
+/// Colours are always written: the transcript is a recording. The caller
+/// strips them for a terminal that has none.
+fn style() -> Style {
+    Style::new().force_styling(true)
+}
+
+fn bold() -> Style {
+    style().bold()
+}
+
+fn dim() -> Style {
+    style().dim()
+}
+
+fn cyan() -> Style {
+    style().cyan()
+}
+
+fn green() -> Style {
+    style().green()
+}
+
+fn red() -> Style {
+    style().red()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use console::strip_ansi_codes;
+
+    fn asked(offer: Option<&str>, fate: Option<Fate>) -> String {
+        let event = Event::Asked(AskedEvent {
+            arm: Kind::Learning,
+            path: "a.rs",
+            line: 3,
+            typed: "    let x = ",
+            rest: "1;",
+            offer,
+            fate,
+            latency_ms: 12.4,
+        });
+        line(&event, Duration::from_millis(1500)).unwrap()
+    }
+
+    #[test]
+    fn an_offer_is_dim_after_what_was_typed_and_its_fate_follows() {
+        let accepted = asked(Some("1;"), Some(Fate::Accepted { chars: 2 }));
+        assert!(accepted.contains("let x = \u{1b}[2m1;\u{1b}[0m"), "{accepted:?}");
+        let plain = strip_ansi_codes(&accepted).into_owned();
+        assert!(plain.starts_with("   1.5s learning  let x = 1;"), "{plain}");
+        assert!(plain.ends_with("✓ 2 chars  12 ms"), "{plain}");
+        assert!(strip_ansi_codes(&asked(None, None)).contains("· silent"));
+    }
+
+    #[test]
+    fn long_code_is_cut_so_that_verdicts_line_up() {
+        let column = |text: &str| {
+            let plain = strip_ansi_codes(text).into_owned();
+            plain.chars().position(|c| c == '✗' || c == '✓')
+        };
+        let short = asked(Some("1;"), Some(Fate::TypedOn));
+        let long = asked(Some(&"größe ".repeat(40)), Some(Fate::Escaped));
+        assert_eq!(column(&short), column(&long));
+    }
+}

@@ -1,0 +1,298 @@
+//! The simulated developer: types what somebody really wrote, looks at what is
+//! offered on the way, and takes it when it is right.
+
+use crate::client::{Client, Item, RequestError, TriggerKind};
+use crate::document::Document;
+use crate::ledger::Ledger;
+use crate::plan::Temper;
+use serde::Serialize;
+use std::time::Instant;
+use url::Url;
+
+/// How long an offer is looked at before anything happens, in ms: long enough
+/// to count as seen.
+const LOOK_MS: u64 = 700;
+/// Doing nothing this long is a reject, in ms; past the server's ten seconds.
+const WAIT_MS: u64 = 11_000;
+/// An offer that is only the beginning of the rest of the line is worth a key
+/// press from this length on, in characters.
+pub const MIN_PREFIX_CHARS: usize = 10;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TypistError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("{path}: the typed document differs from the real one at line {line}")]
+    Diverged { path: String, line: usize },
+}
+
+/// What the developer did with an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// Taken: this many characters.
+    Accepted {
+        chars: usize,
+    },
+    TypedOn,
+    Escaped,
+    TimedOut,
+}
+
+/// One answer of the server.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub latency_ms: f64,
+    /// `None`: the server offered nothing.
+    pub offer: Option<Offer>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Offer {
+    item: Item,
+    /// The line as it would read with the offer taken.
+    line: String,
+    /// What the offer adds after the cursor; empty where it would rewrite what
+    /// is typed already.
+    pub text: String,
+}
+
+struct Open {
+    uri: String,
+    path: String,
+    document: Document,
+    line: usize,
+    truth: String,
+    /// Bytes of `truth` that are in the document, indentation included.
+    typed: usize,
+}
+
+pub struct Typist<'c> {
+    client: &'c Client,
+    open: Option<Open>,
+    ledger: Ledger,
+}
+
+impl<'c> Typist<'c> {
+    pub fn new(client: &'c Client) -> Typist<'c> {
+        Typist { client, open: None, ledger: Ledger::default() }
+    }
+
+    /// What was done with every offer so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub fn open(&mut self, path: &str, language: &str, text: &str) -> Result<(), TypistError> {
+        let uri = uri(path);
+        self.client.open(&uri, language, text)?;
+        self.open = Some(Open {
+            uri,
+            path: path.to_owned(),
+            document: Document::new(text.to_owned(), self.client.encoding()),
+            line: 0,
+            truth: String::new(),
+            typed: 0,
+        });
+        Ok(())
+    }
+
+    /// Deletes whole lines, as one change.
+    pub fn delete_lines(&mut self, first: usize, count: usize) -> Result<(), TypistError> {
+        let Some(open) = &self.open else { return Ok(()) };
+        if count == 0 {
+            return Ok(());
+        }
+        let start = open.document.line_start(first);
+        let end = open.document.line_start(first + count);
+        self.ledger.edited_elsewhere();
+        self.edit(start, end, "")
+    }
+
+    /// Presses Enter: opens a line with its indentation. `ending` is what the
+    /// real line ends with ("\n", "\r\n", or nothing at the end of a file).
+    pub fn begin_line(
+        &mut self,
+        line: usize,
+        truth: &str,
+        indent: usize,
+        ending: &str,
+    ) -> Result<(), TypistError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        open.line = line;
+        open.truth = truth.to_owned();
+        open.typed = indent;
+        let start = open.document.line_start(line);
+        let text = format!("{}{ending}", &truth[..indent]);
+        self.ledger.edited_elsewhere();
+        self.edit(start, start, &text)
+    }
+
+    /// Types on up to byte `target` of the line; nothing if it is there already.
+    pub fn type_to(&mut self, target: usize) -> Result<(), TypistError> {
+        while let Some(open) = &mut self.open
+            && open.typed < target
+        {
+            let rest = &open.truth[open.typed..target];
+            // Beside an offer every character counts: typed one by one, what
+            // happens to agree with it cannot pass for an acceptance.
+            let length = if self.ledger.is_live() { first_char_len(rest) } else { chunk_len(rest) };
+            let chunk = rest[..length].to_owned();
+            let at = open.document.line_start(open.line) + open.typed;
+            open.typed += length;
+            self.ledger.typed(&chunk);
+            self.edit(at, at, &chunk)?;
+        }
+        Ok(())
+    }
+
+    /// True while the cursor is exactly at this byte of the line: an accepted
+    /// offer may have carried it past.
+    pub fn is_at(&self, point: usize) -> bool {
+        self.open.as_ref().is_some_and(|open| open.typed == point)
+    }
+
+    /// Asks for a completion at the cursor.
+    pub fn ask(&mut self) -> Result<Answer, TypistError> {
+        let Some(open) = &self.open else {
+            return Ok(Answer { latency_ms: 0.0, offer: None });
+        };
+        let line_start = open.document.line_start(open.line);
+        let cursor = open.document.position(line_start + open.typed);
+        let asked = Instant::now();
+        let items = self.client.inline_completion(&open.uri, cursor, TriggerKind::Automatic)?;
+        let latency_ms = asked.elapsed().as_secs_f64() * 1e3;
+
+        let offer = items.into_iter().next().map(|item| {
+            let (start, end) = match item.range {
+                None => (open.typed, open.typed),
+                Some(range) => {
+                    let column =
+                        |position| open.document.offset(position).saturating_sub(line_start);
+                    (column(range.start), column(range.end))
+                }
+            };
+            let current = open.document.line(open.line);
+            let end = end.clamp(0, current.len());
+            let start = start.min(end);
+            let line = format!("{}{}{}", &current[..start], item.insert_text, &current[end..]);
+            let text =
+                line.strip_prefix(&open.truth[..open.typed]).map(str::to_owned).unwrap_or_default();
+            Offer { item, line, text }
+        });
+        Ok(Answer { latency_ms, offer })
+    }
+
+    /// Looks at the offer and does what the developer would.
+    pub fn judge(&mut self, offer: &Offer, temper: Temper) -> Result<Fate, TypistError> {
+        let Some(open) = &mut self.open else { return Ok(Fate::TypedOn) };
+        let id = &offer.item.id;
+        self.client.did_show(&offer.item)?;
+        self.ledger.shown(id, &offer.text);
+        self.client.advance_clock(LOOK_MS)?;
+
+        if is_wanted(&offer.text, &open.truth[open.typed..]) {
+            let chars = offer.text.chars().count();
+            let start = open.document.line_start(open.line);
+            let end = start + open.document.line(open.line).len();
+            open.typed += offer.text.len();
+            self.take(start, end, offer)?;
+            self.ledger.accepted();
+            return Ok(Fate::Accepted { chars });
+        }
+        match temper {
+            // The next character is the answer.
+            Temper::TypeOn => Ok(Fate::TypedOn),
+            Temper::Escape => {
+                self.client.did_reject(id, "esc")?;
+                self.ledger.escaped();
+                Ok(Fate::Escaped)
+            }
+            Temper::Wait => {
+                self.client.advance_clock(WAIT_MS)?;
+                self.ledger.timed_out();
+                Ok(Fate::TimedOut)
+            }
+        }
+    }
+
+    /// Types what is left of the line and checks it.
+    pub fn finish_line(&mut self) -> Result<(), TypistError> {
+        let Some(length) = self.open.as_ref().map(|open| open.truth.len()) else { return Ok(()) };
+        self.type_to(length)?;
+        let Some(open) = &self.open else { return Ok(()) };
+        if open.document.line(open.line) != open.truth {
+            return Err(TypistError::Diverged { path: open.path.clone(), line: open.line + 1 });
+        }
+        Ok(())
+    }
+
+    /// Closes the file. `expected` is what it must read by now, where it was
+    /// typed to its end.
+    pub fn close(&mut self, expected: Option<&str>) -> Result<(), TypistError> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        if let Some(expected) = expected
+            && open.document.text() != expected
+        {
+            let line = open
+                .document
+                .text()
+                .lines()
+                .zip(expected.lines())
+                .take_while(|(typed, real)| typed == real)
+                .count();
+            return Err(TypistError::Diverged { path: open.path, line: line + 1 });
+        }
+        self.client.close(&open.uri)?;
+        self.ledger.closed();
+        Ok(())
+    }
+
+    fn edit(&mut self, start: usize, end: usize, text: &str) -> Result<(), TypistError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let range = open.document.replace(start, end, text);
+        Ok(self.client.change(&open.uri, Some(range), text)?)
+    }
+
+    /// What an editor does on Tab: the change first, then the command.
+    fn take(&mut self, start: usize, end: usize, offer: &Offer) -> Result<(), TypistError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let item = &offer.item;
+        let cursor = open.document.position(end);
+        let range = item.range.unwrap_or(crate::document::Range { start: cursor, end: cursor });
+        self.client.change(&open.uri, Some(range), &item.insert_text)?;
+        open.document.replace(start, end, &offer.line);
+        Ok(self.client.accept(&item.id)?)
+    }
+}
+
+/// The acceptance model: the whole rest of the line, or a long enough beginning.
+pub fn is_wanted(offered: &str, rest: &str) -> bool {
+    !offered.is_empty()
+        && (offered == rest
+            || (rest.starts_with(offered) && offered.chars().count() >= MIN_PREFIX_CHARS))
+}
+
+/// A made-up root keeps the paths in the daemon's log the same on every machine.
+fn uri(path: &str) -> String {
+    let mut uri = "file:///rehearsal".to_owned();
+    if let Ok(mut url) = Url::parse("file:///rehearsal") {
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.extend(path.split('/'));
+        }
+        uri = url.into();
+    }
+    uri
+}
+
+fn first_char_len(text: &str) -> usize {
+    text.chars().next().map_or(0, char::len_utf8)
+}
+
+/// Bytes of the next word with the blanks before it, or of one other character.
+fn chunk_len(text: &str) -> usize {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let blanks = text.len() - text.trim_start_matches(' ').len();
+    let word = text[blanks..].find(|c| !is_word(c)).unwrap_or(text.len() - blanks);
+    if word > 0 { blanks + word } else { blanks.max(first_char_len(text)) }
+}

@@ -1,0 +1,265 @@
+//! The typist against a scripted server in this process: the server keeps its
+//! own copy of the document and its own labels, from the messages alone.
+
+use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
+use rehearsal::document::{Document, Encoding, Position, Range};
+use rehearsal::history::{FileChange, Hunk, lines};
+use rehearsal::ledger::LabelCounts;
+use rehearsal::plan::Temper;
+use rehearsal::typist::{Fate, Typist, is_wanted};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io::{self, BufReader};
+use std::sync::{Arc, Mutex};
+
+/// What the scripted server saw.
+#[derive(Default)]
+struct Seen {
+    document: Option<Document>,
+    closed_text: Option<String>,
+    offers: usize,
+    shown: Vec<String>,
+    accepted: Vec<String>,
+    rejected: Vec<(String, String)>,
+    clock_ms: u64,
+    changes: usize,
+}
+
+/// Given the document and the cursor's byte offset: what to offer.
+type Script = Box<dyn Fn(&str, usize) -> Option<String> + Send>;
+
+fn serve(script: Script) -> (Client, Arc<Mutex<Seen>>) {
+    let (their_reader, our_writer) = io::pipe().unwrap();
+    let (our_reader, mut their_writer) = io::pipe().unwrap();
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let state = Arc::clone(&seen);
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(their_reader);
+        while let Ok(Some(message)) = framing::read(&mut reader) {
+            let result = state.lock().unwrap().receive(&message, &script);
+            if let Some(id) = message.get("id") {
+                let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+                framing::write(&mut their_writer, &answer).unwrap();
+            }
+        }
+    });
+    (Client::over(our_reader, our_writer), seen)
+}
+
+impl Seen {
+    fn receive(&mut self, message: &Value, script: &Script) -> Value {
+        let params = &message["params"];
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        match message["method"].as_str().unwrap() {
+            "textDocument/didOpen" => {
+                let opened = text(&params["textDocument"]["text"]);
+                self.document = Some(Document::new(opened, Encoding::Utf16));
+            }
+            "textDocument/didChange" => {
+                self.changes += 1;
+                let document = self.document.as_mut().unwrap();
+                for change in params["contentChanges"].as_array().unwrap() {
+                    let range = Range::deserialize(&change["range"]).unwrap();
+                    let (start, end) = (document.offset(range.start), document.offset(range.end));
+                    document.replace(start, end, change["text"].as_str().unwrap());
+                }
+            }
+            "textDocument/didClose" => {
+                self.closed_text = self.document.take().map(|document| document.text().to_owned());
+            }
+            "textDocument/inlineCompletion" => {
+                let document = self.document.as_ref().unwrap();
+                let cursor = Position::deserialize(&params["position"]).unwrap();
+                let offered = script(document.text(), document.offset(cursor));
+                let items: Vec<Value> = offered
+                    .into_iter()
+                    .map(|offered| {
+                        self.offers += 1;
+                        json!({
+                            "insertText": offered,
+                            "range": {"start": cursor, "end": cursor},
+                            "command": {"title": "", "command": ACCEPT_COMMAND,
+                                        "arguments": [self.offers.to_string()]},
+                        })
+                    })
+                    .collect();
+                return json!({"items": items});
+            }
+            "textDocument/didShowCompletion" => {
+                self.shown.push(text(&params["item"]["command"]["arguments"][0]));
+            }
+            "workspace/executeCommand" => self.accepted.push(text(&params["arguments"][0])),
+            "hone/didReject" => self.rejected.push((text(&params["id"]), text(&params["reason"]))),
+            "hone/advanceClock" => self.clock_ms += params["ms"].as_u64().unwrap(),
+            method => panic!("unexpected {method}"),
+        }
+        Value::Null
+    }
+}
+
+/// Types a change the way a rehearsal does, asking at two places of each line.
+fn type_out(typist: &mut Typist, change: &FileChange, temper: Temper) -> Vec<Option<Fate>> {
+    let mut fates = Vec::new();
+    let after = lines(&change.after);
+    typist.open(&change.path, change.language, &change.before).unwrap();
+    for hunk in &change.hunks {
+        typist.delete_lines(hunk.added.start, hunk.removed.len()).unwrap();
+        for line in hunk.added.clone() {
+            let text = after[line].trim_end_matches(['\r', '\n']);
+            let indent = text.len() - text.trim_start().len();
+            typist.begin_line(line, text, indent, &after[line][text.len()..]).unwrap();
+            let middle = (indent..text.len())
+                .find(|at| *at >= (indent + text.len()) / 2 && text.is_char_boundary(*at));
+            for point in [Some(indent), middle].into_iter().flatten() {
+                typist.type_to(point).unwrap();
+                if point < text.len() && typist.is_at(point) {
+                    let answer = typist.ask().unwrap();
+                    fates.push(answer.offer.map(|offer| typist.judge(&offer, temper).unwrap()));
+                }
+            }
+            typist.finish_line().unwrap();
+        }
+    }
+    typist.close(Some(&change.after)).unwrap();
+    fates
+}
+
+fn change(before: &str, after: &str, hunks: &[Hunk]) -> FileChange {
+    FileChange {
+        commit: "0".repeat(40),
+        path: "src/größe (1).rs".to_owned(),
+        language: "rust",
+        before: before.to_owned(),
+        after: after.to_owned(),
+        hunks: hunks.to_vec(),
+    }
+}
+
+const NEW_FILE: &str =
+    "fn main() {\n    let größe = \"🙂🙂\".len();\n\n\tprintln!(\"{größe}\");\n}";
+
+fn new_file() -> FileChange {
+    change("", NEW_FILE, &[Hunk { removed: 0..0, added: 0..5 }])
+}
+
+fn edited_file() -> FileChange {
+    change(
+        "one\r\ntwo\r\nthree\r\nfour",
+        "zero\r\none\r\n  2 and a half\r\nthree\r\nfour\r\nfive",
+        &[
+            Hunk { removed: 0..0, added: 0..1 },
+            Hunk { removed: 1..2, added: 2..3 },
+            Hunk { removed: 3..4, added: 4..6 },
+        ],
+    )
+}
+
+/// Offers the real rest of the line, cut to `chars` characters.
+fn truth(after: &str, chars: usize) -> Script {
+    let lines: Vec<String> = after.lines().map(str::to_owned).collect();
+    Box::new(move |text, cursor| {
+        let line = text[..cursor].matches('\n').count();
+        let typed = &text[text[..cursor].rfind('\n').map_or(0, |newline| newline + 1)..cursor];
+        let rest = lines[line].strip_prefix(typed).expect("what is typed is true");
+        (!rest.is_empty()).then(|| rest.chars().take(chars).collect())
+    })
+}
+
+fn wrong() -> Script {
+    Box::new(|_, _| Some("quite wrong".to_owned()))
+}
+
+#[test]
+fn the_document_is_the_real_one_at_the_end_on_both_sides() {
+    for file in [new_file(), edited_file()] {
+        for temper in [Temper::TypeOn, Temper::Escape, Temper::Wait] {
+            let silent: Script = Box::new(|_, _| None);
+            let scripts = [
+                silent,
+                wrong(),
+                truth(&file.after, usize::MAX),
+                truth(&file.after, 10),
+                truth(&file.after, 3),
+            ];
+            for script in scripts {
+                let (client, seen) = serve(script);
+                type_out(&mut Typist::new(&client), &file, temper);
+                // An answered request is a barrier: everything before it was read.
+                client.advance_clock(0).unwrap();
+                assert_eq!(seen.lock().unwrap().closed_text.as_deref(), Some(&*file.after));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rest_of_the_line_or_ten_characters_of_it_are_wanted() {
+    let rest = "push(größe);";
+    for wanted in [rest, "push(größe)", "push(größe"] {
+        assert!(is_wanted(wanted, rest), "{wanted}");
+    }
+    for unwanted in ["", "push(größ", "push(größe);;", "pull(größe);", "Push(größe)"] {
+        assert!(!is_wanted(unwanted, rest), "{unwanted}");
+    }
+    assert!(is_wanted("}", "}"), "a short rest may be accepted whole");
+}
+
+#[test]
+fn a_right_offer_is_shown_then_inserted_then_reported() {
+    let file = new_file();
+    let (client, seen) = serve(truth(&file.after, usize::MAX));
+    let mut typist = Typist::new(&client);
+    let fates = type_out(&mut typist, &file, Temper::TypeOn);
+    client.advance_clock(0).unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(fates.len(), 4, "one a line with code: nothing is left to ask for");
+    assert_eq!(fates[1], Some(Fate::Accepted { chars: 23 }));
+    assert_eq!(seen.shown, ["1", "2", "3", "4"]);
+    assert_eq!(seen.accepted, seen.shown);
+    assert_eq!(seen.clock_ms, 4 * 700, "each offer was looked at");
+    let counts = LabelCounts { total: 4, accepted: 4, ..Default::default() };
+    assert_eq!(typist.ledger().counts(), counts);
+    // Five lines opened, four offers inserted.
+    assert_eq!(seen.changes, 9);
+}
+
+#[test]
+fn wrong_offers_are_turned_down_in_the_way_of_the_temper() {
+    let file = edited_file();
+    let asked = 8;
+    for temper in [Temper::TypeOn, Temper::Escape, Temper::Wait] {
+        let (client, seen) = serve(wrong());
+        let mut typist = Typist::new(&client);
+        let fates = type_out(&mut typist, &file, temper);
+        client.advance_clock(0).unwrap();
+        let seen = seen.lock().unwrap();
+        let mut counts = LabelCounts { total: asked, ..Default::default() };
+        let (fate, label) = match temper {
+            Temper::TypeOn => (Fate::TypedOn, &mut counts.rejected_edit),
+            Temper::Escape => (Fate::Escaped, &mut counts.rejected_esc),
+            Temper::Wait => (Fate::TimedOut, &mut counts.rejected_timeout),
+        };
+        *label = asked;
+        assert_eq!(typist.ledger().counts(), counts);
+        assert_eq!(fates, vec![Some(fate); asked as usize]);
+        let escapes = if temper == Temper::Escape { asked as usize } else { 0 };
+        assert_eq!(seen.rejected.len(), escapes);
+        assert!(seen.rejected.iter().all(|(_, reason)| reason == "esc"));
+        let wait_ms = if temper == Temper::Wait { 11_000 } else { 0 };
+        assert_eq!(seen.clock_ms, asked * (700 + wait_ms));
+        assert!(seen.accepted.is_empty());
+    }
+}
+
+#[test]
+fn a_short_right_offer_is_typed_through_one_character_at_a_time() {
+    let file = change("", "value = compute()", &[Hunk { removed: 0..0, added: 0..1 }]);
+    let (client, seen) = serve(truth(&file.after, 3));
+    let mut typist = Typist::new(&client);
+    type_out(&mut typist, &file, Temper::TypeOn);
+    client.advance_clock(0).unwrap();
+    let counts = LabelCounts { total: 2, typed_through: 2, ..Default::default() };
+    assert_eq!(typist.ledger().counts(), counts);
+    // The line; v, a, l, "ue", " ", "=", " "; c, o, m, "pute", "(", ")".
+    assert_eq!(seen.lock().unwrap().changes, 1 + 7 + 6);
+}
