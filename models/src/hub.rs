@@ -153,6 +153,7 @@ fn pull_source(
     {
         return Ok(());
     }
+    let resumes = download::length(&part) > 0;
     // A run stopped between the last byte and the rename leaves nothing to fetch.
     if download::length(&part) < manifest.bytes {
         progress.note(&format!(
@@ -172,7 +173,15 @@ fn pull_source(
             }
         }
     }
-    check_and_publish(manifest, &part, path, progress)
+    match check_and_publish(manifest, &part, path, progress) {
+        // A power cut can leave a part of the right length with wrong bytes. It
+        // is removed by now, so this happens once.
+        Err(Fault::Source(why)) if resumes => {
+            progress.note(&format!("starting over: with what an earlier run left, {why}"));
+            pull_source(remotes, manifest, source, path, progress)
+        }
+        result => result,
+    }
 }
 
 /// Links (or, across file systems, copies) the file out of the hub's own cache.
@@ -379,6 +388,19 @@ mod tests {
         fs::write(store::part_path(&store.path(&bench.manifest)), weights()).unwrap();
         bench.check_pulled();
         assert_eq!(bench.server.requests(), []);
+    }
+
+    /// A power cut during a pull left a part whose last blocks were zeros: the
+    /// next pull finished it, found the wrong checksum and blamed the source.
+    #[test]
+    fn a_damaged_part_is_fetched_anew() {
+        let bench = Bench::new(vec![(HUB_PATH.into(), Route::new(weights()))], vec![hub_source()]);
+        let store = bench.store();
+        fs::create_dir_all(store.dir()).unwrap();
+        fs::write(store::part_path(&store.path(&bench.manifest)), [0; 5000]).unwrap();
+        bench.check_pulled();
+        let starts: Vec<_> = bench.server.requests().iter().map(|(_, from)| *from).collect();
+        assert_eq!(starts, [Some(5000), None]);
     }
 
     #[test]
