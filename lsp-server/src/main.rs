@@ -1,1 +1,25 @@
-fn main() {}
+//! `hone`: completions that learn from your Tab key, on your machine.
+
+mod adapters;
+mod cli;
+mod client;
+mod config;
+mod daemon;
+mod document;
+mod engine;
+mod events;
+mod home;
+mod launch;
+mod lsp;
+mod postprocess;
+mod prompt;
+mod serve;
+mod session;
+mod status;
+mod supervisor;
+mod tracker;
+mod wire;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,279 @@
+//! The adapter registry: which adapters exist, where each came from, which one
+//! serves. It alone names adapter files; anything else on disk is not loaded.
+//!
+//! `adapters/registry.json` is replaced whole (temp file, fsync, rename);
+//! adapter files are immutable once registered.
+
+use anyhow::{Context, Result, bail, ensure};
+use feedback::event::AdapterVersion;
+use feedback::job::{Parent, Report};
+use models::file::{sha256, write_atomic};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Version of `registry.json`.
+const REGISTRY_FORMAT: u32 = 1;
+
+/// Adapter files kept: enough to roll back to; older ones are removed, their
+/// entries stay as history. One is tens of megabytes.
+const KEPT_FILES: usize = 8;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Index {
+    format: u32,
+    /// 0: the base.
+    active: AdapterVersion,
+    adapters: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Entry {
+    pub version: AdapterVersion,
+    /// 0: the base.
+    pub parent: AdapterVersion,
+    pub sha256: String,
+    pub base_sha256: String,
+    pub created_at_ms: u64,
+    /// Log positions of the first and last label it learned from.
+    pub labels: (u64, u64),
+    pub report: Report,
+}
+
+pub struct Registry {
+    folder: PathBuf,
+    index: Index,
+}
+
+impl Registry {
+    /// Opens the registry for one base model. If the active adapter cannot be
+    /// used, its nearest usable ancestor serves instead; the second value says
+    /// why.
+    pub fn open(folder: &Path, base_sha256: &str) -> Result<(Registry, Option<String>)> {
+        let path = folder.join("registry.json");
+        let index = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Index { format: REGISTRY_FORMAT, active: 0, adapters: vec![] }
+            }
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+            Ok(text) => {
+                let format = serde_json::from_str::<serde_json::Value>(&text)
+                    .ok()
+                    .and_then(|value| value["format"].as_u64());
+                if let Some(newer) = format.filter(|&found| found > u64::from(REGISTRY_FORMAT)) {
+                    bail!(
+                        "{}: format {newer}, this Hone knows up to {REGISTRY_FORMAT}; update Hone",
+                        path.display()
+                    );
+                }
+                serde_json::from_str(&text).with_context(|| {
+                    format!(
+                        "{}: damaged; move the folder away to start from the base model",
+                        path.display()
+                    )
+                })?
+            }
+        };
+        let mut registry = Registry { folder: folder.to_owned(), index };
+        let trouble = registry.settle(base_sha256);
+        Ok((registry, trouble))
+    }
+
+    fn settle(&mut self, base_sha256: &str) -> Option<String> {
+        let mut trouble = None;
+        while let Some(entry) = self.entry(self.index.active) {
+            match self.usable(entry, base_sha256) {
+                Ok(()) => break,
+                Err(error) => {
+                    let parent = entry.parent;
+                    trouble = Some(format!("{error:#}; serving v{parent} instead"));
+                    self.index.active = parent;
+                }
+            }
+        }
+        trouble
+    }
+
+    fn usable(&self, entry: &Entry, base_sha256: &str) -> Result<()> {
+        let path = self.adapter_file(entry.version);
+        ensure!(
+            entry.base_sha256 == base_sha256,
+            "{}: adapter v{} was trained on another base model",
+            path.display(),
+            entry.version
+        );
+        let found = sha256(&path).with_context(|| format!("{}: cannot be read", path.display()))?;
+        ensure!(found == entry.sha256, "{}: damaged (wrong checksum)", path.display());
+        Ok(())
+    }
+
+    pub fn active(&self) -> AdapterVersion {
+        self.index.active
+    }
+
+    pub fn entry(&self, version: AdapterVersion) -> Option<&Entry> {
+        self.index.adapters.iter().find(|entry| entry.version == version)
+    }
+
+    pub fn entries(&self) -> &[Entry] {
+        &self.index.adapters
+    }
+
+    /// Number of the next candidate; never used twice.
+    pub fn next_version(&self) -> AdapterVersion {
+        self.index.adapters.last().map_or(1, |entry| entry.version + 1)
+    }
+
+    /// Log position of the last label that an adapter of this base learned from.
+    pub fn learned_through(&self, base_sha256: &str) -> Option<u64> {
+        let of_base = self.index.adapters.iter().filter(|e| e.base_sha256 == base_sha256);
+        of_base.map(|entry| entry.labels.1).max()
+    }
+
+    pub fn adapter_file(&self, version: AdapterVersion) -> PathBuf {
+        self.folder.join(format!("v{version:04}.gguf"))
+    }
+
+    pub fn optimizer_file(&self, version: AdapterVersion) -> PathBuf {
+        self.folder.join(format!("v{version:04}.optimizer"))
+    }
+
+    /// The active adapter as a job names it.
+    pub fn parent(&self) -> Option<Parent> {
+        let entry = self.entry(self.index.active)?;
+        let optimizer = Some(self.optimizer_file(entry.version)).filter(|path| path.exists());
+        Some(Parent {
+            version: entry.version,
+            path: self.adapter_file(entry.version),
+            sha256: entry.sha256.clone(),
+            optimizer,
+        })
+    }
+
+    /// Registers a candidate whose file is in place, and makes it the one that serves.
+    pub fn promote(&mut self, entry: Entry) -> Result<()> {
+        let mut index = self.index.clone();
+        index.active = entry.version;
+        index.adapters.push(entry);
+        self.replace(index)?;
+        self.prune();
+        Ok(())
+    }
+
+    fn replace(&mut self, index: Index) -> Result<()> {
+        let path = self.folder.join("registry.json");
+        let text = serde_json::to_vec_pretty(&index)?;
+        write_atomic(&path, &text)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+        self.index = index;
+        Ok(())
+    }
+
+    /// Files nobody will load again. Best effort: a file that stays costs space only.
+    fn prune(&self) {
+        let count = self.index.adapters.len();
+        for (i, entry) in self.index.adapters.iter().enumerate() {
+            if entry.version == self.index.active {
+                continue;
+            }
+            let _ = std::fs::remove_file(self.optimizer_file(entry.version));
+            if i + KEPT_FILES < count {
+                let _ = std::fs::remove_file(self.adapter_file(entry.version));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(registry: &Registry, base: &str) -> Entry {
+        let version = registry.next_version();
+        let path = registry.adapter_file(version);
+        std::fs::write(&path, format!("adapter {version}")).unwrap();
+        Entry {
+            version,
+            parent: registry.active(),
+            sha256: sha256(&path).unwrap(),
+            base_sha256: base.into(),
+            created_at_ms: 0,
+            labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
+            report: serde_json::from_value(report()).unwrap(),
+        }
+    }
+
+    fn report() -> serde_json::Value {
+        let zero = serde_json::json!({"count":0,"mean":0.0,"p50":0.0,"p95":0.0,"max":0.0});
+        serde_json::json!({
+            "job":"j","candidate":1,"adapter_sha256":"","episodes_used":1,"episodes_dropped":0,
+            "tokens_trained":1,"steps":1,"stopped_early":false,"mean_reward":0.0,
+            "mean_advantage":0.0,"mismatch":zero,"ratio_before":zero,"steps_log":[],
+            "logprob_rewarded":null,"logprob_unrewarded":null,"kl_base":0.0,"update_ratio":0.0,
+            "load_ms":0,"prompt_ms":0,"train_ms":0,"total_ms":0,"peak_memory_mb":0})
+    }
+
+    fn with_three(folder: &Path) -> Registry {
+        let (mut registry, _) = Registry::open(folder, "base").unwrap();
+        for _ in 0..3 {
+            let entry = entry(&registry, "base");
+            registry.promote(entry).unwrap();
+        }
+        registry
+    }
+
+    #[test]
+    fn promotion_survives_reopening_with_its_lineage() {
+        let dir = tempfile::tempdir().unwrap();
+        with_three(dir.path());
+        let (registry, trouble) = Registry::open(dir.path(), "base").unwrap();
+        assert_eq!((registry.active(), registry.entry(3).unwrap().parent, trouble), (3, 2, None));
+        assert_eq!((registry.next_version(), registry.learned_through("base")), (4, Some(39)));
+        assert_eq!(registry.learned_through("other"), None);
+    }
+
+    #[test]
+    fn a_damaged_adapter_gives_way_to_its_parent_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = with_three(dir.path()).adapter_file(3);
+        std::fs::write(&path, "flipped").unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "base").unwrap();
+        assert_eq!(registry.active(), 2);
+        let trouble = trouble.unwrap();
+        assert!(trouble.contains("v0003.gguf: damaged"), "{trouble}");
+        assert!(trouble.contains("serving v2 instead"), "{trouble}");
+        assert_eq!(registry.next_version(), 4, "a number is never used twice");
+    }
+
+    #[test]
+    fn an_adapter_of_another_base_is_not_served() {
+        let dir = tempfile::tempdir().unwrap();
+        with_three(dir.path());
+        let (registry, trouble) = Registry::open(dir.path(), "other").unwrap();
+        assert_eq!(registry.active(), 0);
+        assert!(trouble.unwrap().contains("another base model"));
+    }
+
+    #[test]
+    fn a_registry_of_a_newer_hone_is_refused_untouched() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("registry.json");
+        std::fs::write(&path, r#"{"format": 2, "surprise": true}"#).unwrap();
+        let error = Registry::open(dir.path(), "base").map(drop).unwrap_err().to_string();
+        assert!(error.contains("registry.json: format 2"), "{error}");
+        assert!(std::fs::read_to_string(path).unwrap().contains("surprise"));
+    }
+
+    #[test]
+    fn old_files_are_removed_and_the_newest_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(dir.path(), "base").unwrap();
+        for _ in 0..KEPT_FILES + 2 {
+            let entry = entry(&registry, "base");
+            registry.promote(entry).unwrap();
+        }
+        assert!(!registry.adapter_file(2).exists());
+        assert!(registry.adapter_file(3).exists());
+        assert_eq!(registry.entries().len(), KEPT_FILES + 2);
+    }
+}

@@ -1,0 +1,134 @@
+//! `hone status`, `hone events`, `hone learn`: from the daemon if one runs,
+//! else from its files.
+
+use crate::adapters::Registry;
+use crate::client;
+use crate::config::Config;
+use crate::daemon::REWARD;
+use crate::events::{stream, without_code};
+use crate::home::Home;
+use crate::launch::configured_manifest;
+use crate::status::{AdapterStatus, LearnerStatus, ModelStatus, Status, screen};
+use crate::wire::Purpose;
+use anyhow::{Context, Result};
+use feedback::episode::Fold;
+use feedback::event::Event;
+use feedback::sled_log::SledLog;
+use models::manifest::Catalogue;
+use models::store::Store;
+use serde_json::Value;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
+
+/// Bytes between the log's reader and this command's printing.
+const PIPE_BYTES: usize = 64 * 1024;
+
+pub async fn status(home: &Home, json: bool) -> Result<()> {
+    let status = match client::connect(home, Purpose::Status).await? {
+        Some(mut connection) => {
+            let mut text = String::new();
+            connection.read.read_to_string(&mut text).await?;
+            serde_json::from_str(&text).context("the daemon's status cannot be read")?
+        }
+        None => from_files(home)?,
+    };
+    match json {
+        true => println!("{}", serde_json::to_string_pretty(&status)?),
+        false => println!("{}", screen(&status)),
+    }
+    Ok(())
+}
+
+/// The status while no daemon runs.
+fn from_files(home: &Home) -> Result<Status> {
+    home.create()?;
+    let config = Config::load(&home.config_file())?;
+    let catalogue = Catalogue::load(&home.models())?;
+    let manifest = configured_manifest(&catalogue, &config)?;
+    let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256)?;
+    let mut fold =
+        Fold::new(REWARD, &manifest.sha256, registry.learned_through(&manifest.sha256));
+    if home.event_log().exists() {
+        let log = SledLog::open(&home.event_log())?;
+        feedback::log::EventLog::scan(&log, 0, &mut |event| {
+            fold.apply(&event);
+            ControlFlow::Continue(())
+        })?;
+    }
+    let mut learner = LearnerStatus::new(config.learning.enabled);
+    learner.updates = registry.entries().len() as u64;
+    learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
+    learner.last_error = trouble;
+    learner.waiting = fold.waiting();
+    learner.batch = config.learning.batch_episodes;
+    let entry = registry.entry(registry.active());
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION").into(),
+        daemon: None,
+        model: ModelStatus {
+            name: manifest.name.clone(),
+            arch: manifest.architecture.clone(),
+            path: Store::new(home.models()).path(manifest),
+            sha256: manifest.sha256.clone(),
+            backend: None,
+        },
+        adapter: AdapterStatus {
+            active: registry.active(),
+            parent: entry.map(|entry| entry.parent),
+            updated_at: entry.map(|entry| entry.created_at_ms),
+            swaps: 0,
+            last_swap_ms: None,
+        },
+        episodes: fold.counts(),
+        learner,
+    })
+}
+
+pub async fn events(home: &Home, with_code: bool) -> Result<()> {
+    if let Some(connection) = client::connect(home, Purpose::Events).await? {
+        return print_events(connection.read, with_code).await;
+    }
+    if !home.event_log().exists() {
+        return Ok(());
+    }
+    let log = Arc::new(SledLog::open(&home.event_log())?);
+    let (read, mut write) = tokio::io::duplex(PIPE_BYTES);
+    let writing = async move { stream(log, &mut write).await };
+    let (written, printed) =
+        tokio::join!(writing, print_events(BufReader::new(read), with_code));
+    written.and(printed)
+}
+
+async fn print_events(reader: impl AsyncBufRead + Unpin, with_code: bool) -> Result<()> {
+    let mut lines = reader.lines();
+    let mut output = std::io::stdout().lock();
+    while let Some(line) = lines.next_line().await? {
+        let event: Event = serde_json::from_str(&line).context("the log cannot be read")?;
+        let value = if with_code { serde_json::to_value(&event)? } else { without_code(&event)? };
+        if let Err(error) = writeln!(output, "{value}") {
+            // `hone events | head` is no error.
+            return if error.kind() == std::io::ErrorKind::BrokenPipe {
+                Ok(())
+            } else {
+                Err(error.into())
+            };
+        }
+    }
+    Ok(())
+}
+
+pub async fn learn(home: &Home) -> Result<()> {
+    let mut connection = client::connect(home, Purpose::Learn)
+        .await?
+        .context("no daemon is running; open an editor, or run `hone serve`")?;
+    let mut text = String::new();
+    connection.read.read_to_string(&mut text).await?;
+    let answer: Value = serde_json::from_str(&text)?;
+    match answer["waiting"].as_u64().unwrap_or(0) {
+        0 => println!("nothing to learn from yet: no labelled offer waits"),
+        waiting => println!("learning from {waiting} label(s); follow it with `hone status`"),
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! The command line.
+
+mod inspect;
+mod model;
+
+use crate::client;
+use crate::home::Home;
+use crate::launch::{self, ServeOptions};
+use crate::{lsp, serve};
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Code completion that sharpens itself on your Tab key, on your own machine.
+///
+/// Point your editor's LSP client at `hone lsp`. Every accepted and rejected
+/// suggestion is logged locally, and a background learner turns them into a
+/// small adapter of your own on top of the model. Code never leaves the machine.
+///
+/// First steps:
+///   hone model pull     fetch the default model (about 490 MB)
+///   hone lsp            what your editor runs
+///   hone status         what was offered, taken and learned
+#[derive(Parser)]
+#[command(name = "hone", version, verbatim_doc_comment)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Speak LSP on stdin and stdout: what an editor starts
+    ///
+    /// Forwards to the one daemon of this user, starting it if there is none,
+    /// so that several windows and editors share one model in memory.
+    Lsp {
+        /// Serve in this process, without a daemon
+        #[arg(long)]
+        in_process: bool,
+        #[command(flatten)]
+        options: ServeOptions,
+    },
+    /// Run the daemon in the foreground
+    ///
+    /// Editors start it by themselves; this is for service managers and for
+    /// looking on. It listens on a private Unix socket, never on the network.
+    Serve {
+        #[command(flatten)]
+        options: ServeOptions,
+    },
+    /// Show the daemon, the model, what became of the offers and what was learned
+    Status {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what was recorded, in order, as JSON lines
+    Events {
+        /// JSON lines; the only format there is
+        #[arg(long)]
+        json: bool,
+        /// Include code: prompts, offered text and token ids
+        #[arg(long)]
+        with_code: bool,
+    },
+    /// Learn now from the labels that wait, however few
+    Learn,
+    /// End the daemon cleanly; the next editor starts it again
+    Stop,
+    /// List, fetch and choose models
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    /// Measure what Hone would give you, on your own git history
+    ///
+    /// A simulated developer types your real commits into a temporary daemon,
+    /// takes what matches and rejects the rest; `hone rehearse --help` tells more.
+    #[command(disable_help_flag = true)]
+    Rehearse {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<std::ffi::OsString>,
+    },
+}
+
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let quiet = !matches!(cli.command, Command::Serve { .. });
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_from_env("HONE_LOG").unwrap_or_else(|_| {
+            EnvFilter::new(if quiet { "hone=warn" } else { "hone=info" })
+        }))
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("Error: {}", one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error and its causes on one line; editors show no more than that.
+fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+fn run(command: Command) -> Result<()> {
+    if let Command::Rehearse { args } = command {
+        let program = launch::sibling("hone-rehearse")?;
+        let error = std::process::Command::new(&program).args(args).exec();
+        return Err(error).with_context(|| format!("{}: cannot be run", program.display()));
+    }
+    let home = Home::from_env()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(RUNTIME_THREADS)
+        .enable_all()
+        .build()?;
+    let result = runtime.block_on(run_async(home, command));
+    // A blocked read of stdin would keep the runtime, and with it us, alive.
+    runtime.shutdown_background();
+    result
+}
+
+/// Threads for messages and files; inference has its own.
+const RUNTIME_THREADS: usize = 2;
+
+async fn run_async(home: Home, command: Command) -> Result<()> {
+    match command {
+        Command::Lsp { in_process: false, options } => client::forward(&home, &options).await,
+        Command::Lsp { in_process: true, options } => {
+            let (daemon, learn) = launch::start(home, &options).await?;
+            lsp::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;
+            Ok(())
+        }
+        Command::Serve { options } => serve::run(home, &options).await,
+        Command::Status { json } => inspect::status(&home, json).await,
+        Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
+        Command::Learn => inspect::learn(&home).await,
+        Command::Stop => {
+            let stopped = client::stop(&home).await?;
+            println!("{}", if stopped { "stopped" } else { "no daemon was running" });
+            Ok(())
+        }
+        Command::Model(command) => model::run(&home, command),
+        // Taken care of before the runtime was built.
+        Command::Rehearse { .. } => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,187 @@
+//! The other end of the daemon's socket: the stdio forwarder (`hone lsp`) and
+//! the one-line questions of the command line.
+
+use crate::home::Home;
+use crate::launch::ServeOptions;
+use crate::wire::{Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use anyhow::{Context, Result, bail};
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt, BufReader, copy, stdin, stdout};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, sleep};
+
+/// Time a daemon gets to load its model and listen; hashing a large model for
+/// the first time is the slowest part.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// Time a daemon gets to end.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+const POLL: Duration = Duration::from_millis(50);
+
+/// The daemon's log starts anew past this size; the one before is kept.
+const LOG_BYTES: u64 = 4 * 1024 * 1024;
+
+pub struct Connection {
+    pub read: BufReader<OwnedReadHalf>,
+    pub write: OwnedWriteHalf,
+}
+
+enum Refusal {
+    /// Nobody listens.
+    NoDaemon,
+    /// A daemon of an older protocol, which ends now.
+    MakesWay,
+}
+
+/// Connects to a running daemon; `None` if there is none.
+pub async fn connect(home: &Home, purpose: Purpose) -> Result<Option<Connection>> {
+    match dial(home, purpose).await? {
+        Ok(connection) => Ok(Some(connection)),
+        Err(Refusal::NoDaemon) => Ok(None),
+        Err(Refusal::MakesWay) => {
+            bail!("the running daemon is of an older Hone and ends now; try again")
+        }
+    }
+}
+
+async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusal>> {
+    let path = home.socket()?;
+    let stream = match UnixStream::connect(&path).await {
+        Ok(stream) => stream,
+        // Missing, or left behind by a daemon that died.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            return Ok(Err(Refusal::NoDaemon));
+        }
+        Err(error) => return Err(error).with_context(|| path.display().to_string()),
+    };
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    write_line(&mut write, &Hello::new(purpose)).await?;
+    let welcome: Welcome = match read_line(&mut read).await {
+        Ok(welcome) => welcome,
+        // It ended between our connecting and its answer.
+        Err(_) => return Ok(Err(Refusal::NoDaemon)),
+    };
+    match welcome.error {
+        None => Ok(Ok(Connection { read, write })),
+        Some(_) if welcome.protocol < PROTOCOL => Ok(Err(Refusal::MakesWay)),
+        Some(error) => bail!("{error}"),
+    }
+}
+
+/// Connects, starting a daemon where there is none.
+pub async fn connect_or_start(home: &Home, options: &ServeOptions) -> Result<Connection> {
+    home.create()?;
+    let deadline = Instant::now() + START_LIMIT;
+    let mut child: Option<Child> = None;
+    loop {
+        if let Ok(connection) = dial(home, Purpose::Lsp).await? {
+            return Ok(connection);
+        }
+        match &mut child {
+            None => child = Some(start_daemon(home, options)?),
+            Some(started) => {
+                // It may have lost the election to another forwarder's daemon,
+                // which will answer at the next dial.
+                if let Some(status) = started.try_wait()?
+                    && !status.success()
+                    && !lock_is_held(home)?
+                {
+                    bail!("{}", last_line(&home.daemon_log()));
+                }
+            }
+        }
+        if Instant::now() > deadline {
+            bail!("{}: the daemon did not answer in time", home.daemon_log().display());
+        }
+        sleep(POLL).await;
+    }
+}
+
+fn start_daemon(home: &Home, options: &ServeOptions) -> Result<Child> {
+    let path = home.daemon_log();
+    if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_BYTES) {
+        let _ = std::fs::rename(&path, path.with_extension("log.1"));
+    }
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .with_context(|| path.display().to_string())?;
+    let this = std::env::current_exe().context("cannot tell where this program is")?;
+    Command::new(this)
+        .arg("serve")
+        .args(options.to_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        // An editor's Ctrl-C or end must not reach the other editors' daemon.
+        .process_group(0)
+        .spawn()
+        .context("cannot start the daemon")
+}
+
+fn lock_is_held(home: &Home) -> Result<bool> {
+    match File::open(home.daemon_lock()) {
+        Ok(file) => Ok(matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The daemon's own last word; it never holds code.
+fn last_line(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    match text.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => line.trim_start_matches("Error: ").to_owned(),
+        None => format!("{}: the daemon ended without a word", log.display()),
+    }
+}
+
+/// `hone lsp`: copies bytes between an editor and the daemon.
+pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
+    let Connection { mut read, mut write } = connect_or_start(home, options).await?;
+    let from_editor = async {
+        copy(&mut stdin(), &mut write).await?;
+        write.shutdown().await
+    };
+    let to_editor = async {
+        let mut output = stdout();
+        copy(&mut read, &mut output).await?;
+        output.flush().await
+    };
+    tokio::pin!(from_editor, to_editor);
+    tokio::select! {
+        // The editor has gone: let the daemon finish what it was told.
+        left = &mut from_editor => {
+            left.context("the editor's stream broke")?;
+            to_editor.await.context("the daemon's stream broke")?;
+        }
+        // After `exit`, or because the daemon ended.
+        done = &mut to_editor => done.context("the daemon's stream broke")?,
+    }
+    Ok(())
+}
+
+/// `hone stop`: answers whether there was a daemon to stop.
+pub async fn stop(home: &Home) -> Result<bool> {
+    let Some(mut connection) = connect(home, Purpose::Stop).await? else { return Ok(false) };
+    copy(&mut connection.read, &mut tokio::io::sink()).await?;
+    let deadline = Instant::now() + STOP_LIMIT;
+    while lock_is_held(home)? {
+        if Instant::now() > deadline {
+            bail!("the daemon did not end within {} s", STOP_LIMIT.as_secs());
+        }
+        sleep(POLL).await;
+    }
+    Ok(true)
+}

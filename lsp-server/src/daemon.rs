@@ -1,0 +1,210 @@
+//! What all sessions share: the engine, the event log, the adapters, the clock.
+//! One of these lives in a process, behind a socket (`hone serve`) or behind
+//! stdio (`hone lsp --in-process`).
+
+use crate::adapters::Registry;
+use crate::config::Config;
+use crate::engine::worker::EngineHandle;
+use crate::home::Home;
+use crate::session::Session;
+use crate::status::{LearnerStatus, StatusLine};
+use anyhow::{Context, Result};
+use feedback::clock::Clock;
+use feedback::episode::{Batch, Fold};
+use feedback::event::{AdapterVersion, EventKind};
+use feedback::log::EventLog;
+use feedback::reward::RewardVersion;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, watch};
+
+/// How often open offers are looked at for their ten seconds.
+const TICK: Duration = Duration::from_millis(250);
+
+pub const REWARD: RewardVersion = RewardVersion::V1;
+
+/// The model that is served, with its hash checked.
+#[derive(Debug, Clone)]
+pub struct ServedModel {
+    pub name: String,
+    pub architecture: String,
+    pub path: PathBuf,
+    pub sha256: String,
+}
+
+pub struct Daemon {
+    pub home: Home,
+    pub config: Config,
+    pub model: ServedModel,
+    pub engine: EngineHandle,
+    pub clock: Arc<dyn Clock>,
+    pub started: Instant,
+    log: Arc<dyn EventLog>,
+    fold: Mutex<Fold>,
+    pub registry: Mutex<Registry>,
+    pub learner: Mutex<LearnerStatus>,
+    /// Rung when the supervisor should look at the waiting episodes.
+    pub learn: Notify,
+    sessions: Mutex<Vec<Weak<Session>>>,
+    /// What editors show; changes are pushed to every connection.
+    pub status_line: watch::Sender<StatusLine>,
+    next_offer: AtomicU64,
+    /// Makes offer ids differ between two lives of the daemon.
+    epoch_ms: u64,
+}
+
+/// A poisoned lock means a panic elsewhere, on a thread that is gone; what it
+/// guards is replaced whole or appended to, and completions must go on.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Daemon {
+    pub async fn start(
+        home: Home,
+        config: Config,
+        model: ServedModel,
+        engine: EngineHandle,
+        clock: Arc<dyn Clock>,
+        log: Arc<dyn EventLog>,
+    ) -> Result<Arc<Daemon>> {
+        let (registry, trouble) = Registry::open(&home.adapters(), &model.sha256)?;
+        let mut fold =
+            Fold::new(REWARD, &model.sha256, registry.learned_through(&model.sha256));
+        log.scan(0, &mut |event| {
+            fold.apply(&event);
+            ControlFlow::Continue(())
+        })?;
+        let active = registry.active();
+        if active > 0 {
+            let path = registry.adapter_file(active);
+            engine
+                .load_adapter(active, path.clone(), active)
+                .await
+                .with_context(|| format!("{}: cannot be served", path.display()))?;
+        }
+        if let Some(trouble) = &trouble {
+            tracing::warn!("{trouble}");
+        }
+        let mut learner = LearnerStatus::new(config.learning.enabled);
+        learner.last_error = trouble;
+        learner.updates = registry.entries().len() as u64;
+        learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
+        let status_line = watch::Sender::new(StatusLine::ready(&model.name, active));
+        let epoch_ms = clock.now_ms();
+        let daemon = Arc::new(Daemon {
+            home,
+            config,
+            model,
+            engine,
+            clock,
+            started: Instant::now(),
+            log,
+            fold: Mutex::new(fold),
+            registry: Mutex::new(registry),
+            learner: Mutex::new(learner),
+            learn: Notify::new(),
+            sessions: Mutex::new(vec![]),
+            status_line,
+            next_offer: AtomicU64::new(1),
+            epoch_ms,
+        });
+        tokio::spawn(tick(Arc::downgrade(&daemon)));
+        Ok(daemon)
+    }
+
+    pub fn session(self: &Arc<Daemon>) -> Arc<Session> {
+        let session = Arc::new(Session::new(self.clone()));
+        let mut sessions = lock(&self.sessions);
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(&session));
+        session
+    }
+
+    /// Connections that are open.
+    pub fn open_sessions(&self) -> usize {
+        lock(&self.sessions).iter().filter(|session| session.strong_count() > 0).count()
+    }
+
+    pub fn next_offer_id(&self) -> String {
+        format!("{:x}-{:x}", self.epoch_ms, self.next_offer.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub fn active_adapter(&self) -> AdapterVersion {
+        lock(&self.registry).active()
+    }
+
+    /// Appends events and folds them in. A log that cannot be written costs the
+    /// feedback, said once in the status, and never a completion.
+    pub fn record(&self, events: Vec<EventKind>) {
+        if events.is_empty() {
+            return;
+        }
+        let at_ms = self.clock.now_ms();
+        let mut fold = lock(&self.fold);
+        for kind in events {
+            match self.log.append(at_ms, kind) {
+                Ok(event) => fold.apply(&event),
+                Err(error) => {
+                    tracing::error!("{error}");
+                    lock(&self.learner).last_error = Some(error.to_string());
+                }
+            }
+        }
+        if fold.waiting() >= self.config.learning.batch_episodes {
+            self.learn.notify_one();
+        }
+    }
+
+    /// Returns once every recorded event is on disk.
+    pub async fn flush(&self) {
+        let log = self.log.clone();
+        match tokio::task::spawn_blocking(move || log.flush()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!("{error}"),
+            Err(error) => tracing::error!("flushing the event log failed: {error}"),
+        }
+    }
+
+    pub fn event_log(&self) -> Arc<dyn EventLog> {
+        self.log.clone()
+    }
+
+    pub fn counts(&self) -> feedback::episode::Counts {
+        lock(&self.fold).counts()
+    }
+
+    pub fn waiting_episodes(&self) -> usize {
+        lock(&self.fold).waiting()
+    }
+
+    pub fn take_batch(&self, limit: usize) -> Option<Batch> {
+        lock(&self.fold).take_batch(limit)
+    }
+
+    pub fn return_batch(&self, batch: Batch) {
+        lock(&self.fold).return_batch(batch);
+    }
+
+    /// Lets open offers of every session run into their timeout.
+    pub fn tick(&self) {
+        let sessions: Vec<_> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
+        for session in sessions {
+            session.tick();
+        }
+    }
+}
+
+async fn tick(daemon: Weak<Daemon>) {
+    let mut interval = tokio::time::interval(TICK);
+    loop {
+        interval.tick().await;
+        match daemon.upgrade() {
+            Some(daemon) => daemon.tick(),
+            None => return,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! One open document: its text as a rope (a snapshot is a cheap clone), and the
+//! mapping between LSP positions and characters.
+
+use ropey::Rope;
+use std::path::PathBuf;
+
+/// How the client counts columns (LSP `positionEncoding`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    Utf8,
+    Utf16,
+}
+
+/// Zero-based line, and column in the client's encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    pub line: u32,
+    pub column: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// Path of a file, else the URI: what events are recorded under.
+    pub path: String,
+    pub language: String,
+    pub version: i32,
+    pub text: Rope,
+}
+
+/// One change as applied, in characters of the text before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    pub start: usize,
+    pub removed: usize,
+    pub inserted: String,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{path}: line {line} is past the end (the document has {lines} lines); editor and server \
+     are out of step: close and open the file again"
+)]
+pub struct PastTheEnd {
+    pub path: PathBuf,
+    pub line: u32,
+    pub lines: usize,
+}
+
+impl Document {
+    /// Character offset of a position. A column past its line's end is the
+    /// line's end, as LSP asks; a line past the last is an error.
+    pub fn offset(&self, position: Position, encoding: Encoding) -> Result<usize, PastTheEnd> {
+        let lines = self.text.len_lines();
+        if position.line as usize >= lines {
+            let path = PathBuf::from(&self.path);
+            return Err(PastTheEnd { path, line: position.line, lines });
+        }
+        Ok(self.clamped(position, encoding))
+    }
+
+    /// The same, but a line past the last is the end of the text: clients
+    /// replace whole documents with a range that reaches beyond it.
+    fn clamped(&self, position: Position, encoding: Encoding) -> usize {
+        let line = position.line as usize;
+        if line >= self.text.len_lines() {
+            return self.text.len_chars();
+        }
+        let start = self.text.line_to_char(line);
+        let content = self.text.line(line);
+        let column = position.column as usize;
+        let in_line = match encoding {
+            Encoding::Utf16 => content.utf16_cu_to_char(column.min(content.len_utf16_cu())),
+            Encoding::Utf8 => content.byte_to_char(column.min(content.len_bytes())),
+        };
+        let breaks = content.chars_at(content.len_chars()).reversed();
+        let line_break = breaks.take_while(|c| matches!(c, '\n' | '\r')).count();
+        start + in_line.min(content.len_chars() - line_break)
+    }
+
+    pub fn position(&self, offset: usize, encoding: Encoding) -> Position {
+        let line = self.text.char_to_line(offset);
+        let before = self.text.slice(self.text.line_to_char(line)..offset);
+        let column = match encoding {
+            Encoding::Utf16 => before.len_utf16_cu(),
+            Encoding::Utf8 => before.len_bytes(),
+        };
+        Position { line: line as u32, column: column as u32 }
+    }
+
+    /// Applies one content change; no range means the whole text.
+    pub fn apply(
+        &mut self,
+        range: Option<(Position, Position)>,
+        inserted: String,
+        encoding: Encoding,
+    ) -> Edit {
+        let (start, end) = match range {
+            None => (0, self.text.len_chars()),
+            Some((start, end)) => {
+                (self.clamped(start, encoding), self.clamped(end, encoding))
+            }
+        };
+        let end = end.max(start);
+        self.text.remove(start..end);
+        self.text.insert(start, &inserted);
+        Edit { start, removed: end - start, inserted }
+    }
+
+    /// Text from the cursor to the end of its line, without the line break.
+    pub fn rest_of_line(&self, offset: usize) -> String {
+        let line = self.text.char_to_line(offset);
+        let end = self.text.line_to_char(line + 1);
+        let rest = self.text.slice(offset..end).to_string();
+        rest.trim_end_matches(['\n', '\r']).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        Document { path: "a.rs".into(), language: "rust".into(), version: 1, text: text.into() }
+    }
+
+    fn at(line: u32, column: u32) -> Position {
+        Position { line, column }
+    }
+
+    #[test]
+    fn columns_count_utf16_units_or_bytes() {
+        let document = document("a😀é|x\n");
+        assert_eq!(document.offset(at(0, 3), Encoding::Utf16), Ok(2));
+        assert_eq!(document.offset(at(0, 4), Encoding::Utf16), Ok(3));
+        assert_eq!(document.offset(at(0, 5), Encoding::Utf8), Ok(2));
+        assert_eq!(document.offset(at(0, 7), Encoding::Utf8), Ok(3));
+        for encoding in [Encoding::Utf8, Encoding::Utf16] {
+            for offset in 0..=document.text.len_chars() {
+                let position = document.position(offset, encoding);
+                assert_eq!(document.offset(position, encoding), Ok(offset), "{encoding:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_position_inside_a_surrogate_pair_rounds_down() {
+        assert_eq!(document("a😀b").offset(at(0, 2), Encoding::Utf16), Ok(1));
+    }
+
+    #[test]
+    fn a_column_past_the_line_is_the_lines_end_before_its_break() {
+        let document = document("ab\r\ncd");
+        assert_eq!(document.offset(at(0, 99), Encoding::Utf16), Ok(2));
+        assert_eq!(document.offset(at(1, 99), Encoding::Utf16), Ok(6));
+    }
+
+    #[test]
+    fn a_line_past_the_end_names_the_file_and_the_fix() {
+        let error = document("a\n").offset(at(7, 0), Encoding::Utf16).unwrap_err().to_string();
+        assert!(error.starts_with("a.rs: line 7 is past the end"), "{error}");
+        assert!(error.contains("open the file again"), "{error}");
+    }
+
+    #[test]
+    fn changes_apply_incrementally_and_as_a_whole() {
+        let mut document = document("fn a() {}\nfn b() {}\n");
+        let edit = document.apply(Some((at(1, 3), at(1, 4))), "c😀".into(), Encoding::Utf16);
+        assert_eq!(edit, Edit { start: 13, removed: 1, inserted: "c😀".into() });
+        assert_eq!(document.text, "fn a() {}\nfn c😀() {}\n");
+        document.apply(Some((at(0, 0), at(99, 0))), "x".into(), Encoding::Utf16);
+        assert_eq!(document.text, "x");
+        document.apply(None, "y\n".into(), Encoding::Utf16);
+        assert_eq!(document.text, "y\n");
+    }
+
+    #[test]
+    fn the_rest_of_a_line_has_no_break() {
+        let document = document("ab)\r\n");
+        assert_eq!(document.rest_of_line(2), ")");
+        assert_eq!(document.rest_of_line(5), "");
+    }
+}

@@ -1,0 +1,84 @@
+//! What answers a prompt. [`llama`] is real, [`scripted`] is for unit tests of
+//! everything around it; [`worker`] gives either its own thread and queue.
+
+pub mod ffi;
+pub mod llama;
+#[cfg(test)]
+pub mod scripted;
+pub mod worker;
+
+use crate::prompt::FimPrompt;
+use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub prompt: FimPrompt,
+    /// `0`: the base alone.
+    pub adapter: AdapterVersion,
+    pub sampling: Sampling,
+    pub max_tokens: usize,
+    /// Time for prompt and decoding; what is there by then is the answer.
+    pub budget: Duration,
+    /// Decoding stops before a token less likely than this, in [0, 1].
+    pub min_probability: f32,
+}
+
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// Token ids of the prompt as evaluated.
+    pub prompt: Vec<u32>,
+    /// Index in `prompt` from which on the adapter acts.
+    pub adapter_from: usize,
+    pub tokens: Vec<TokenRecord>,
+    /// Concatenated pieces of `tokens`, stop token included.
+    pub text: Vec<u8>,
+    pub stop: StopReason,
+    pub prompt_reused: u32,
+    pub prompt_evaluated: u32,
+    pub prompt_time: Duration,
+    pub decode_time: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("superseded or cancelled")]
+    Aborted,
+    #[error("the time budget ran out before the first token")]
+    OverBudget,
+    #[error("too many completions are waiting; try again")]
+    Busy,
+    #[error("the inference thread has ended; restart the daemon (`hone stop`)")]
+    Gone,
+    #[error("{0}")]
+    Failed(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct EngineInfo {
+    /// Where the matrices are multiplied, as the engine itself names it.
+    pub backend: String,
+    pub threads: usize,
+}
+
+pub trait Engine {
+    fn info(&self) -> EngineInfo;
+
+    /// Returns [`EngineError::Aborted`] soon after `abort` turns true.
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError>;
+
+    /// Makes a version available to the requests that follow; `keep` stays
+    /// loaded beside it, every other version may be dropped.
+    fn load_adapter(
+        &mut self,
+        version: AdapterVersion,
+        path: &Path,
+        keep: AdapterVersion,
+    ) -> Result<(), EngineError>;
+}

@@ -1,0 +1,104 @@
+//! `hone events`: the log as JSON lines, code text left out unless asked for.
+
+use anyhow::Result;
+use feedback::event::Event;
+use feedback::log::EventLog;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+/// Lines read ahead of a slow reader.
+const READ_AHEAD: usize = 64;
+
+/// Writes every event, one line of JSON each.
+pub async fn stream(
+    log: Arc<dyn EventLog>,
+    writer: &mut (impl AsyncWrite + Unpin),
+) -> Result<()> {
+    let (lines, mut queue) = mpsc::channel(READ_AHEAD);
+    let reader = tokio::task::spawn_blocking(move || -> Result<()> {
+        let mut failed = None;
+        log.scan(0, &mut |event| match serde_json::to_vec(&event) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                // An error means that nobody reads any more.
+                match lines.blocking_send(line) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            }
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    });
+    while let Some(line) = queue.recv().await {
+        writer.write_all(&line).await?;
+    }
+    writer.flush().await?;
+    reader.await?
+}
+
+/// An event without anything its code could be read from: token ids are text
+/// to whoever has the vocabulary.
+pub fn without_code(event: &Event) -> Result<Value> {
+    let mut value = serde_json::to_value(event)?;
+    let Some(fields) = value.as_object_mut().filter(|fields| fields.contains_key("tokens")) else {
+        return Ok(value);
+    };
+    let length = |value: &Value| match value {
+        Value::Array(items) => items.len(),
+        Value::String(text) => text.encode_utf16().count(),
+        _ => 0,
+    };
+    let (prompt, shown) = (length(&fields["prompt"]), length(&fields["shown"]));
+    let logprobs: Vec<Value> = fields["tokens"]
+        .as_array()
+        .map(|tokens| tokens.iter().map(|token| token["logprob"].clone()).collect())
+        .unwrap_or_default();
+    for code in ["prompt", "tokens", "healing", "shown"] {
+        fields.remove(code);
+    }
+    fields.insert("prompt_tokens".into(), json!(prompt));
+    fields.insert("shown_utf16".into(), json!(shown));
+    fields.insert("logprobs".into(), json!(logprobs));
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedback::event::{Completion, EventKind, Sampling, StopReason, Timing, TokenRecord};
+
+    #[test]
+    fn no_field_of_an_event_holds_code_unless_asked_for() {
+        let completion = Completion {
+            id: "1-1".into(),
+            path: "src/lib.rs".into(),
+            language: "rust".into(),
+            model_sha256: "ab".into(),
+            adapter: 0,
+            sampling: Sampling::GREEDY,
+            prompt: vec![987_654],
+            adapter_from: 0,
+            healing: "CANARY".into(),
+            tokens: vec![TokenRecord { id: 987_654, logprob: -0.5 }],
+            stop: StopReason::Newline,
+            shown: "CANARY".into(),
+            shown_from: 0,
+            timing: Timing::default(),
+        };
+        let kind = EventKind::Completion(Box::new(completion));
+        let event = Event { seq: 0, at_ms: 0, kind };
+        let bare = without_code(&event).unwrap();
+        let text = bare.to_string();
+        assert!(!text.contains("CANARY") && !text.contains("987654"), "{text}");
+        assert_eq!((&bare["shown_utf16"], &bare["prompt_tokens"]), (&json!(6), &json!(1)));
+        assert_eq!(bare["logprobs"], json!([-0.5]));
+        assert!(serde_json::to_string(&event).unwrap().contains("CANARY"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Where Hone keeps its files: one folder, moved whole by `HONE_HOME`.
+
+use anyhow::{Context, Result};
+use directories::ProjectDirs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Longest path a Unix socket can have on Linux and macOS, in bytes.
+const SOCKET_PATH_BYTES: usize = 103;
+
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// `HONE_HOME`, or the platform's data folder.
+    pub fn from_env() -> Result<Home> {
+        let root = match std::env::var_os("HONE_HOME").filter(|value| !value.is_empty()) {
+            Some(root) => std::path::absolute(root).context("HONE_HOME is not a usable path")?,
+            None => ProjectDirs::from("dev", "hone", "hone")
+                .context("no home folder found; set HONE_HOME to a folder for Hone's files")?
+                .data_dir()
+                .to_owned(),
+        };
+        Ok(Home { root })
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
+    pub fn models(&self) -> PathBuf {
+        self.root.join("models")
+    }
+
+    pub fn adapters(&self) -> PathBuf {
+        self.root.join("adapters")
+    }
+
+    pub fn event_log(&self) -> PathBuf {
+        self.root.join("data").join("events.sled")
+    }
+
+    pub fn daemon_lock(&self) -> PathBuf {
+        self.run().join("daemon.lock")
+    }
+
+    pub fn daemon_log(&self) -> PathBuf {
+        self.root.join("logs").join("daemon.log")
+    }
+
+    /// # Errors
+    /// A path too long for a socket, with the fix.
+    pub fn socket(&self) -> Result<PathBuf> {
+        let path = self.run().join("hone.sock");
+        anyhow::ensure!(
+            path.as_os_str().len() <= SOCKET_PATH_BYTES,
+            "{}: too long for a socket ({SOCKET_PATH_BYTES} bytes at most); set HONE_HOME to a \
+             shorter path",
+            path.display()
+        );
+        Ok(path)
+    }
+
+    fn run(&self) -> PathBuf {
+        self.root.join("run")
+    }
+
+    /// Makes every folder, readable by its owner alone.
+    pub fn create(&self) -> Result<()> {
+        for folder in ["", "data", "adapters", "models", "run", "logs"] {
+            private_folder(&self.root.join(folder))?;
+        }
+        Ok(())
+    }
+}
+
+fn private_folder(path: &Path) -> Result<()> {
+    let cannot = || format!("{}: cannot make this folder private to you", path.display());
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(cannot)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).with_context(cannot)
+}

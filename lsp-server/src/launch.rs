@@ -1,0 +1,143 @@
+//! From folders and flags to a running [`Daemon`]: which model, which engine,
+//! which clock.
+
+use crate::config::Config;
+use crate::daemon::{Daemon, ServedModel};
+use crate::engine::EngineError;
+use crate::engine::llama::{LlamaConfig, LlamaEngine};
+use crate::engine::worker::EngineHandle;
+use crate::home::Home;
+use crate::lsp::LearnNow;
+use crate::supervisor::Supervisor;
+use anyhow::{Context, Result};
+use feedback::clock::{Clock, ManualClock, SystemClock};
+use feedback::log::EventLog;
+use feedback::sled_log::SledLog;
+use models::fim::FimTemplate;
+use models::manifest::{Catalogue, Manifest};
+use models::store::Store;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// More threads than this rarely help a small model and always hurt its neighbours.
+const MAX_THREADS: usize = 8;
+
+/// Where a manual clock starts: any fixed moment, here 2026-01-01T00:00:00Z.
+const MANUAL_EPOCH_MS: u64 = 1_767_225_600_000;
+
+/// `hone learn` requests that may wait; they all mean the same.
+const LEARN_QUEUE: usize = 1;
+
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ServeOptions {
+    /// Serve this GGUF file instead of the configured model
+    #[arg(long, value_name = "FILE.gguf")]
+    pub model: Option<PathBuf>,
+    /// FIM template of --model, where its vocabulary does not tell
+    #[arg(long, value_name = "NAME", requires = "model")]
+    pub template: Option<String>,
+    /// Time stands still but for `hone/advanceClock` (tests, rehearsal)
+    #[arg(long, hide = true)]
+    pub manual_clock: bool,
+}
+
+impl ServeOptions {
+    /// The same options as arguments of another `hone`.
+    pub fn to_args(&self) -> Vec<std::ffi::OsString> {
+        let mut args = vec![];
+        if let Some(model) = &self.model {
+            args.extend(["--model".into(), model.into()]);
+        }
+        if let Some(template) = &self.template {
+            args.extend(["--template".into(), template.into()]);
+        }
+        if self.manual_clock {
+            args.push("--manual-clock".into());
+        }
+        args
+    }
+}
+
+/// The manifest the configuration asks for.
+pub fn configured_manifest<'a>(catalogue: &'a Catalogue, config: &Config) -> Result<&'a Manifest> {
+    Ok(match &config.model.name {
+        Some(name) => catalogue.get(name).context("config.toml: model.name")?,
+        None => catalogue.default_model(),
+    })
+}
+
+fn find_model(
+    home: &Home,
+    config: &Config,
+    options: &ServeOptions,
+) -> Result<(ServedModel, &'static FimTemplate)> {
+    if let Some(path) = &options.model {
+        let path = std::path::absolute(path)?;
+        let local = models::local::inspect(&path, options.template.as_deref())?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let served =
+            ServedModel { name, architecture: local.arch, path, sha256: local.sha256 };
+        return Ok((served, local.template));
+    }
+    let catalogue = Catalogue::load(&home.models())?;
+    let manifest = configured_manifest(&catalogue, config)?;
+    let path = Store::new(home.models()).verified(manifest)?;
+    if let Some(notice) = &manifest.notice {
+        tracing::info!("{}: {notice}", manifest.name);
+    }
+    let served = ServedModel {
+        name: manifest.name.clone(),
+        architecture: manifest.architecture.clone(),
+        path,
+        sha256: manifest.sha256.clone(),
+    };
+    Ok((served, manifest.template))
+}
+
+/// A running daemon and the bell that asks its learner for an update.
+pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, LearnNow)> {
+    home.create()?;
+    let config = Config::load(&home.config_file())?;
+    let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
+    let (model, template) = find_model(&home, &config, options)?;
+    let threads = match config.model.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
+        threads => threads,
+    };
+    let llama = LlamaConfig {
+        path: model.path.clone(),
+        template,
+        threads,
+        gpu_layers: config.model.gpu_layers,
+    };
+    let engine = EngineHandle::start(move || LlamaEngine::load(&llama)).map_err(|error| {
+        match error {
+            EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
+            other => other.into(),
+        }
+    })?;
+    let clock: Arc<dyn Clock> = if options.manual_clock {
+        Arc::new(ManualClock::starting_at(MANUAL_EPOCH_MS))
+    } else {
+        Arc::new(SystemClock::default())
+    };
+    let daemon = Daemon::start(home, config, model, engine, clock, log).await?;
+    let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
+    let supervisor = Supervisor::new(daemon.clone(), learner_program()?);
+    tokio::spawn(supervisor.run(asked));
+    Ok((daemon, learn_now))
+}
+
+/// `hone-learner` beside this binary; `HONE_LEARNER` names another.
+fn learner_program() -> Result<PathBuf> {
+    match std::env::var_os("HONE_LEARNER").filter(|value| !value.is_empty()) {
+        Some(program) => Ok(program.into()),
+        None => sibling("hone-learner"),
+    }
+}
+
+/// A program installed in the same folder as this one.
+pub fn sibling(name: &str) -> Result<PathBuf> {
+    let this = std::env::current_exe().context("cannot tell where this program is")?;
+    Ok(this.parent().unwrap_or(Path::new(".")).join(name))
+}

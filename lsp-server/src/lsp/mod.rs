@@ -1,0 +1,273 @@
+//! The protocol edge: LSP messages in, calls on a [`Session`] out. Nothing
+//! behind this module knows LSP.
+//!
+//! Handlers must reach their session before any await: the transport polls
+//! them in the order the messages came, and only that far.
+
+pub mod types;
+
+use crate::document::{Document, Encoding, Position};
+use crate::session::{Session, SessionError};
+use crate::status;
+use ropey::Rope;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
+use tower_lsp::ls_types::{
+    self as lsp, Command, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, InitializeParams,
+    InitializeResult, InitializedParams, InlineCompletionItem, InlineCompletionList,
+    InlineCompletionOptions, InlineCompletionParams, MessageType, OneOf, PositionEncodingKind,
+    Range, ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
+};
+use tower_lsp::{Client, LanguageServer, LspService, Server};
+use types::{
+    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, ItemParams, LearnAnswer, RejectParams,
+};
+
+/// Messages handled at once. At the transport's default of 4, four slow
+/// completions hold up every later message.
+const CONCURRENT_MESSAGES: usize = 1000;
+
+/// LSP's code for a request that a newer one replaced.
+const REQUEST_CANCELLED: i64 = -32800;
+
+struct Backend {
+    client: Client,
+    session: Arc<Session>,
+    learn: LearnNow,
+}
+
+/// Asks the supervisor for an update now.
+pub type LearnNow = tokio::sync::mpsc::Sender<()>;
+
+/// Serves one client until it exits or its stream ends.
+pub async fn serve(
+    session: Arc<Session>,
+    learn: LearnNow,
+    read: impl AsyncRead + Unpin,
+    write: impl AsyncWrite,
+) {
+    let ending = session.clone();
+    let (service, socket) =
+        LspService::build(|client| Backend { client, session: session.clone(), learn })
+            .custom_method("textDocument/inlineCompletion", Backend::inline_completion)
+            .custom_method("textDocument/didShowCompletion", Backend::did_show)
+            .custom_method("textDocument/didPartiallyAcceptCompletion", Backend::did_partly_accept)
+            .custom_method("textDocument/didFocus", Backend::did_focus)
+            .custom_method("hone/didReject", Backend::did_reject)
+            .custom_method("hone/status", Backend::status)
+            .custom_method("hone/learn", Backend::learn_now)
+            .custom_method("hone/advanceClock", Backend::advance_clock)
+            .finish();
+    Server::new(read, write, socket)
+        .concurrency_level(CONCURRENT_MESSAGES)
+        .serve(service)
+        .await;
+    ending.end();
+    ending.daemon().flush().await;
+}
+
+impl LanguageServer for Backend {
+    async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
+        let offered =
+            params.capabilities.general.and_then(|general| general.position_encodings);
+        let (encoding, kind) = choose_encoding(offered.as_deref().unwrap_or_default());
+        self.session.use_encoding(encoding);
+        let mut status = self.session.daemon().status_line.subscribe();
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            // The first line comes with `initialized`; this loop ends with the daemon.
+            while status.changed().await.is_ok() {
+                let line = status.borrow_and_update().clone();
+                client.send_notification::<DidChangeStatus>(line).await;
+            }
+        });
+        Ok(InitializeResult {
+            capabilities: ServerCapabilities {
+                position_encoding: Some(kind),
+                text_document_sync: Some(TextDocumentSyncCapability::Kind(
+                    TextDocumentSyncKind::INCREMENTAL,
+                )),
+                execute_command_provider: Some(ExecuteCommandOptions {
+                    commands: vec![ACCEPT_COMMAND.into()],
+                    ..ExecuteCommandOptions::default()
+                }),
+                inline_completion_provider: Some(OneOf::Right(InlineCompletionOptions::default())),
+                ..ServerCapabilities::default()
+            },
+            server_info: Some(ServerInfo {
+                name: "hone".into(),
+                version: Some(env!("CARGO_PKG_VERSION").into()),
+            }),
+            ..InitializeResult::default()
+        })
+    }
+
+    async fn initialized(&self, _: InitializedParams) {
+        let line = self.session.daemon().status_line.borrow().clone();
+        self.client.send_notification::<DidChangeStatus>(line).await;
+    }
+
+    async fn shutdown(&self) -> Result<()> {
+        self.session.daemon().flush().await;
+        Ok(())
+    }
+
+    async fn did_open(&self, params: DidOpenTextDocumentParams) {
+        let opened = params.text_document;
+        let document = Document {
+            path: path_of(&opened.uri),
+            language: opened.language_id,
+            version: opened.version,
+            text: Rope::from_str(&opened.text),
+        };
+        self.session.open(opened.uri.to_string(), document);
+    }
+
+    async fn did_change(&self, params: DidChangeTextDocumentParams) {
+        let changes = params.content_changes.into_iter();
+        let changes = changes.map(|change| {
+            let range = change.range.map(|range| (position(range.start), position(range.end)));
+            (range, change.text)
+        });
+        let (uri, version) = (params.text_document.uri.to_string(), params.text_document.version);
+        let changed = self.session.change(&uri, version, changes.collect());
+        if let Err(error) = changed {
+            self.client.log_message(MessageType::WARNING, error).await;
+        }
+    }
+
+    async fn did_close(&self, params: DidCloseTextDocumentParams) {
+        self.session.close(params.text_document.uri.as_str());
+    }
+
+    async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
+        if params.command != ACCEPT_COMMAND {
+            return Err(invalid_params(format!("unknown command {}", params.command)));
+        }
+        let id = params.arguments.first().and_then(Value::as_str);
+        let id = id.ok_or_else(|| {
+            invalid_params(format!("{ACCEPT_COMMAND} takes the offer's id as its argument"))
+        })?;
+        self.session.accepted(id);
+        // The answer says that the acceptance is on disk.
+        self.session.daemon().flush().await;
+        Ok(None)
+    }
+}
+
+impl Backend {
+    async fn inline_completion(
+        &self,
+        params: InlineCompletionParams,
+    ) -> Result<InlineCompletionList> {
+        let place = params.text_document_position;
+        let at = position(place.position);
+        let answer = self.session.complete(place.text_document.uri.as_str(), at).await;
+        let items = match answer {
+            Ok(suggestion) => suggestion.into_iter().map(item).collect(),
+            Err(SessionError::Superseded) => return Err(superseded()),
+            Err(error @ (SessionError::NotOpen { .. } | SessionError::PastTheEnd(_))) => {
+                return Err(invalid_params(error.to_string()));
+            }
+            Err(SessionError::Engine(error)) => {
+                // A toast at every key would be worse than the line in the log.
+                let client = self.client.clone();
+                tokio::spawn(async move { client.log_message(MessageType::ERROR, error).await });
+                vec![]
+            }
+        };
+        Ok(InlineCompletionList { items })
+    }
+
+    async fn did_show(&self, params: ItemParams) {
+        if let Some(id) = params.id() {
+            self.session.shown(id);
+        }
+    }
+
+    async fn did_partly_accept(&self, params: ItemParams) {
+        if let Some(id) = params.id() {
+            self.session.partly_accepted(id, params.accepted_length);
+        }
+    }
+
+    /// Clients written for Copilot send it; there is nothing to do yet.
+    async fn did_focus(&self, _: Value) {}
+
+    async fn did_reject(&self, params: RejectParams) {
+        self.session.rejected(&params.id, params.reason.into());
+    }
+
+    async fn status(&self) -> Result<status::Status> {
+        Ok(status::of(self.session.daemon()))
+    }
+
+    async fn learn_now(&self) -> Result<LearnAnswer> {
+        let waiting = self.session.daemon().waiting_episodes();
+        let started = waiting > 0 && self.learn.try_send(()).is_ok();
+        Ok(LearnAnswer { started, waiting })
+    }
+
+    async fn advance_clock(&self, params: AdvanceClockParams) -> Result<Value> {
+        let daemon = self.session.daemon();
+        if !daemon.clock.advance(params.ms) {
+            return Err(invalid_params("the clock is the system's; start with --manual-clock"));
+        }
+        daemon.tick();
+        Ok(serde_json::json!({ "now_ms": daemon.clock.now_ms() }))
+    }
+}
+
+fn item(suggestion: crate::session::Suggestion) -> InlineCompletionItem {
+    let at = lsp::Position::new(suggestion.position.line, suggestion.position.column);
+    InlineCompletionItem {
+        insert_text: suggestion.text,
+        filter_text: None,
+        range: Some(Range::new(at, at)),
+        command: Some(Command {
+            title: "Accepted".into(),
+            command: ACCEPT_COMMAND.into(),
+            arguments: Some(vec![suggestion.id.into()]),
+        }),
+        insert_text_format: None,
+    }
+}
+
+fn position(position: lsp::Position) -> Position {
+    Position { line: position.line, column: position.character }
+}
+
+/// The client's first choice that we can count in; UTF-16 is LSP's default.
+fn choose_encoding(offered: &[PositionEncodingKind]) -> (Encoding, PositionEncodingKind) {
+    for kind in offered {
+        if *kind == PositionEncodingKind::UTF8 {
+            return (Encoding::Utf8, PositionEncodingKind::UTF8);
+        }
+        if *kind == PositionEncodingKind::UTF16 {
+            break;
+        }
+    }
+    (Encoding::Utf16, PositionEncodingKind::UTF16)
+}
+
+fn path_of(uri: &lsp::Uri) -> String {
+    match uri.to_file_path() {
+        Some(path) => path.to_string_lossy().into_owned(),
+        None => uri.to_string(),
+    }
+}
+
+fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error { code: ErrorCode::InvalidParams, message: message.into(), data: None }
+}
+
+fn superseded() -> Error {
+    Error {
+        code: ErrorCode::ServerError(REQUEST_CANCELLED),
+        message: "superseded by a newer request or edit".into(),
+        data: None,
+    }
+}

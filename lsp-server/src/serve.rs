@@ -1,0 +1,174 @@
+//! `hone serve`: the one daemon of a user, behind a private Unix socket.
+
+use crate::daemon::{Daemon, lock};
+use crate::events;
+use crate::home::Home;
+use crate::launch::{self, ServeOptions};
+use crate::lsp::{self, LearnNow};
+use crate::status::{self, LearnerState};
+use crate::wire::{Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use anyhow::{Context, Result};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How often the daemon looks whether anybody still needs it.
+const IDLE_CHECK: Duration = Duration::from_secs(1);
+
+/// Connections at once; an editor window is one.
+const MAX_CONNECTIONS: usize = 256;
+
+/// Time that open connections get to end when the daemon is asked to.
+const DRAIN_LIMIT: Duration = Duration::from_secs(2);
+
+pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
+    home.create()?;
+    let socket = home.socket()?;
+    let _elected = elect(&home)?;
+    let (daemon, learn_now) = launch::start(home, options).await?;
+    // Ours by election: what lies there is a dead daemon's.
+    match std::fs::remove_file(&socket) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("{}: stale socket", socket.display()));
+        }
+        _ => {}
+    }
+    let listener = UnixListener::bind(&socket)
+        .with_context(|| format!("{}: cannot listen", socket.display()))?;
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
+    tracing::info!("serving {} on {}", daemon.model.name, socket.display());
+
+    let stop = Arc::new(Notify::new());
+    let connections = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else { continue };
+                let Ok(permit) = connections.clone().try_acquire_owned() else {
+                    tracing::warn!("more than {MAX_CONNECTIONS} connections: one was refused");
+                    continue;
+                };
+                let (daemon, stop, learn) = (daemon.clone(), stop.clone(), learn_now.clone());
+                tokio::spawn(async move {
+                    if let Err(error) = connection(stream, &daemon, &stop, learn).await {
+                        tracing::debug!("connection ended: {error:#}");
+                    }
+                    drop(permit);
+                });
+            }
+            () = idle(&daemon) => {
+                tracing::info!("no editor for {} s: ending", daemon.config.daemon.idle_exit_s);
+                break;
+            }
+            () = stop.notified() => break,
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    let _ = std::fs::remove_file(&socket);
+    drop(listener);
+    daemon.flush().await;
+    // Whoever asked us to stop waits for the end of its stream.
+    let all = connections.acquire_many(MAX_CONNECTIONS as u32);
+    let _ = tokio::time::timeout(DRAIN_LIMIT, all).await;
+    daemon.flush().await;
+    Ok(())
+}
+
+/// One daemon a user: the lock on `daemon.lock` is held as long as it lives.
+fn elect(home: &Home) -> Result<File> {
+    let path = home.daemon_lock();
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .with_context(|| path.display().to_string())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => anyhow::bail!(
+            "{}: a daemon is already running; use it (`hone status`) or stop it (`hone stop`)",
+            path.display()
+        ),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| path.display().to_string())
+        }
+    }
+}
+
+/// Resolves when nobody has been connected for the configured time.
+async fn idle(daemon: &Daemon) {
+    let limit = Duration::from_secs(daemon.config.daemon.idle_exit_s);
+    let mut since = Instant::now();
+    while since.elapsed() < limit {
+        tokio::time::sleep(IDLE_CHECK.min(limit)).await;
+        let training = lock(&daemon.learner).state == LearnerState::Training;
+        if daemon.open_sessions() > 0 || training {
+            since = Instant::now();
+        }
+    }
+}
+
+async fn connection(
+    stream: UnixStream,
+    daemon: &Arc<Daemon>,
+    stop: &Notify,
+    learn: LearnNow,
+) -> Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    let hello: Hello = read_line(&mut read).await?;
+    if hello.protocol != PROTOCOL {
+        let newer = hello.protocol > PROTOCOL;
+        let error = if newer {
+            format!("this daemon ({}) is older and makes way", env!("CARGO_PKG_VERSION"))
+        } else {
+            format!(
+                "`hone {}` is older than the running daemon ({}); restart the editor, or \
+                 `hone stop` and reinstall",
+                hello.version,
+                env!("CARGO_PKG_VERSION")
+            )
+        };
+        write_line(&mut write, &Welcome::no(error)).await?;
+        if newer {
+            stop.notify_one();
+        }
+        return Ok(());
+    }
+    if hello.purpose == Purpose::Unknown {
+        let error = "unknown purpose; update the program that asked".to_owned();
+        write_line(&mut write, &Welcome::no(error)).await?;
+        return Ok(());
+    }
+    write_line(&mut write, &Welcome::yes()).await?;
+    match hello.purpose {
+        Purpose::Lsp => lsp::serve(daemon.session(), learn, read, &mut write).await,
+        Purpose::Status => write_line(&mut write, &status::of(daemon)).await?,
+        Purpose::Learn => {
+            let waiting = daemon.waiting_episodes();
+            if waiting > 0 {
+                let _ = learn.try_send(());
+            }
+            write_line(&mut write, &serde_json::json!({ "waiting": waiting })).await?;
+        }
+        Purpose::Events => events::stream(daemon.event_log(), &mut write).await?,
+        Purpose::Stop => {
+            stop.notify_one();
+            // The end of this stream tells the caller that all is on disk.
+            daemon.flush().await;
+        }
+        Purpose::Unknown => {}
+    }
+    write.shutdown().await.ok();
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! One editor connection: its documents, its live offer, its newest request.
+//!
+//! Every message is taken in order under one lock, and none awaits before it
+//! has been; only the engine's answer is waited for, with the lock free.
+
+use crate::daemon::{Daemon, lock};
+use crate::document::{Document, Encoding, PastTheEnd, Position};
+use crate::engine::{EngineError, Generated, Request};
+use crate::postprocess::shown_bytes;
+use crate::prompt::{self, Window};
+use crate::tracker::{Offer, Tracker};
+use feedback::event::{Completion, EventKind, OfferId, Outcome, Sampling, Timing};
+use ropey::Rope;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+pub struct Session {
+    daemon: Arc<Daemon>,
+    state: Mutex<State>,
+}
+
+struct State {
+    encoding: Encoding,
+    documents: HashMap<String, Document>,
+    tracker: Tracker,
+    /// Abort flag of the request that is being computed.
+    newest: Option<Arc<AtomicBool>>,
+}
+
+/// What goes into an inline completion item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    pub id: OfferId,
+    pub position: Position,
+    pub text: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error("{uri}: was never opened here; open the file again")]
+    NotOpen { uri: String },
+    #[error(transparent)]
+    PastTheEnd(#[from] PastTheEnd),
+    #[error("superseded")]
+    Superseded,
+    #[error(transparent)]
+    Engine(EngineError),
+}
+
+/// A completion under way: what was asked, of which text.
+struct Asked {
+    abort: Arc<AtomicBool>,
+    arrived: Instant,
+    uri: String,
+    path: String,
+    language: String,
+    cursor: usize,
+    position: Position,
+    rest_of_line: String,
+    request: Request,
+}
+
+enum Begun {
+    Known(Suggestion),
+    Asked(Box<Asked>),
+}
+
+impl Session {
+    pub fn new(daemon: Arc<Daemon>) -> Session {
+        let state = State {
+            encoding: Encoding::Utf16,
+            documents: HashMap::new(),
+            tracker: Tracker::default(),
+            newest: None,
+        };
+        Session { daemon, state: Mutex::new(state) }
+    }
+
+    pub fn daemon(&self) -> &Arc<Daemon> {
+        &self.daemon
+    }
+
+    pub fn use_encoding(&self, encoding: Encoding) {
+        lock(&self.state).encoding = encoding;
+    }
+
+    pub fn open(&self, uri: String, document: Document) {
+        lock(&self.state).documents.insert(uri, document);
+    }
+
+    pub fn close(&self, uri: &str) {
+        lock(&self.state).documents.remove(uri);
+        self.track(|tracker, now_ms| tracker.closed(uri, now_ms));
+    }
+
+    /// Applies changes in order, each seen by the live offer as it happens.
+    pub fn change(
+        &self,
+        uri: &str,
+        version: i32,
+        changes: Vec<(Option<(Position, Position)>, String)>,
+    ) -> Result<(), SessionError> {
+        let now_ms = self.daemon.clock.now_ms();
+        let mut state = lock(&self.state);
+        state.abort_newest();
+        let State { documents, tracker, encoding, .. } = &mut *state;
+        let document = documents
+            .get_mut(uri)
+            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        document.version = version;
+        let mut events = vec![];
+        for (range, text) in changes {
+            let edit = document.apply(range, text, *encoding);
+            events.extend(tracker.edit(uri, &edit, now_ms));
+        }
+        self.daemon.record(events);
+        Ok(())
+    }
+
+    /// Answers a request for an inline completion; `None` is silence.
+    pub async fn complete(
+        &self,
+        uri: &str,
+        position: Position,
+    ) -> Result<Option<Suggestion>, SessionError> {
+        let asked = match self.begin(uri, position)? {
+            Begun::Known(suggestion) => return Ok(Some(suggestion)),
+            Begun::Asked(asked) => asked,
+        };
+        let answer = self.daemon.engine.generate(asked.request.clone(), asked.abort.clone()).await;
+        match answer {
+            Ok(generated) => self.finish(*asked, generated),
+            Err(EngineError::Aborted) => Err(SessionError::Superseded),
+            Err(EngineError::OverBudget) => Ok(None),
+            Err(error) => Err(SessionError::Engine(error)),
+        }
+    }
+
+    /// Everything that must see messages in order: no await before or in it.
+    fn begin(&self, uri: &str, position: Position) -> Result<Begun, SessionError> {
+        let mut state = lock(&self.state);
+        state.abort_newest();
+        let encoding = state.encoding;
+        let document = state
+            .documents
+            .get(uri)
+            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let cursor = document.offset(position, encoding)?;
+        if let Some((id, text)) = state.tracker.continuation(uri, cursor) {
+            return Ok(Begun::Known(Suggestion { id, position, text }));
+        }
+        let completion = &self.daemon.config.completion;
+        let window = Window {
+            prefix_chars: completion.prefix_chars,
+            suffix_chars: completion.suffix_chars,
+        };
+        let abort = Arc::new(AtomicBool::new(false));
+        let request = Request {
+            prompt: prompt::build(&document.text, cursor, window),
+            adapter: self.daemon.active_adapter(),
+            sampling: self.sampling(&document.text, cursor),
+            max_tokens: completion.max_tokens,
+            budget: Duration::from_millis(completion.budget_ms),
+            min_probability: completion.min_probability,
+        };
+        let asked = Asked {
+            abort: abort.clone(),
+            arrived: Instant::now(),
+            uri: uri.to_owned(),
+            path: document.path.clone(),
+            language: document.language.clone(),
+            cursor,
+            position,
+            rest_of_line: document.rest_of_line(cursor),
+            request,
+        };
+        state.newest = Some(abort);
+        let events = state.tracker.supersede(self.daemon.clock.now_ms());
+        self.daemon.record(events);
+        Ok(Begun::Asked(Box::new(asked)))
+    }
+
+    /// The seed depends on nothing but the place: a replay draws the same.
+    fn sampling(&self, text: &Rope, cursor: usize) -> Sampling {
+        match self.daemon.config.completion.temperature {
+            0.0 => Sampling::GREEDY,
+            temperature => {
+                let seed = (text.len_chars() as u64) << 32 | cursor as u64;
+                Sampling { temperature, seed }
+            }
+        }
+    }
+
+    /// Records what the engine did and makes it an offer, if the user is still there.
+    fn finish(
+        &self,
+        asked: Asked,
+        generated: Generated,
+    ) -> Result<Option<Suggestion>, SessionError> {
+        let mut state = lock(&self.state);
+        if asked.abort.load(Ordering::Relaxed) {
+            return Err(SessionError::Superseded);
+        }
+        state.newest = None;
+        let healing = asked.request.prompt.healing;
+        let length = shown_bytes(&generated.text, healing.len(), &asked.rest_of_line);
+        let shown_from = healing.len().min(generated.text.len());
+        let shown = &generated.text[shown_from..shown_from + length];
+        let text = String::from_utf8_lossy(shown).into_owned();
+        let id = self.daemon.next_offer_id();
+        let ms = |time: Duration| time.as_secs_f32() * 1000.0;
+        let completion = Completion {
+            id: id.clone(),
+            path: asked.path,
+            language: asked.language,
+            model_sha256: self.daemon.model.sha256.clone(),
+            adapter: asked.request.adapter,
+            sampling: asked.request.sampling,
+            prompt: generated.prompt,
+            adapter_from: generated.adapter_from,
+            healing,
+            tokens: generated.tokens,
+            stop: generated.stop,
+            shown: text.clone(),
+            shown_from,
+            timing: Timing {
+                prompt_reused: generated.prompt_reused,
+                prompt_evaluated: generated.prompt_evaluated,
+                prompt_ms: ms(generated.prompt_time),
+                decode_ms: ms(generated.decode_time),
+                total_ms: ms(asked.arrived.elapsed()),
+            },
+        };
+        let mut events = vec![EventKind::Completion(Box::new(completion))];
+        if !text.is_empty() {
+            let offer = Offer {
+                id: id.clone(),
+                uri: asked.uri,
+                start: asked.cursor,
+                text: text.clone(),
+            };
+            events.extend(state.tracker.serve(offer, self.daemon.clock.now_ms()));
+        }
+        self.daemon.record(events);
+        let suggestion = Suggestion { id, position: asked.position, text };
+        Ok((!suggestion.text.is_empty()).then_some(suggestion))
+    }
+
+    pub fn accepted(&self, id: &str) {
+        self.track(|tracker, _| tracker.accepted(id));
+    }
+
+    pub fn shown(&self, id: &str) {
+        self.track(|tracker, _| tracker.shown(id));
+    }
+
+    pub fn partly_accepted(&self, id: &str, utf16: u32) {
+        self.track(|tracker, _| tracker.partly_accepted(id, utf16));
+    }
+
+    pub fn rejected(&self, id: &str, reason: Outcome) {
+        self.track(|tracker, now_ms| tracker.rejected(id, reason, now_ms));
+    }
+
+    pub fn tick(&self) {
+        self.track(Tracker::tick);
+    }
+
+    /// Records under the session's lock, so that the log has its messages' order.
+    fn track(&self, step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>) {
+        let mut state = lock(&self.state);
+        let events = step(&mut state.tracker, self.daemon.clock.now_ms());
+        self.daemon.record(events);
+    }
+
+    /// The editor has gone: nothing it was offered can be judged any more.
+    pub fn end(&self) {
+        {
+            let mut state = lock(&self.state);
+            state.abort_newest();
+            state.documents.clear();
+        }
+        self.track(Tracker::supersede);
+    }
+}
+
+impl State {
+    fn abort_newest(&mut self) {
+        if let Some(abort) = self.newest.take() {
+            abort.store(true, Ordering::Relaxed);
+        }
+    }
+}

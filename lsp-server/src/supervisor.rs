@@ -1,0 +1,293 @@
+//! Runs the learner: freezes batches, watches the child, checks what it
+//! proposes, swaps it in. The learner may crash, hang or lie; it costs one
+//! update and never a completion.
+
+use crate::adapters::Entry;
+use crate::daemon::{Daemon, REWARD, lock};
+use crate::engine::llama::MAX_TOKENS;
+use crate::status::{LearnerState, StatusLine};
+use anyhow::{Context, Result, bail, ensure};
+use feedback::episode::Batch;
+use feedback::job::{Base, JOB_FORMAT, Job, LearnerLine, Phase, Report};
+use models::adapter::Adapter;
+use models::file::sha256;
+use models::gguf::Gguf;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Labelled episodes one job may hold: what waited while the last one ran.
+const MAX_JOB_EPISODES: usize = 64;
+
+/// A learner that says nothing for this long has hung. Its slowest silent step
+/// is one episode of a 7B model.
+const SILENCE_LIMIT: Duration = Duration::from_secs(300);
+
+/// An idle learner keeps the base in memory this long for the next job.
+const WARM: Duration = Duration::from_secs(60);
+
+/// A failed update is tried again after this, doubled at every further failure.
+const FIRST_BACKOFF: Duration = Duration::from_secs(5);
+const MAX_BACKOFF: Duration = Duration::from_secs(300);
+
+/// The same batch is tried this often; then it is set aside (its events stay).
+const ATTEMPTS: u32 = 3;
+
+/// Longest line the learner may write, in bytes.
+const LINE_LIMIT: usize = 4 * 1024 * 1024;
+
+const _: () = assert!(MAX_TOKENS * 1024 < LINE_LIMIT);
+
+pub struct Supervisor {
+    daemon: Arc<Daemon>,
+    program: PathBuf,
+    child: Option<Learner>,
+    failures: u32,
+    next_job: u64,
+}
+
+/// Asks for an update with whatever labels wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// Enough labels wait.
+    Batch,
+    /// The user asked: no minimum, no backoff.
+    Now,
+}
+
+struct Learner {
+    _child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Supervisor {
+    pub fn new(daemon: Arc<Daemon>, program: PathBuf) -> Supervisor {
+        Supervisor { daemon, program, child: None, failures: 0, next_job: 1 }
+    }
+
+    pub async fn run(mut self, mut now: tokio::sync::mpsc::Receiver<()>) {
+        let mut not_before = Instant::now();
+        loop {
+            let trigger = tokio::select! {
+                asked = now.recv() => match asked {
+                    Some(()) => Trigger::Now,
+                    None => return,
+                },
+                () = ready(&self.daemon, not_before) => Trigger::Batch,
+                () = tokio::time::sleep(WARM), if self.child.is_some() => {
+                    self.child = None;
+                    continue;
+                }
+            };
+            let enough = self.daemon.config.learning.batch_episodes;
+            if trigger == Trigger::Batch && self.daemon.waiting_episodes() < enough {
+                continue;
+            }
+            let Some(batch) = self.daemon.take_batch(MAX_JOB_EPISODES.max(enough)) else {
+                continue;
+            };
+            match self.update(&batch).await {
+                Ok(()) => self.failures = 0,
+                Err(error) => {
+                    let wait = self.failed(batch, &error);
+                    not_before = Instant::now() + wait;
+                }
+            }
+        }
+    }
+
+    /// Notes a failure and answers how long to wait before the next attempt.
+    fn failed(&mut self, batch: Batch, error: &anyhow::Error) -> Duration {
+        self.child = None;
+        self.failures += 1;
+        let mut reason = format!("{error:#}");
+        if self.failures.is_multiple_of(ATTEMPTS) {
+            let count = batch.episodes.len();
+            reason = format!("{reason}; {count} episode(s) set aside after {ATTEMPTS} attempts");
+        } else {
+            self.daemon.return_batch(batch);
+        }
+        tracing::warn!("update failed: {reason}");
+        let line = StatusLine::warning(format!("learning failed: {reason}"));
+        self.daemon.status_line.send_replace(line);
+        let mut learner = lock(&self.daemon.learner);
+        learner.last_error = Some(reason);
+        learner.state = self.resting_state(LearnerState::Backoff);
+        learner.progress = None;
+        let doublings = (self.failures - 1).min(16);
+        FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF)
+    }
+
+    fn resting_state(&self, state: LearnerState) -> LearnerState {
+        if self.daemon.config.learning.enabled { state } else { LearnerState::Off }
+    }
+
+    /// One update, from frozen batch to served adapter.
+    async fn update(&mut self, batch: &Batch) -> Result<()> {
+        lock(&self.daemon.learner).state = LearnerState::Training;
+        self.daemon.status_line.send_replace(StatusLine::learning());
+        let job = self.job(batch);
+        let report = self.train(&job).await?;
+        self.install(&job, batch, report).await?;
+        let mut learner = lock(&self.daemon.learner);
+        learner.state = self.resting_state(LearnerState::Idle);
+        learner.progress = None;
+        learner.last_error = None;
+        drop(learner);
+        let ready = StatusLine::ready(&self.daemon.model.name, job.candidate);
+        self.daemon.status_line.send_replace(ready);
+        Ok(())
+    }
+
+    fn job(&mut self, batch: &Batch) -> Job {
+        let registry = lock(&self.daemon.registry);
+        let candidate = registry.next_version();
+        let id = format!("v{candidate}-{}", self.next_job);
+        self.next_job += 1;
+        Job {
+            format: JOB_FORMAT,
+            id,
+            base: Base {
+                path: self.daemon.model.path.clone(),
+                sha256: self.daemon.model.sha256.clone(),
+            },
+            parent: registry.parent(),
+            candidate,
+            adapter_out: registry.adapter_file(candidate),
+            optimizer_out: registry.optimizer_file(candidate),
+            seed: u64::from(candidate),
+            reward: REWARD,
+            hyper: self.daemon.config.learning.ppo.clone(),
+            episodes: batch.episodes.clone(),
+        }
+    }
+
+    /// Sends the job and reads lines until it is done.
+    async fn train(&mut self, job: &Job) -> Result<Report> {
+        let learner = match &mut self.child {
+            Some(learner) => learner,
+            none => none.insert(Learner::start(&self.program)?),
+        };
+        let mut line = serde_json::to_vec(job)?;
+        line.push(b'\n');
+        learner.stdin.write_all(&line).await.context("the learner takes no job")?;
+        learner.stdin.flush().await.context("the learner takes no job")?;
+        loop {
+            match learner.next_line().await? {
+                LearnerLine::Ready { format, version } => ensure!(
+                    format == JOB_FORMAT,
+                    "{}: version {version} speaks job format {format}, this daemon {JOB_FORMAT}; \
+                     install both from one release",
+                    self.program.display()
+                ),
+                LearnerLine::Progress(progress) => {
+                    let phase = match progress.phase {
+                        Phase::Load => "reading the base model",
+                        Phase::Prompt => "computing prompts",
+                        Phase::Train => "training",
+                        Phase::Evaluate => "evaluating",
+                    };
+                    let text = format!("{phase} {}/{}", progress.done, progress.total);
+                    lock(&self.daemon.learner).progress = Some(text);
+                }
+                LearnerLine::Done(report) if report.job == job.id => return Ok(*report),
+                LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
+                    bail!("the learner gave up: {error}")
+                }
+                // The end of a job this daemon has already given up on.
+                LearnerLine::Done(_) | LearnerLine::Failed { .. } => {}
+            }
+        }
+    }
+
+    /// The learner proposes, the daemon disposes: nothing in the report is
+    /// believed that the file itself can answer.
+    async fn install(&self, job: &Job, batch: &Batch, report: Report) -> Result<()> {
+        let daemon = &self.daemon;
+        let path = job.adapter_out.clone();
+        let (model, expected) = (daemon.model.clone(), report.adapter_sha256.clone());
+        let checked = path.clone();
+        let found = tokio::task::spawn_blocking(move || -> Result<String> {
+            let found = sha256(&checked)
+                .with_context(|| format!("{}: no candidate there", checked.display()))?;
+            ensure!(
+                found == expected,
+                "{}: not what the learner said it wrote",
+                checked.display()
+            );
+            let adapter = Adapter::read(&checked)?;
+            adapter.check_base(&Gguf::open(&model.path)?, &model.sha256)?;
+            Ok(found)
+        })
+        .await??;
+
+        let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
+        let held = daemon.engine.load_adapter(job.candidate, path, parent).await?;
+        let entry = Entry {
+            version: job.candidate,
+            parent,
+            sha256: found,
+            base_sha256: daemon.model.sha256.clone(),
+            created_at_ms: daemon.clock.now_ms(),
+            labels: batch.span(),
+            report,
+        };
+        self.promote(entry, held)
+    }
+
+    fn promote(&self, entry: Entry, held: Duration) -> Result<()> {
+        let (version, took_ms) = (entry.version, entry.report.total_ms);
+        lock(&self.daemon.registry).promote(entry)?;
+        let mut learner = lock(&self.daemon.learner);
+        learner.updates += 1;
+        learner.swaps += 1;
+        learner.last_update_ms = Some(took_ms);
+        learner.last_swap_ms = Some(held.as_secs_f64() * 1000.0);
+        tracing::info!("adapter v{version} serves; update took {took_ms} ms");
+        Ok(())
+    }
+}
+
+/// Resolves when an automatic update may start.
+async fn ready(daemon: &Daemon, not_before: Instant) {
+    loop {
+        let rung = daemon.learn.notified();
+        let learning = &daemon.config.learning;
+        if learning.enabled && daemon.waiting_episodes() >= learning.batch_episodes {
+            sleep_until(not_before).await;
+            return;
+        }
+        rung.await;
+    }
+}
+
+impl Learner {
+    fn start(program: &PathBuf) -> Result<Learner> {
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{}: cannot be started", program.display()))?;
+        let stdin = child.stdin.take().context("the learner has no stdin")?;
+        let stdout = child.stdout.take().context("the learner has no stdout")?;
+        let lines = BufReader::new(stdout).lines();
+        Ok(Learner { _child: child, stdin, lines })
+    }
+
+    async fn next_line(&mut self) -> Result<LearnerLine> {
+        let line = timeout(SILENCE_LIMIT, self.lines.next_line())
+            .await
+            .map_err(|_| anyhow::anyhow!("the learner was silent for {SILENCE_LIMIT:?}"))?
+            .context("the learner's output cannot be read")?
+            .context("the learner ended before its job was done")?;
+        ensure!(line.len() <= LINE_LIMIT, "the learner wrote a line over {LINE_LIMIT} bytes");
+        serde_json::from_str(&line).context("the learner wrote something that is no report")
+    }
+}
