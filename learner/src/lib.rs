@@ -1,1 +1,23 @@
-//! placeholder
+//! hone-learner: labelled episodes in, a LoRA adapter out.
+//!
+//! From the border inwards: [`stream`] (job lines), [`train`] (one job),
+//! [`batch`] (episodes → samples), [`ppo`] (the algorithm), [`optim`] (AdamW),
+//! [`model`] (forward and backward of a tail), [`prompt`] (the constant part),
+//! and below them [`head`], [`attention`], [`lora`], [`kernels`], [`weights`].
+//!
+//! Only this crate knows candle.
+
+pub mod attention;
+pub mod batch;
+pub mod head;
+pub mod kernels;
+pub mod lora;
+pub mod model;
+pub mod optim;
+pub mod ppo;
+pub mod prompt;
+pub mod real;
+pub mod stream;
+pub mod system;
+pub mod train;
+pub mod weights;

@@ -1,1 +1,92 @@
-fn main() {}
+//! hone-learner: the process that turns labelled episodes into LoRA adapters.
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use feedback::job::LearnerLine;
+use learner::train::Trainer;
+use learner::{stream, system};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Turns labelled episodes into a LoRA adapter.
+///
+/// Started by the Hone daemon as a child process. Reads jobs from stdin, one
+/// JSON object a line, and answers on stdout, one JSON object a line:
+///
+///   {"line":"ready",…}      once, when it can take jobs
+///   {"line":"progress",…}   how far a job is
+///   {"line":"done",…}       the report; adapter and optimizer state are on disk
+///   {"line":"failed",…}     why not; no file was left behind
+///
+/// A job names a base model (GGUF), a parent adapter, the episodes to learn
+/// from and where to write. The same job gives the same bytes. The base model
+/// stays in memory between jobs. The process ends when stdin does.
+///
+/// It lowers its own priority: completions go first. Messages for people go to
+/// stderr and never hold code.
+#[derive(Parser)]
+#[command(name = "hone-learner", version, verbatim_doc_comment)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the one job in a file, for debugging, and prints its report.
+    ///
+    /// The file holds what a line on stdin would, on one or more lines:
+    ///
+    ///   hone-learner run job.json
+    #[command(verbatim_doc_comment)]
+    Run {
+        /// The job, as JSON.
+        #[arg(value_name = "JOB.json")]
+        job: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if !system::lower_priority() {
+        eprintln!("hone-learner: the priority could not be lowered; completions may slow down");
+    }
+    let result = match arguments.command {
+        None => stream::serve(io::stdin(), io::stdout())
+            .context("cannot serve jobs")
+            .map(|()| ExitCode::SUCCESS),
+        Some(Command::Run { job }) => run(&job),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("hone-learner: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(path: &std::path::Path) -> anyhow::Result<ExitCode> {
+    let text =
+        std::fs::read(path).with_context(|| format!("cannot read the job {}", path.display()))?;
+    let mut out = io::stdout().lock();
+    let mut print = |line: &LearnerLine| -> anyhow::Result<()> {
+        serde_json::to_writer(&mut out, line)?;
+        writeln!(out)?;
+        Ok(())
+    };
+    let answer = match stream::parse(&text) {
+        Err(failed) => failed,
+        Ok(job) => {
+            let mut unprinted = Ok(());
+            let answer = stream::run(&mut Trainer::default(), &job, &mut |progress| {
+                if unprinted.is_ok() {
+                    unprinted = print(&LearnerLine::Progress(progress));
+                }
+            });
+            unprinted?;
+            answer
+        }
+    };
+    print(&answer)?;
+    let done = matches!(answer, LearnerLine::Done(_));
+    Ok(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

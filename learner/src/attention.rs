@@ -1,0 +1,224 @@
+//! Causal grouped-query attention of one sequence, and its gradient.
+//!
+//! The heads that share a key/value head are stacked into one matrix, so that
+//! each product is one candle matmul and the sum over the group that the
+//! gradients of k and v need comes out of the product itself.
+
+use crate::kernels::{dot, matrix, values, with_values};
+use crate::real::Real;
+use candle_core::{Result, Tensor};
+use rayon::prelude::*;
+
+/// Queries handled at once: bounds the score matrix to
+/// QUERY_BLOCK · heads-per-group · keys values a task.
+const QUERY_BLOCK: usize = 64;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Heads {
+    pub query: usize,
+    pub key_value: usize,
+    /// Values of one head.
+    pub width: usize,
+}
+
+impl Heads {
+    fn group(self) -> usize {
+        self.query / self.key_value
+    }
+}
+
+/// One sequence: row i of `q` sees keys `0..=past + i`.
+///
+/// `q` is `rows × query·width`, `k` and `v` are `(past + rows) × key_value·width`;
+/// q and k are already rotated.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    pub q: Tensor,
+    pub k: Tensor,
+    pub v: Tensor,
+    pub past: usize,
+}
+
+/// One task: a key/value head and a block of queries.
+struct Task {
+    head: usize,
+    from: usize,
+    rows: usize,
+}
+
+fn tasks(heads: Heads, rows: usize) -> Vec<Task> {
+    // The blocks with the most keys first: better balance at the end.
+    let blocks = rows.div_ceil(QUERY_BLOCK);
+    (0..blocks)
+        .rev()
+        .flat_map(|block| {
+            let from = block * QUERY_BLOCK;
+            let rows = QUERY_BLOCK.min(rows - from);
+            (0..heads.key_value).map(move |head| Task { head, from, rows })
+        })
+        .collect()
+}
+
+impl Sequence {
+    /// The attention's output, `rows × query·width`.
+    pub fn forward<T: Real>(&self, heads: Heads) -> Result<Tensor> {
+        let (rows, width) = self.q.dims2()?;
+        let parts: Vec<(Task, Vec<T>)> = tasks(heads, rows)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|task| {
+                let q = gather::<T>(&self.q, heads, &task)?;
+                let (k, v) = self.keys_values(heads, &task)?;
+                let weights = self.weights::<T>(heads, &task, &q, &k)?;
+                let output = values(&weights.matmul(&v)?)?;
+                Ok((task, output))
+            })
+            .collect::<Result<_>>()?;
+        let mut output = vec![T::zero(); rows * width];
+        for (task, part) in &parts {
+            scatter(&mut output, part, heads, task);
+        }
+        matrix(output, rows, width)
+    }
+
+    /// (dq, dk, dv) for the rows of this sequence; the past's keys and values
+    /// are constants and get none.
+    ///
+    /// With P = softmax(qkᵀ/√w) and o = Pv: dv = Pᵀdo, dP = do·vᵀ,
+    /// dS = P∘(dP − rowsum(P∘dP)), dq = dS·k/√w, dk = dSᵀq/√w.
+    pub fn backward<T: Real>(
+        &self,
+        heads: Heads,
+        d_output: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        let (rows, width) = self.q.dims2()?;
+        let kv_width = heads.key_value * heads.width;
+        let parts: Vec<(Task, [Vec<T>; 3])> = tasks(heads, rows)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|task| {
+                let q = gather::<T>(&self.q, heads, &task)?;
+                let d_output = gather::<T>(d_output, heads, &task)?;
+                let (k, v) = self.keys_values(heads, &task)?;
+                let p = self.weights::<T>(heads, &task, &q, &k)?;
+                let dp = d_output.matmul(&v.t()?)?;
+                let ds = softmax_backward::<T>(&p, &dp, scale(heads))?;
+                let own = |x: &Tensor| x.narrow(1, self.past, task.from + task.rows);
+                let dq = values(&ds.matmul(&k)?)?;
+                let dk = values(&own(&ds)?.t()?.matmul(&q)?)?;
+                let dv = values(&own(&p)?.t()?.matmul(&d_output)?)?;
+                Ok((task, [dq, dk, dv]))
+            })
+            .collect::<Result<_>>()?;
+        let mut dq = vec![T::zero(); rows * width];
+        let mut dk = vec![T::zero(); rows * kv_width];
+        let mut dv = vec![T::zero(); rows * kv_width];
+        for (task, [q, k, v]) in &parts {
+            scatter(&mut dq, q, heads, task);
+            accumulate(&mut dk, k, heads, task);
+            accumulate(&mut dv, v, heads, task);
+        }
+        Ok((matrix(dq, rows, width)?, matrix(dk, rows, kv_width)?, matrix(dv, rows, kv_width)?))
+    }
+
+    /// The keys and values a task can see: `(past + from + rows) × width`, strided.
+    fn keys_values(&self, heads: Heads, task: &Task) -> Result<(Tensor, Tensor)> {
+        let seen = self.past + task.from + task.rows;
+        let of = |x: &Tensor| x.narrow(0, 0, seen)?.narrow(1, task.head * heads.width, heads.width);
+        Ok((of(&self.k)?, of(&self.v)?))
+    }
+
+    /// softmax(q·kᵀ/√width) with the future masked, `rows·group × seen`.
+    fn weights<T: Real>(
+        &self,
+        heads: Heads,
+        task: &Task,
+        q: &Tensor,
+        k: &Tensor,
+    ) -> Result<Tensor> {
+        let scores = q.matmul(&k.t()?)?;
+        let (rows, seen) = scores.dims2()?;
+        let scale = T::from_f64(scale(heads));
+        let mut p = values::<T>(&scores)?;
+        for (index, row) in p.chunks_mut(seen).enumerate() {
+            let visible = self.past + task.from + index / heads.group() + 1;
+            let (past, future) = row.split_at_mut(visible);
+            let mut top = past[0];
+            for score in past.iter() {
+                top = top.max(*score);
+            }
+            for score in past.iter_mut() {
+                *score = ((*score - top) * scale).exp();
+            }
+            let mut sum = T::zero();
+            for weight in past.iter() {
+                sum += *weight;
+            }
+            let inverse = T::one() / sum;
+            for weight in past.iter_mut() {
+                *weight *= inverse;
+            }
+            future.fill(T::zero());
+        }
+        matrix(p, rows, seen)
+    }
+}
+
+fn scale(heads: Heads) -> f64 {
+    1.0 / (heads.width as f64).sqrt()
+}
+
+/// scale · P∘(dP − rowsum(P∘dP)).
+fn softmax_backward<T: Real>(p: &Tensor, dp: &Tensor, scale: f64) -> Result<Tensor> {
+    let (rows, seen) = p.dims2()?;
+    let scale = T::from_f64(scale);
+    let mut ds = values::<T>(dp)?;
+    with_values(p, |p: &[T]| {
+        for (ds, p) in ds.chunks_mut(seen).zip(p.chunks(seen)) {
+            let along = dot(ds, p);
+            for (ds, p) in ds.iter_mut().zip(p) {
+                *ds = *p * (*ds - along) * scale;
+            }
+        }
+    })?;
+    matrix(ds, rows, seen)
+}
+
+/// The rows of a task for the query heads of its group, stacked `rows·group × width`.
+fn gather<T: Real>(x: &Tensor, heads: Heads, task: &Task) -> Result<Tensor> {
+    let width = x.dim(1)?;
+    let (from, span) = group_span(heads, task);
+    let mut stacked = Vec::with_capacity(task.rows * span);
+    with_values(x, |x: &[T]| {
+        for row in x[task.from * width..].chunks(width).take(task.rows) {
+            stacked.extend_from_slice(&row[from..from + span]);
+        }
+    })?;
+    matrix(stacked, task.rows * heads.group(), heads.width)
+}
+
+/// The reverse of [`gather`].
+fn scatter<T: Real>(x: &mut [T], part: &[T], heads: Heads, task: &Task) {
+    let width = heads.query * heads.width;
+    let (from, span) = group_span(heads, task);
+    for (row, part) in x[task.from * width..].chunks_mut(width).zip(part.chunks(span)) {
+        row[from..from + span].copy_from_slice(part);
+    }
+}
+
+/// Columns of the query heads that share the task's key/value head.
+fn group_span(heads: Heads, task: &Task) -> (usize, usize) {
+    let span = heads.group() * heads.width;
+    (task.head * span, span)
+}
+
+/// Adds a task's gradient of one key/value head to the whole.
+fn accumulate<T: Real>(x: &mut [T], part: &[T], heads: Heads, task: &Task) {
+    let width = heads.key_value * heads.width;
+    let from = task.head * heads.width;
+    for (row, part) in x.chunks_mut(width).zip(part.chunks(heads.width)) {
+        for (value, part) in row[from..from + heads.width].iter_mut().zip(part) {
+            *value += *part;
+        }
+    }
+}

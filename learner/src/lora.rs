@@ -1,0 +1,178 @@
+//! LoRA (arXiv:2106.09685) on candle tensors: y = Wx + (alpha/r)·B(Ax) for every
+//! linear map of every layer.
+
+use crate::kernels::{matrix, values};
+use crate::real::Real;
+use crate::weights::{MAPS, Shape};
+use anyhow::{Context, bail};
+use candle_core::{Result, Tensor};
+use models::adapter::{Adapter, LoraPair};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// The pair of one linear map.
+#[derive(Debug, Clone)]
+pub struct LoraLayer {
+    /// `rank × in`.
+    pub a: Tensor,
+    /// `out × rank`.
+    pub b: Tensor,
+}
+
+/// What [`LoraLayer::forward`] keeps for the gradient: (alpha/r)·xAᵀ, `rows × rank`.
+pub type Reduced = Tensor;
+
+/// The gradient of one pair, shaped like it.
+#[derive(Debug, Clone)]
+pub struct LoraGradient {
+    pub a: Tensor,
+    pub b: Tensor,
+}
+
+impl LoraLayer {
+    /// Adds the pair's part to the frozen map's output `y`.
+    pub fn forward<T: Real>(
+        &self,
+        x: &Tensor,
+        y: &Tensor,
+        scale: f64,
+    ) -> Result<(Tensor, Reduced)> {
+        let reduced = x.matmul(&self.a.t()?)?.affine(scale, 0.0)?;
+        let y = crate::kernels::add::<T>(y, &reduced.matmul(&self.b.t()?)?)?;
+        Ok((y, reduced))
+    }
+
+    /// The pair's gradient, and its part of dx.
+    ///
+    /// With u = s·xAᵀ: dB = dyᵀu, du' = s·dy·B, dA = du'ᵀx, dx += du'·A.
+    pub fn backward(
+        &self,
+        x: &Tensor,
+        reduced: &Reduced,
+        dy: &Tensor,
+        scale: f64,
+    ) -> Result<(LoraGradient, Tensor)> {
+        let d_reduced = dy.matmul(&self.b)?.affine(scale, 0.0)?;
+        let gradient = LoraGradient { a: d_reduced.t()?.matmul(x)?, b: dy.t()?.matmul(reduced)? };
+        Ok((gradient, d_reduced.matmul(&self.a)?))
+    }
+}
+
+/// The adapter: seven pairs a layer, in the order of [`MAPS`].
+#[derive(Debug, Clone)]
+pub struct Lora {
+    pub rank: usize,
+    pub alpha: f32,
+    pub layers: Vec<Vec<LoraLayer>>,
+}
+
+impl Lora {
+    pub fn scale(&self) -> f64 {
+        f64::from(self.alpha) / self.rank as f64
+    }
+
+    /// A fresh adapter that changes nothing: A uniform in ±1/√in (PEFT's
+    /// `kaiming_uniform_(a=√5)`), B zero.
+    pub fn fresh(shape: &Shape, rank: usize, alpha: f32, seed: u64) -> Result<Lora> {
+        let mut random = StdRng::seed_from_u64(seed);
+        let layers = (0..shape.layers)
+            .map(|_| {
+                (0..MAPS.len())
+                    .map(|map| {
+                        let (rows_out, rows_in) = shape.map(map);
+                        let bound = 1.0 / (rows_in as f32).sqrt();
+                        let a: Vec<f32> = (0..rank * rows_in)
+                            .map(|_| random.random_range(-bound..bound))
+                            .collect();
+                        Ok(LoraLayer {
+                            a: matrix(a, rank, rows_in)?,
+                            b: matrix(vec![0f32; rows_out * rank], rows_out, rank)?,
+                        })
+                    })
+                    .collect::<Result<_>>()
+            })
+            .collect::<Result<_>>()?;
+        Ok(Lora { rank, alpha, layers })
+    }
+
+    /// Every trained tensor, in the fixed order the optimizer counts by: layer,
+    /// then map, A before B.
+    pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.layers.iter().flatten().flat_map(|layer| [&layer.a, &layer.b])
+    }
+
+    /// Replaces every trained tensor, in the order of [`Lora::tensors`].
+    pub fn replace(&mut self, tensors: Vec<Tensor>) {
+        let slots = self.layers.iter_mut().flatten().flat_map(|layer| [&mut layer.a, &mut layer.b]);
+        for (slot, tensor) in slots.zip(tensors) {
+            *slot = tensor;
+        }
+    }
+
+    /// The adapter in the form of its file.
+    pub fn to_adapter(
+        &self,
+        architecture: &str,
+        base_sha256: &str,
+        invocation: Vec<u32>,
+    ) -> Result<Adapter> {
+        let mut pairs = Vec::with_capacity(self.layers.len() * MAPS.len());
+        for (layer, maps) in self.layers.iter().enumerate() {
+            for (name, lora) in MAPS.iter().zip(maps) {
+                pairs.push(LoraPair {
+                    name: format!("blk.{layer}.{name}.weight"),
+                    rows_out: lora.b.dim(0)?,
+                    rows_in: lora.a.dim(1)?,
+                    a: values(&lora.a)?,
+                    b: values(&lora.b)?,
+                });
+            }
+        }
+        Ok(Adapter {
+            architecture: architecture.to_owned(),
+            base_sha256: base_sha256.to_owned(),
+            rank: self.rank,
+            alpha: self.alpha,
+            invocation,
+            pairs,
+        })
+    }
+
+    /// # Errors
+    /// A pair is missing, of another shape, or holds a value that is not finite.
+    pub fn from_adapter(adapter: &Adapter, shape: &Shape) -> anyhow::Result<Lora> {
+        let expected = shape.layers * MAPS.len();
+        if adapter.pairs.len() != expected {
+            bail!("the adapter has {} LoRA pairs, {expected} were expected", adapter.pairs.len());
+        }
+        let layers = (0..shape.layers)
+            .map(|layer| {
+                (0..MAPS.len())
+                    .map(|map| {
+                        let name = format!("blk.{layer}.{}.weight", MAPS[map]);
+                        let pair = adapter
+                            .pairs
+                            .iter()
+                            .find(|pair| pair.name == name)
+                            .with_context(|| format!("the adapter has no pair for {name}"))?;
+                        let (rows_out, rows_in) = shape.map(map);
+                        if (pair.rows_out, pair.rows_in) != (rows_out, rows_in)
+                            || pair.a.len() != adapter.rank * rows_in
+                            || pair.b.len() != rows_out * adapter.rank
+                        {
+                            bail!("the adapter's pair for {name} has another shape than the base");
+                        }
+                        if !pair.a.iter().chain(&pair.b).all(|value| value.is_finite()) {
+                            bail!("the adapter's pair for {name} holds a value that is not finite");
+                        }
+                        Ok(LoraLayer {
+                            a: matrix(pair.a.clone(), adapter.rank, rows_in)?,
+                            b: matrix(pair.b.clone(), rows_out, adapter.rank)?,
+                        })
+                    })
+                    .collect::<anyhow::Result<Vec<_>>>()
+            })
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Lora { rank: adapter.rank, alpha: adapter.alpha, layers })
+    }
+}

@@ -1,0 +1,233 @@
+//! AdamW (arXiv:1711.05101) with bias correction and linear warm-up, and its
+//! state's file.
+//!
+//! The file, little-endian: `HONEOPT\0`, format u32, tensor count u32, step u64,
+//! SHA-256 of the adapter the state belongs to (32 bytes), then per tensor its
+//! length u64, first moments f32…, second moments f32…; last the SHA-256 of all
+//! bytes before it. The same state gives the same bytes.
+
+use crate::kernels::{matrix, values, with_values};
+use crate::lora::Lora;
+use crate::model::Gradient;
+use anyhow::{Context, bail};
+use feedback::job::Hyper;
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+const MAGIC: &[u8; 8] = b"HONEOPT\0";
+const FORMAT: u32 = 1;
+const HASH_BYTES: usize = 32;
+
+/// The gradient of a minibatch, summed over its microbatches; one vector a
+/// tensor, in the order of [`Lora::tensors`].
+pub struct GradientSum {
+    tensors: Vec<Vec<f32>>,
+}
+
+impl GradientSum {
+    pub fn like(lora: &Lora) -> candle_core::Result<GradientSum> {
+        Ok(GradientSum { tensors: lora.tensors().map(|t| vec![0.0; t.elem_count()]).collect() })
+    }
+
+    pub fn add(&mut self, gradient: &Gradient) -> candle_core::Result<()> {
+        let parts = gradient.iter().flat_map(|pair| [&pair.a, &pair.b]);
+        for (sum, part) in self.tensors.iter_mut().zip(parts) {
+            with_values(part, |part: &[f32]| {
+                sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Global L2 norm, summed in f64 in a fixed order.
+    pub fn norm(&self) -> f32 {
+        let squares: Vec<f64> = self
+            .tensors
+            .par_iter()
+            .map(|values| values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>())
+            .collect();
+        squares.iter().sum::<f64>().sqrt() as f32
+    }
+
+    /// Scales the gradient to a norm of at most `max_norm`.
+    pub fn clip(&mut self, max_norm: f32) {
+        let norm = self.norm();
+        if norm > max_norm {
+            let scale = max_norm / norm;
+            self.tensors.par_iter_mut().flatten().for_each(|value| *value *= scale);
+        }
+    }
+}
+
+/// First and second moments of one tensor.
+#[derive(Debug, Clone, PartialEq)]
+struct Moments {
+    first: Vec<f32>,
+    second: Vec<f32>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdamW {
+    /// Steps taken over the adapter's whole life.
+    step: u64,
+    moments: Vec<Moments>,
+}
+
+impl AdamW {
+    pub fn new(lora: &Lora) -> AdamW {
+        let zero = |tensor: &candle_core::Tensor| Moments {
+            first: vec![0.0; tensor.elem_count()],
+            second: vec![0.0; tensor.elem_count()],
+        };
+        AdamW { step: 0, moments: lora.tensors().map(zero).collect() }
+    }
+
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// One step; returns the learning rate it was taken with.
+    ///
+    /// m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g²,
+    /// θ ← θ − η·(m̂/(√v̂ + ε) + λθ), with m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ).
+    pub fn step(
+        &mut self,
+        lora: &mut Lora,
+        gradient: &GradientSum,
+        hyper: &Hyper,
+    ) -> candle_core::Result<f32> {
+        self.step += 1;
+        let rate = learning_rate(hyper, self.step);
+        let (beta1, beta2) = (hyper.adam_beta1, hyper.adam_beta2);
+        let correction = |beta: f32| {
+            let power = f64::from(beta).powf(self.step as f64);
+            (1.0 / (1.0 - power)) as f32
+        };
+        let (correct1, correct2) = (correction(beta1), correction(beta2));
+        let tensors: Vec<_> = lora.tensors().collect();
+        let stepped: Vec<candle_core::Tensor> = tensors
+            .into_par_iter()
+            .zip(self.moments.par_iter_mut())
+            .zip(&gradient.tensors)
+            .map(|((tensor, moments), gradient)| {
+                let (rows, width) = tensor.dims2()?;
+                let mut weights = values::<f32>(tensor)?;
+                let moments = moments.first.iter_mut().zip(moments.second.iter_mut());
+                for ((weight, gradient), (first, second)) in
+                    weights.iter_mut().zip(gradient).zip(moments)
+                {
+                    *first = beta1 * *first + (1.0 - beta1) * gradient;
+                    *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
+                    let direction =
+                        *first * correct1 / ((*second * correct2).sqrt() + hyper.adam_epsilon);
+                    *weight -= rate * (direction + hyper.weight_decay * *weight);
+                }
+                matrix(weights, rows, width)
+            })
+            .collect::<candle_core::Result<_>>()?;
+        lora.replace(stepped);
+        Ok(rate)
+    }
+
+    pub fn to_bytes(&self, adapter_sha256: &str) -> anyhow::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(
+            64 + self.moments.iter().map(|m| 8 + 8 * m.first.len()).sum::<usize>(),
+        );
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&(self.moments.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.step.to_le_bytes());
+        bytes.extend_from_slice(&hash_of_hex(adapter_sha256)?);
+        for moments in &self.moments {
+            bytes.extend_from_slice(&(moments.first.len() as u64).to_le_bytes());
+            for value in moments.first.iter().chain(&moments.second) {
+                bytes.extend_from_slice(&value.to_le_bytes());
+            }
+        }
+        let hash = Sha256::digest(&bytes);
+        bytes.extend_from_slice(&hash);
+        Ok(bytes)
+    }
+
+    /// Reads the state that belongs to `lora`, whose file has `adapter_sha256`.
+    pub fn read(path: &Path, lora: &Lora, adapter_sha256: &str) -> anyhow::Result<AdamW> {
+        let of = || format!("optimizer state {}", path.display());
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read the {}", of()))?;
+        AdamW::from_bytes(&bytes, lora, adapter_sha256)
+            .with_context(|| format!("the {} is not usable; start the job without it", of()))
+    }
+
+    fn from_bytes(bytes: &[u8], lora: &Lora, adapter_sha256: &str) -> anyhow::Result<AdamW> {
+        let Some((body, hash)) = bytes.split_last_chunk::<HASH_BYTES>() else {
+            bail!("it is truncated")
+        };
+        let mut rest = body;
+        if take(&mut rest, MAGIC.len())? != MAGIC {
+            bail!("it is no optimizer state");
+        }
+        let format = u32::from_le_bytes(fixed(&mut rest)?);
+        if format != FORMAT {
+            bail!("it has format {format}, this learner reads {FORMAT}");
+        }
+        if Sha256::digest(body).as_slice() != hash {
+            bail!("its checksum does not match: it is truncated or damaged");
+        }
+        let count = u32::from_le_bytes(fixed(&mut rest)?) as usize;
+        let step = u64::from_le_bytes(fixed(&mut rest)?);
+        if fixed::<HASH_BYTES>(&mut rest)? != hash_of_hex(adapter_sha256)? {
+            bail!("it belongs to another adapter");
+        }
+        let lengths: Vec<usize> = lora.tensors().map(candle_core::Tensor::elem_count).collect();
+        if count != lengths.len() {
+            bail!("it has {count} tensors, the adapter has {}", lengths.len());
+        }
+        let mut moments = Vec::with_capacity(count);
+        for expected in lengths {
+            let length = u64::from_le_bytes(fixed(&mut rest)?);
+            if length != expected as u64 {
+                bail!("a tensor has {length} values, the adapter's has {expected}");
+            }
+            moments.push(Moments {
+                first: floats(take(&mut rest, expected * 4)?),
+                second: floats(take(&mut rest, expected * 4)?),
+            });
+        }
+        if !rest.is_empty() {
+            bail!("it is longer than it says");
+        }
+        Ok(AdamW { step, moments })
+    }
+}
+
+/// Rises linearly over the first `warmup_steps` steps.
+fn learning_rate(hyper: &Hyper, step: u64) -> f32 {
+    let warmup = u64::from(hyper.warmup_steps.max(1));
+    hyper.learning_rate * (step.min(warmup) as f32 / warmup as f32)
+}
+
+fn take<'a>(rest: &mut &'a [u8], count: usize) -> anyhow::Result<&'a [u8]> {
+    let (head, tail) = rest.split_at_checked(count).context("it is truncated")?;
+    *rest = tail;
+    Ok(head)
+}
+
+fn fixed<const N: usize>(rest: &mut &[u8]) -> anyhow::Result<[u8; N]> {
+    Ok(take(rest, N)?.try_into()?)
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect()
+}
+
+fn hash_of_hex(hex: &str) -> anyhow::Result<[u8; HASH_BYTES]> {
+    let digits: Option<Vec<u8>> =
+        hex.bytes().map(|b| (b as char).to_digit(16).map(|d| d as u8)).collect();
+    let digits =
+        digits.filter(|d| d.len() == 2 * HASH_BYTES).context("a SHA-256 has 64 hex digits")?;
+    let mut hash = [0; HASH_BYTES];
+    for (byte, pair) in hash.iter_mut().zip(digits.chunks(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    Ok(hash)
+}

@@ -1,0 +1,407 @@
+//! Critic-free, decoupled PPO on the tokens the user judged. Read it top to
+//! bottom; docs/learning.md gives each step's source and the test that pins it.
+//!
+//! An episode is one completion: its tokens are the actions, its return is the
+//! reward r of the whole, its advantage is A = r − V with a constant V. Three
+//! frozen policies surround the trained π:
+//!
+//! - *behaviour*: what served the tokens, as recorded with them;
+//! - *parent*: the adapter this job starts from, recomputed here. It is the
+//!   proximal policy the ratio is clipped around (arXiv:2110.00641), so that an
+//!   engine that rounds differently, or an older version that served, costs a
+//!   weight and not the trust region;
+//! - *base*: the model without an adapter, the anchor of the KL penalty.
+
+use crate::batch::{Batch, Sample};
+use crate::lora::Lora;
+use crate::model::{Model, Tail, TailBatch};
+use crate::optim::{AdamW, GradientSum};
+use crate::prompt::PromptKv;
+use feedback::job::{BeforeAfter, Distribution, Hyper, Phase, StepLog};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use std::time::Instant;
+
+/// Tail rows differentiated at once; bounds what a pass keeps for its gradient.
+/// A longer tail is a microbatch of its own.
+const TAIL_ROWS: usize = 128;
+
+/// Log-ratios are taken as at most this far from zero, in nats, so that no
+/// exponential overflows; beyond it a token has no gradient from that term.
+const LOG_RATIO_LIMIT: f64 = 10.0;
+
+/// Separates the stream of minibatch orders from that of the initial weights.
+const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
+
+/// ln π of one sampled token under each policy, and its advantage.
+#[derive(Debug, Clone, Copy)]
+pub struct Token {
+    pub policy: f64,
+    pub parent: f64,
+    pub behaviour: f64,
+    pub base: f64,
+    pub advantage: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TokenLoss {
+    pub loss: f64,
+    /// ∂loss/∂ ln π.
+    pub d_policy: f64,
+    /// The clip cut the policy gradient.
+    pub clipped: bool,
+    /// k3 estimate of KL(parent‖π) from a token of the parent.
+    pub kl_parent: f64,
+    /// k3 estimate of KL(π‖base).
+    pub kl_base: f64,
+}
+
+impl Token {
+    /// −w · min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)·A) + β·k3, where
+    /// ρ = π/parent and w = min(parent/behaviour, cap).
+    pub fn loss(&self, hyper: &Hyper) -> TokenLoss {
+        let log_ratio = bounded(self.policy - self.parent);
+        let ratio = log_ratio.exp();
+        let weight =
+            bounded(self.parent - self.behaviour).exp().min(f64::from(hyper.max_importance_weight));
+        let low = 1.0 - f64::from(hyper.clip_low);
+        let high = 1.0 + f64::from(hyper.clip_high);
+        let unclipped = ratio * self.advantage;
+        let surrogate = unclipped.min(ratio.clamp(low, high) * self.advantage);
+        // The minimum takes the clipped branch, which is constant in π.
+        let clipped = surrogate < unclipped;
+        let moves = !clipped && log_ratio.abs() < LOG_RATIO_LIMIT;
+        let d_surrogate = if moves { unclipped } else { 0.0 };
+
+        // k3 = e^d − 1 − d with d = ln base − ln π (Schulman, "Approximating KL
+        // divergence", 2020): never negative, and unbiased for tokens of π.
+        let distance = bounded(self.base - self.policy);
+        let kl_base = distance.exp() - 1.0 - distance;
+        let d_kl = if distance.abs() < LOG_RATIO_LIMIT { 1.0 - distance.exp() } else { 0.0 };
+
+        let beta = f64::from(hyper.kl_coefficient);
+        TokenLoss {
+            loss: -weight * surrogate + beta * kl_base,
+            d_policy: -weight * d_surrogate + beta * d_kl,
+            clipped,
+            kl_parent: ratio - 1.0 - log_ratio,
+            kl_base,
+        }
+    }
+}
+
+fn bounded(log_ratio: f64) -> f64 {
+    log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+}
+
+/// What an update did.
+pub struct Update {
+    pub lora: Lora,
+    pub optimizer: AdamW,
+    pub steps: Vec<StepLog>,
+    pub stopped_early: bool,
+    pub mismatch: Distribution,
+    pub ratio_before: Distribution,
+    pub rewarded: Option<BeforeAfter>,
+    pub unrewarded: Option<BeforeAfter>,
+    pub kl_base: f32,
+    pub update_ratio: f32,
+    /// When the references were known and the first step began.
+    pub trained_from: Instant,
+}
+
+/// Where an update starts.
+pub struct Start {
+    pub lora: Lora,
+    pub optimizer: AdamW,
+    /// The adapter is new and changes nothing yet: the parent is the base.
+    pub fresh: bool,
+    pub seed: u64,
+}
+
+/// Tails that go through the model together, and what is known of their tokens.
+struct Microbatch {
+    tails: TailBatch,
+    /// Index of each target's sample, and of the token in it.
+    tokens: Vec<(usize, usize)>,
+    parent: Vec<f32>,
+    base: Vec<f32>,
+}
+
+impl Microbatch {
+    fn token(&self, index: usize, policy: f32, samples: &[Sample]) -> Token {
+        let (sample, token) = self.tokens[index];
+        Token {
+            policy: f64::from(policy),
+            parent: f64::from(self.parent[index]),
+            behaviour: f64::from(samples[sample].behaviour[token]),
+            base: f64::from(self.base[index]),
+            advantage: f64::from(samples[sample].advantage),
+        }
+    }
+
+    fn losses(&self, policy: &[f32], samples: &[Sample], hyper: &Hyper) -> Vec<TokenLoss> {
+        let loss = |(index, policy): (usize, &f32)| self.token(index, *policy, samples).loss(hyper);
+        policy.iter().enumerate().map(loss).collect()
+    }
+}
+
+/// Runs the epochs.
+///
+/// # Errors
+/// A number that is not finite, anywhere: the update is then worth nothing.
+pub fn update(
+    model: &Model<f32>,
+    start: Start,
+    batch: &Batch,
+    kv: &PromptKv,
+    hyper: &Hyper,
+    progress: &mut dyn FnMut(Phase, usize, usize),
+) -> anyhow::Result<Update> {
+    let Start { mut lora, mut optimizer, fresh, seed } = start;
+    let samples = &batch.samples;
+    let parent = lora.clone();
+
+    // 1. Minibatches. Which episodes share one is drawn once; only their order
+    //    changes between epochs. The parent's log-probs are then computed by the
+    //    very products that the first step repeats: its ratio is 1, not 1 ± ε.
+    let mut random = StdRng::seed_from_u64(seed ^ ORDER_STREAM);
+    let mut shuffled: Vec<usize> = (0..samples.len()).collect();
+    shuffled.shuffle(&mut random);
+    let mut minibatches: Vec<Vec<Microbatch>> = shuffled
+        .chunks(hyper.minibatch_episodes)
+        .map(|episodes| microbatches(episodes, samples, kv))
+        .collect();
+
+    // 2. What parent and base say of the sampled tokens.
+    let mut done = 0;
+    for micro in minibatches.iter_mut().flatten() {
+        micro.base = model.logprobs(None, &micro.tails, kv)?;
+        micro.parent = if fresh {
+            micro.base.clone()
+        } else {
+            model.logprobs(Some(&parent), &micro.tails, kv)?
+        };
+        if !micro.base.iter().chain(&micro.parent).all(|logprob| logprob.is_finite()) {
+            anyhow::bail!("the base or the parent adapter gives log-probs that are not finite");
+        }
+        done += micro.tails.len();
+        progress(Phase::Prompt, samples.len() + done, 2 * samples.len());
+    }
+    let known: Vec<(Token, bool)> = minibatches
+        .iter()
+        .flatten()
+        .flat_map(|micro| {
+            (0..micro.tokens.len()).map(|index| {
+                let by_parent = samples[micro.tokens[index].0].by_parent;
+                (micro.token(index, micro.parent[index], samples), by_parent)
+            })
+        })
+        .collect();
+    let off = |measure: fn(&Token) -> f64| {
+        let of_parent = known.iter().filter(|(_, by_parent)| *by_parent);
+        Distribution::of(of_parent.map(|(token, _)| measure(token) as f32).collect())
+    };
+    let mismatch = off(|token| (token.parent - token.behaviour).abs());
+    let ratio_before = off(|token| bounded(token.parent - token.behaviour).exp());
+
+    let trained_from = Instant::now();
+
+    // 3. Epochs over minibatches: one optimizer step each.
+    let mut limit = UpdateLimit::new(&parent, hyper.max_update_ratio)?;
+    let mut steps: Vec<StepLog> = Vec::new();
+    let mut stopped_early = false;
+    let total = samples.len() * hyper.epochs as usize;
+    let mut done = 0;
+    'epochs: for _ in 0..hyper.epochs {
+        minibatches.shuffle(&mut random);
+        for minibatch in &minibatches {
+            // Token mean over the minibatch, however it is cut into microbatches.
+            let tokens: usize = minibatch.iter().map(|micro| micro.tokens.len()).sum();
+            let share = 1.0 / tokens as f64;
+            let mut gradient = GradientSum::like(&lora)?;
+            let mut log = StepLog {
+                loss: 0.0,
+                grad_norm: 0.0,
+                clip_fraction: 0.0,
+                kl_parent: 0.0,
+                kl_base: 0.0,
+                learning_rate: 0.0,
+            };
+            for micro in minibatch {
+                let pass = model.forward(&lora, &micro.tails, kv)?;
+                let losses = micro.losses(&pass.logprobs, samples, hyper);
+                for loss in &losses {
+                    log.loss += (loss.loss * share) as f32;
+                    log.clip_fraction += if loss.clipped { share as f32 } else { 0.0 };
+                    log.kl_parent += (loss.kl_parent * share) as f32;
+                    log.kl_base += (loss.kl_base * share) as f32;
+                }
+                let d_loss: Vec<f32> =
+                    losses.iter().map(|loss| (loss.d_policy * share) as f32).collect();
+                gradient.add(&pass.backward(&d_loss)?)?;
+                done += micro.tails.len();
+                progress(Phase::Train, done, total);
+            }
+            // The step is not taken: π is already this far from the parent.
+            if log.kl_parent > hyper.target_kl {
+                stopped_early = true;
+                break 'epochs;
+            }
+            log.grad_norm = gradient.norm();
+            if !log.loss.is_finite() || !log.grad_norm.is_finite() {
+                anyhow::bail!(
+                    "step {} has a loss or a gradient that is not finite; nothing was written",
+                    steps.len() + 1
+                );
+            }
+            gradient.clip(hyper.max_grad_norm);
+            log.learning_rate = optimizer.step(&mut lora, &gradient, hyper)?;
+            limit.apply(&mut lora)?;
+            steps.push(log);
+        }
+    }
+
+    // 4. The candidate on its own batch.
+    let mut rewarded = Means::default();
+    let mut unrewarded = Means::default();
+    let mut kl_base = 0.0;
+    let mut done = 0;
+    for micro in minibatches.iter().flatten() {
+        let after = model.logprobs(Some(&lora), &micro.tails, kv)?;
+        for (index, after) in after.iter().enumerate() {
+            let (sample, _) = micro.tokens[index];
+            let means =
+                if samples[sample].advantage > 0.0 { &mut rewarded } else { &mut unrewarded };
+            means.add(micro.parent[index], *after);
+            kl_base += micro.token(index, *after, samples).loss(hyper).kl_base;
+        }
+        done += micro.tails.len();
+        progress(Phase::Evaluate, done, samples.len());
+    }
+    let kl_base = (kl_base / known.len() as f64) as f32;
+    let update_ratio = limit.ratio(&lora)?;
+    if !kl_base.is_finite() || !update_ratio.is_finite() {
+        anyhow::bail!("the candidate holds numbers that are not finite; nothing was written");
+    }
+    Ok(Update {
+        lora,
+        optimizer,
+        steps,
+        stopped_early,
+        mismatch,
+        ratio_before,
+        rewarded: rewarded.finish(),
+        unrewarded: unrewarded.finish(),
+        kl_base,
+        update_ratio,
+        trained_from,
+    })
+}
+
+/// Cuts a minibatch into pieces of at most [`TAIL_ROWS`] rows.
+fn microbatches(episodes: &[usize], samples: &[Sample], kv: &PromptKv) -> Vec<Microbatch> {
+    let mut pieces: Vec<Vec<usize>> = vec![Vec::new()];
+    let mut rows = 0;
+    for episode in episodes {
+        let own = samples[*episode].tail.len();
+        match pieces.last_mut() {
+            Some(piece) if piece.is_empty() || rows + own <= TAIL_ROWS => piece.push(*episode),
+            _ => {
+                pieces.push(vec![*episode]);
+                rows = 0;
+            }
+        }
+        rows += own;
+    }
+    let piece = |piece: Vec<usize>| {
+        let tails: Vec<Tail> = piece
+            .iter()
+            .map(|episode| {
+                let sample = &samples[*episode];
+                Tail {
+                    place: kv.place(*episode),
+                    past: sample.prompt.len(),
+                    tokens: sample.tail.clone(),
+                    targets: sample.targets.clone(),
+                }
+            })
+            .collect();
+        let tokens = piece
+            .iter()
+            .flat_map(|episode| (0..samples[*episode].targets.len()).map(|token| (*episode, token)))
+            .collect();
+        Microbatch { tails: TailBatch::new(&tails), tokens, parent: Vec::new(), base: Vec::new() }
+    };
+    pieces.into_iter().map(piece).collect()
+}
+
+/// Keeps ‖θ − θ_parent‖ within a share of ‖θ_parent‖ over the whole job.
+struct UpdateLimit {
+    parent: Vec<Vec<f32>>,
+    norm: f64,
+    max_ratio: f64,
+}
+
+impl UpdateLimit {
+    fn new(parent: &Lora, max_ratio: f32) -> candle_core::Result<UpdateLimit> {
+        let parent: Vec<Vec<f32>> =
+            parent.tensors().map(crate::kernels::values).collect::<candle_core::Result<_>>()?;
+        let squares = |values: &Vec<f32>| values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
+        let norm = parent.iter().map(squares).sum::<f64>().sqrt();
+        Ok(UpdateLimit { parent, norm, max_ratio: f64::from(max_ratio) })
+    }
+
+    /// ‖θ − θ_parent‖ / ‖θ_parent‖.
+    fn ratio(&self, lora: &Lora) -> candle_core::Result<f32> {
+        let mut squares = 0.0;
+        for (tensor, parent) in lora.tensors().zip(&self.parent) {
+            squares += crate::kernels::with_values(tensor, |values: &[f32]| {
+                let moved = |(new, old): (&f32, &f32)| (f64::from(*new) - f64::from(*old)).powi(2);
+                values.iter().zip(parent).map(moved).sum::<f64>()
+            })?;
+        }
+        Ok((squares.sqrt() / self.norm.max(f64::MIN_POSITIVE)) as f32)
+    }
+
+    /// Scales the change back to the limit where a step went past it.
+    fn apply(&mut self, lora: &mut Lora) -> candle_core::Result<()> {
+        let ratio = f64::from(self.ratio(lora)?);
+        if ratio <= self.max_ratio {
+            return Ok(());
+        }
+        let keep = (self.max_ratio / ratio) as f32;
+        let mut scaled = Vec::with_capacity(self.parent.len());
+        for (tensor, parent) in lora.tensors().zip(&self.parent) {
+            let (rows, width) = tensor.dims2()?;
+            let mut values = crate::kernels::values::<f32>(tensor)?;
+            for (value, parent) in values.iter_mut().zip(parent) {
+                *value = parent + (*value - parent) * keep;
+            }
+            scaled.push(crate::kernels::matrix(values, rows, width)?);
+        }
+        lora.replace(scaled);
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Means {
+    before: f64,
+    after: f64,
+    count: usize,
+}
+
+impl Means {
+    fn add(&mut self, before: f32, after: f32) {
+        self.before += f64::from(before);
+        self.after += f64::from(after);
+        self.count += 1;
+    }
+
+    fn finish(self) -> Option<BeforeAfter> {
+        let mean = |sum: f64| (sum / self.count as f64) as f32;
+        (self.count > 0).then(|| BeforeAfter { before: mean(self.before), after: mean(self.after) })
+    }
+}

@@ -1,0 +1,168 @@
+//! Job lines in, learner lines out.
+//!
+//! Three threads around two bounded channels: a reader that only cuts lines, the
+//! trainer (the caller's thread), and a writer that owns stdout. A job that
+//! arrives while another trains waits in its channel, and beyond it in the pipe:
+//! none is dropped. Progress is dropped when the reader of stdout is behind;
+//! answers are not.
+
+use crate::train::Trainer;
+use feedback::job::{JOB_FORMAT, Job, LearnerLine, Progress};
+use serde::Deserialize;
+use std::io::{self, BufRead, Read, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+/// Lines waiting for the trainer.
+const JOB_QUEUE: usize = 4;
+
+/// Lines waiting for stdout.
+const LINE_QUEUE: usize = 64;
+
+/// Bytes of a job's line, at most: some thousand episodes of long prompts.
+const LINE_BYTES: usize = 64 * 1024 * 1024;
+
+// A job of one full-length prompt must always fit a line: a token id and its
+// comma take at most 8 bytes.
+const _: () = assert!(LINE_BYTES > 16 * 8 * crate::batch::PROMPT_TOKENS_LIMIT);
+
+/// Serves jobs until `input` ends or `output` is closed.
+///
+/// # Errors
+/// `input` cannot be read. A bad line is not an error: it is answered `failed`.
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> io::Result<()> {
+    let (lines_in, lines) = sync_channel(JOB_QUEUE);
+    let (answers, answers_out) = sync_channel(LINE_QUEUE);
+    let reader = thread::Builder::new()
+        .name("jobs".into())
+        .spawn(move || read_lines(io::BufReader::new(input), &lines_in))?;
+    let writer = thread::Builder::new()
+        .name("answers".into())
+        .spawn(move || write_lines(output, &answers_out))?;
+
+    train(&lines, &answers);
+
+    drop((lines, answers));
+    // Closed stdout ends the learner as closed stdin does; the reader may then
+    // still wait for a line and ends with the process.
+    let written = writer.join();
+    match written {
+        Ok(true) => reader.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked"))),
+        _ => Ok(()),
+    }
+}
+
+/// A line, or why it is none.
+type Line = Result<Vec<u8>, String>;
+
+fn read_lines(mut input: impl BufRead, lines: &SyncSender<Line>) -> io::Result<()> {
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut input).take(LINE_BYTES as u64 + 1).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        let ended = line.pop_if(|byte| *byte == b'\n').is_some();
+        let line = if line.len() > LINE_BYTES {
+            input.skip_until(b'\n')?;
+            Err(format!("a job line is longer than {LINE_BYTES} bytes; send fewer episodes"))
+        } else if !ended {
+            Err("the last job line is truncated".to_owned())
+        } else if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        } else {
+            Ok(line)
+        };
+        if lines.send(line).is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// True if every line went out.
+fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
+    for line in lines {
+        let sent = serde_json::to_vec(&line).map_err(io::Error::from).and_then(|mut bytes| {
+            bytes.push(b'\n');
+            output.write_all(&bytes)?;
+            output.flush()
+        });
+        if sent.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Answers lines until either end is gone.
+fn train(lines: &Receiver<Line>, answers: &SyncSender<LearnerLine>) {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    if answers.send(LearnerLine::Ready { format: JOB_FORMAT, version }).is_err() {
+        return;
+    }
+    let mut trainer = Trainer::default();
+    for line in lines {
+        let mut progress = |progress: Progress| {
+            // A reader that is behind misses a step of the bar, never an answer.
+            let _ = answers.try_send(LearnerLine::Progress(progress));
+        };
+        let answer = match line {
+            Err(error) => LearnerLine::Failed { job: String::new(), error },
+            Ok(line) => match parse(&line) {
+                Err(failed) => failed,
+                Ok(job) => run(&mut trainer, &job, &mut progress),
+            },
+        };
+        if let LearnerLine::Failed { job, error } = &answer {
+            eprintln!("hone-learner: job {job:?} failed: {error}");
+        }
+        if answers.send(answer).is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs one job to its answer.
+pub fn run(trainer: &mut Trainer, job: &Job, progress: &mut dyn FnMut(Progress)) -> LearnerLine {
+    match trainer.run(job, progress) {
+        Ok(report) => LearnerLine::Done(Box::new(report)),
+        Err(error) => LearnerLine::Failed { job: job.id.clone(), error: format!("{error:#}") },
+    }
+}
+
+/// The job of a line, or its refusal.
+///
+/// Serde's own messages quote the text they trip over, which may be the user's
+/// code: only the place is passed on.
+pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
+    /// What every version of a job has, and must be known before the rest is read.
+    #[derive(Deserialize)]
+    struct Header {
+        format: u32,
+        #[serde(default)]
+        id: String,
+    }
+    let failed = |job: String, error: String| LearnerLine::Failed { job, error };
+    let place =
+        |error: &serde_json::Error| format!("at line {} column {}", error.line(), error.column());
+    let header: Header = serde_json::from_slice(line).map_err(|error| {
+        let what = if error.is_eof() { "is truncated" } else { "is not a job" };
+        failed(String::new(), format!("the job line {what} ({})", place(&error)))
+    })?;
+    if header.format != JOB_FORMAT {
+        let error = format!(
+            "job format {} is not {JOB_FORMAT}, the one this learner speaks; use daemon and learner of one version",
+            header.format
+        );
+        return Err(failed(header.id, error));
+    }
+    serde_json::from_slice(line).map_err(|error| {
+        failed(
+            header.id,
+            format!("the job has a field this learner cannot read ({})", place(&error)),
+        )
+    })
+}

@@ -1,0 +1,343 @@
+//! The base model's weights as the served GGUF stores them.
+//!
+//! Matrices stay quantised in memory and are dequantised when they are used:
+//! the learner then computes with exactly the numbers the server's engine holds.
+
+use crate::kernels::{Rope, RopePairs};
+use crate::real::Real;
+use anyhow::{Context, bail};
+use candle_core::quantized::{GgmlDType, QTensor, gguf_file};
+use candle_core::{Device, Tensor};
+use models::gguf::{Gguf, TensorInfo, Value};
+use rayon::prelude::*;
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::Arc;
+
+/// Rows of the vocabulary matrices held, and dequantised, as one block:
+/// the whole of one in f32 would be the largest thing in memory.
+pub const VOCABULARY_BLOCK_ROWS: usize = 4096;
+
+/// The adapted linear maps of a layer, in the order of [`Layer::maps`].
+pub const MAPS: [&str; 7] =
+    ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"];
+pub const Q: usize = 0;
+pub const K: usize = 1;
+pub const V: usize = 2;
+pub const O: usize = 3;
+pub const GATE: usize = 4;
+pub const UP: usize = 5;
+pub const DOWN: usize = 6;
+
+/// Sizes of a model, in values unless said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shape {
+    pub architecture: String,
+    pub layers: usize,
+    pub width: usize,
+    pub heads: usize,
+    pub kv_heads: usize,
+    pub head_width: usize,
+    pub feed_forward: usize,
+    pub vocabulary: usize,
+    /// Tokens the model was trained to see.
+    pub context: usize,
+    pub rms_epsilon: f64,
+}
+
+impl Shape {
+    /// (rows out, rows in) of a map.
+    pub fn map(&self, map: usize) -> (usize, usize) {
+        let (q, kv) = (self.heads * self.head_width, self.kv_heads * self.head_width);
+        match map {
+            Q => (q, self.width),
+            K | V => (kv, self.width),
+            O => (self.width, q),
+            GATE | UP => (self.feed_forward, self.width),
+            _ => (self.width, self.feed_forward),
+        }
+    }
+}
+
+/// A frozen matrix, `out × in`.
+pub enum Weight {
+    /// Already in the number type of the model (tests).
+    Plain(Tensor),
+    Quantised(QTensor),
+}
+
+impl Weight {
+    /// The matrix as a tensor of the model's number type.
+    pub fn dequantised(&self) -> candle_core::Result<Tensor> {
+        match self {
+            Weight::Plain(tensor) => Ok(tensor.clone()),
+            Weight::Quantised(quantised) => quantised.dequantize(&Device::Cpu),
+        }
+    }
+
+    fn rows_of(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
+        let ids = Tensor::new(ids, &Device::Cpu)?;
+        match self {
+            Weight::Plain(tensor) => tensor.index_select(&ids, 0),
+            Weight::Quantised(quantised) => quantised.embedding(&ids),
+        }
+    }
+}
+
+pub struct Layer<T> {
+    pub attention_norm: Vec<T>,
+    pub feed_forward_norm: Vec<T>,
+    /// In the order of [`MAPS`].
+    pub maps: [Weight; 7],
+    /// Of q, k and v; qwen2 has them.
+    pub bias: [Option<Vec<T>>; 3],
+}
+
+impl<T> Layer<T> {
+    /// All seven maps, dequantised side by side.
+    pub fn dequantised(&self) -> candle_core::Result<Vec<Tensor>> {
+        self.maps.par_iter().with_max_len(1).map(Weight::dequantised).collect()
+    }
+}
+
+/// A `vocabulary × width` matrix in row blocks of [`VOCABULARY_BLOCK_ROWS`].
+pub struct Vocabulary {
+    pub blocks: Vec<Weight>,
+    pub width: usize,
+}
+
+impl Vocabulary {
+    /// The rows of `ids`, in their order. The ids are checked by the caller.
+    pub fn embed<T: Real>(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
+        let mut rows = vec![T::zero(); ids.len() * self.width];
+        for (block, weight) in self.blocks.iter().enumerate() {
+            let here: Vec<usize> = (0..ids.len())
+                .filter(|i| ids[*i] as usize / VOCABULARY_BLOCK_ROWS == block)
+                .collect();
+            if here.is_empty() {
+                continue;
+            }
+            let local: Vec<u32> =
+                here.iter().map(|i| ids[*i] % VOCABULARY_BLOCK_ROWS as u32).collect();
+            let found = crate::kernels::values::<T>(&weight.rows_of(&local)?)?;
+            for (row, values) in here.iter().zip(found.chunks(self.width)) {
+                rows[row * self.width..][..self.width].copy_from_slice(values);
+            }
+        }
+        crate::kernels::matrix(rows, ids.len(), self.width)
+    }
+}
+
+/// Everything frozen.
+pub struct Weights<T> {
+    pub shape: Shape,
+    pub embedding: Arc<Vocabulary>,
+    /// The same matrix as the embedding where the file ties them.
+    pub head: Arc<Vocabulary>,
+    pub output_norm: Vec<T>,
+    pub layers: Vec<Layer<T>>,
+    pub rope: Rope,
+}
+
+/// Reads the weights of a qwen2 or llama model.
+///
+/// # Errors
+/// An architecture, tensor type or RoPE scaling the learner cannot compute
+/// exactly, a missing or misshapen tensor, or a file that cannot be read.
+pub fn load(gguf: &Gguf) -> anyhow::Result<Weights<f32>> {
+    let file = File::open(&gguf.path)
+        .with_context(|| format!("cannot open the base model {}", gguf.path.display()))?;
+    let mut reader = Reader { gguf, file: BufReader::new(file) };
+    reader.weights().with_context(|| format!("cannot use the base model {}", gguf.path.display()))
+}
+
+struct Reader<'a> {
+    gguf: &'a Gguf,
+    file: BufReader<File>,
+}
+
+impl Reader<'_> {
+    fn weights(&mut self) -> anyhow::Result<Weights<f32>> {
+        let (shape, rope_base) = self.shape()?;
+        let pairs = match shape.architecture.as_str() {
+            "qwen2" => RopePairs::Halves,
+            "llama" => RopePairs::Adjacent,
+            other => bail!("architecture {other} is not supported; use a qwen2 or llama model"),
+        };
+        let factors = match self.gguf.tensor("rope_freqs.weight") {
+            Some(_) => Some(self.vector("rope_freqs.weight", shape.head_width / 2)?),
+            None => None,
+        };
+        let rope = Rope::new(pairs, shape.head_width, rope_base, factors.as_deref());
+        let embedding = Arc::new(self.vocabulary("token_embd.weight", &shape)?);
+        let head = match self.gguf.tensor("output.weight") {
+            Some(_) => Arc::new(self.vocabulary("output.weight", &shape)?),
+            None => embedding.clone(),
+        };
+        let output_norm = self.vector("output_norm.weight", shape.width)?;
+        let layers = (0..shape.layers)
+            .map(|layer| self.layer(layer, &shape))
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Weights { shape, embedding, head, output_norm, layers, rope })
+    }
+
+    fn layer(&mut self, layer: usize, shape: &Shape) -> anyhow::Result<Layer<f32>> {
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        let mut maps = Vec::with_capacity(MAPS.len());
+        for (map, part) in MAPS.iter().enumerate() {
+            let (rows, width) = shape.map(map);
+            maps.push(self.matrix(&name(&format!("{part}.weight")), rows, width)?);
+        }
+        let Ok(maps) = <[Weight; 7]>::try_from(maps) else { bail!("a layer has seven maps") };
+        let mut bias = [None, None, None];
+        for (map, bias) in bias.iter_mut().enumerate() {
+            let name = name(&format!("{}.bias", MAPS[map]));
+            if self.gguf.tensor(&name).is_some() {
+                *bias = Some(self.vector(&name, shape.map(map).0)?);
+            }
+        }
+        for (map, part) in MAPS.iter().enumerate().skip(bias.len()) {
+            if self.gguf.tensor(&name(&format!("{part}.bias"))).is_some() {
+                bail!("blk.{layer}.{}.bias is not supported", MAPS[map]);
+            }
+        }
+        Ok(Layer {
+            attention_norm: self.vector(&name("attn_norm.weight"), shape.width)?,
+            feed_forward_norm: self.vector(&name("ffn_norm.weight"), shape.width)?,
+            maps,
+            bias,
+        })
+    }
+
+    fn shape(&self) -> anyhow::Result<(Shape, f64)> {
+        let architecture =
+            self.gguf.architecture().context("general.architecture is missing")?.to_owned();
+        let key = |key: &str| format!("{architecture}.{key}");
+        let number = |name: &str| {
+            let key = key(name);
+            let value = self.gguf.u32(&key).with_context(|| format!("{key} is missing"))?;
+            if value == 0 {
+                bail!("{key} is 0");
+            }
+            Ok(value as usize)
+        };
+        if let Some(scaling) = self.gguf.str(&key("rope.scaling.type"))
+            && scaling != "none"
+        {
+            bail!("RoPE scaling {scaling} is not supported");
+        }
+        let (width, heads) = (number("embedding_length")?, number("attention.head_count")?);
+        let kv_heads = match self.gguf.u32(&key("attention.head_count_kv")) {
+            Some(count) => count as usize,
+            None => heads,
+        };
+        let head_width = match self.gguf.u32(&key("attention.key_length")) {
+            Some(length) => length as usize,
+            None => width / heads,
+        };
+        let rotated = self.gguf.u32(&key("rope.dimension_count"));
+        if rotated.is_some_and(|rotated| rotated as usize != head_width) {
+            bail!("RoPE over a part of a head is not supported");
+        }
+        if kv_heads == 0 || heads % kv_heads != 0 || head_width == 0 || head_width % 2 != 0 {
+            bail!("{heads} heads of {head_width} over {kv_heads} key/value heads do not fit");
+        }
+        let embedding =
+            self.gguf.tensor("token_embd.weight").context("token_embd.weight is missing")?;
+        let epsilon_key = key("attention.layer_norm_rms_epsilon");
+        let shape = Shape {
+            layers: number("block_count")?,
+            width,
+            heads,
+            kv_heads,
+            head_width,
+            feed_forward: number("feed_forward_length")?,
+            vocabulary: embedding.dims.get(1).map_or(0, |rows| *rows as usize),
+            context: number("context_length")?,
+            rms_epsilon: f64::from(
+                self.gguf.f32(&epsilon_key).with_context(|| format!("{epsilon_key} is missing"))?,
+            ),
+            architecture: architecture.clone(),
+        };
+        // llama.cpp's default where the file says nothing.
+        let base = match self.gguf.metadata.get(&key("rope.freq_base")) {
+            Some(Value::F32(base)) => f64::from(*base),
+            _ => 10_000.0,
+        };
+        Ok((shape, base))
+    }
+
+    fn info(&self, name: &str, dims: &[u64]) -> anyhow::Result<&TensorInfo> {
+        let info = self.gguf.tensor(name).with_context(|| format!("{name} is missing"))?;
+        if info.dims != dims {
+            bail!("{name} has shape {:?}, {dims:?} was expected", info.dims);
+        }
+        Ok(info)
+    }
+
+    fn matrix(&mut self, name: &str, rows: usize, width: usize) -> anyhow::Result<Weight> {
+        self.info(name, &[width as u64, rows as u64])?;
+        self.rows(name, 0, rows, width)
+    }
+
+    fn vocabulary(&mut self, name: &str, shape: &Shape) -> anyhow::Result<Vocabulary> {
+        let (rows, width) = (shape.vocabulary, shape.width);
+        self.info(name, &[width as u64, rows as u64])?;
+        let blocks = (0..rows)
+            .step_by(VOCABULARY_BLOCK_ROWS)
+            .map(|from| self.rows(name, from, VOCABULARY_BLOCK_ROWS.min(rows - from), width))
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Vocabulary { blocks, width })
+    }
+
+    /// `count` rows of a matrix from row `from` on, as they lie in the file.
+    fn rows(
+        &mut self,
+        name: &str,
+        from: usize,
+        count: usize,
+        width: usize,
+    ) -> anyhow::Result<Weight> {
+        let info = self.gguf.tensor(name).with_context(|| format!("{name} is missing"))?;
+        let dtype = dtype(info.ggml_type).with_context(|| {
+            format!("{name} has ggml type {}, which is not supported", info.ggml_type)
+        })?;
+        if width % dtype.block_size() != 0 {
+            bail!("a row of {name} is not a whole number of {dtype:?} blocks");
+        }
+        let row_bytes = width / dtype.block_size() * dtype.type_size();
+        let part = gguf_file::TensorInfo {
+            ggml_dtype: dtype,
+            shape: (count, width).into(),
+            offset: info.offset + (from * row_bytes) as u64,
+        };
+        let tensor = part.read(&mut self.file, self.gguf.data_offset, &Device::Cpu)?;
+        Ok(Weight::Quantised(tensor))
+    }
+
+    fn vector(&mut self, name: &str, length: usize) -> anyhow::Result<Vec<f32>> {
+        self.info(name, &[length as u64])?;
+        let weight = self.rows(name, 0, 1, length)?;
+        Ok(crate::kernels::values(&weight.dequantised()?)?)
+    }
+}
+
+/// ggml's type numbers (ggml.h) for the types the learner reads.
+fn dtype(ggml_type: u32) -> Option<GgmlDType> {
+    Some(match ggml_type {
+        0 => GgmlDType::F32,
+        1 => GgmlDType::F16,
+        2 => GgmlDType::Q4_0,
+        3 => GgmlDType::Q4_1,
+        6 => GgmlDType::Q5_0,
+        7 => GgmlDType::Q5_1,
+        8 => GgmlDType::Q8_0,
+        10 => GgmlDType::Q2K,
+        11 => GgmlDType::Q3K,
+        12 => GgmlDType::Q4K,
+        13 => GgmlDType::Q5K,
+        14 => GgmlDType::Q6K,
+        30 => GgmlDType::BF16,
+        _ => return None,
+    })
+}
