@@ -118,6 +118,11 @@ impl Arm {
         }
     }
 
+    /// Leaves the home behind when the arm ends.
+    pub fn keep_home(&mut self) -> Option<PathBuf> {
+        self.home.take().map(TempDir::keep)
+    }
+
     /// Turns any failure of this arm into one that says where to look: keeps
     /// the home with its log, and says so if the daemon is gone.
     pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {

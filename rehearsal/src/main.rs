@@ -89,6 +89,9 @@ struct Arguments {
     /// Show the transcript while it happens, on stderr
     #[arg(long)]
     live: bool,
+    /// Keep both daemons' temporary homes (events, adapters, logs)
+    #[arg(long)]
+    keep_homes: bool,
 }
 
 fn parse_date(text: &str) -> Result<Date, String> {
@@ -126,7 +129,13 @@ fn rehearse(arguments: Arguments) -> Result<()> {
         since: arguments.since.map(|date| date.midnight().assume_utc().unix_timestamp()),
     };
     let history = History::open(&arguments.repo, &filter)?;
-    let settings = Settings { hone, model, limit: arguments.limit as usize, seed: arguments.seed };
+    let settings = Settings {
+        hone,
+        model,
+        limit: arguments.limit as usize,
+        seed: arguments.seed,
+        keep_homes: arguments.keep_homes,
+    };
 
     let mut onlooker = Onlooker::new(
         arguments.limit,
@@ -137,6 +146,11 @@ fn rehearse(arguments: Arguments) -> Result<()> {
     let outcome = run::rehearse(&history, &settings, |event| onlooker.see(&event));
     onlooker.finish()?;
     let outcome = outcome?;
+    for arm in &outcome.arms {
+        if let Some(home) = &arm.home {
+            eprintln!("{} arm: HONE_HOME={}", arm.kind.name(), home.display());
+        }
+    }
     if outcome.lines.is_empty() {
         bail!("nothing to type: the chosen commits of {} add no code", arguments.repo.display());
     }

@@ -267,6 +267,7 @@ pub(crate) mod tests {
                         last_error: None,
                     },
                 },
+                home: None,
             }
         };
         Outcome {

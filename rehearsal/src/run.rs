@@ -22,6 +22,8 @@ pub struct Settings {
     /// Places in the stream at which a completion is asked for.
     pub limit: usize,
     pub seed: u64,
+    /// Leave the daemons' homes behind.
+    pub keep_homes: bool,
 }
 
 /// What an onlooker may want to know, as it happens.
@@ -90,6 +92,8 @@ pub struct ArmOutcome {
     pub typist: LabelCounts,
     /// What the daemon made of it, at the end.
     pub status: Status,
+    /// The daemon's home, where it was to be kept.
+    pub home: Option<PathBuf>,
 }
 
 /// An error and the arm it happened in, if it was one.
@@ -124,10 +128,18 @@ pub fn rehearse(
         .iter()
         .map(|kind| Arm::start(*kind, &settings.hone, &settings.model))
         .collect::<Result<Vec<_>>>()?;
-    stream(&arms, history, settings, &mut observe).map_err(|failure| match failure.arm {
-        Some(arm) => arms[arm].explain(failure.error),
-        None => failure.error,
-    })
+    match stream(&arms, history, settings, &mut observe) {
+        Ok(mut outcome) => {
+            if settings.keep_homes {
+                for (arm, outcome) in arms.iter_mut().zip(&mut outcome.arms) {
+                    outcome.home = arm.keep_home();
+                }
+            }
+            Ok(outcome)
+        }
+        Err(Failure { arm: Some(arm), error }) => Err(arms[arm].explain(error)),
+        Err(Failure { arm: None, error }) => Err(error),
+    }
 }
 
 fn stream(
@@ -165,6 +177,7 @@ fn stream(
                 learner_errors: std::mem::take(&mut lane.learner_errors),
                 typist: lane.typist.ledger().counts(),
                 status,
+                home: None,
             })
         })
         .collect::<Result<_, Failure>>()?;

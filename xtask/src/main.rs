@@ -1,1 +1,45 @@
-fn main() {}
+//! The project's own commands: `cargo xtask demo`, `test`, `screencast`.
+
+mod demo;
+mod packages;
+mod screencast;
+mod step;
+mod suite;
+mod workspace;
+
+use anyhow::Result;
+use clap::Parser;
+use std::process::ExitCode;
+use workspace::Workspace;
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Command {
+    /// See Hone learn: build it, fetch the model, and rehearse on a repository
+    /// in front of your eyes (about ten minutes on two cores after the build)
+    Demo(demo::Arguments),
+    /// Run what CI runs: format, lints, every test with the real models
+    Test,
+    /// Turn the last demo into docs/demo.svg and docs/demo.txt
+    Screencast,
+}
+
+fn main() -> ExitCode {
+    match run(Command::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    let workspace = Workspace::find()?;
+    match command {
+        Command::Demo(arguments) => demo::run(&workspace, &arguments),
+        Command::Test => suite::run(&workspace),
+        Command::Screencast => screencast::run(&workspace),
+    }
+}
