@@ -78,6 +78,8 @@ const _: () = assert!(UNLABELLED_LIMIT <= FATE_LIMIT);
 #[derive(Debug)]
 pub struct Fold {
     reward: RewardVersion,
+    /// Only what this base model served can teach its adapters.
+    model_sha256: String,
     /// Labels at or before this log position have been learned from.
     learned_through: Option<u64>,
     counts: Counts,
@@ -97,9 +99,10 @@ struct Fate {
 impl Fold {
     /// `learned_through`: log position of the last label the newest adapter
     /// learned from, `None` before the first update.
-    pub fn new(reward: RewardVersion, learned_through: Option<u64>) -> Self {
+    pub fn new(reward: RewardVersion, model_sha256: &str, learned_through: Option<u64>) -> Self {
         Fold {
             reward,
+            model_sha256: model_sha256.to_owned(),
             learned_through,
             counts: Counts::default(),
             unlabelled: BoundedMap::new(UNLABELLED_LIMIT),
@@ -162,6 +165,9 @@ impl Fold {
         // Gone: an update has learned from it, or it fell out of a bounded map.
         let Some(mut episode) = episode else { return };
         episode.outcome = Some((outcome, evidence));
+        if episode.completion.model_sha256 != self.model_sha256 {
+            return;
+        }
         if episode.reward(self.reward).is_none() {
             self.unlabelled.insert(id.clone(), episode);
         } else if self.learned_through.is_none_or(|through| seq > through) {
@@ -267,7 +273,7 @@ mod tests {
             id: id.into(),
             path: "src/lib.rs".into(),
             language: "rust".into(),
-            model_sha256: String::new(),
+            model_sha256: "base".into(),
             adapter: 0,
             sampling: Sampling::GREEDY,
             prompt: vec![1, 2, 3],
@@ -286,7 +292,7 @@ mod tests {
     }
 
     fn fold(learned_through: Option<u64>, kinds: Vec<EventKind>) -> Fold {
-        let mut fold = Fold::new(RewardVersion::V1, learned_through);
+        let mut fold = Fold::new(RewardVersion::V1, "base", learned_through);
         for (seq, kind) in kinds.into_iter().enumerate() {
             fold.apply(&Event { seq: seq as u64, at_ms: 0, kind });
         }
@@ -368,8 +374,19 @@ mod tests {
     }
 
     #[test]
+    fn what_another_base_model_served_is_counted_and_not_learned_from() {
+        let EventKind::Completion(mut other) = completion("a", "0123456789") else {
+            unreachable!()
+        };
+        other.model_sha256 = "another".into();
+        let accepted = outcome("a", Outcome::Accepted, Evidence::Command);
+        let fold = fold(None, vec![EventKind::Completion(other), accepted]);
+        assert_eq!((fold.counts().accepted, fold.waiting()), (1, 0));
+    }
+
+    #[test]
     fn memory_is_bounded_however_many_offers_are_never_labelled() {
-        let mut fold = Fold::new(RewardVersion::V1, None);
+        let mut fold = Fold::new(RewardVersion::V1, "base", None);
         for seq in 0..(3 * FATE_LIMIT as u64) {
             let kind = completion(&format!("c{seq}"), "0123456789");
             fold.apply(&Event { seq, at_ms: 0, kind });

@@ -36,7 +36,6 @@ pub struct ServedModel {
 }
 
 pub struct Daemon {
-    pub home: Home,
     pub config: Config,
     pub model: ServedModel,
     pub engine: EngineHandle,
@@ -64,7 +63,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Daemon {
     pub async fn start(
-        home: Home,
+        home: &Home,
         config: Config,
         model: ServedModel,
         engine: EngineHandle,
@@ -96,7 +95,6 @@ impl Daemon {
         let status_line = watch::Sender::new(StatusLine::ready(&model.name, active));
         let epoch_ms = clock.now_ms();
         let daemon = Arc::new(Daemon {
-            home,
             config,
             model,
             engine,

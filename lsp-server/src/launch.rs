@@ -121,7 +121,7 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
     } else {
         Arc::new(SystemClock::default())
     };
-    let daemon = Daemon::start(home, config, model, engine, clock, log).await?;
+    let daemon = Daemon::start(&home, config, model, engine, clock, log).await?;
     let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
     let supervisor = Supervisor::new(daemon.clone(), learner_program()?);
     tokio::spawn(supervisor.run(asked));

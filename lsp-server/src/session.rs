@@ -200,10 +200,11 @@ impl Session {
         generated: Generated,
     ) -> Result<Option<Suggestion>, SessionError> {
         let mut state = lock(&self.state);
-        if asked.abort.load(Ordering::Relaxed) {
+        // An edit or a newer request has taken this one's place.
+        let current = state.newest.take_if(|newest| Arc::ptr_eq(newest, &asked.abort));
+        if current.is_none() {
             return Err(SessionError::Superseded);
         }
-        state.newest = None;
         let healing = asked.request.prompt.healing;
         let length = shown_bytes(&generated.text, healing.len(), &asked.rest_of_line);
         let shown_from = healing.len().min(generated.text.len());

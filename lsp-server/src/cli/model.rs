@@ -89,7 +89,7 @@ fn choose(home: &Home, name: &str) -> Result<()> {
 fn list(store: &Store, catalogue: &Catalogue, config: &Config) -> Result<()> {
     let configured = configured_manifest(catalogue, config)?;
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_preset(presets::NOTHING);
     table.set_header(["", "name", "template", "size", "licence", "here"]);
     for manifest in catalogue.iter() {
         let mark = if manifest.name == configured.name { "→" } else { "" };

@@ -48,7 +48,6 @@ pub struct LlamaEngine {
     context: Context,
     model: Arc<LlamaModel>,
     vocab: Vocab,
-    template: &'static FimTemplate,
     fim: FimTokens,
     /// What each sequence's KV holds, and when it was last used.
     sequences: Vec<Sequence>,
@@ -78,14 +77,10 @@ impl LlamaEngine {
             context,
             model,
             vocab,
-            template: config.template,
             fim,
             sequences: (0..SEQUENCES).map(|_| Sequence::default()).collect(),
             clock: 0,
-            info: EngineInfo {
-                backend: backend_name(config.gpu_layers),
-                threads: config.threads,
-            },
+            info: EngineInfo { backend: backend_name(config.gpu_layers) },
         })
     }
 

@@ -60,7 +60,6 @@ pub enum EngineError {
 pub struct EngineInfo {
     /// Where the matrices are multiplied, as the engine itself names it.
     pub backend: String,
-    pub threads: usize,
 }
 
 pub trait Engine {

@@ -15,7 +15,7 @@ pub struct ScriptedEngine {
 
 impl Engine for ScriptedEngine {
     fn info(&self) -> EngineInfo {
-        EngineInfo { backend: "scripted".into(), threads: 1 }
+        EngineInfo { backend: "scripted".into() }
     }
 
     fn generate(
