@@ -1,1 +1,214 @@
-//! placeholder
+//! What end-to-end tests stand on: a temporary `HONE_HOME` with a real model in
+//! it, the real `hone` on top, and a small editor to drive it.
+
+pub mod buffer;
+
+use feedback::event::{Completion, Event, EventKind, Evidence, Outcome};
+use rehearsal::client::Client;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest wait for something that happens in the background.
+const PATIENCE: Duration = Duration::from_secs(240);
+const POLL: Duration = Duration::from_millis(50);
+
+/// The models of the manifests, by the names of their files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    /// The default: a real FIM model, architecture qwen2.
+    Qwen,
+    /// Small and fast, prefix-only, architecture llama.
+    Smol,
+}
+
+impl Model {
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Qwen => "qwen2.5-coder-0.5b",
+            Model::Smol => "smollm2-135m",
+        }
+    }
+
+    /// The model's file, as `cargo xtask test` fetched it.
+    pub fn file(self) -> PathBuf {
+        let folder = std::env::var_os("HONE_TEST_MODELS").map(PathBuf::from);
+        let folder = folder.unwrap_or_else(|| target().join("../test-home/models"));
+        let home = folder.parent().map(Path::to_owned).unwrap_or_default();
+        let found = Command::new(hone())
+            .env("HONE_HOME", home)
+            .args(["model", "path", self.name()])
+            .output()
+            .expect("target/release/hone runs; `cargo xtask test` builds it");
+        let path = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+        assert!(
+            found.status.success(),
+            "{} is needed in {}; run `cargo xtask test`, which fetches it: {}",
+            self.name(),
+            folder.display(),
+            String::from_utf8_lossy(&found.stderr)
+        );
+        PathBuf::from(path)
+    }
+}
+
+fn target() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.parent().and_then(Path::parent).map(Path::to_owned).unwrap_or_default()
+}
+
+/// The binary under test, built beside this test.
+pub fn hone() -> PathBuf {
+    target().join("hone")
+}
+
+/// A temporary home; its daemon is stopped when this is dropped.
+pub struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    /// A home with nothing in it.
+    pub fn empty() -> Home {
+        Home { folder: tempfile::Builder::new().prefix("hone").tempdir().expect("a temp folder") }
+    }
+
+    /// A home whose configuration serves `model`, with `config` added to it.
+    pub fn with(model: Model, config: &str) -> Home {
+        let home = Home::empty();
+        let models = home.path().join("models");
+        std::fs::create_dir_all(&models).expect("a models folder");
+        let file = model.file();
+        let name = file.file_name().expect("a model has a name");
+        std::os::unix::fs::symlink(&file, models.join(name)).expect("a link to the model");
+        home.configure(&format!("model.name = \"{}\"\n{config}", model.name()));
+        home
+    }
+
+    pub fn configure(&self, text: &str) {
+        std::fs::write(self.path().join("config.toml"), text).expect("config.toml is written");
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `hone` in this home, its output caught.
+    pub fn hone(&self) -> Command {
+        let mut command = Command::new(hone());
+        command.env("HONE_HOME", self.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.hone().args(args).output().expect("hone runs")
+    }
+
+    /// Standard output of a `hone` that must succeed.
+    pub fn output(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "hone {args:?}: {stderr}");
+        String::from_utf8(output.stdout).expect("hone writes UTF-8")
+    }
+
+    /// The one line on standard error of a `hone` that must fail.
+    pub fn error(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(!output.status.success(), "hone {args:?} succeeded");
+        let stderr = String::from_utf8(output.stderr).expect("hone writes UTF-8");
+        let lines: Vec<_> = stderr.lines().filter(|line| line.starts_with("Error: ")).collect();
+        assert_eq!(lines.len(), 1, "one line says what is wrong: {stderr}");
+        lines[0].trim_start_matches("Error: ").to_owned()
+    }
+
+    /// An editor on the daemon of this home (started if there is none), on a
+    /// clock that the test moves.
+    pub fn editor(&self) -> Client {
+        self.editor_with(&["lsp", "--manual-clock"])
+    }
+
+    pub fn editor_with(&self, args: &[&str]) -> Client {
+        self.try_editor(args).expect("the server answers initialize")
+    }
+
+    pub fn try_editor(&self, args: &[&str]) -> Result<Client, String> {
+        let mut command = self.hone();
+        command.args(args);
+        let client = Client::spawn(&mut command).map_err(|error| error.to_string())?;
+        client.initialize(&[]).map_err(|error| error.to_string())?;
+        Ok(client)
+    }
+
+    pub fn status(&self) -> Value {
+        serde_json::from_str(&self.output(&["status", "--json"])).expect("status is JSON")
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        let text = self.output(&["events", "--json", "--with-code"]);
+        text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
+    }
+
+    pub fn completions(&self) -> Vec<Completion> {
+        let completion = |event: Event| match event.kind {
+            EventKind::Completion(completion) => Some(*completion),
+            _ => None,
+        };
+        self.events().into_iter().filter_map(completion).collect()
+    }
+
+    /// Every outcome recorded for an offer, in order.
+    pub fn outcomes(&self, offer: &str) -> Vec<(Outcome, Evidence)> {
+        let outcome = |event: Event| match event.kind {
+            EventKind::Outcome { id, outcome, evidence } if id == offer => {
+                Some((outcome, evidence))
+            }
+            _ => None,
+        };
+        self.events().into_iter().filter_map(outcome).collect()
+    }
+
+    /// The registry as it is on disk.
+    pub fn registry(&self) -> Value {
+        let path = self.path().join("adapters/registry.json");
+        let text = std::fs::read_to_string(path).expect("a registry was written");
+        serde_json::from_str(&text).expect("the registry is JSON")
+    }
+
+    pub fn daemon_log(&self) -> String {
+        std::fs::read_to_string(self.path().join("logs/daemon.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = self.run(&["stop"]);
+    }
+}
+
+/// Waits for something that happens in the background; panics with `what`.
+pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Starts an update from whatever labels wait and waits until it is served.
+pub fn learn(editor: &Client) -> Value {
+    let updates = |status: &Value| status["learner"]["updates"].as_u64().unwrap_or(0);
+    let before = updates(&editor.status().expect("a status"));
+    let answer = editor.learn().expect("hone/learn is answered");
+    assert!(answer.started, "labels wait: {answer:?}");
+    let mut status = Value::Null;
+    eventually("an update", || {
+        status = editor.status().expect("a status");
+        let error = &status["learner"]["last_error"];
+        assert!(error.is_null(), "the update failed: {error}");
+        updates(&status) > before && status["learner"]["state"] != "training"
+    });
+    status
+}

@@ -1,0 +1,78 @@
+//! One open file of an editor: text with a cursor, every change told to the server.
+
+use rehearsal::client::{Client, Item, TriggerKind};
+use rehearsal::document::{Position, Range};
+
+pub struct Buffer<'a> {
+    client: &'a Client,
+    uri: String,
+    text: String,
+    /// Byte offset in `text`.
+    cursor: usize,
+}
+
+impl<'a> Buffer<'a> {
+    /// Opens a Rust file; `|` in the text marks the cursor.
+    pub fn open(client: &'a Client, name: &str, marked: &str) -> Buffer<'a> {
+        let cursor = marked.find('|').expect("a cursor");
+        let text = marked.replacen('|', "", 1);
+        let uri = format!("file:///project/{name}");
+        client.open(&uri, "rust", &text).expect("didOpen is sent");
+        Buffer { client, uri, text, cursor }
+    }
+
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The cursor in UTF-16 units.
+    pub fn position(&self) -> Position {
+        let before = &self.text[..self.cursor];
+        let line = before.matches('\n').count() as u32;
+        let column = before.rsplit('\n').next().unwrap_or_default().encode_utf16().count();
+        Position { line, character: column as u32 }
+    }
+
+    pub fn complete(&self) -> Option<Item> {
+        let items = self
+            .client
+            .inline_completion(&self.uri, self.position(), TriggerKind::Automatic)
+            .expect("an answer to inlineCompletion");
+        assert!(items.len() <= 1, "one offer at a time: {items:?}");
+        items.into_iter().next()
+    }
+
+    /// An offer that is shown long enough to be read.
+    pub fn offer(&self) -> Item {
+        let item = self.complete().expect("the model has something to offer here");
+        self.client.did_show(&item).expect("didShowCompletion is sent");
+        item
+    }
+
+    /// Inserts text at the cursor in one change.
+    pub fn insert(&mut self, text: &str) {
+        let at = self.position();
+        self.client
+            .change(&self.uri, Some(Range { start: at, end: at }), text)
+            .expect("didChange is sent");
+        self.text.insert_str(self.cursor, text);
+        self.cursor += text.len();
+    }
+
+    /// Types text, one change a character.
+    pub fn type_text(&mut self, text: &str) {
+        for c in text.chars() {
+            self.insert(&c.to_string());
+        }
+    }
+
+    /// What VS Code does on Tab: the change first, then the command.
+    pub fn accept(&mut self, item: &Item) {
+        self.insert(&item.insert_text);
+        self.client.accept(&item.id).expect("hone.accept is answered");
+    }
+}

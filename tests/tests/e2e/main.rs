@@ -1,0 +1,4 @@
+//! End to end: the real binary, the real models, the real database.
+//! `cargo xtask test` builds and fetches what these need.
+
+mod story;
