@@ -20,6 +20,9 @@ const UPDATE_LIMIT: Duration = Duration::from_secs(600);
 const UPDATE_POLL: Duration = Duration::from_millis(100);
 /// How long a daemon may take to leave when told to.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// Time a completion may take: so long that what is offered depends on the seed
+/// and not on how busy the machine is. Latencies show what it cost.
+const BUDGET_MS: u64 = 60_000;
 /// Written in the arm's home; holds what the daemon and the forwarder say.
 const LOG: &str = "rehearsal.log";
 
@@ -42,11 +45,10 @@ impl Kind {
         }
     }
 
-    fn config(self) -> &'static str {
-        match self {
-            Kind::Frozen => "[learning]\nenabled = false\n",
-            Kind::Learning => "[learning]\nenabled = true\n",
-        }
+    /// The arm's `config.toml`.
+    fn config(self) -> String {
+        let learns = self == Kind::Learning;
+        format!("[completion]\nbudget_ms = {BUDGET_MS}\n\n[learning]\nenabled = {learns}\n")
     }
 }
 

@@ -242,7 +242,7 @@ impl Client {
 
     /// What `hone status --json` prints.
     pub fn status(&self) -> Result<Value, RequestError> {
-        self.request("hone/status", json!({}))
+        self.request("hone/status", Value::Null)
     }
 
     /// Moves the daemon's manual clock (`hone serve --manual-clock`).
@@ -253,7 +253,7 @@ impl Client {
     /// Starts a learning job now with whatever labelled episodes wait.
     pub fn learn(&self) -> Result<LearnAnswer, RequestError> {
         let method = "hone/learn";
-        let answer = self.request(method, json!({}))?;
+        let answer = self.request(method, Value::Null)?;
         serde_json::from_value(answer).map_err(|error| RequestError::Protocol {
             method: method.to_owned(),
             what: error.to_string(),

@@ -160,7 +160,7 @@ impl Report {
 
     fn table(&self) -> Table {
         let mut table = Table::new();
-        table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header([
+        table.load_preset(presets::UTF8_FULL_CONDENSED).set_header([
             "quarter",
             "arm",
             "asked",
@@ -378,7 +378,8 @@ pub(crate) mod tests {
         let text = report().render();
         let row = |arm: &str, nth: usize| {
             let line = text.lines().filter(|line| line.contains(arm)).nth(nth).unwrap();
-            line.split_whitespace().collect::<Vec<_>>().join(" ")
+            let cells = line.split(['│', '┆']).map(str::trim);
+            cells.filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(row("frozen", 0), "1 frozen 10 100.0 % 0.0 % 0.0 % 20 20 base");
         assert_eq!(row("learning", 4), "learning 40 100.0 % 25.0 % 12.5 % 20 20 v1");

@@ -124,7 +124,8 @@ impl Connection {
             }
             inbox.waiting.insert(id, sender);
         }
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        set_params(&mut message, params);
         let sent = self.outbox.send(message);
         if sent.is_err() {
             self.shared.lock().waiting.remove(&id);
@@ -156,9 +157,9 @@ impl Connection {
     }
 
     pub fn notify(&self, method: &str, params: Value) -> Result<(), RequestError> {
-        self.outbox
-            .send(json!({"jsonrpc": "2.0", "method": method, "params": params}))
-            .map_err(|_| self.closed(method))
+        let mut message = json!({"jsonrpc": "2.0", "method": method});
+        set_params(&mut message, params);
+        self.outbox.send(message).map_err(|_| self.closed(method))
     }
 
     /// Takes every notification kept so far, oldest first.
@@ -190,6 +191,13 @@ impl Connection {
     fn closed(&self, method: &str) -> RequestError {
         let cause = self.shared.lock().closed.clone().flatten();
         RequestError::Closed { method: method.to_owned(), cause }
+    }
+}
+
+/// JSON-RPC knows no null parameters: a method without any has no such field.
+fn set_params(message: &mut Value, params: Value) {
+    if !params.is_null() {
+        message["params"] = params;
     }
 }
 
