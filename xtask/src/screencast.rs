@@ -111,6 +111,8 @@ fn animate(still: &str, shown_at: &[f64]) -> Result<String> {
         "anstyle-svg's picture has another form than expected"
     );
     let body = body
+        // Browsers do not apply `opacity` to a part of a text.
+        .replacen(".dimmed { opacity:", ".dimmed { fill-opacity:", 1)
         .replacen("</style>", style.trim_start(), 1)
         .replacen("<text ", "<g class=\"roll\"><text ", 1)
         .replacen("</text>", "</text></g>", 1);
@@ -140,6 +142,7 @@ mod tests {
         let svg = draw(TRANSCRIPT, "quarter  arm\n1  frozen\n").unwrap();
         assert!(svg.contains("frozen a &lt; b") && svg.contains("quarter  arm"), "{svg}");
         assert_eq!(svg.matches("translateY").count(), 5, "three frames, the end, the still");
+        assert!(svg.contains(".dimmed { fill-opacity:"), "dim text is dim in a browser");
         assert!(svg.contains(&format!("height=\"{}px\"", ROWS * LINE_PX + 2 * PADDING_PX)));
         assert_eq!(svg.matches("<g ").count(), svg.matches("</g>").count());
     }
