@@ -1,0 +1,243 @@
+//! Tiny random models: in memory in any precision, and as GGUF files.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use candle_core::quantized::gguf_file::{self, Value};
+use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::{Device, Tensor};
+use feedback::episode::Episode;
+use feedback::event::{Completion, Evidence, Outcome, Sampling, StopReason, Timing, TokenRecord};
+use feedback::job::{Base, Hyper, JOB_FORMAT, Job};
+use feedback::reward::RewardVersion;
+use learner::kernels::{Rope, RopePairs, matrix};
+use learner::lora::{Lora, LoraLayer};
+use learner::model::Model;
+use learner::real::Real;
+use learner::weights::{Layer, MAPS, Shape, VOCABULARY_BLOCK_ROWS, Vocabulary, Weight};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::path::Path;
+use std::sync::Arc;
+
+pub const ARCHITECTURES: [&str; 2] = ["qwen2", "llama"];
+
+/// Grouped-query attention, more than one vocabulary block.
+pub fn shape(architecture: &str) -> Shape {
+    Shape {
+        architecture: architecture.to_owned(),
+        layers: 2,
+        width: 12,
+        heads: 4,
+        kv_heads: 2,
+        head_width: 6,
+        feed_forward: 20,
+        vocabulary: VOCABULARY_BLOCK_ROWS + 11,
+        context: 64,
+        rms_epsilon: 1e-5,
+    }
+}
+
+pub fn random<T: Real>(random: &mut StdRng, count: usize, size: f64) -> Vec<T> {
+    (0..count).map(|_| T::from_f64(random.random_range(-size..size))).collect()
+}
+
+pub fn model<T: Real>(architecture: &str, seed: u64) -> Model<T> {
+    let shape = shape(architecture);
+    let rng = &mut StdRng::seed_from_u64(seed);
+    let qwen = architecture == "qwen2";
+    let plain = |rng: &mut StdRng, rows: usize, width: usize| {
+        let size = 1.5 / (width as f64).sqrt();
+        Weight::Plain(matrix(random::<T>(rng, rows * width, size), rows, width).unwrap())
+    };
+    let vocabulary = |rng: &mut StdRng| {
+        let rows = (0..shape.vocabulary).step_by(VOCABULARY_BLOCK_ROWS);
+        let rows = rows.map(|from| VOCABULARY_BLOCK_ROWS.min(shape.vocabulary - from));
+        let blocks = rows.map(|rows| plain(rng, rows, shape.width)).collect();
+        Arc::new(Vocabulary { blocks, width: shape.width })
+    };
+    let norm = |rng: &mut StdRng| -> Vec<T> {
+        (0..shape.width).map(|_| T::from_f64(rng.random_range(0.5..1.5))).collect()
+    };
+    let embedding = vocabulary(rng);
+    // qwen2 ties the head here, llama has its own, so both paths are walked.
+    let head = if qwen { embedding.clone() } else { vocabulary(rng) };
+    let layers = (0..shape.layers)
+        .map(|_| {
+            let maps: Vec<Weight> =
+                (0..MAPS.len()).map(|map| plain(rng, shape.map(map).0, shape.map(map).1)).collect();
+            let mut bias = [None, None, None];
+            for (map, bias) in bias.iter_mut().enumerate() {
+                *bias = qwen.then(|| random(rng, shape.map(map).0, 0.3));
+            }
+            Layer {
+                attention_norm: norm(rng),
+                feed_forward_norm: norm(rng),
+                maps: maps.try_into().ok().unwrap(),
+                bias,
+            }
+        })
+        .collect();
+    let pairs = if qwen { RopePairs::Halves } else { RopePairs::Adjacent };
+    let rope = Rope::new(pairs, shape.head_width, 100.0, None);
+    Model { output_norm: norm(rng), shape, embedding, head, layers, rope }
+}
+
+/// An adapter whose two factors are both away from zero.
+pub fn adapter<T: Real>(shape: &Shape, rank: usize, seed: u64) -> Lora {
+    let rng = &mut StdRng::seed_from_u64(seed);
+    let layers = (0..shape.layers)
+        .map(|_| {
+            (0..MAPS.len())
+                .map(|map| {
+                    let (rows_out, rows_in) = shape.map(map);
+                    LoraLayer {
+                        a: matrix(random::<T>(rng, rank * rows_in, 0.4), rank, rows_in).unwrap(),
+                        b: matrix(random::<T>(rng, rows_out * rank, 0.4), rows_out, rank).unwrap(),
+                    }
+                })
+                .collect()
+        })
+        .collect();
+    Lora { rank, alpha: 3.0, layers }
+}
+
+/// Token texts of the file's vocabulary; the last three are control tokens.
+pub const TOKENS: [&str; 40] = [
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "f",
+    "g",
+    "h",
+    "i",
+    "j",
+    "k",
+    "l",
+    "m",
+    "n",
+    "o",
+    "p",
+    "q",
+    "r",
+    "s",
+    "t",
+    "ab",
+    "abc",
+    "ba",
+    "cd",
+    "Ċ",
+    "Ġ",
+    "ĠĠ",
+    "Ġa",
+    "(",
+    ")",
+    ";",
+    "=",
+    "1",
+    "2",
+    "fn",
+    "let",
+    ")Ċ",
+    "<|fim_prefix|>",
+    "<|fim_suffix|>",
+    "<|fim_middle|>",
+];
+pub const NEWLINE: u32 = 24;
+pub const MIDDLE: u32 = 39;
+
+/// Writes a model of width 32 whose matrices are Q8_0; returns its SHA-256.
+pub fn write_gguf(path: &Path, architecture: &str, seed: u64) -> String {
+    let rng = &mut StdRng::seed_from_u64(seed);
+    let (width, feed_forward, layers, heads, kv_heads) = (32usize, 64usize, 2usize, 4u32, 2u32);
+    let kv = width / 2;
+    let mut tensors: Vec<(String, QTensor)> = Vec::new();
+    let mut add = |name: String, rows: usize, width: usize, dtype: GgmlDType| {
+        let (shape, values): (Vec<usize>, Vec<f32>) = if rows == 0 {
+            (vec![width], (0..width).map(|_| rng.random_range(0.5..1.5)).collect())
+        } else {
+            (vec![rows, width], random(rng, rows * width, 1.5 / (width as f64).sqrt()))
+        };
+        let tensor = Tensor::from_vec(values, shape, &Device::Cpu).unwrap();
+        tensors.push((name, QTensor::quantize(&tensor, dtype).unwrap()));
+    };
+    add("token_embd.weight".into(), TOKENS.len(), width, GgmlDType::Q8_0);
+    add("output_norm.weight".into(), 0, width, GgmlDType::F32);
+    for layer in 0..layers {
+        add(format!("blk.{layer}.attn_norm.weight"), 0, width, GgmlDType::F32);
+        add(format!("blk.{layer}.ffn_norm.weight"), 0, width, GgmlDType::F32);
+        let rows = [width, kv, kv, width, feed_forward, feed_forward, width];
+        let columns = [width, width, width, width, width, width, feed_forward];
+        for (map, name) in MAPS.iter().enumerate() {
+            add(format!("blk.{layer}.{name}.weight"), rows[map], columns[map], GgmlDType::Q8_0);
+            if map < 3 && architecture == "qwen2" {
+                add(format!("blk.{layer}.{name}.bias"), 0, rows[map], GgmlDType::F32);
+            }
+        }
+    }
+    let key = |key: &str| format!("{architecture}.{key}");
+    let texts = TOKENS.iter().map(|text| Value::String((*text).to_owned())).collect();
+    let types = (0..TOKENS.len()).map(|id| Value::I32(if id >= 37 { 3 } else { 1 })).collect();
+    let metadata = [
+        ("general.architecture".to_owned(), Value::String(architecture.to_owned())),
+        (key("block_count"), Value::U32(layers as u32)),
+        (key("context_length"), Value::U32(256)),
+        (key("embedding_length"), Value::U32(width as u32)),
+        (key("feed_forward_length"), Value::U32(feed_forward as u32)),
+        (key("attention.head_count"), Value::U32(heads)),
+        (key("attention.head_count_kv"), Value::U32(kv_heads)),
+        (key("attention.layer_norm_rms_epsilon"), Value::F32(1e-6)),
+        (key("rope.freq_base"), Value::F32(10_000.0)),
+        ("tokenizer.ggml.model".to_owned(), Value::String("gpt2".into())),
+        ("tokenizer.ggml.tokens".to_owned(), Value::Array(texts)),
+        ("tokenizer.ggml.token_type".to_owned(), Value::Array(types)),
+    ];
+    let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(k, v)| (k.as_str(), v)).collect();
+    let tensors: Vec<(&str, &QTensor)> = tensors.iter().map(|(n, t)| (n.as_str(), t)).collect();
+    let mut file = std::fs::File::create(path).unwrap();
+    gguf_file::write(&mut file, &metadata, &tensors).unwrap();
+    models::file::sha256(path).unwrap()
+}
+
+/// A completion of `tokens` after a short FIM prompt, shown whole, and its fate.
+pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) -> Episode {
+    let shown: String = tokens.iter().map(|id| TOKENS[*id as usize]).collect();
+    Episode {
+        seq,
+        completion: Completion {
+            id: format!("offer-{seq}"),
+            path: "src/lib.rs".into(),
+            language: "rust".into(),
+            model_sha256: base_sha256.to_owned(),
+            adapter: 0,
+            sampling: Sampling::GREEDY,
+            prompt: vec![37, 34, 0, 28, 38, 29, 30, seq as u32 % 20, MIDDLE],
+            adapter_from: 8,
+            healing: String::new(),
+            tokens: tokens.iter().map(|id| TokenRecord { id: *id, logprob: -3.0 }).collect(),
+            stop: StopReason::MaxTokens,
+            shown,
+            shown_from: 0,
+            timing: Timing::default(),
+        },
+        shown: true,
+        outcome: Some((outcome, Evidence::Command)),
+    }
+}
+
+/// A job on the model at `folder/base.gguf` with a small adapter.
+pub fn job(folder: &Path, base_sha256: &str, name: &str, episodes: Vec<Episode>) -> Job {
+    Job {
+        format: JOB_FORMAT,
+        id: name.to_owned(),
+        base: Base { path: folder.join("base.gguf"), sha256: base_sha256.to_owned() },
+        parent: None,
+        candidate: 1,
+        adapter_out: folder.join(format!("{name}.gguf")),
+        optimizer_out: folder.join(format!("{name}.opt")),
+        seed: 7,
+        reward: RewardVersion::V1,
+        hyper: Hyper { lora_rank: 4, lora_alpha: 8.0, learning_rate: 3e-3, ..Hyper::default() },
+        episodes,
+    }
+}

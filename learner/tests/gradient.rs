@@ -1,0 +1,166 @@
+//! The hand-written forward and backward, in f64, against slow definitions.
+
+mod common;
+
+use common::{ARCHITECTURES, adapter, model, shape};
+use learner::head::Target;
+use learner::kernels::{matrix, values};
+use learner::lora::Lora;
+use learner::model::{Model, Tail, TailBatch};
+use learner::prompt::PromptKv;
+use std::sync::Arc;
+
+/// Two prompts that share a prefix.
+const PROMPTS: [&[u32]; 2] = [&[1, 2, 3, 4100, 5], &[1, 2, 3, 9]];
+
+fn target(token: u32) -> Target {
+    Target { token, temperature: 1.0, allowed: None }
+}
+
+/// Two tails of different length and start; one token under a healing mask that
+/// spans two vocabulary blocks, one at another temperature.
+fn batch(kv: &PromptKv) -> TailBatch {
+    let healed = Target { allowed: Some(Arc::from([3, 70, 71, 4099])), ..target(71) };
+    let sharp = Target { temperature: 0.7, ..target(4101) };
+    let tails = [
+        Tail {
+            place: kv.place(0),
+            past: 5,
+            tokens: vec![8, 71, 6],
+            targets: vec![healed, target(6), target(2)],
+        },
+        Tail {
+            place: kv.place(1),
+            past: 4,
+            tokens: vec![8, 9, 4, 4],
+            targets: vec![target(4), sharp],
+        },
+    ];
+    TailBatch::new(&tails)
+}
+
+/// Weights of the log-probs in the test's loss.
+const LOSS: [f64; 5] = [0.7, -1.3, 0.4, 1.1, -0.6];
+
+fn loss(model: &Model<f64>, lora: &Lora, batch: &TailBatch, kv: &PromptKv) -> f64 {
+    let logprobs = model.logprobs(Some(lora), batch, kv).unwrap();
+    logprobs.iter().zip(LOSS).map(|(logprob, weight)| logprob * weight).sum()
+}
+
+/// Every value of every pair, both architectures. Central differences of step
+/// 1e-5 are off by about 1e-10 relative to gradients of order 1.
+#[test]
+fn every_lora_gradient_matches_central_differences() {
+    const STEP: f64 = 1e-5;
+    const TOLERANCE: f64 = 1e-7;
+    for architecture in ARCHITECTURES {
+        let model = model::<f64>(architecture, 1);
+        let mut lora = adapter::<f64>(&model.shape, 2, 2);
+        let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+        let batch = batch(&kv);
+        let gradient = model.forward(&lora, &batch, &kv).unwrap().backward(&LOSS).unwrap();
+        let gradient: Vec<Vec<f64>> = gradient
+            .iter()
+            .flat_map(|pair| [&pair.a, &pair.b])
+            .map(|t| values(t).unwrap())
+            .collect();
+        let tensors: Vec<_> = lora.tensors().cloned().collect();
+        let mut largest = 0f64;
+        for (index, tensor) in tensors.iter().enumerate() {
+            let (rows, width) = tensor.dims2().unwrap();
+            for at in 0..rows * width {
+                let mut moved = |step: f64| {
+                    let mut changed = tensors.clone();
+                    let mut numbers = values::<f64>(tensor).unwrap();
+                    numbers[at] += step;
+                    changed[index] = matrix(numbers, rows, width).unwrap();
+                    lora.replace(changed);
+                    loss(&model, &lora, &batch, &kv)
+                };
+                let numeric = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+                let error = (numeric - gradient[index][at]).abs();
+                assert!(
+                    error < TOLERANCE,
+                    "{architecture}, tensor {index}, value {at}: {numeric} but {}",
+                    gradient[index][at]
+                );
+                largest = largest.max(numeric.abs());
+            }
+        }
+        assert!(largest > 0.01, "the loss must depend on the adapter at all");
+    }
+}
+
+/// The same tokens as one tail without a prompt, under the base: the split into
+/// prompt pass and tail must not show.
+#[test]
+fn prompt_and_tail_compute_what_one_sequence_does() {
+    for architecture in ARCHITECTURES {
+        let model = model::<f64>(architecture, 3);
+        let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+        let split = model.logprobs(None, &batch(&kv), &kv).unwrap();
+        let empty = PromptKv::compute(&model, &[&[][..]], |_| ()).unwrap();
+        let whole = |prompt: &[u32], tokens: &[u32], targets: Vec<Target>| {
+            let tokens = [prompt, tokens].concat();
+            let tail = Tail { place: empty.place(0), past: 0, tokens, targets };
+            model.logprobs(None, &TailBatch::new([&tail]), &empty).unwrap()
+        };
+        let healed = Target { allowed: Some(Arc::from([3, 70, 71, 4099])), ..target(71) };
+        let sharp = Target { temperature: 0.7, ..target(4101) };
+        let mut expected = whole(PROMPTS[0], &[8, 71, 6], vec![healed, target(6), target(2)]);
+        expected.extend(whole(PROMPTS[1], &[8, 9, 4, 4], vec![target(4), sharp]));
+        for (split, expected) in split.iter().zip(&expected) {
+            assert!((split - expected).abs() < 1e-12, "{architecture}: {split} but {expected}");
+        }
+    }
+}
+
+#[test]
+fn probabilities_of_all_allowed_tokens_add_up_to_one() {
+    let model = model::<f64>("llama", 4);
+    let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+    let sum = |tokens: &[u32], allowed: Option<Arc<[u32]>>| -> f64 {
+        let probability = |token: &u32| {
+            let target = Target { token: *token, temperature: 0.5, allowed: allowed.clone() };
+            let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets: vec![target] };
+            model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp()
+        };
+        tokens.iter().map(probability).sum()
+    };
+    let some: Vec<u32> = vec![0, 7, 4095, 4096, 4106];
+    assert!((sum(&some, Some(Arc::from(some.as_slice()))) - 1.0).abs() < 1e-12);
+    let all: Vec<u32> = (0..model.shape.vocabulary as u32).collect();
+    assert!((sum(&all, None) - 1.0).abs() < 1e-9);
+}
+
+/// A mask of one token leaves nothing to decide.
+#[test]
+fn a_forced_token_has_logprob_zero_and_no_gradient() {
+    let model = model::<f64>("qwen2", 5);
+    let lora = adapter::<f64>(&shape("qwen2"), 2, 6);
+    let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+    let forced = Target { allowed: Some(Arc::from([71])), ..target(71) };
+    let tail = Tail { place: kv.place(1), past: 4, tokens: vec![8], targets: vec![forced] };
+    let batch = TailBatch::new([&tail]);
+    let pass = model.forward(&lora, &batch, &kv).unwrap();
+    assert_eq!(pass.logprobs, [0.0]);
+    for pair in pass.backward(&[1.0]).unwrap() {
+        let zero = |t| values::<f64>(t).unwrap().iter().all(|value| value.abs() < 1e-15);
+        assert!(zero(&pair.a) && zero(&pair.b));
+    }
+}
+
+/// A new adapter is the base, to the last bit; the update may then skip one of
+/// the two reference passes.
+#[test]
+fn a_fresh_adapter_changes_no_bit() {
+    for architecture in ARCHITECTURES {
+        let model = model::<f32>(architecture, 7);
+        let lora = Lora::fresh(&model.shape, 3, 6.0, 8).unwrap();
+        let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+        let batch = batch(&kv);
+        let base = model.logprobs(None, &batch, &kv).unwrap();
+        assert_eq!(model.logprobs(Some(&lora), &batch, &kv).unwrap(), base);
+        assert_eq!(model.forward(&lora, &batch, &kv).unwrap().logprobs, base);
+    }
+}

@@ -1,0 +1,308 @@
+//! Whole jobs on a tiny GGUF, through the public entry.
+
+mod common;
+
+use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
+use feedback::event::Outcome;
+use feedback::job::{Job, LearnerLine, Parent, Phase, Report};
+use learner::stream;
+use learner::train::Trainer;
+use std::path::Path;
+use tempfile::TempDir;
+
+struct Place {
+    folder: TempDir,
+    sha256: String,
+}
+
+fn place(architecture: &str) -> Place {
+    let folder = tempfile::tempdir().unwrap();
+    let sha256 = write_gguf(&folder.path().join("base.gguf"), architecture, 11);
+    Place { folder, sha256 }
+}
+
+impl Place {
+    fn job(&self, name: &str) -> Job {
+        let episodes = (0..6)
+            .map(|seq| {
+                let (tokens, outcome) = match seq % 2 {
+                    0 => ([0, 1, 2], Outcome::Accepted),
+                    _ => ([15, 16, 17], Outcome::RejectedEsc),
+                };
+                episode(seq, &self.sha256, &tokens, outcome)
+            })
+            .collect();
+        job(self.folder.path(), &self.sha256, name, episodes)
+    }
+}
+
+fn run(job: &Job) -> Result<Report, String> {
+    match stream::run(&mut Trainer::default(), job, &mut |_| ()) {
+        LearnerLine::Done(report) => Ok(*report),
+        LearnerLine::Failed { job: id, error } => {
+            assert_eq!(id, job.id);
+            assert!(!error.contains('\n'), "one line: {error}");
+            Err(error)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+#[test]
+fn accepted_text_becomes_likelier_and_rejected_text_less_likely() {
+    for architecture in ARCHITECTURES {
+        let place = place(architecture);
+        let mut job = place.job("learn");
+        job.hyper.epochs = 8;
+        job.hyper.target_kl = 10.0;
+        let report = run(&job).unwrap();
+        let (rewarded, unrewarded) =
+            (report.logprob_rewarded.unwrap(), report.logprob_unrewarded.unwrap());
+        assert!(rewarded.after > rewarded.before + 0.05, "{architecture}: {rewarded:?}");
+        assert!(unrewarded.after < unrewarded.before - 0.005, "{architecture}: {unrewarded:?}");
+        assert_eq!((report.episodes_used, report.tokens_trained, report.steps), (6, 18, 8));
+        assert!(report.kl_base > 0.0 && report.update_ratio > 0.0);
+    }
+}
+
+#[test]
+fn the_first_step_starts_exactly_at_the_parent() {
+    let place = place("qwen2");
+    let first = place.job("first");
+    run(&first).unwrap();
+    let mut second = place.job("second");
+    second.parent = Some(parent(&first));
+    for job in [&first, &second] {
+        let report = run(job).unwrap();
+        assert_eq!(report.steps_log[0].kl_parent, 0.0);
+        assert_eq!(report.steps_log[0].clip_fraction, 0.0);
+    }
+}
+
+#[test]
+fn the_same_job_gives_the_same_bytes() {
+    for architecture in ARCHITECTURES {
+        let place = place(architecture);
+        let (once, again) = (place.job("once"), place.job("again"));
+        let (a, b) = (run(&once).unwrap(), run(&again).unwrap());
+        assert_eq!(a.adapter_sha256, b.adapter_sha256);
+        assert_eq!(a.steps_log, b.steps_log);
+        assert_eq!(bytes(&once.adapter_out), bytes(&again.adapter_out));
+        assert_eq!(bytes(&once.optimizer_out), bytes(&again.optimizer_out));
+        let other = Job { seed: 8, ..place.job("other") };
+        assert_ne!(run(&other).unwrap().adapter_sha256, a.adapter_sha256);
+    }
+}
+
+#[test]
+fn a_warm_trainer_gives_the_bytes_of_a_cold_one() {
+    let place = place("llama");
+    let mut trainer = Trainer::default();
+    let mut sha256 = |name: &str| match stream::run(&mut trainer, &place.job(name), &mut |_| ()) {
+        LearnerLine::Done(report) => report.adapter_sha256,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sha256("cold"), sha256("warm"));
+}
+
+fn parent(job: &Job) -> Parent {
+    Parent {
+        version: job.candidate,
+        path: job.adapter_out.clone(),
+        sha256: models::file::sha256(&job.adapter_out).unwrap(),
+        optimizer: Some(job.optimizer_out.clone()),
+    }
+}
+
+/// Where the adapter is switched on travels from the first job's episodes into
+/// every descendant's file.
+#[test]
+fn the_adapter_file_names_its_invocation_token() {
+    let place = place("qwen2");
+    let first = place.job("first");
+    run(&first).unwrap();
+    let mut second = place.job("second");
+    second.parent = Some(parent(&first));
+    run(&second).unwrap();
+    for job in [first, second] {
+        let adapter = models::adapter::Adapter::read(&job.adapter_out).unwrap();
+        assert_eq!(adapter.invocation, [MIDDLE]);
+        assert_eq!(adapter.base_sha256, place.sha256);
+    }
+}
+
+#[test]
+fn the_learner_reports_how_far_it_is_from_the_server() {
+    let place = place("qwen2");
+    let mut job = place.job("mismatch");
+    job.episodes[0].completion.adapter = 1;
+    let report = run(&job).unwrap();
+    assert_eq!(report.mismatch.count, 15, "version 0 alone is the parent's: the base");
+    assert!(report.mismatch.mean > 0.0, "every record says −3");
+}
+
+#[test]
+fn epochs_stop_when_the_policy_is_far_from_the_parent() {
+    let place = place("qwen2");
+    let mut job = place.job("far");
+    job.hyper.epochs = 50;
+    job.hyper.learning_rate = 0.05;
+    job.hyper.target_kl = 0.02;
+    let report = run(&job).unwrap();
+    assert!(report.stopped_early);
+    assert!(report.steps < 50);
+    assert!(report.steps_log.iter().all(|step| step.kl_parent <= 0.02));
+}
+
+#[test]
+fn the_change_of_one_job_stays_within_its_limit() {
+    let place = place("llama");
+    let mut job = place.job("limited");
+    job.hyper.learning_rate = 0.05;
+    job.hyper.max_update_ratio = 0.01;
+    job.hyper.target_kl = 10.0;
+    let report = run(&job).unwrap();
+    assert!((report.update_ratio - 0.01).abs() < 1e-5, "{}", report.update_ratio);
+}
+
+#[test]
+fn progress_runs_through_every_phase() {
+    let place = place("qwen2");
+    let mut seen = Vec::new();
+    stream::run(&mut Trainer::default(), &place.job("progress"), &mut |progress| {
+        assert!(progress.done <= progress.total, "{progress:?}");
+        if seen.last() != Some(&progress.phase) {
+            seen.push(progress.phase);
+        }
+    });
+    assert_eq!(seen, [Phase::Load, Phase::Prompt, Phase::Train, Phase::Evaluate]);
+}
+
+/// Each broken job gives one line that names what is wrong, and no file.
+#[test]
+fn a_broken_job_fails_clearly_and_leaves_nothing() {
+    let place = place("qwen2");
+    let good = place.job("good");
+    run(&good).unwrap();
+    let parent_of_good = parent(&good);
+    let check = |expected: &str, break_it: &dyn Fn(&mut Job)| {
+        let mut job = place.job("bad");
+        job.parent = Some(parent_of_good.clone());
+        break_it(&mut job);
+        let error = run(&job).expect_err(expected);
+        assert!(error.contains(expected), "expected {expected:?} in {error:?}");
+        let mut left: Vec<_> = std::fs::read_dir(place.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.contains("bad"))
+            .collect();
+        left.sort();
+        assert!(left.is_empty(), "{expected}: left {left:?}");
+    };
+    let damaged = |name: &str, source: &Path, change: &dyn Fn(&mut Vec<u8>)| {
+        let path = place.folder.path().join(name);
+        let mut content = bytes(source);
+        change(&mut content);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+
+    check("job format 9", &|job| job.format = 9);
+    check("the job was made for", &|job| job.base.sha256 = "0".repeat(64));
+    check("nowhere.gguf", &|job| job.base.path = place.folder.path().join("nowhere.gguf"));
+    check("no episode to learn from: of 6, 6 unlabelled", &|job| {
+        job.episodes.iter_mut().for_each(|episode| episode.outcome = None);
+    });
+    check("no episode to learn from: of 0", &|job| job.episodes.clear());
+    check("episode 3: the recorded log-prob of token 1 is NaN", &|job| {
+        job.episodes[3].completion.tokens[1].logprob = f32::NAN;
+    });
+    check("episode 2: token 40 is out of the vocabulary of 40", &|job| {
+        job.episodes[2].completion.tokens[0].id = 40;
+    });
+    check("episode 1: token 4000000000 is out", &|job| {
+        job.episodes[1].completion.prompt[0] = 4_000_000_000;
+    });
+    check("episode 1: adapter_from is 9", &|job| job.episodes[1].completion.adapter_from = 9);
+    check("episode 0: its prompt has 4097 tokens, the limit is 4096", &|job| {
+        job.episodes[0].completion.prompt = vec![1; 4097];
+    });
+    check("longer than the model's context of 256", &|job| {
+        job.episodes[0].completion.prompt = vec![1; 256];
+        job.episodes[0].completion.adapter_from = 255;
+    });
+    check("episode 4: token 0 does not reproduce", &|job| {
+        job.episodes[4].completion.healing = "zz".into();
+    });
+    check("lora_rank is 0", &|job| job.hyper.lora_rank = 0);
+    check("learning_rate is NaN", &|job| job.hyper.learning_rate = f32::NAN);
+    check("has rank 4 and alpha 8, the job asks for 8 and 8", &|job| job.hyper.lora_rank = 8);
+    check("the job names", &|job| {
+        job.parent.as_mut().unwrap().sha256 = "0".repeat(64);
+    });
+    let cut = damaged("cut.gguf", &good.adapter_out, &|content| {
+        content.truncate(content.len() / 2);
+    });
+    check("cut.gguf", &|job| {
+        let parent = job.parent.as_mut().unwrap();
+        parent.sha256 = models::file::sha256(&cut).unwrap();
+        parent.path = cut.clone();
+    });
+    let cut = damaged("cut.opt", &good.optimizer_out, &|content| {
+        content.truncate(content.len() - 7);
+    });
+    check("truncated or damaged", &|job| {
+        job.parent.as_mut().unwrap().optimizer = Some(cut.clone());
+    });
+    let flipped = damaged("flipped.opt", &good.optimizer_out, &|content| content[900] ^= 1);
+    check("truncated or damaged", &|job| {
+        job.parent.as_mut().unwrap().optimizer = Some(flipped.clone());
+    });
+    let other = Job { seed: 99, ..place.job("other") };
+    run(&other).unwrap();
+    check("it belongs to another adapter", &|job| {
+        job.parent.as_mut().unwrap().optimizer = Some(other.optimizer_out.clone());
+    });
+    check("cannot write the optimizer state", &|job| {
+        job.optimizer_out = place.folder.path().join("no folder").join("bad.opt");
+    });
+    check("no folder", &|job| {
+        job.adapter_out = place.folder.path().join("no folder").join("bad.gguf");
+    });
+    let base = place.folder.path().join("base.gguf");
+    let cut = damaged("cut-base.gguf", &base, &|content| content.truncate(content.len() / 2));
+    check("cut-base.gguf", &|job| {
+        job.base.sha256 = models::file::sha256(&cut).unwrap();
+        job.base.path = cut.clone();
+    });
+}
+
+/// An update whose numbers overflow must not reach the disk.
+#[test]
+fn an_update_that_is_not_finite_is_refused() {
+    let place = place("qwen2");
+    let mut job = place.job("overflow");
+    job.hyper.learning_rate = 1e30;
+    job.hyper.warmup_steps = 1;
+    job.hyper.max_update_ratio = 1e30;
+    job.hyper.target_kl = 1e30;
+    let error = run(&job).unwrap_err();
+    assert!(error.contains("not finite"), "{error}");
+    assert!(!job.adapter_out.exists() && !job.optimizer_out.exists());
+}
+
+#[test]
+fn the_newline_that_ended_a_shown_line_is_trained() {
+    let place = place("qwen2");
+    let mut job = place.job("newline");
+    for episode in &mut job.episodes {
+        let completion = &mut episode.completion;
+        completion.tokens.push(feedback::event::TokenRecord { id: NEWLINE, logprob: -2.0 });
+        completion.stop = feedback::event::StopReason::Newline;
+    }
+    assert_eq!(run(&job).unwrap().tokens_trained, 24);
+}
