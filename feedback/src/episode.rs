@@ -136,8 +136,7 @@ impl Fold {
     }
 
     fn open(&mut self, seq: u64, completion: &Completion) {
-        let episode =
-            Episode { seq, completion: completion.clone(), shown: false, outcome: None };
+        let episode = Episode { seq, completion: completion.clone(), shown: false, outcome: None };
         if episode.is_silence() {
             self.counts.silent += 1;
             return;

@@ -144,9 +144,13 @@ pub struct Timing {
 pub enum Outcome {
     Accepted,
     /// A word or a line was taken: this many UTF-16 units, then something else.
-    PartlyAccepted { utf16: u32 },
+    PartlyAccepted {
+        utf16: u32,
+    },
     /// Typed by hand, character for character, this far.
-    TypedThrough { utf16: u32 },
+    TypedThrough {
+        utf16: u32,
+    },
     RejectedEsc,
     RejectedTimeout,
     RejectedEdit,

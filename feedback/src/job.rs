@@ -119,12 +119,18 @@ impl Default for Hyper {
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum LearnerLine {
     /// Started and waiting for jobs.
-    Ready { format: u32, version: String },
+    Ready {
+        format: u32,
+        version: String,
+    },
     Progress(Progress),
     /// The job is done; the files named in it are written and synced.
     Done(Box<Report>),
     /// The job failed; no file was left behind.
-    Failed { job: String, error: String },
+    Failed {
+        job: String,
+        error: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -69,12 +69,8 @@ impl EventLog for MemoryLog {
         from_seq: u64,
         visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        let _ = self
-            .events()
-            .iter()
-            .filter(|event| event.seq >= from_seq)
-            .cloned()
-            .try_for_each(visit);
+        let _ =
+            self.events().iter().filter(|event| event.seq >= from_seq).cloned().try_for_each(visit);
         Ok(())
     }
 }

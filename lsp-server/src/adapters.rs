@@ -43,40 +43,60 @@ pub struct Entry {
 pub struct Registry {
     folder: PathBuf,
     index: Index,
+    /// Why `registry.json` must not be replaced: it cannot be read, and what it
+    /// names is not lost yet.
+    sealed: Option<String>,
+}
+
+impl Index {
+    fn empty() -> Index {
+        Index { format: REGISTRY_FORMAT, active: 0, adapters: vec![] }
+    }
+
+    fn read(path: &Path) -> Result<Index> {
+        let text = match std::fs::read_to_string(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Index::empty());
+            }
+            read => read.with_context(|| path.display().to_string())?,
+        };
+        let damaged = || format!("{}: damaged; move the folder away to learn anew", path.display());
+        let value: serde_json::Value = serde_json::from_str(&text).with_context(damaged)?;
+        if let Some(newer) =
+            value["format"].as_u64().filter(|&found| found > u64::from(REGISTRY_FORMAT))
+        {
+            bail!(
+                "{}: format {newer}, this Hone knows up to {REGISTRY_FORMAT}; update Hone",
+                path.display()
+            );
+        }
+        serde_json::from_value(value).with_context(damaged)
+    }
 }
 
 impl Registry {
-    /// Opens the registry for one base model. If the active adapter cannot be
-    /// used, its nearest usable ancestor serves instead; the second value says
-    /// why.
-    pub fn open(folder: &Path, base_sha256: &str) -> Result<(Registry, Option<String>)> {
-        let path = folder.join("registry.json");
-        let index = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Index { format: REGISTRY_FORMAT, active: 0, adapters: vec![] }
-            }
-            Err(error) => return Err(error).with_context(|| path.display().to_string()),
-            Ok(text) => {
-                let format = serde_json::from_str::<serde_json::Value>(&text)
-                    .ok()
-                    .and_then(|value| value["format"].as_u64());
-                if let Some(newer) = format.filter(|&found| found > u64::from(REGISTRY_FORMAT)) {
-                    bail!(
-                        "{}: format {newer}, this Hone knows up to {REGISTRY_FORMAT}; update Hone",
-                        path.display()
-                    );
-                }
-                serde_json::from_str(&text).with_context(|| {
-                    format!(
-                        "{}: damaged; move the folder away to start from the base model",
-                        path.display()
-                    )
-                })?
-            }
+    /// Opens the registry for one base model. Completions must go on whatever
+    /// its state: where the active adapter cannot be used, its nearest usable
+    /// ancestor serves, and where `registry.json` cannot be read, the base does
+    /// and nothing is learned. The second value says why.
+    pub fn open(folder: &Path, base_sha256: &str) -> (Registry, Option<String>) {
+        let (index, sealed) = match Index::read(&folder.join("registry.json")) {
+            Ok(index) => (index, None),
+            Err(error) => (Index::empty(), Some(format!("{error:#}"))),
         };
-        let mut registry = Registry { folder: folder.to_owned(), index };
-        let trouble = registry.settle(base_sha256);
-        Ok((registry, trouble))
+        let mut registry = Registry { folder: folder.to_owned(), index, sealed };
+        let trouble = registry.settle(base_sha256).or(registry.sealed.clone());
+        (registry, trouble)
+    }
+
+    /// Why no update can be registered, if so.
+    pub fn sealed(&self) -> Option<&str> {
+        self.sealed.as_deref()
+    }
+
+    /// Serves the parent instead, because the engine refuses the active adapter.
+    pub fn fall_back(&mut self) {
+        self.index.active = self.entry(self.index.active).map_or(0, |entry| entry.parent);
     }
 
     fn settle(&mut self, base_sha256: &str) -> Option<String> {
@@ -152,6 +172,9 @@ impl Registry {
 
     /// Registers a candidate whose file is in place, and makes it the one that serves.
     pub fn promote(&mut self, entry: Entry) -> Result<()> {
+        if let Some(reason) = &self.sealed {
+            bail!("{reason}");
+        }
         let mut index = self.index.clone();
         index.active = entry.version;
         index.adapters.push(entry);
@@ -214,7 +237,7 @@ mod tests {
     }
 
     fn with_three(folder: &Path) -> Registry {
-        let (mut registry, _) = Registry::open(folder, "base").unwrap();
+        let (mut registry, _) = Registry::open(folder, "base");
         for _ in 0..3 {
             let entry = entry(&registry, "base");
             registry.promote(entry).unwrap();
@@ -226,7 +249,7 @@ mod tests {
     fn promotion_survives_reopening_with_its_lineage() {
         let dir = tempfile::tempdir().unwrap();
         with_three(dir.path());
-        let (registry, trouble) = Registry::open(dir.path(), "base").unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "base");
         assert_eq!((registry.active(), registry.entry(3).unwrap().parent, trouble), (3, 2, None));
         assert_eq!((registry.next_version(), registry.learned_through("base")), (4, Some(39)));
         assert_eq!(registry.learned_through("other"), None);
@@ -237,7 +260,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = with_three(dir.path()).adapter_file(3);
         std::fs::write(&path, "flipped").unwrap();
-        let (registry, trouble) = Registry::open(dir.path(), "base").unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "base");
         assert_eq!(registry.active(), 2);
         let trouble = trouble.unwrap();
         assert!(trouble.contains("v0003.gguf: damaged"), "{trouble}");
@@ -249,7 +272,7 @@ mod tests {
     fn an_adapter_of_another_base_is_not_served() {
         let dir = tempfile::tempdir().unwrap();
         with_three(dir.path());
-        let (registry, trouble) = Registry::open(dir.path(), "other").unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "other");
         assert_eq!(registry.active(), 0);
         assert!(trouble.unwrap().contains("another base model"));
     }
@@ -259,15 +282,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("registry.json");
         std::fs::write(&path, r#"{"format": 2, "surprise": true}"#).unwrap();
-        let error = Registry::open(dir.path(), "base").map(drop).unwrap_err().to_string();
-        assert!(error.contains("registry.json: format 2"), "{error}");
+        let (mut registry, trouble) = Registry::open(dir.path(), "base");
+        assert!(trouble.unwrap().contains("registry.json: format 2"));
+        assert_eq!(registry.active(), 0, "the base serves");
+        let entry = entry(&registry, "base");
+        assert!(registry.promote(entry).is_err());
         assert!(std::fs::read_to_string(path).unwrap().contains("surprise"));
     }
 
     #[test]
     fn old_files_are_removed_and_the_newest_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut registry, _) = Registry::open(dir.path(), "base").unwrap();
+        let (mut registry, _) = Registry::open(dir.path(), "base");
         for _ in 0..KEPT_FILES + 2 {
             let entry = entry(&registry, "base");
             registry.promote(entry).unwrap();

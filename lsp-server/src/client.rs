@@ -57,7 +57,9 @@ async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusa
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
         // Missing, or left behind by a daemon that died.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
+        {
             return Ok(Err(Refusal::NoDaemon));
         }
         Err(error) => return Err(error).with_context(|| path.display().to_string()),

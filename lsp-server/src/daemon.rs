@@ -8,7 +8,7 @@ use crate::engine::worker::EngineHandle;
 use crate::home::Home;
 use crate::session::Session;
 use crate::status::{LearnerStatus, StatusLine};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Fold};
 use feedback::event::{AdapterVersion, EventKind};
@@ -70,29 +70,32 @@ impl Daemon {
         clock: Arc<dyn Clock>,
         log: Arc<dyn EventLog>,
     ) -> Result<Arc<Daemon>> {
-        let (registry, trouble) = Registry::open(&home.adapters(), &model.sha256)?;
-        let mut fold =
-            Fold::new(REWARD, &model.sha256, registry.learned_through(&model.sha256));
+        let (mut registry, mut trouble) = Registry::open(&home.adapters(), &model.sha256);
+        let mut fold = Fold::new(REWARD, &model.sha256, registry.learned_through(&model.sha256));
         log.scan(0, &mut |event| {
             fold.apply(&event);
             ControlFlow::Continue(())
         })?;
-        let active = registry.active();
-        if active > 0 {
+        while registry.active() > 0 {
+            let active = registry.active();
             let path = registry.adapter_file(active);
-            engine
-                .load_adapter(active, path.clone(), active)
-                .await
-                .with_context(|| format!("{}: cannot be served", path.display()))?;
+            match engine.load_adapter(active, path.clone(), active).await {
+                Ok(_) => break,
+                Err(error) => {
+                    trouble = Some(format!("{}: cannot be served: {error}", path.display()));
+                    registry.fall_back();
+                }
+            }
         }
         if let Some(trouble) = &trouble {
             tracing::warn!("{trouble}");
         }
-        let mut learner = LearnerStatus::new(config.learning.enabled);
+        let mut learner =
+            LearnerStatus::new(config.learning.enabled && registry.sealed().is_none());
         learner.last_error = trouble;
         learner.updates = registry.entries().len() as u64;
         learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
-        let status_line = watch::Sender::new(StatusLine::ready(&model.name, active));
+        let status_line = watch::Sender::new(StatusLine::ready(&model.name, registry.active()));
         let epoch_ms = clock.now_ms();
         let daemon = Arc::new(Daemon {
             config,
@@ -169,6 +172,14 @@ impl Daemon {
 
     pub fn event_log(&self) -> Arc<dyn EventLog> {
         self.log.clone()
+    }
+
+    /// Whether enough labels wait for an update that may be registered.
+    pub fn update_is_due(&self) -> bool {
+        let learning = &self.config.learning;
+        learning.enabled
+            && self.waiting_episodes() >= learning.batch_episodes
+            && lock(&self.registry).sealed().is_none()
     }
 
     pub fn counts(&self) -> feedback::episode::Counts {

@@ -86,9 +86,7 @@ impl Document {
     ) -> Edit {
         let (start, end) = match range {
             None => (0, self.text.len_chars()),
-            Some((start, end)) => {
-                (self.clamped(start, encoding), self.clamped(end, encoding))
-            }
+            Some((start, end)) => (self.clamped(start, encoding), self.clamped(end, encoding)),
         };
         let end = end.max(start);
         self.text.remove(start..end);

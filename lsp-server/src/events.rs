@@ -13,10 +13,7 @@ use tokio::sync::mpsc;
 const READ_AHEAD: usize = 64;
 
 /// Writes every event, one line of JSON each.
-pub async fn stream(
-    log: Arc<dyn EventLog>,
-    writer: &mut (impl AsyncWrite + Unpin),
-) -> Result<()> {
+pub async fn stream(log: Arc<dyn EventLog>, writer: &mut (impl AsyncWrite + Unpin)) -> Result<()> {
     let (lines, mut queue) = mpsc::channel(READ_AHEAD);
     let reader = tokio::task::spawn_blocking(move || -> Result<()> {
         let mut failed = None;

@@ -75,8 +75,7 @@ fn find_model(
         let path = std::path::absolute(path)?;
         let local = models::local::inspect(&path, options.template.as_deref())?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let served =
-            ServedModel { name, architecture: local.arch, path, sha256: local.sha256 };
+        let served = ServedModel { name, architecture: local.arch, path, sha256: local.sha256 };
         return Ok((served, local.template));
     }
     let catalogue = Catalogue::load(&home.models())?;
@@ -110,12 +109,11 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
         threads,
         gpu_layers: config.model.gpu_layers,
     };
-    let engine = EngineHandle::start(move || LlamaEngine::load(&llama)).map_err(|error| {
-        match error {
+    let engine =
+        EngineHandle::start(move || LlamaEngine::load(&llama)).map_err(|error| match error {
             EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
             other => other.into(),
-        }
-    })?;
+        })?;
     let clock: Arc<dyn Clock> = if options.manual_clock {
         Arc::new(ManualClock::starting_at(MANUAL_EPOCH_MS))
     } else {

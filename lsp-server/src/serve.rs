@@ -99,9 +99,7 @@ fn elect(home: &Home) -> Result<File> {
             "{}: a daemon is already running; use it (`hone status`) or stop it (`hone stop`)",
             path.display()
         ),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| path.display().to_string())
-        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| path.display().to_string()),
     }
 }
 

@@ -106,9 +106,8 @@ impl Session {
         let mut state = lock(&self.state);
         state.abort_newest();
         let State { documents, tracker, encoding, .. } = &mut *state;
-        let document = documents
-            .get_mut(uri)
-            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let document =
+            documents.get_mut(uri).ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         document.version = version;
         let mut events = vec![];
         for (range, text) in changes {
@@ -152,10 +151,8 @@ impl Session {
             return Ok(Begun::Known(Suggestion { id, position, text }));
         }
         let completion = &self.daemon.config.completion;
-        let window = Window {
-            prefix_chars: completion.prefix_chars,
-            suffix_chars: completion.suffix_chars,
-        };
+        let window =
+            Window { prefix_chars: completion.prefix_chars, suffix_chars: completion.suffix_chars };
         let abort = Arc::new(AtomicBool::new(false));
         let request = Request {
             prompt: prompt::build(&document.text, cursor, window),
@@ -236,12 +233,8 @@ impl Session {
         };
         let mut events = vec![EventKind::Completion(Box::new(completion))];
         if !text.is_empty() {
-            let offer = Offer {
-                id: id.clone(),
-                uri: asked.uri,
-                start: asked.cursor,
-                text: text.clone(),
-            };
+            let offer =
+                Offer { id: id.clone(), uri: asked.uri, start: asked.cursor, text: text.clone() };
             events.extend(state.tracker.serve(offer, self.daemon.clock.now_ms()));
         }
         self.daemon.record(events);

@@ -197,7 +197,9 @@ fn model_line(status: &Status) -> String {
 
 fn adapter_line(adapter: &AdapterStatus) -> String {
     let swap = match adapter.last_swap_ms {
-        Some(ms) => format!(", {} swap(s), the last held completions for {ms:.0} ms", adapter.swaps),
+        Some(ms) => {
+            format!(", {} swap(s), the last held completions for {ms:.0} ms", adapter.swaps)
+        }
         None => String::new(),
     };
     match adapter.active {
@@ -229,7 +231,9 @@ fn offers_line(counts: &Counts) -> String {
 fn learner_line(learner: &LearnerStatus) -> String {
     let state = match learner.state {
         LearnerState::Off => "off (learning.enabled = false)".into(),
-        LearnerState::Idle => format!("{} of {} labels until the next update", learner.waiting, learner.batch),
+        LearnerState::Idle => {
+            format!("{} of {} labels until the next update", learner.waiting, learner.batch)
+        }
         LearnerState::Waiting => "an update is about to start".into(),
         LearnerState::Training => {
             format!("training: {}", learner.progress.as_deref().unwrap_or("starting"))

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -26,6 +26,9 @@ const MAX_JOB_EPISODES: usize = 64;
 /// A learner that says nothing for this long has hung. Its slowest silent step
 /// is one episode of a 7B model.
 const SILENCE_LIMIT: Duration = Duration::from_secs(300);
+
+/// Time a learner that closed its output gets to say how it ended.
+const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// An idle learner keeps the base in memory this long for the next job.
 const WARM: Duration = Duration::from_secs(60);
@@ -60,9 +63,9 @@ pub enum Trigger {
 }
 
 struct Learner {
-    _child: Child,
+    child: Child,
     stdin: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Supervisor {
@@ -84,11 +87,11 @@ impl Supervisor {
                     continue;
                 }
             };
-            let enough = self.daemon.config.learning.batch_episodes;
-            if trigger == Trigger::Batch && self.daemon.waiting_episodes() < enough {
+            if trigger == Trigger::Batch && !self.daemon.update_is_due() {
                 continue;
             }
-            let Some(batch) = self.daemon.take_batch(MAX_JOB_EPISODES.max(enough)) else {
+            let most = MAX_JOB_EPISODES.max(self.daemon.config.learning.batch_episodes);
+            let Some(batch) = self.daemon.take_batch(most) else {
                 continue;
             };
             match self.update(&batch).await {
@@ -108,7 +111,10 @@ impl Supervisor {
         let mut reason = format!("{error:#}");
         if self.failures.is_multiple_of(ATTEMPTS) {
             let count = batch.episodes.len();
-            reason = format!("{reason}; {count} episode(s) set aside after {ATTEMPTS} attempts");
+            reason = format!(
+                "{reason}; {count} label(s) set aside after {ATTEMPTS} attempts, until the \
+                 daemon starts again"
+            );
         } else {
             self.daemon.return_batch(batch);
         }
@@ -173,12 +179,10 @@ impl Supervisor {
             Some(learner) => learner,
             none => none.insert(Learner::start(&self.program)?),
         };
-        let mut line = serde_json::to_vec(job)?;
-        line.push(b'\n');
-        learner.stdin.write_all(&line).await.context("the learner takes no job")?;
-        learner.stdin.flush().await.context("the learner takes no job")?;
+        let named = || self.program.display().to_string();
+        learner.send(job).await.with_context(named)?;
         loop {
-            match learner.next_line().await? {
+            match learner.next_line().await.with_context(named)? {
                 LearnerLine::Ready { format, version } => ensure!(
                     format == JOB_FORMAT,
                     "{}: version {version} speaks job format {format}, this daemon {JOB_FORMAT}; \
@@ -215,11 +219,7 @@ impl Supervisor {
         let found = tokio::task::spawn_blocking(move || -> Result<String> {
             let found = sha256(&checked)
                 .with_context(|| format!("{}: no candidate there", checked.display()))?;
-            ensure!(
-                found == expected,
-                "{}: not what the learner said it wrote",
-                checked.display()
-            );
+            ensure!(found == expected, "{}: not what the learner said it wrote", checked.display());
             let adapter = Adapter::read(&checked)?;
             adapter.check_base(&Gguf::open(&model.path)?, &model.sha256)?;
             Ok(found)
@@ -257,8 +257,7 @@ impl Supervisor {
 async fn ready(daemon: &Daemon, not_before: Instant) {
     loop {
         let rung = daemon.learn.notified();
-        let learning = &daemon.config.learning;
-        if learning.enabled && daemon.waiting_episodes() >= learning.batch_episodes {
+        if daemon.update_is_due() {
             sleep_until(not_before).await;
             return;
         }
@@ -277,17 +276,40 @@ impl Learner {
             .with_context(|| format!("{}: cannot be started", program.display()))?;
         let stdin = child.stdin.take().context("the learner has no stdin")?;
         let stdout = child.stdout.take().context("the learner has no stdout")?;
-        let lines = BufReader::new(stdout).lines();
-        Ok(Learner { _child: child, stdin, lines })
+        Ok(Learner { child, stdin, stdout: BufReader::new(stdout) })
+    }
+
+    async fn send(&mut self, job: &Job) -> Result<()> {
+        let mut line = serde_json::to_vec(job)?;
+        line.push(b'\n');
+        // A learner that does not read blocks us once the pipe is full.
+        let sending = async {
+            self.stdin.write_all(&line).await?;
+            self.stdin.flush().await
+        };
+        let sent = timeout(SILENCE_LIMIT, sending).await;
+        sent.map_err(|_| silent())?.context("the learner takes no job")
     }
 
     async fn next_line(&mut self) -> Result<LearnerLine> {
-        let line = timeout(SILENCE_LIMIT, self.lines.next_line())
+        let mut line = vec![];
+        let mut bounded = (&mut self.stdout).take(LINE_LIMIT as u64 + 1);
+        timeout(SILENCE_LIMIT, bounded.read_until(b'\n', &mut line))
             .await
-            .map_err(|_| anyhow::anyhow!("the learner was silent for {SILENCE_LIMIT:?}"))?
-            .context("the learner's output cannot be read")?
-            .context("the learner ended before its job was done")?;
+            .map_err(|_| silent())?
+            .context("the learner's output cannot be read")?;
         ensure!(line.len() <= LINE_LIMIT, "the learner wrote a line over {LINE_LIMIT} bytes");
-        serde_json::from_str(&line).context("the learner wrote something that is no report")
+        if !line.ends_with(b"\n") {
+            let how = match timeout(EXIT_LIMIT, self.child.wait()).await {
+                Ok(Ok(status)) => status.to_string(),
+                _ => "it closed its output".into(),
+            };
+            bail!("the learner ended before its job was done ({how})");
+        }
+        serde_json::from_slice(&line).context("the learner wrote something that is no report")
     }
+}
+
+fn silent() -> anyhow::Error {
+    anyhow::anyhow!("the learner was silent for {SILENCE_LIMIT:?}")
 }

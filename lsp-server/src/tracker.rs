@@ -129,9 +129,7 @@ impl Tracker {
                 live.progress += inserted;
                 return vec![];
             }
-            if is_auto_closed_pair(&edit.inserted)
-                && remaining.starts_with(&edit.inserted[..1])
-            {
+            if is_auto_closed_pair(&edit.inserted) && remaining.starts_with(&edit.inserted[..1]) {
                 live.progress += 1;
                 return vec![];
             }
@@ -195,11 +193,7 @@ impl Tracker {
             .live
             .as_ref()
             .is_some_and(|live| now_ms.saturating_sub(live.served_at_ms) >= REJECT_TIMEOUT_MS);
-        if expired {
-            self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms)
-        } else {
-            vec![]
-        }
+        if expired { self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms) } else { vec![] }
     }
 
     /// The document was closed.

@@ -1,11 +1,13 @@
 //! What end-to-end tests stand on: a temporary `HONE_HOME` with a real model in
 //! it, the real `hone` on top, and a small editor to drive it.
 
+pub mod adapters;
 pub mod buffer;
 
 use feedback::event::{Completion, Event, EventKind, Evidence, Outcome};
 use rehearsal::client::Client;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +16,14 @@ use tempfile::TempDir;
 /// Longest wait for something that happens in the background.
 const PATIENCE: Duration = Duration::from_secs(240);
 const POLL: Duration = Duration::from_millis(50);
+
+/// Configuration for tests in which the model's answer does not matter much:
+/// short answers, and a time budget that a busy machine keeps.
+pub const QUICK: &str = "\
+model.threads = 1
+completion.max_tokens = 8
+completion.budget_ms = 120000
+";
 
 /// The models of the manifests, by the names of their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,15 +74,23 @@ pub fn hone() -> PathBuf {
     target().join("hone")
 }
 
+/// The learner that the binary under test starts: beside it.
+pub fn learner() -> PathBuf {
+    let hone = hone().canonicalize().expect("target/release/hone is built");
+    hone.with_file_name("hone-learner")
+}
+
 /// A temporary home; its daemon is stopped when this is dropped.
 pub struct Home {
     folder: TempDir,
+    environment: Vec<(&'static str, OsString)>,
 }
 
 impl Home {
     /// A home with nothing in it.
     pub fn empty() -> Home {
-        Home { folder: tempfile::Builder::new().prefix("hone").tempdir().expect("a temp folder") }
+        let folder = tempfile::Builder::new().prefix("hone").tempdir().expect("a temp folder");
+        Home { folder, environment: vec![] }
     }
 
     /// A home whose configuration serves `model`, with `config` added to it.
@@ -83,6 +101,10 @@ impl Home {
         let file = model.file();
         let name = file.file_name().expect("a model has a name");
         std::os::unix::fs::symlink(&file, models.join(name)).expect("a link to the model");
+        // The checksum beside it is known; taking it again costs a second a test.
+        let checksum = format!("{}.sha256.json", name.to_string_lossy());
+        std::fs::copy(file.with_file_name(&checksum), models.join(&checksum))
+            .expect("a model's checksum lies beside it");
         home.configure(&format!("model.name = \"{}\"\n{config}", model.name()));
         home
     }
@@ -95,10 +117,16 @@ impl Home {
         self.folder.path()
     }
 
+    /// An environment variable for every `hone` that is run from now on.
+    pub fn set_env(&mut self, name: &'static str, value: impl Into<OsString>) {
+        self.environment.push((name, value.into()));
+    }
+
     /// `hone` in this home, its output caught.
     pub fn hone(&self) -> Command {
         let mut command = Command::new(hone());
         command.env("HONE_HOME", self.path()).stdin(Stdio::null());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -168,6 +196,11 @@ impl Home {
             _ => None,
         };
         self.events().into_iter().filter_map(outcome).collect()
+    }
+
+    /// Process id of the daemon that runs.
+    pub fn daemon_pid(&self) -> Option<u64> {
+        self.status()["daemon"]["pid"].as_u64()
     }
 
     /// The registry as it is on disk.

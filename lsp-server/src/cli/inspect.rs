@@ -47,9 +47,8 @@ fn from_files(home: &Home) -> Result<Status> {
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
     let manifest = configured_manifest(&catalogue, &config)?;
-    let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256)?;
-    let mut fold =
-        Fold::new(REWARD, &manifest.sha256, registry.learned_through(&manifest.sha256));
+    let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256);
+    let mut fold = Fold::new(REWARD, &manifest.sha256, registry.learned_through(&manifest.sha256));
     if home.event_log().exists() {
         let log = SledLog::open(&home.event_log())?;
         feedback::log::EventLog::scan(&log, 0, &mut |event| {
@@ -96,8 +95,7 @@ pub async fn events(home: &Home, with_code: bool) -> Result<()> {
     let log = Arc::new(SledLog::open(&home.event_log())?);
     let (read, mut write) = tokio::io::duplex(PIPE_BYTES);
     let writing = async move { stream(log, &mut write).await };
-    let (written, printed) =
-        tokio::join!(writing, print_events(BufReader::new(read), with_code));
+    let (written, printed) = tokio::join!(writing, print_events(BufReader::new(read), with_code));
     written.and(printed)
 }
 

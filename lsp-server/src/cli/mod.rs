@@ -88,9 +88,10 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let quiet = !matches!(cli.command, Command::Serve { .. });
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_env("HONE_LOG").unwrap_or_else(|_| {
-            EnvFilter::new(if quiet { "hone=warn" } else { "hone=info" })
-        }))
+        .with_env_filter(
+            EnvFilter::try_from_env("HONE_LOG")
+                .unwrap_or_else(|_| EnvFilter::new(if quiet { "hone=warn" } else { "hone=info" })),
+        )
         .with_target(false)
         .with_writer(std::io::stderr)
         .with_ansi(false)

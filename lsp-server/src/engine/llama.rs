@@ -226,8 +226,7 @@ impl Engine for LlamaEngine {
             .map(|(i, &token)| (token, if i < adapter_from { 0 } else { request.adapter }))
             .collect();
         let sequence = self.choose_sequence(&cells);
-        let (prompt_reused, prompt_evaluated) =
-            self.prefill(sequence, &cells, deadline, abort)?;
+        let (prompt_reused, prompt_evaluated) = self.prefill(sequence, &cells, deadline, abort)?;
         let prompt_time = started.elapsed();
 
         let mut policy = Policy::new(request.sampling);

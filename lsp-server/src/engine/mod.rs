@@ -66,11 +66,8 @@ pub trait Engine {
     fn info(&self) -> EngineInfo;
 
     /// Returns [`EngineError::Aborted`] soon after `abort` turns true.
-    fn generate(
-        &mut self,
-        request: &Request,
-        abort: &AtomicBool,
-    ) -> Result<Generated, EngineError>;
+    fn generate(&mut self, request: &Request, abort: &AtomicBool)
+    -> Result<Generated, EngineError>;
 
     /// Makes a version available to the requests that follow; `keep` stays
     /// loaded beside it, every other version may be dropped.

@@ -61,18 +61,14 @@ pub async fn serve(
             .custom_method("hone/learn", Backend::learn_now)
             .custom_method("hone/advanceClock", Backend::advance_clock)
             .finish();
-    Server::new(read, write, socket)
-        .concurrency_level(CONCURRENT_MESSAGES)
-        .serve(service)
-        .await;
+    Server::new(read, write, socket).concurrency_level(CONCURRENT_MESSAGES).serve(service).await;
     ending.end();
     ending.daemon().flush().await;
 }
 
 impl LanguageServer for Backend {
     async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
-        let offered =
-            params.capabilities.general.and_then(|general| general.position_encodings);
+        let offered = params.capabilities.general.and_then(|general| general.position_encodings);
         let (encoding, kind) = choose_encoding(offered.as_deref().unwrap_or_default());
         self.session.use_encoding(encoding);
         let mut status = self.session.daemon().status_line.subscribe();

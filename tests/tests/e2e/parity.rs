@@ -41,7 +41,10 @@ fn check(model: Model, mean_bound: f32, p95_bound: f32) {
     for parent in ["base", "adapter v1"] {
         let report = round(&home, usize::from(parent != "base"));
         let (mismatch, ratio) = (report.mismatch, report.ratio_before);
-        println!("{} served by its {parent}: |Δ log-prob| {mismatch:?}, ratio {ratio:?}", model.name());
+        println!(
+            "{} served by its {parent}: |Δ log-prob| {mismatch:?}, ratio {ratio:?}",
+            model.name()
+        );
         assert!(mismatch.count >= 20, "too few tokens to judge: {mismatch:?}");
         assert!(mismatch.mean <= mean_bound, "{parent}: {mismatch:?}");
         assert!(mismatch.p95 <= p95_bound, "{parent}: {mismatch:?}");

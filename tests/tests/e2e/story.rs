@@ -99,7 +99,10 @@ fn feedback_becomes_an_adapter_that_serves_the_next_completion() {
     assert_eq!(before.prompt, after.prompt, "the same prompt, token for token");
     assert_eq!(before.adapter_from, after.adapter_from);
     let (was, is, tokens) = logprob_of_common(before, after);
-    assert!(tokens > 0 && is > was, "accepted text: {was} nats before, {is} after, {tokens} tokens");
+    assert!(
+        tokens > 0 && is > was,
+        "accepted text: {was} nats before, {is} after, {tokens} tokens"
+    );
 }
 
 #[test]
@@ -114,10 +117,7 @@ fn completions_go_on_and_stay_whole_while_an_adapter_is_learned_and_swapped_in()
     assert!(editor.learn().unwrap().started);
 
     // Two windows keep asking until the swap has happened, and a bit beyond.
-    let buffers = [
-        Buffer::open(&editor, "a.rs", STACK),
-        Buffer::open(&editor, "b.rs", AREA),
-    ];
+    let buffers = [Buffer::open(&editor, "a.rs", STACK), Buffer::open(&editor, "b.rs", AREA)];
     let mut asked = 0;
     eventually("a swap under load", || {
         for buffer in &buffers {
@@ -153,5 +153,8 @@ fn an_adapter_is_still_served_after_a_restart() {
     Buffer::open(&editor, "b.rs", COUNTER).complete();
     assert_eq!(home.completions().last().map(|completion| completion.adapter), Some(1));
     let status = home.status();
-    assert_eq!((&status["adapter"]["active"], &status["learner"]["waiting"]), (&1.into(), &0.into()));
+    assert_eq!(
+        (&status["adapter"]["active"], &status["learner"]["waiting"]),
+        (&1.into(), &0.into())
+    );
 }

@@ -1,0 +1,58 @@
+//! Adapters and reports made by hand, for what goes wrong with them.
+
+use feedback::job::{Distribution, Report};
+use models::adapter::{Adapter, LoraPair};
+use std::path::Path;
+
+/// Rows of SmolLM2-135M's first query map, in and out.
+const QUERY_ROWS: usize = 576;
+const RANK: usize = 4;
+
+/// Writes an adapter for the small model whose update is zero; answers its checksum.
+pub fn write_adapter(path: &Path, base_sha256: &str) -> String {
+    let query = LoraPair {
+        name: "blk.0.attn_q.weight".into(),
+        rows_out: QUERY_ROWS,
+        rows_in: QUERY_ROWS,
+        a: vec![0.01; RANK * QUERY_ROWS],
+        b: vec![0.0; QUERY_ROWS * RANK],
+    };
+    let adapter = Adapter {
+        architecture: "llama".into(),
+        base_sha256: base_sha256.into(),
+        rank: RANK,
+        alpha: 8.0,
+        invocation: vec![],
+        pairs: vec![query],
+    };
+    adapter.write(path).expect("an adapter is written")
+}
+
+/// What a learner says that has written such a file.
+pub fn report(job: &str, candidate: u32, adapter_sha256: &str) -> Report {
+    let none = Distribution { count: 0, mean: 0.0, p50: 0.0, p95: 0.0, max: 0.0 };
+    Report {
+        job: job.into(),
+        candidate,
+        adapter_sha256: adapter_sha256.into(),
+        episodes_used: 1,
+        episodes_dropped: 0,
+        tokens_trained: 1,
+        steps: 1,
+        stopped_early: false,
+        mean_reward: 0.0,
+        mean_advantage: 0.0,
+        mismatch: none.clone(),
+        ratio_before: none,
+        steps_log: vec![],
+        logprob_rewarded: None,
+        logprob_unrewarded: None,
+        kl_base: 0.0,
+        update_ratio: 0.0,
+        load_ms: 0,
+        prompt_ms: 0,
+        train_ms: 0,
+        total_ms: 0,
+        peak_memory_mb: 0,
+    }
+}
