@@ -8,7 +8,7 @@
 
 use crate::kernels::{matrix, values, with_values};
 use crate::real::Real;
-use crate::weights::{VOCABULARY_BLOCK_ROWS, Vocabulary};
+use crate::weights::Vocabulary;
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ fn partial<T: Real>(
     let width = head.width;
     let weight = head.blocks[block].dequantised()?;
     let count = weight.dim(0)?;
-    let from = block * VOCABULARY_BLOCK_ROWS;
+    let from = block * head.block_rows;
     let mut odds = values::<T>(&x.matmul(&weight.t()?)?)?;
     let mut top = vec![None; targets.len()];
     let mut sum = vec![T::zero(); targets.len()];

@@ -231,3 +231,115 @@ fn hash_of_hex(hex: &str) -> anyhow::Result<[u8; HASH_BYTES]> {
     }
     Ok(hash)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lora::LoraLayer;
+
+    const SHA256: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
+
+    /// One pair: A is 1 × 2, B is 1 × 1.
+    fn lora() -> Lora {
+        let layer = LoraLayer {
+            a: matrix(vec![0.5f32, -0.25], 1, 2).unwrap(),
+            b: matrix(vec![2.0f32], 1, 1).unwrap(),
+        };
+        Lora { rank: 1, alpha: 1.0, layers: vec![vec![layer]] }
+    }
+
+    fn gradient(a: [f32; 2], b: f32) -> GradientSum {
+        GradientSum { tensors: vec![a.to_vec(), vec![b]] }
+    }
+
+    fn numbers(lora: &Lora) -> Vec<f32> {
+        lora.tensors().flat_map(|tensor| values::<f32>(tensor).unwrap()).collect()
+    }
+
+    fn hyper() -> Hyper {
+        Hyper {
+            learning_rate: 0.1,
+            warmup_steps: 2,
+            adam_beta1: 0.9,
+            adam_beta2: 0.95,
+            adam_epsilon: 1e-8,
+            weight_decay: 0.01,
+            ..Hyper::default()
+        }
+    }
+
+    /// Worked by hand. Step 1, rate 0.05: m̂ = g, v̂ = g², so each weight moves by
+    /// 0.05·(sign g + 0.01·θ). Step 2, rate 0.1, with g = −0.2 after 0.4 on the
+    /// first weight: m = 0.9·0.04 − 0.02 = 0.016, m̂ = 0.016/0.19;
+    /// v = 0.95·0.008 + 0.05·0.04 = 0.0096, v̂ = 0.0096/0.0975.
+    #[test]
+    fn two_steps_match_the_hand_computed_ones() {
+        let mut lora = lora();
+        let mut adam = AdamW::new(&lora);
+        let rate = adam.step(&mut lora, &gradient([0.4, -3.0], 1e-3), &hyper()).unwrap();
+        assert_eq!(rate, 0.05);
+        let after = numbers(&lora);
+        let expected =
+            [0.5 - 0.05 * (1.0 + 0.005), -0.25 - 0.05 * (-1.0 - 0.0025), 2.0 - 0.05 * (1.0 + 0.02)];
+        for (after, expected) in after.iter().zip(expected) {
+            assert!((after - expected).abs() < 2e-6, "{after} but {expected}");
+        }
+        let rate = adam.step(&mut lora, &gradient([-0.2, 0.0], 0.0), &hyper()).unwrap();
+        assert_eq!(rate, 0.1);
+        let first = after[0] as f64;
+        let direction = (0.016f64 / 0.19) / (0.0096f64 / 0.0975).sqrt();
+        let expected = first - 0.1 * (direction + 0.01 * first);
+        assert!((f64::from(numbers(&lora)[0]) - expected).abs() < 1e-6);
+        assert_eq!(adam.steps(), 2);
+    }
+
+    #[test]
+    fn saved_and_loaded_the_next_step_is_the_same_to_the_bit() {
+        let (mut through, mut stopped) = (lora(), lora());
+        let mut adam = AdamW::new(&through);
+        let steps =
+            [gradient([0.4, -3.0], 1e-3), gradient([0.1, 0.7], -2.0), gradient([-1.0, 0.0], 0.3)];
+        for gradient in &steps[..2] {
+            adam.step(&mut through, gradient, &hyper()).unwrap();
+        }
+        stopped.replace(through.tensors().cloned().collect());
+        let bytes = adam.to_bytes(SHA256).unwrap();
+        let mut resumed = AdamW::from_bytes(&bytes, &stopped, SHA256).unwrap();
+        assert_eq!(resumed, adam);
+        assert_eq!(resumed.to_bytes(SHA256).unwrap(), bytes);
+
+        adam.step(&mut through, &steps[2], &hyper()).unwrap();
+        resumed.step(&mut stopped, &steps[2], &hyper()).unwrap();
+        let bits = |lora: &Lora| numbers(lora).iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&stopped), bits(&through));
+        assert_eq!(resumed, adam);
+    }
+
+    #[test]
+    fn a_state_that_is_not_this_adapters_is_refused() {
+        let bytes = AdamW::new(&lora()).to_bytes(SHA256).unwrap();
+        let refused = |bytes: &[u8], sha256: &str| {
+            AdamW::from_bytes(bytes, &lora(), sha256).unwrap_err().to_string()
+        };
+        assert!(refused(&bytes, &"0".repeat(64)).contains("another adapter"));
+        for length in 0..bytes.len() {
+            assert!(!refused(&bytes[..length], SHA256).is_empty());
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(!refused(&damaged, SHA256).is_empty(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn clipping_scales_to_the_limit_and_never_up() {
+        let mut long = gradient([3.0, 0.0], 4.0);
+        long.clip(1.0);
+        assert!((long.norm() - 1.0).abs() < 1e-6);
+        assert_eq!(long.tensors, [vec![3.0 * 0.2, 0.0], vec![4.0 * 0.2]]);
+        let mut short = gradient([0.3, 0.0], 0.4);
+        short.clip(1.0);
+        assert_eq!(short.tensors, [vec![0.3, 0.0], vec![0.4]]);
+    }
+}

@@ -301,13 +301,13 @@ pub fn update(
 }
 
 /// Cuts a minibatch into pieces of at most [`TAIL_ROWS`] rows.
-fn microbatches(episodes: &[usize], samples: &[Sample], kv: &PromptKv) -> Vec<Microbatch> {
-    let mut pieces: Vec<Vec<usize>> = vec![Vec::new()];
+fn cut(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
+    let mut pieces: Vec<Vec<usize>> = Vec::new();
     let mut rows = 0;
     for episode in episodes {
         let own = samples[*episode].tail.len();
         match pieces.last_mut() {
-            Some(piece) if piece.is_empty() || rows + own <= TAIL_ROWS => piece.push(*episode),
+            Some(piece) if rows + own <= TAIL_ROWS => piece.push(*episode),
             _ => {
                 pieces.push(vec![*episode]);
                 rows = 0;
@@ -315,6 +315,10 @@ fn microbatches(episodes: &[usize], samples: &[Sample], kv: &PromptKv) -> Vec<Mi
         }
         rows += own;
     }
+    pieces
+}
+
+fn microbatches(episodes: &[usize], samples: &[Sample], kv: &PromptKv) -> Vec<Microbatch> {
     let piece = |piece: Vec<usize>| {
         let tails: Vec<Tail> = piece
             .iter()
@@ -334,7 +338,7 @@ fn microbatches(episodes: &[usize], samples: &[Sample], kv: &PromptKv) -> Vec<Mi
             .collect();
         Microbatch { tails: TailBatch::new(&tails), tokens, parent: Vec::new(), base: Vec::new() }
     };
-    pieces.into_iter().map(piece).collect()
+    cut(episodes, samples).into_iter().map(piece).collect()
 }
 
 /// Keeps ‖θ − θ_parent‖ within a share of ‖θ_parent‖ over the whole job.
@@ -403,5 +407,121 @@ impl Means {
     fn finish(self) -> Option<BeforeAfter> {
         let mean = |sum: f64| (sum / self.count as f64) as f32;
         (self.count > 0).then(|| BeforeAfter { before: mean(self.before), after: mean(self.after) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token whose ratio to the parent is `ratio`, served by the parent.
+    fn token(ratio: f64, advantage: f64) -> Token {
+        let parent = -1.5;
+        let policy = parent + ratio.ln();
+        Token { policy, parent, behaviour: parent, base: policy, advantage }
+    }
+
+    fn without_kl() -> Hyper {
+        Hyper { kl_coefficient: 0.0, ..Hyper::default() }
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    /// −∂/∂ln π of min(ρA, clip(ρ)A) is −ρA inside, and 0 where the minimum takes
+    /// the clipped branch: ρ too high for A > 0, too low for A < 0.
+    #[test]
+    fn the_policy_gradient_is_cut_only_where_it_would_move_further_away() {
+        let cases = [
+            (1.0, 0.75, -0.75, false),
+            (1.0, -0.25, 0.25, false),
+            (1.27, 0.75, -1.27 * 0.75, false),
+            (1.29, 0.75, 0.0, true),
+            (1.29, -0.25, 1.29 * 0.25, false),
+            (0.79, 0.75, -0.79 * 0.75, false),
+            (0.79, -0.25, 0.0, true),
+            (0.81, -0.25, 0.81 * 0.25, false),
+        ];
+        for (ratio, advantage, gradient, clipped) in cases {
+            let loss = token(ratio, advantage).loss(&without_kl());
+            assert!(close(loss.d_policy, gradient), "ρ {ratio}, A {advantage}: {loss:?}");
+            assert_eq!(loss.clipped, clipped, "ρ {ratio}, A {advantage}");
+        }
+    }
+
+    #[test]
+    fn the_clipped_loss_stays_at_the_edge_of_the_trust_region() {
+        // The hyper-parameters are f32: 1.28 and 0.8 to seven digits.
+        assert!((token(2.0, 0.5).loss(&without_kl()).loss + 1.28 * 0.5).abs() < 1e-7);
+        assert!((token(0.5, -0.5).loss(&without_kl()).loss - 0.8 * 0.5).abs() < 1e-7);
+    }
+
+    #[test]
+    fn the_gradient_of_the_whole_loss_matches_central_differences() {
+        const STEP: f64 = 1e-6;
+        let hyper = Hyper { kl_coefficient: 0.3, ..Hyper::default() };
+        for ratio in [0.5, 0.79, 0.9, 1.1, 1.29, 2.0] {
+            for advantage in [0.75, -0.25] {
+                for base in [-3.0, -1.4, -0.2] {
+                    for behaviour in [-4.0, -1.6, -0.4] {
+                        let at = Token { base, behaviour, ..token(ratio, advantage) };
+                        let moved =
+                            |step: f64| Token { policy: at.policy + step, ..at }.loss(&hyper).loss;
+                        let numeric = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+                        let analytic = at.loss(&hyper).d_policy;
+                        assert!((numeric - analytic).abs() < 1e-7, "{at:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_importance_weight_corrects_the_behaviour_up_to_its_cap() {
+        let hyper = without_kl();
+        let gradient =
+            |behaviour: f64| Token { behaviour, ..token(1.0, 0.5) }.loss(&hyper).d_policy;
+        assert!(close(gradient(-1.5 - 1.5f64.ln()), -0.5 * 1.5), "parent 1.5 times likelier");
+        assert!(close(gradient(-1.5 + 4f64.ln()), -0.5 / 4.0), "a quarter as likely");
+        assert!(close(gradient(-9.0), -0.5 * 2.0), "capped");
+    }
+
+    #[test]
+    fn the_kl_penalty_pulls_towards_the_base_from_either_side() {
+        let hyper = Hyper { kl_coefficient: 1.0, ..Hyper::default() };
+        let pull = |base: f64| Token { base, ..token(1.0, 0.0) }.loss(&hyper);
+        assert_eq!(pull(-1.5).kl_base, 0.0);
+        assert_eq!(pull(-1.5).d_policy, 0.0);
+        assert!(pull(-1.0).d_policy < 0.0, "the base likes it more: raise it");
+        assert!(pull(-2.0).d_policy > 0.0, "the base likes it less: lower it");
+        assert!(pull(-1.0).kl_base > 0.0 && pull(-2.0).kl_base > 0.0);
+    }
+
+    #[test]
+    fn no_distance_overflows() {
+        for policy in [-1e4, -300.0, 0.0] {
+            let far =
+                Token { policy, parent: -150.0, behaviour: -1e4, base: -150.0, advantage: 0.75 };
+            let loss = far.loss(&Hyper::default());
+            assert!(loss.loss.is_finite() && loss.d_policy.is_finite(), "{loss:?}");
+            assert!(loss.kl_parent.is_finite() && loss.kl_base.is_finite(), "{loss:?}");
+        }
+    }
+
+    #[test]
+    fn microbatches_keep_every_episode_and_the_row_limit() {
+        let sample = |rows: usize| Sample {
+            seq: 0,
+            prompt: vec![],
+            tail: vec![0; rows],
+            targets: vec![],
+            behaviour: vec![],
+            reward: 0.0,
+            advantage: 0.0,
+            by_parent: true,
+        };
+        let samples: Vec<Sample> = [100, 28, 1, 500, 60, 60].map(sample).into();
+        assert_eq!(cut(&[0, 1, 2, 3, 4, 5], &samples), [vec![0, 1], vec![2], vec![3], vec![4, 5]]);
     }
 }

@@ -166,3 +166,87 @@ pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Output(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Output {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().map_err(|_| io::Error::other("poisoned"))?.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn answers(input: &'static str) -> Vec<LearnerLine> {
+        let output = Output::default();
+        serve(input.as_bytes(), output.clone()).unwrap();
+        let bytes = output.0.lock().unwrap().clone();
+        let lines = std::str::from_utf8(&bytes).unwrap().lines();
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn errors(input: &'static str) -> Vec<(String, String)> {
+        let mut lines = answers(input).into_iter();
+        assert!(matches!(lines.next(), Some(LearnerLine::Ready { format: JOB_FORMAT, .. })));
+        lines
+            .map(|line| match line {
+                LearnerLine::Failed { job, error } => (job, error),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn it_says_ready_and_ends_with_its_input() {
+        assert!(errors("").is_empty());
+        assert!(errors("\n  \n").is_empty(), "blank lines are nothing");
+    }
+
+    #[test]
+    fn every_bad_line_is_answered_and_the_next_one_is_read() {
+        let errors = errors(
+            "nonsense\n{\"format\":1,\"id\":\"a\"\n{\"format\":7,\"id\":\"b\"}\n{\"format\":1,\"id\":\"c\"}\n{\"format\":1",
+        );
+        let expected = [
+            ("", "the job line is not a job"),
+            ("", "the job line is truncated"),
+            ("b", "job format 7 is not 1"),
+            ("c", "the job has a field this learner cannot read"),
+            ("", "the last job line is truncated"),
+        ];
+        assert_eq!(errors.len(), expected.len(), "{errors:?}");
+        for ((job, error), (expected_job, expected)) in errors.iter().zip(expected) {
+            assert_eq!(job, expected_job);
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_text_a_parser_trips_over_is_not_repeated() {
+        for (_, error) in
+            errors("{\"format\":1,\"id\":\"a\",\"base\":\"let secret = 1;\"}\n\"let secret\"\n")
+        {
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_line_past_the_limit_is_skipped_whole() {
+        let (sender, lines) = sync_channel(4);
+        let long = io::repeat(b'x').take(LINE_BYTES as u64 + 5).chain(&b"\nnext\n"[..]);
+        read_lines(io::BufReader::new(long), &sender).unwrap();
+        drop(sender);
+        let lines: Vec<Line> = lines.iter().collect();
+        assert!(lines[0].is_err());
+        assert_eq!(lines[1], Ok(b"next".to_vec()));
+        assert_eq!(lines.len(), 2);
+    }
+}

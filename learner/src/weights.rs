@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Rows of the vocabulary matrices held, and dequantised, as one block:
 /// the whole of one in f32 would be the largest thing in memory.
-pub const VOCABULARY_BLOCK_ROWS: usize = 4096;
+const VOCABULARY_BLOCK_ROWS: usize = 4096;
 
 /// The adapted linear maps of a layer, in the order of [`Layer::maps`].
 pub const MAPS: [&str; 7] =
@@ -100,9 +100,11 @@ impl<T> Layer<T> {
     }
 }
 
-/// A `vocabulary × width` matrix in row blocks of [`VOCABULARY_BLOCK_ROWS`].
+/// A `vocabulary × width` matrix in row blocks.
 pub struct Vocabulary {
     pub blocks: Vec<Weight>,
+    /// Rows of every block but the last, which may have fewer.
+    pub block_rows: usize,
     pub width: usize,
 }
 
@@ -111,14 +113,12 @@ impl Vocabulary {
     pub fn embed<T: Real>(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
         let mut rows = vec![T::zero(); ids.len() * self.width];
         for (block, weight) in self.blocks.iter().enumerate() {
-            let here: Vec<usize> = (0..ids.len())
-                .filter(|i| ids[*i] as usize / VOCABULARY_BLOCK_ROWS == block)
-                .collect();
+            let here: Vec<usize> =
+                (0..ids.len()).filter(|i| ids[*i] as usize / self.block_rows == block).collect();
             if here.is_empty() {
                 continue;
             }
-            let local: Vec<u32> =
-                here.iter().map(|i| ids[*i] % VOCABULARY_BLOCK_ROWS as u32).collect();
+            let local: Vec<u32> = here.iter().map(|i| ids[*i] % self.block_rows as u32).collect();
             let found = crate::kernels::values::<T>(&weight.rows_of(&local)?)?;
             for (row, values) in here.iter().zip(found.chunks(self.width)) {
                 rows[row * self.width..][..self.width].copy_from_slice(values);
@@ -287,7 +287,7 @@ impl Reader<'_> {
             .step_by(VOCABULARY_BLOCK_ROWS)
             .map(|from| self.rows(name, from, VOCABULARY_BLOCK_ROWS.min(rows - from), width))
             .collect::<anyhow::Result<_>>()?;
-        Ok(Vocabulary { blocks, width })
+        Ok(Vocabulary { blocks, block_rows: VOCABULARY_BLOCK_ROWS, width })
     }
 
     /// `count` rows of a matrix from row `from` on, as they lie in the file.

@@ -12,15 +12,18 @@ use learner::kernels::{Rope, RopePairs, matrix};
 use learner::lora::{Lora, LoraLayer};
 use learner::model::Model;
 use learner::real::Real;
-use learner::weights::{Layer, MAPS, Shape, VOCABULARY_BLOCK_ROWS, Vocabulary, Weight};
+use learner::weights::{Layer, MAPS, Shape, Vocabulary, Weight};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Vocabulary rows of a block in the models in memory.
+const BLOCK_ROWS: usize = 7;
+
 pub const ARCHITECTURES: [&str; 2] = ["qwen2", "llama"];
 
-/// Grouped-query attention, more than one vocabulary block.
+/// Grouped-query attention, three vocabulary blocks.
 pub fn shape(architecture: &str) -> Shape {
     Shape {
         architecture: architecture.to_owned(),
@@ -30,7 +33,7 @@ pub fn shape(architecture: &str) -> Shape {
         kv_heads: 2,
         head_width: 6,
         feed_forward: 20,
-        vocabulary: VOCABULARY_BLOCK_ROWS + 11,
+        vocabulary: 18,
         context: 64,
         rms_epsilon: 1e-5,
     }
@@ -49,10 +52,10 @@ pub fn model<T: Real>(architecture: &str, seed: u64) -> Model<T> {
         Weight::Plain(matrix(random::<T>(rng, rows * width, size), rows, width).unwrap())
     };
     let vocabulary = |rng: &mut StdRng| {
-        let rows = (0..shape.vocabulary).step_by(VOCABULARY_BLOCK_ROWS);
-        let rows = rows.map(|from| VOCABULARY_BLOCK_ROWS.min(shape.vocabulary - from));
+        let rows = (0..shape.vocabulary).step_by(BLOCK_ROWS);
+        let rows = rows.map(|from| BLOCK_ROWS.min(shape.vocabulary - from));
         let blocks = rows.map(|rows| plain(rng, rows, shape.width)).collect();
-        Arc::new(Vocabulary { blocks, width: shape.width })
+        Arc::new(Vocabulary { blocks, block_rows: BLOCK_ROWS, width: shape.width })
     };
     let norm = |rng: &mut StdRng| -> Vec<T> {
         (0..shape.width).map(|_| T::from_f64(rng.random_range(0.5..1.5))).collect()

@@ -1,0 +1,157 @@
+//! Which episodes, and which of their tokens, are learned from.
+
+mod common;
+
+use common::{MIDDLE, NEWLINE, episode, write_gguf};
+use feedback::episode::Episode;
+use feedback::event::{Outcome, Sampling, StopReason, TokenRecord};
+use feedback::job::Hyper;
+use feedback::reward::RewardVersion;
+use learner::batch::{Batch, Context, Dropped, Sample};
+use models::gguf::Gguf;
+use models::vocab::Vocab;
+
+const SHA256: &str = "base";
+
+/// The batch of `episodes` for a job whose parent is version 5.
+fn batch(episodes: &[Episode]) -> Batch {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("base.gguf");
+    write_gguf(&path, "qwen2", 1);
+    let vocab = Vocab::from_gguf(&Gguf::open(&path).unwrap()).unwrap();
+    let context = Context {
+        vocab: &vocab,
+        base_sha256: SHA256,
+        context: 256,
+        parent: 5,
+        reward: RewardVersion::V1,
+        hyper: &Hyper::default(),
+    };
+    Batch::new(episodes, &context).unwrap()
+}
+
+/// "a", "b", "c" and so on, accepted, served by version 5.
+fn accepted(seq: u64, tokens: &[u32]) -> Episode {
+    let mut episode = episode(seq, SHA256, tokens, Outcome::Accepted);
+    episode.completion.adapter = 5;
+    episode
+}
+
+fn only(episode: Episode) -> Sample {
+    let mut batch = batch(&[episode]);
+    assert_eq!(batch.samples.len(), 1);
+    batch.samples.remove(0)
+}
+
+fn trained(episode: Episode) -> Vec<u32> {
+    only(episode).targets.iter().map(|target| target.token).collect()
+}
+
+#[test]
+fn what_cannot_be_learned_from_is_dropped_and_counted() {
+    let mut episodes: Vec<Episode> = (0..9).map(|seq| accepted(seq, &[0, 1])).collect();
+    episodes[1].outcome = None;
+    episodes[2].outcome.as_mut().unwrap().0 = Outcome::Superseded;
+    episodes[3].completion.model_sha256 = "another".into();
+    episodes[4].completion.adapter = 0;
+    episodes[5].completion.adapter = 10;
+    episodes[6].completion.adapter = 1;
+    episodes[7].completion.shown = String::new();
+    episodes[8].completion.tokens.clear();
+    let batch = batch(&episodes);
+    let seqs: Vec<u64> = batch.samples.iter().map(|sample| sample.seq).collect();
+    assert_eq!(seqs, [0, 6], "version 1 is four versions away, just fresh enough");
+    let expected = Dropped { unlabelled: 2, stale: 2, foreign: 1, empty: 2 };
+    assert_eq!(batch.dropped, expected);
+    assert_eq!(batch.dropped.total(), 7);
+}
+
+#[test]
+fn advantage_is_reward_minus_the_value_of_silence() {
+    let mut episodes: Vec<Episode> = (0..3).map(|seq| accepted(seq, &[0, 1, 2, 3])).collect();
+    episodes[1].outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
+    episodes[2].outcome.as_mut().unwrap().0 = Outcome::PartlyAccepted { utf16: 2 };
+    let batch = batch(&episodes);
+    let numbers: Vec<_> = batch.samples.iter().map(|s| (s.reward, s.advantage)).collect();
+    assert_eq!(numbers, [(1.0, 0.75), (0.0, -0.25), (0.5, 0.25)]);
+    assert_eq!(batch.mean_of(|sample| sample.reward), 0.5);
+}
+
+#[test]
+fn the_tail_is_the_adapters_part_of_the_prompt_and_all_but_the_last_token() {
+    let sample = only(accepted(3, &[0, 1, 2]));
+    assert_eq!(sample.prompt, [37, 34, 0, 28, 38, 29, 30, 3]);
+    assert_eq!(sample.tail, [MIDDLE, 0, 1]);
+    assert_eq!(sample.targets.len(), 3);
+    assert!(sample.by_parent);
+}
+
+#[test]
+fn what_post_processing_cut_off_is_not_trained() {
+    let mut cut = accepted(0, &[0, 1, 2, 3]);
+    cut.completion.shown = "ab".into();
+    assert_eq!(trained(cut.clone()), [0, 1]);
+    // Half a token shown is a token judged.
+    cut.completion.tokens[1].id = 21;
+    assert_eq!(trained(cut), [0, 21]);
+}
+
+#[test]
+fn the_policys_stop_is_trained_right_behind_the_shown_text_only() {
+    let stopped = |shown: &str, stop: StopReason| {
+        let mut episode = accepted(0, &[0, 1, NEWLINE]);
+        episode.completion.shown = shown.into();
+        episode.completion.stop = stop;
+        trained(episode)
+    };
+    assert_eq!(stopped("ab", StopReason::Newline), [0, 1, NEWLINE]);
+    assert_eq!(stopped("a", StopReason::Newline), [0], "not what the user saw end");
+    assert_eq!(stopped("ab", StopReason::MaxTokens), [0, 1], "the budget is no choice");
+
+    let mut control = accepted(0, &[0, 1]);
+    control.completion.tokens.push(TokenRecord { id: MIDDLE, logprob: -1.0 });
+    control.completion.stop = StopReason::StopToken;
+    assert_eq!(trained(control), [0, 1, MIDDLE]);
+}
+
+/// Need "ab": "a", "ab" and "abc" fit. After "a", need "b": "b" and "ba" fit.
+#[test]
+fn healing_narrows_the_softmax_until_its_text_is_reproduced() {
+    let mut healed = accepted(0, &[0, 22, 2]);
+    healed.completion.healing = "ab".into();
+    healed.completion.shown = "ac".into();
+    healed.completion.shown_from = 2;
+    let sample = only(healed);
+    let allowed: Vec<_> = sample.targets.iter().map(|t| t.allowed.as_deref()).collect();
+    assert_eq!(allowed, [Some(&[0, 20, 21][..]), Some(&[1, 22][..]), None]);
+}
+
+#[test]
+fn the_softmax_has_the_policys_temperature() {
+    let mut warm = accepted(0, &[0]);
+    assert_eq!(only(warm.clone()).targets[0].temperature, 1.0, "greedy counts as 1");
+    warm.completion.sampling = Sampling { temperature: 0.5, seed: 1 };
+    assert_eq!(only(warm).targets[0].temperature, 0.5);
+}
+
+/// Episodes of one document lie together, where they share prompt rows.
+#[test]
+fn samples_are_ordered_by_document_then_time() {
+    let mut episodes: Vec<Episode> = (0..4).map(|seq| accepted(seq, &[0])).collect();
+    for seq in [0, 2] {
+        episodes[seq].completion.path = "src/main.rs".into();
+    }
+    let seqs: Vec<u64> = batch(&episodes).samples.iter().map(|sample| sample.seq).collect();
+    assert_eq!(seqs, [1, 3, 0, 2]);
+}
+
+#[test]
+fn the_invocation_token_is_named_only_if_every_tail_begins_with_it() {
+    let mut episodes: Vec<Episode> = (0..2).map(|seq| accepted(seq, &[0])).collect();
+    assert_eq!(batch(&episodes).invocation, Some(MIDDLE));
+    episodes[1].completion.adapter_from = 7;
+    assert_eq!(batch(&episodes).invocation, None);
+    episodes[0].completion.adapter_from = 7;
+    episodes[1].completion.prompt[7] = episodes[0].completion.prompt[7];
+    assert_eq!(batch(&episodes).invocation, None, "a token of text invokes nothing");
+}
