@@ -1,5 +1,10 @@
 //! End to end: the real binary, the real models, the real database.
 //! `cargo xtask test` builds and fetches what these need.
 
+mod bad_input;
+mod daemon;
+mod labels;
+mod learner_faults;
 mod parity;
+mod protocol;
 mod story;

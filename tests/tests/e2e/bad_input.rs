@@ -1,0 +1,289 @@
+//! Whatever is wrong with what Hone is given: one line says which file and what
+//! to do, and nothing is lost. An editor's user sees the same line as a terminal's.
+
+use models::file::sha256;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tests::adapters::{report, write_adapter};
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK};
+
+const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
+
+fn home() -> Home {
+    Home::with(Model::Smol, QUICK)
+}
+
+/// The line with which both the daemon and an editor's server end.
+fn refusal(home: &Home, options: &[&str]) -> String {
+    let of = |command: &str| home.error(&[&[command], options].concat());
+    let (terminal, editor) = (of("serve"), of("lsp"));
+    assert_eq!(terminal, editor, "the forwarder passes on the daemon's reason");
+    terminal
+}
+
+fn check(line: &str, file: &Path, parts: &[&str]) {
+    assert!(line.contains(&file.display().to_string()), "{} is in {line}", file.display());
+    for part in parts {
+        assert!(line.contains(part), "{part} is in {line}");
+    }
+}
+
+/// The configured model's file in this home.
+fn model_path(home: &Home) -> PathBuf {
+    home.path().join("models").join(Model::Smol.file().file_name().unwrap())
+}
+
+/// Puts other bytes in the place of the link to the model.
+fn replace_model(home: &Home, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
+    let path = model_path(home);
+    let mut bytes = std::fs::read(&path).unwrap();
+    change(&mut bytes);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn a_missing_model_names_the_command_that_fetches_it() {
+    let home = Home::empty();
+    let file = home.path().join("models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+    let line = refusal(&home, &[]);
+    check(&line, &file, &["is missing", "`hone model pull qwen2.5-coder-0.5b`"]);
+    check(&home.error(&["model", "path"]), &file, &["is missing"]);
+
+    let file = home.path().join("own.gguf");
+    let option = file.display().to_string();
+    check(&refusal(&home, &["--model", &option]), &file, &["No such file"]);
+}
+
+#[test]
+fn a_truncated_model_is_told_from_a_damaged_one() {
+    let home = home();
+    let path = replace_model(&home, |bytes| bytes.truncate(bytes.len() / 2));
+    check(&refusal(&home, &[]), &path, &["truncated", "`hone model pull smollm2-135m`"]);
+    assert!(home.output(&["model", "list"]).contains("damaged"));
+    let option = path.display().to_string();
+    let line = refusal(&home, &["--model", &option, "--template", "prefix-only"]);
+    check(&line, &path, &["truncated", "fetch it again"]);
+}
+
+#[test]
+fn a_model_with_one_wrong_bit_is_not_served() {
+    let home = home();
+    let path = replace_model(&home, |bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+    });
+    let right = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
+    check(&refusal(&home, &[]), &path, &["sha256", right, "`hone model pull smollm2-135m`"]);
+}
+
+/// A GGUF (version 3) that holds one string and no tensor.
+fn tiny_gguf(key: &str, text: &str) -> Vec<u8> {
+    const STRING: u32 = 8;
+    let mut bytes = b"GGUF".to_vec();
+    bytes.extend(3u32.to_le_bytes());
+    bytes.extend(0u64.to_le_bytes());
+    bytes.extend(1u64.to_le_bytes());
+    bytes.extend((key.len() as u64).to_le_bytes());
+    bytes.extend(key.as_bytes());
+    bytes.extend(STRING.to_le_bytes());
+    bytes.extend((text.len() as u64).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes.resize(bytes.len().next_multiple_of(32), 0);
+    bytes
+}
+
+#[test]
+fn files_that_are_no_known_model_are_named() {
+    let home = home();
+    for (name, bytes, parts) in [
+        ("mamba.gguf", tiny_gguf("general.architecture", "mamba"), &["\"mamba\"", "qwen2 or llama"][..]),
+        ("empty.gguf", tiny_gguf("general.architecture", "llama"), &["tokenizer"]),
+        ("notes.txt", b"# not a model".to_vec(), &["not a GGUF file", ".gguf"]),
+    ] {
+        let path = home.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        check(&refusal(&home, &["--model", &path.display().to_string()]), &path, parts);
+    }
+}
+
+/// Guessing a template from a name would serve nonsense; an unknown one is an error.
+#[test]
+fn a_model_without_fim_tokens_wants_its_template_named() {
+    let home = home();
+    let file = Model::Smol.file();
+    let model = file.display().to_string();
+    let line = refusal(&home, &["--model", &model]);
+    check(&line, &file, &["FIM tokens", "name one of", "prefix-only"]);
+    let line = refusal(&home, &["--model", &model, "--template", "guess"]);
+    check(&line, &file, &["unknown FIM template \"guess\"", "qwen2.5-coder", "prefix-only"]);
+    let line = refusal(&home, &["--model", &model, "--template", "qwen2.5-coder"]);
+    check(&line, &file, &["<|fim_prefix|>"]);
+
+    let named = ["lsp", "--manual-clock", "--model", &model, "--template", "prefix-only"];
+    let editor = home.editor_with(&named);
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some());
+}
+
+#[test]
+fn a_model_that_sees_no_suffix_says_so() {
+    let home = home();
+    let _editor = home.editor();
+    let log = home.daemon_log();
+    assert!(log.contains("smollm2-135m: It was never trained to fill in"), "{log}");
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_named_with_its_key() {
+    let home = home();
+    let file = home.path().join("config.toml");
+    for (text, parts) in [
+        ("[completion]\nbudget_sm = 5\n", &["budget_sm", "line 2"][..]),
+        ("[learning.ppo]\nlearning_rte = 0.1\n", &["learning_rte"]),
+        ("[completion]\nmax_tokens = 0\n", &["completion.max_tokens", "from 1 to"]),
+        ("[completion]\nmax_tokens = \"many\"\n", &["max_tokens"]),
+        ("model.name = \"gpt-9\"\n", &["model.name", "gpt-9", "qwen2.5-coder-0.5b"]),
+        ("[completion\n", &["line 1"]),
+    ] {
+        home.configure(text);
+        check(&refusal(&home, &[]), &file, parts);
+        check(&home.error(&["status"]), &file, parts);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "it is the user's");
+    }
+}
+
+#[test]
+fn an_unknown_model_is_answered_with_the_known_ones() {
+    let home = Home::empty();
+    for command in ["pull", "use", "path"] {
+        let line = home.error(&["model", command, "gpt-9"]);
+        check(&line, &home.path().join("models"), &["\"gpt-9\"", "qwen2.5-coder-0.5b", "smollm2-135m"]);
+    }
+    assert!(!home.path().join("config.toml").exists());
+}
+
+#[test]
+fn a_pull_without_a_network_says_how_to_do_without() {
+    let mut home = Home::empty();
+    for (name, value) in [("HF_ENDPOINT", "http://127.0.0.1:9"), ("PIP_INDEX_URL", "http://127.0.0.1:9")] {
+        home.set_env(name, value);
+    }
+    let cache = home.path().join("hub-cache");
+    home.set_env("HF_HOME", cache);
+    let line = home.error(&["model", "pull", "smollm2-135m"]);
+    let file = home.path().join("models/SmolLM2-135M-Instruct.Q4_1.gguf");
+    check(&line, &file, &["could not fetch", "127.0.0.1:9", "place the file", "--model FILE.gguf"]);
+    assert!(!file.exists());
+}
+
+/// A registry of two adapters, v2 learned from v1, on this base.
+fn two_adapters(home: &Home, base_sha256: &str) -> PathBuf {
+    let folder = home.path().join("adapters");
+    std::fs::create_dir_all(&folder).unwrap();
+    let entry = |version: u32| {
+        let sha256 = write_adapter(&folder.join(format!("v{version:04}.gguf")), base_sha256);
+        json!({"version": version, "parent": version - 1, "sha256": sha256, "base_sha256": base_sha256,
+            "created_at_ms": 0, "labels": [0, 0], "report": report("v1-1", version, &sha256)})
+    };
+    let registry = json!({"format": 1, "active": 2, "adapters": [entry(1), entry(2)]});
+    let path = folder.join("registry.json");
+    std::fs::write(&path, registry.to_string()).unwrap();
+    path
+}
+
+/// Completes once and answers (adapter that served, active adapter, last error).
+fn served_by(home: &Home) -> (u32, Value, String) {
+    let editor = home.editor();
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions go on");
+    let status = home.status();
+    let trouble = status["learner"]["last_error"].as_str().unwrap_or_default().to_owned();
+    let version = home.completions().last().map(|completion| completion.adapter).unwrap();
+    (version, status["adapter"]["active"].clone(), trouble)
+}
+
+#[test]
+fn a_registered_adapter_serves_after_a_restart() {
+    let home = home();
+    two_adapters(&home, &sha256(&Model::Smol.file()).unwrap());
+    assert_eq!(served_by(&home), (2, json!(2), String::new()));
+}
+
+#[test]
+fn a_corrupt_adapter_gives_way_to_its_parent() {
+    let home = home();
+    let registry = two_adapters(&home, &sha256(&Model::Smol.file()).unwrap());
+    let before = std::fs::read(&registry).unwrap();
+    let path = home.path().join("adapters/v0002.gguf");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+
+    let (version, active, trouble) = served_by(&home);
+    assert_eq!((version, active), (1, json!(1)));
+    check(&trouble, &path, &["damaged", "serving v1 instead"]);
+    assert!(home.daemon_log().contains("serving v1 instead"));
+    assert_eq!(std::fs::read(&registry).unwrap(), before, "history is not rewritten");
+}
+
+/// After `hone model use` the old model's adapters must neither serve nor vanish.
+#[test]
+fn an_adapter_of_another_base_waits_for_that_base() {
+    let home = home();
+    let registry = two_adapters(&home, &"0".repeat(64));
+    let before = std::fs::read(&registry).unwrap();
+    let (version, active, trouble) = served_by(&home);
+    assert_eq!((version, active), (0, json!(0)));
+    check(&trouble, &home.path().join("adapters"), &["another base model", "serving v0 instead"]);
+    assert_eq!(std::fs::read(&registry).unwrap(), before);
+    for version in ["v0001.gguf", "v0002.gguf"] {
+        assert!(home.path().join("adapters").join(version).exists());
+    }
+}
+
+#[test]
+fn a_damaged_registry_is_left_as_it_is() {
+    let home = home();
+    let path = two_adapters(&home, &sha256(&Model::Smol.file()).unwrap());
+    for damaged in ["{\"format\": 1, \"active\":", "[]", ""] {
+        std::fs::write(&path, damaged).unwrap();
+        check(&refusal(&home, &[]), &path, &["damaged", "move the folder away"]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged);
+    }
+    std::fs::write(&path, "{\"format\": 2}").unwrap();
+    check(&refusal(&home, &[]), &path, &["format 2", "update Hone"]);
+}
+
+#[test]
+fn an_event_log_that_cannot_be_opened_is_named() {
+    let home = home();
+    let log = home.path().join("data/events.sled");
+    std::fs::create_dir_all(home.path().join("data")).unwrap();
+    std::fs::write(&log, "a file where a folder should be").unwrap();
+    check(&refusal(&home, &[]), &log, &["cannot open the event log", "move"]);
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "a file where a folder should be");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let home = home();
+    let data = home.path().join("data");
+    std::fs::write(&data, "").unwrap();
+    check(&refusal(&home, &[]), &data, &["cannot make this folder"]);
+
+    let mut nowhere = Home::empty();
+    let file = nowhere.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    nowhere.set_env("HONE_HOME", &file);
+    check(&refusal(&nowhere, &[]), &file, &["cannot make this folder"]);
+}
+
+#[test]
+fn a_daemon_log_that_cannot_be_written_is_named() {
+    let home = home();
+    let log = home.path().join("logs/daemon.log");
+    std::fs::create_dir_all(&log).unwrap();
+    check(&home.error(&["lsp"]), &log, &["cannot write the daemon's log"]);
+}

@@ -1,0 +1,330 @@
+//! One daemon serves all of a user's editors. It must be found, elected,
+//! replaced and survived without anybody noticing, and nobody else may reach it.
+
+use feedback::event::Outcome;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK, eventually};
+
+const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
+
+fn home() -> Home {
+    Home::with(Model::Smol, QUICK)
+}
+
+fn kill(signal: &str, pid: u64) {
+    let done = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
+    assert!(done.success());
+}
+
+fn is_alive(pid: u64) -> bool {
+    // A daemon that ended is a zombie until its parent asks.
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
+}
+
+/// Says hello as a Hone of another version would; answers the daemon's line.
+fn hello(home: &Home, protocol: u32) -> Value {
+    let mut stream = UnixStream::connect(home.path().join("run/hone.sock")).unwrap();
+    let hello = json!({"protocol": protocol, "version": "0.0.7", "purpose": "lsp"});
+    writeln!(stream, "{hello}").unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+#[test]
+fn two_editors_share_one_daemon_and_one_log() {
+    let home = home();
+    let (one, two) = (home.editor(), home.editor());
+    let (a, b) = (one.status().unwrap(), two.status().unwrap());
+    assert_eq!(a["daemon"]["pid"], b["daemon"]["pid"]);
+    assert_eq!(b["daemon"]["sessions"], 2);
+    let mine = Buffer::open(&one, "a.rs", WEEK).offer();
+    let theirs = Buffer::open(&two, "b.rs", WEEK).offer();
+    let logged: Vec<_> = home.completions().into_iter().map(|c| c.id).collect();
+    assert_eq!(logged, [mine.id, theirs.id.clone()]);
+    assert_eq!(home.outcomes(&theirs.id), []);
+    one.shutdown().unwrap();
+    eventually("one session is left", || two.status().unwrap()["daemon"]["sessions"] == 1);
+    assert_eq!(home.outcomes(&theirs.id), [], "the other editor's end is not ours");
+}
+
+/// Both forwarders find no daemon and start one each; one of them wins.
+#[test]
+fn two_editors_at_once_start_one_daemon() {
+    let home = home();
+    let pids: HashSet<_> = std::thread::scope(|scope| {
+        let start = || home.editor().status().unwrap()["daemon"]["pid"].as_u64();
+        let both = [scope.spawn(start), scope.spawn(start), scope.spawn(start)];
+        both.map(|editor| editor.join().unwrap()).into()
+    });
+    assert_eq!(pids.len(), 1, "{pids:?}");
+}
+
+#[test]
+fn a_second_daemon_says_that_there_is_one() {
+    let home = home();
+    let editor = home.editor();
+    let error = home.error(&["serve"]);
+    let lock = home.path().join("run/daemon.lock").display().to_string();
+    assert!(error.starts_with(&lock), "{error}");
+    assert!(error.contains("already running") && error.contains("`hone stop`"), "{error}");
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some());
+}
+
+#[test]
+fn serving_in_process_beside_a_daemon_is_refused_in_one_line() {
+    let home = home();
+    let _editor = home.editor();
+    let error = home.error(&["lsp", "--in-process"]);
+    let log = home.path().join("data/events.sled").display().to_string();
+    assert!(error.starts_with(&log) && error.contains("`hone stop`"), "{error}");
+}
+
+#[test]
+fn in_process_serves_without_a_daemon() {
+    let home = home();
+    let editor = home.editor_with(&["lsp", "--in-process", "--manual-clock"]);
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.accept(&item);
+    assert!(!home.path().join("run/hone.sock").exists());
+    editor.shutdown().unwrap();
+    assert_eq!(home.outcomes(&item.id).len(), 1);
+}
+
+#[test]
+fn what_a_dead_daemon_left_is_no_obstacle() {
+    let home = home();
+    let run = home.path().join("run");
+    std::fs::create_dir_all(&run).unwrap();
+    drop(UnixListener::bind(run.join("hone.sock")).unwrap());
+    std::fs::write(run.join("daemon.lock"), "4194304\n").unwrap();
+    assert_eq!(home.status()["daemon"], Value::Null);
+    let editor = home.editor();
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some());
+}
+
+/// An answered `hone.accept` is a promise.
+#[test]
+fn acknowledged_feedback_survives_kill_9() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let first = week.offer();
+    week.accept(&first);
+    let pid = home.daemon_pid().unwrap();
+    kill("-9", pid);
+    eventually("the daemon is dead", || !is_alive(pid));
+    eventually("its editor is told", || editor.status().is_err());
+
+    let outcomes = home.outcomes(&first.id);
+    assert_eq!(outcomes[0].0, Outcome::Accepted, "read from the files alone");
+    let editor = home.editor();
+    assert_ne!(home.daemon_pid(), Some(pid));
+    let second = Buffer::open(&editor, "week.rs", WEEK).offer();
+    assert_ne!(first.id, second.id, "an id is never given twice");
+    let episodes = &home.status()["episodes"];
+    assert_eq!([&episodes["total"], &episodes["accepted"]], [2, 1]);
+}
+
+#[test]
+fn sigterm_ends_it_cleanly() {
+    let home = home();
+    let editor = home.editor();
+    let item = Buffer::open(&editor, "week.rs", WEEK).offer();
+    let pid = home.daemon_pid().unwrap();
+    kill("-TERM", pid);
+    eventually("the daemon ends", || !is_alive(pid));
+    assert!(!home.path().join("run/hone.sock").exists());
+    assert_eq!(home.completions()[0].id, item.id);
+}
+
+#[test]
+fn an_older_forwarder_gets_one_clear_line() {
+    let home = home();
+    let editor = home.editor();
+    let answer = hello(&home, 0);
+    assert_eq!(answer["ok"], false);
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.contains("`hone 0.0.7` is older"), "{error}");
+    assert!(error.contains("restart the editor") && error.contains("`hone stop`"), "{error}");
+    assert!(editor.status().is_ok(), "the daemon stays for the others");
+}
+
+#[test]
+fn a_newer_forwarder_makes_the_daemon_give_way() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.accept(&item);
+    let pid = home.daemon_pid().unwrap();
+    let answer = hello(&home, 2);
+    assert_eq!((answer["ok"].as_bool(), answer["protocol"].as_u64()), (Some(false), Some(1)));
+    eventually("the older daemon ends", || !is_alive(pid));
+    assert_eq!(home.outcomes(&item.id).len(), 1);
+}
+
+#[test]
+fn noise_on_the_socket_disturbs_nobody() {
+    let home = home();
+    let editor = home.editor();
+    for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 20_000], b"\n"] {
+        let mut stream = UnixStream::connect(home.path().join("run/hone.sock")).unwrap();
+        // The daemon may hang up in the middle of it.
+        let _ = stream.write_all(noise);
+    }
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some());
+}
+
+#[test]
+fn stop_frees_the_log() {
+    let home = home();
+    let editor = home.editor();
+    let item = Buffer::open(&editor, "week.rs", WEEK).offer();
+    let pid = home.daemon_pid().unwrap();
+    assert_eq!(home.output(&["stop"]), "stopped\n");
+    assert!(!is_alive(pid));
+    assert_eq!(home.completions()[0].id, item.id, "read without a daemon");
+    let next = home.editor_with(&["lsp", "--in-process", "--manual-clock"]);
+    assert!(Buffer::open(&next, "week.rs", WEEK).complete().is_some());
+    drop(next);
+    assert_eq!(home.output(&["stop"]), "no daemon was running\n");
+}
+
+#[test]
+fn it_ends_when_no_editor_has_needed_it() {
+    let home = Home::with(Model::Smol, &format!("{QUICK}daemon.idle_exit_s = 1\n"));
+    let editor = home.editor();
+    let pid = home.daemon_pid().unwrap();
+    editor.shutdown().unwrap();
+    eventually("the idle daemon ends", || !is_alive(pid));
+    assert!(!home.path().join("run/hone.sock").exists());
+}
+
+/// Code goes through it: nobody but its user may reach it, and no network.
+#[test]
+fn nobody_else_can_reach_it() {
+    let home = home();
+    let _editor = home.editor();
+    let mode = |path: &str| {
+        let metadata = std::fs::metadata(home.path().join(path)).unwrap();
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("run/hone.sock"), 0o600);
+    for folder in ["run", "data", "logs", "adapters", "models", ""] {
+        assert_eq!(mode(folder), 0o700, "{folder}");
+    }
+    assert_eq!(mode("logs/daemon.log"), 0o600);
+
+    let pid = home.daemon_pid().unwrap();
+    let open: HashSet<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .filter_map(|file| std::fs::read_link(file.ok()?.path()).ok())
+        .map(|target| target.display().to_string())
+        .collect();
+    assert!(open.iter().any(|target| target.starts_with("socket:")), "{open:?}");
+    for table in ["tcp", "tcp6", "udp", "udp6"] {
+        let Ok(table) = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")) else { continue };
+        for line in table.lines().skip(1) {
+            let inode = line.split_whitespace().nth(9).unwrap_or_default();
+            assert!(!open.contains(&format!("socket:[{inode}]")), "{line}");
+        }
+    }
+}
+
+#[test]
+fn status_and_events_say_the_same_with_and_without_a_daemon() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.accept(&item);
+    let (running, events) = (home.status(), home.events());
+    assert!(home.output(&["status"]).contains("1 of 1 judged were taken"));
+    home.output(&["stop"]);
+    let stopped = home.status();
+    assert_eq!(stopped["daemon"], Value::Null);
+    for part in ["version", "adapter", "episodes"] {
+        assert_eq!(running[part], stopped[part], "{part}");
+    }
+    for part in ["name", "arch", "path", "sha256"] {
+        assert_eq!(running["model"][part], stopped["model"][part], "{part}");
+    }
+    assert_eq!(stopped["learner"]["waiting"], 1);
+    assert_eq!(running["learner"]["waiting"], 1);
+    assert_eq!(events, home.events());
+}
+
+#[test]
+fn a_home_that_was_never_used_has_a_status_and_no_events() {
+    let home = home();
+    assert_eq!(home.status()["episodes"]["total"], 0);
+    assert_eq!(home.output(&["events", "--json"]), "");
+    let error = home.error(&["learn"]);
+    assert!(error.contains("no daemon is running") && error.contains("`hone serve`"), "{error}");
+}
+
+#[test]
+fn a_home_too_deep_for_a_socket_is_named_with_the_fix() {
+    let mut home = home();
+    let deep = home.path().join("deep".repeat(20));
+    std::fs::create_dir(&deep).unwrap();
+    home.set_env("HONE_HOME", &deep);
+    for command in [&["lsp"][..], &["serve"], &["status"], &["stop"]] {
+        let error = home.error(command);
+        assert!(error.starts_with(&deep.display().to_string()), "{error}");
+        assert!(error.contains("set HONE_HOME to a shorter path"), "{error}");
+    }
+}
+
+/// Every file below `folder` but those of `data`.
+fn files_outside_data(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries
+        .filter(|path| !path.ends_with("data") && !path.ends_with("models"))
+        .partition(|path| path.is_dir());
+    folders.iter().flat_map(|path| files_outside_data(path)).chain(files).collect()
+}
+
+/// A log gets attached to bug reports; the user's code must not be in it.
+#[test]
+fn no_code_reaches_a_log() {
+    let mut home = home();
+    home.set_env("HONE_LOG", "trace");
+    let editor = home.editor();
+    let text = "// Canary7391, Canary7391, Canary7391, |\n";
+    let mut buffer = Buffer::open(&editor, "canary.rs", text);
+    let item = buffer.offer();
+    assert!(item.insert_text.contains("Canary"), "{item:?}");
+    buffer.accept(&item);
+    buffer.type_text(" Canary7391");
+    editor.change("file:///project/ghost.rs", None, "Canary7391").unwrap();
+    let broken = json!({"textDocument": "Canary7391"});
+    editor.request("textDocument/inlineCompletion", broken).unwrap_err();
+    editor.notify("textDocument/didOpen", json!({"Canary7391": 1})).unwrap();
+    editor.status().unwrap();
+    let quiet = home.output(&["events", "--json"]);
+    assert!(!quiet.contains("Canary") && !quiet.contains("\"tokens\""), "{quiet}");
+    assert!(home.output(&["events", "--json", "--with-code"]).contains("Canary7391"));
+    editor.shutdown().unwrap();
+    home.output(&["stop"]);
+
+    let files = files_outside_data(home.path());
+    let log = home.path().join("logs/daemon.log");
+    assert!(files.contains(&log) && !home.daemon_log().is_empty());
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap_or_default();
+        let found = bytes.windows(6).position(|window| window == b"Canary");
+        let around = found.map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(200)..at]));
+        assert_eq!(found, None, "{}: after {around:?}", file.display());
+    }
+}

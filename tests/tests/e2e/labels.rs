@@ -1,0 +1,272 @@
+//! A wrong label teaches the wrong thing, so each fate an offer can meet is
+//! told here by the messages a real client sends, and must be recorded once.
+
+use feedback::event::{EventKind, Evidence, Outcome};
+use rehearsal::client::{Client, Item};
+use serde_json::json;
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK};
+
+/// Continued by `Thursday, Friday, …`.
+const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
+
+fn home() -> Home {
+    Home::with(Model::Smol, QUICK)
+}
+
+/// Checks that the only offer ever made met this fate, by events and by counts.
+fn fate(home: &Home, editor: &Client, item: &Item, expected: (Outcome, Evidence), count: &str) {
+    // The answer to any request comes after the notifications before it.
+    editor.status().expect("a status");
+    assert_eq!(home.outcomes(&item.id), [expected]);
+    assert_eq!(counts(home), [(count.to_owned(), 1)]);
+}
+
+/// Fates that were met, with how often; checked to add up to the offers made.
+fn counts(home: &Home) -> Vec<(String, u64)> {
+    let status = home.status();
+    let episodes = status["episodes"].as_object().expect("episodes are an object").clone();
+    let total = episodes["total"].as_u64();
+    let met: Vec<_> = episodes
+        .into_iter()
+        .filter(|(fate, _)| fate != "total" && fate != "silent")
+        .filter_map(|(fate, count)| Some((fate, count.as_u64()?)).filter(|(_, count)| *count > 0))
+        .collect();
+    assert_eq!(Some(met.iter().map(|(_, count)| count).sum()), total, "{met:?}");
+    met
+}
+
+#[test]
+fn an_open_offer_is_unlabelled() {
+    let home = home();
+    let editor = home.editor();
+    let item = Buffer::open(&editor, "week.rs", WEEK).offer();
+    assert!(item.insert_text.starts_with("Thursday, Friday"), "{item:?}");
+    assert_eq!(home.outcomes(&item.id), []);
+    assert_eq!(counts(&home), [("unlabelled".to_owned(), 1)]);
+}
+
+#[test]
+fn the_accept_command_after_the_change_is_one_acceptance() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.accept(&item);
+    // A client may run the command twice (a macro, a retry).
+    editor.accept(&item.id).unwrap();
+    fate(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
+}
+
+#[test]
+fn the_accept_command_before_the_change_is_one_acceptance() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    editor.accept(&item.id).unwrap();
+    week.insert(&item.insert_text);
+    fate(&home, &editor, &item, (Outcome::Accepted, Evidence::Command), "accepted");
+}
+
+/// Clients that never run an item's command still teach.
+#[test]
+fn the_change_alone_is_an_acceptance() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.insert(&item.insert_text);
+    fate(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
+}
+
+#[test]
+fn escape_is_a_reject_of_its_own() {
+    let home = home();
+    let editor = home.editor();
+    let item = Buffer::open(&editor, "week.rs", WEEK).offer();
+    editor.did_reject(&item.id, "esc").unwrap();
+    // What happens later changes nothing.
+    editor.advance_clock(60_000).unwrap();
+    fate(&home, &editor, &item, (Outcome::RejectedEsc, Evidence::ClientNotice), "rejected_esc");
+}
+
+#[test]
+fn ten_seconds_without_an_answer_are_a_reject() {
+    let home = home();
+    let editor = home.editor();
+    let item = Buffer::open(&editor, "week.rs", WEEK).offer();
+    editor.advance_clock(9_999).unwrap();
+    assert_eq!(home.outcomes(&item.id), []);
+    editor.advance_clock(1).unwrap();
+    fate(&home, &editor, &item, (Outcome::RejectedTimeout, Evidence::Clock), "rejected_timeout");
+}
+
+/// The offer still stood there when the user took it after all.
+#[test]
+fn an_acceptance_after_the_timeout_replaces_the_reject() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    editor.advance_clock(10_000).unwrap();
+    week.accept(&item);
+    let both =
+        [(Outcome::RejectedTimeout, Evidence::Clock), (Outcome::Accepted, Evidence::Command)];
+    assert_eq!(home.outcomes(&item.id), both);
+    assert_eq!(counts(&home), [("accepted".to_owned(), 1)]);
+}
+
+#[test]
+fn another_edit_in_its_place_is_a_reject() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.type_text("holiday");
+    fate(&home, &editor, &item, (Outcome::RejectedEdit, Evidence::Document), "rejected_edit");
+}
+
+/// Typing along must cost no computation and must not count as many offers.
+#[test]
+fn an_offer_typed_by_hand_stays_one_offer() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    let text = item.insert_text.clone();
+    for (at, typed) in text.char_indices() {
+        let same = week.complete().expect("the offer goes on");
+        assert_eq!((same.id.as_str(), same.insert_text.as_str()), (item.id.as_str(), &text[at..]));
+        week.type_text(&typed.to_string());
+    }
+    let whole = Outcome::TypedThrough { utf16: text.encode_utf16().count() as u32 };
+    fate(&home, &editor, &item, (whole, Evidence::Document), "typed_through");
+    assert_eq!(home.completions().len(), 1);
+}
+
+#[test]
+fn most_of_an_offer_typed_and_then_left_is_typed_through_so_far() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    let most = item.insert_text.len() * 3 / 4;
+    week.type_text(&item.insert_text[..most]);
+    week.type_text("#");
+    let share = Outcome::TypedThrough { utf16: most as u32 };
+    fate(&home, &editor, &item, (share, Evidence::Document), "typed_through");
+}
+
+#[test]
+fn a_word_taken_and_then_something_else_is_a_part() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.insert("Thursday");
+    editor.did_partially_accept(&item, 8).unwrap();
+    week.type_text("!");
+    let part = Outcome::PartlyAccepted { utf16: 8 };
+    fate(&home, &editor, &item, (part, Evidence::Document), "partly_accepted");
+    let noted = EventKind::PartlyAccepted { id: item.id, accepted_utf16: 8 };
+    assert!(home.events().iter().any(|event| event.kind == noted));
+}
+
+/// Word by word to the end is the whole offer.
+#[test]
+fn parts_that_add_up_are_an_acceptance() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    let (word, rest) = item.insert_text.split_at(8);
+    week.insert(word);
+    editor.did_partially_accept(&item, 8).unwrap();
+    week.insert(rest);
+    fate(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
+}
+
+/// Nobody can read in a quarter of a second: that edit says nothing.
+#[test]
+fn what_was_gone_before_it_could_be_read_is_no_label() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.complete().unwrap();
+    editor.advance_clock(249).unwrap();
+    week.type_text("#");
+    fate(&home, &editor, &item, (Outcome::Unseen, Evidence::Document), "unseen");
+}
+
+/// Clients that cannot say what they show are believed after that time.
+#[test]
+fn what_stood_long_enough_was_seen() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.complete().unwrap();
+    editor.advance_clock(250).unwrap();
+    week.type_text("#");
+    fate(&home, &editor, &item, (Outcome::RejectedEdit, Evidence::Document), "rejected_edit");
+}
+
+#[test]
+fn a_request_elsewhere_supersedes_the_offer() {
+    let home = home();
+    let editor = home.editor();
+    let item = Buffer::open(&editor, "week.rs", WEEK).offer();
+    let next = Buffer::open(&editor, "count.rs", "// one, two, three, four, |\n").offer();
+    assert_eq!(home.outcomes(&item.id), [(Outcome::Superseded, Evidence::Document)]);
+    assert_eq!(counts(&home), [("superseded".to_owned(), 1), ("unlabelled".to_owned(), 1)]);
+    assert_ne!(item.id, next.id);
+}
+
+#[test]
+fn closing_the_file_or_the_editor_is_no_verdict() {
+    let home = home();
+    let editor = home.editor();
+    let week = Buffer::open(&editor, "week.rs", WEEK);
+    let closed = week.offer();
+    editor.close(week.uri()).unwrap();
+    editor.status().unwrap();
+    assert_eq!(home.outcomes(&closed.id), [(Outcome::Superseded, Evidence::Document)]);
+    let left = Buffer::open(&editor, "week.rs", WEEK).offer();
+    editor.shutdown().unwrap();
+    tests::eventually("the session ends", || home.status()["daemon"]["sessions"] == 0);
+    assert_eq!(home.outcomes(&left.id), [(Outcome::Superseded, Evidence::Document)]);
+    assert_eq!(counts(&home), [("superseded".to_owned(), 2)]);
+}
+
+/// Clients written for Copilot send back an item's command and nothing else.
+#[test]
+fn an_item_is_known_by_its_command_alone() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.complete().unwrap();
+    let bare = json!({"command": {"command": "hone.accept", "arguments": [item.id]}});
+    editor.notify("textDocument/didShowCompletion", json!({"item": bare})).unwrap();
+    let part = json!({"item": bare, "acceptedLength": 8});
+    week.insert("Thursday");
+    editor.notify("textDocument/didPartiallyAcceptCompletion", part).unwrap();
+    week.type_text("!");
+    let part = Outcome::PartlyAccepted { utf16: 8 };
+    fate(&home, &editor, &item, (part, Evidence::Document), "partly_accepted");
+    let shown = EventKind::Shown { id: item.id };
+    assert!(home.events().iter().any(|event| event.kind == shown));
+}
+
+/// An id of an earlier life, of another client or of nowhere must not disturb.
+#[test]
+fn messages_about_unknown_offers_change_nothing() {
+    let home = home();
+    let editor = home.editor();
+    let item = Buffer::open(&editor, "week.rs", WEEK).offer();
+    editor.accept("no-such-offer").unwrap();
+    editor.did_reject("no-such-offer", "esc").unwrap();
+    let nothing = editor.request("workspace/executeCommand", json!({"command": "hone.accept"}));
+    assert_eq!(nothing.unwrap_err().code(), Some(-32602));
+    editor.did_reject(&item.id, "esc").unwrap();
+    fate(&home, &editor, &item, (Outcome::RejectedEsc, Evidence::ClientNotice), "rejected_esc");
+}

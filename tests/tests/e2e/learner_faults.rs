@@ -1,0 +1,203 @@
+//! The learner may crash, hang or lie: that costs one update, never a
+//! completion and never a label.
+
+use feedback::job::LearnerLine;
+use models::file::sha256;
+use rehearsal::client::Client;
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use tests::adapters::{report, write_adapter};
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK, eventually, learner};
+
+const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
+
+/// Reads the job and finds its id, which an honest report carries.
+const READ_JOB: &str = "\
+read -r job
+id=$(printf '%s' \"$job\" | grep -o '\"id\":\"v[^\"]*\"' | head -n 1 | cut -d '\"' -f 4)
+";
+
+/// Stays, as a learner does between two jobs.
+const STAY: &str = "exec sleep 1000\n";
+
+/// A home whose learner is a shell script that can be replaced at any time.
+struct Lab {
+    home: Home,
+    script: PathBuf,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let mut home = Home::with(Model::Smol, QUICK);
+        let script = home.path().join("learner.sh");
+        home.set_env("HONE_LEARNER", &script);
+        Lab { home, script }
+    }
+
+    fn learner(&self, body: &str) {
+        std::fs::write(&self.script, format!("#!/bin/sh\n{body}")).unwrap();
+        std::fs::set_permissions(&self.script, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    /// A script that reports success for a file with this checksum.
+    fn claims_done(&self, prepare: &str, adapter_sha256: &str) {
+        let line = LearnerLine::Done(Box::new(report("JOB", 1, adapter_sha256)));
+        let path = self.home.path().join("report.json");
+        std::fs::write(&path, format!("{}\n", serde_json::to_string(&line).unwrap())).unwrap();
+        let answer = format!("sed \"s/JOB/$id/\" {}\n", path.display());
+        self.learner(&[READ_JOB, prepare, &answer, STAY].concat());
+    }
+
+    /// An editor with one label that waits.
+    fn editor_with_a_label(&self) -> Client {
+        let editor = self.home.editor();
+        let mut week = Buffer::open(&editor, "week.rs", WEEK);
+        let item = week.offer();
+        week.accept(&item);
+        assert_eq!(learner_status(&editor)["waiting"], 1);
+        editor
+    }
+
+    /// Asks for an update that fails, and checks what a failure may cost.
+    fn fails(&self, editor: &Client) -> String {
+        assert!(editor.learn().unwrap().started);
+        self.failed(editor)
+    }
+
+    fn failed(&self, editor: &Client) -> String {
+        eventually("the update fails", || learner_status(editor)["state"] == "backoff");
+        let learner = learner_status(editor);
+        let error = learner["last_error"].as_str().expect("a reason").to_owned();
+        assert!(!error.contains('\n'), "{error}");
+        assert_eq!(learner["waiting"], 1, "the label waits again");
+        assert_eq!(learner["updates"], 0);
+        assert!(self.home.daemon_log().contains(&error), "{error}");
+        let served = Buffer::open(editor, "next.rs", "// one, two, three, |\n").complete();
+        assert!(served.is_some(), "completions go on");
+        error
+    }
+
+    /// The true learner takes the script's place and learns from what waits.
+    fn recovers(&self, editor: &Client) {
+        self.learner(&format!("exec {}\n", learner().display()));
+        assert!(editor.learn().unwrap().started);
+        eventually("an update", || learner_status(editor)["updates"] == 1);
+        let learner = learner_status(editor);
+        assert_eq!((&learner["last_error"], &learner["waiting"]), (&Value::Null, &0.into()));
+        let learned = &self.home.registry()["adapters"][0]["report"];
+        assert_eq!(learned["episodes_used"], 1, "{learned}");
+        let item = Buffer::open(editor, "after.rs", WEEK).complete().expect("an offer");
+        let served = self.home.completions().into_iter().find(|c| c.id == item.id).unwrap();
+        assert_eq!(served.adapter, 1);
+    }
+}
+
+fn learner_status(editor: &Client) -> Value {
+    editor.status().expect("a status")["learner"].clone()
+}
+
+#[test]
+fn a_learner_that_writes_noise_or_ends_at_once_costs_no_label() {
+    let lab = Lab::new();
+    lab.learner(&format!("read -r job\necho 'which job?'\n{STAY}"));
+    let editor = lab.editor_with_a_label();
+    let error = lab.fails(&editor);
+    assert!(error.contains("learner.sh") && error.contains("no report"), "{error}");
+    lab.learner("read -r job\nexit 3\n");
+    let error = lab.fails(&editor);
+    assert!(error.contains("ended before its job was done (exit status: 3)"), "{error}");
+    lab.recovers(&editor);
+}
+
+#[test]
+fn a_learner_that_lies_about_its_file_is_not_believed() {
+    let lab = Lab::new();
+    let candidate = lab.home.path().join("adapters/v0001.gguf");
+    let foreign = lab.home.path().join("foreign.gguf");
+    let checksum = write_adapter(&foreign, &"0".repeat(64));
+    let put = format!("cp {} {}\n", foreign.display(), candidate.display());
+
+    lab.claims_done("", &checksum);
+    let editor = lab.editor_with_a_label();
+    let error = lab.fails(&editor);
+    let missing = format!("{}: no candidate there", candidate.display());
+    assert!(error.starts_with(&missing), "{error}");
+    lab.claims_done(&put, &checksum);
+    let error = lab.fails(&editor);
+    assert!(error.contains("does not fit the model"), "{error}");
+    assert_eq!(editor.status().unwrap()["adapter"]["active"], 0);
+    lab.recovers(&editor);
+}
+
+#[test]
+fn a_file_that_is_not_what_was_reported_is_not_served() {
+    let lab = Lab::new();
+    let candidate = lab.home.path().join("adapters/v0001.gguf");
+    let other = lab.home.path().join("other.gguf");
+    let checksum = write_adapter(&other, &sha256(&Model::Smol.file()).unwrap());
+    lab.claims_done(&format!("echo x > {}\n", candidate.display()), &checksum);
+    let editor = lab.editor_with_a_label();
+    let error = lab.fails(&editor);
+    assert_eq!(error, format!("{}: not what the learner said it wrote", candidate.display()));
+}
+
+/// What hangs is ended after minutes of silence; here somebody is quicker.
+#[test]
+fn a_learner_that_hangs_can_be_killed() {
+    let lab = Lab::new();
+    let pid = lab.home.path().join("learner.pid");
+    lab.learner(&format!("echo $$ > {}\n{STAY}", pid.display()));
+    let editor = lab.editor_with_a_label();
+    assert!(editor.learn().unwrap().started);
+    eventually("the learner starts", || std::fs::read_to_string(&pid).is_ok_and(|s| s.ends_with('\n')));
+    let status = learner_status(&editor);
+    assert_eq!((&status["state"], &status["waiting"]), (&"training".into(), &0.into()));
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions go on");
+    let pid = std::fs::read_to_string(pid).unwrap();
+    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    let error = lab.failed(&editor);
+    assert!(error.contains("ended before its job was done (signal: 9 (SIGKILL))"), "{error}");
+}
+
+/// One endless line must not fill the daemon's memory.
+#[test]
+fn a_line_without_end_is_cut_off() {
+    let lab = Lab::new();
+    lab.learner("read -r job\nexec tr '\\0' x < /dev/zero\n");
+    let editor = lab.editor_with_a_label();
+    let error = lab.fails(&editor);
+    assert!(error.contains("a line over 4194304 bytes"), "{error}");
+}
+
+#[test]
+fn a_missing_learner_is_named() {
+    let lab = Lab::new();
+    let editor = lab.editor_with_a_label();
+    let error = lab.fails(&editor);
+    let named = format!("{}: cannot be started", lab.script.display());
+    assert!(error.starts_with(&named), "{error}");
+}
+
+/// A batch that fails again and again must not block the labels that follow,
+/// and must not be lost.
+#[test]
+fn labels_set_aside_wait_again_after_a_restart() {
+    let lab = Lab::new();
+    let editor = lab.editor_with_a_label();
+    lab.fails(&editor);
+    lab.fails(&editor);
+    assert!(editor.learn().unwrap().started);
+    let set_aside = |status: Value| {
+        status["last_error"].as_str().is_some_and(|error| {
+            error.contains("1 label(s) set aside after 3 attempts, until the daemon starts again")
+        })
+    };
+    eventually("the third attempt fails", || set_aside(learner_status(&editor)));
+    assert_eq!(learner_status(&editor)["waiting"], 0);
+    lab.home.output(&["stop"]);
+    drop(editor);
+    assert_eq!(learner_status(&lab.home.editor())["waiting"], 1);
+}
