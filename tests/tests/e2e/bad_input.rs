@@ -99,7 +99,11 @@ fn tiny_gguf(key: &str, text: &str) -> Vec<u8> {
 fn files_that_are_no_known_model_are_named() {
     let home = home();
     for (name, bytes, parts) in [
-        ("mamba.gguf", tiny_gguf("general.architecture", "mamba"), &["\"mamba\"", "qwen2 or llama"][..]),
+        (
+            "mamba.gguf",
+            tiny_gguf("general.architecture", "mamba"),
+            &["\"mamba\"", "qwen2 or llama"][..],
+        ),
         ("empty.gguf", tiny_gguf("general.architecture", "llama"), &["tokenizer"]),
         ("notes.txt", b"# not a model".to_vec(), &["not a GGUF file", ".gguf"]),
     ] {
@@ -159,7 +163,11 @@ fn an_unknown_model_is_answered_with_the_known_ones() {
     let home = Home::empty();
     for command in ["pull", "use", "path"] {
         let line = home.error(&["model", command, "gpt-9"]);
-        check(&line, &home.path().join("models"), &["\"gpt-9\"", "qwen2.5-coder-0.5b", "smollm2-135m"]);
+        check(
+            &line,
+            &home.path().join("models"),
+            &["\"gpt-9\"", "qwen2.5-coder-0.5b", "smollm2-135m"],
+        );
     }
     assert!(!home.path().join("config.toml").exists());
 }
@@ -167,7 +175,9 @@ fn an_unknown_model_is_answered_with_the_known_ones() {
 #[test]
 fn a_pull_without_a_network_says_how_to_do_without() {
     let mut home = Home::empty();
-    for (name, value) in [("HF_ENDPOINT", "http://127.0.0.1:9"), ("PIP_INDEX_URL", "http://127.0.0.1:9")] {
+    for (name, value) in
+        [("HF_ENDPOINT", "http://127.0.0.1:9"), ("PIP_INDEX_URL", "http://127.0.0.1:9")]
+    {
         home.set_env(name, value);
     }
     let cache = home.path().join("hub-cache");

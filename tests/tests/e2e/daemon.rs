@@ -233,7 +233,9 @@ fn nobody_else_can_reach_it() {
         .collect();
     assert!(open.iter().any(|target| target.starts_with("socket:")), "{open:?}");
     for table in ["tcp", "tcp6", "udp", "udp6"] {
-        let Ok(table) = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")) else { continue };
+        let Ok(table) = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")) else {
+            continue;
+        };
         for line in table.lines().skip(1) {
             let inode = line.split_whitespace().nth(9).unwrap_or_default();
             assert!(!open.contains(&format!("socket:[{inode}]")), "{line}");

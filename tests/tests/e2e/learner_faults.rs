@@ -152,7 +152,9 @@ fn a_learner_that_hangs_can_be_killed() {
     lab.learner(&format!("echo $$ > {}\n{STAY}", pid.display()));
     let editor = lab.editor_with_a_label();
     assert!(editor.learn().unwrap().started);
-    eventually("the learner starts", || std::fs::read_to_string(&pid).is_ok_and(|s| s.ends_with('\n')));
+    eventually("the learner starts", || {
+        std::fs::read_to_string(&pid).is_ok_and(|s| s.ends_with('\n'))
+    });
     let status = learner_status(&editor);
     assert_eq!((&status["state"], &status["waiting"]), (&"training".into(), &0.into()));
     assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions go on");

@@ -216,8 +216,7 @@ fn a_position_past_the_end_is_an_error_that_names_the_file_and_the_fix() {
     let editor = home.editor();
     let week = Buffer::open(&editor, "week.rs", WEEK);
     let past = Position { line: 17, character: 0 };
-    let error =
-        editor.inline_completion(week.uri(), past, TriggerKind::Automatic).unwrap_err();
+    let error = editor.inline_completion(week.uri(), past, TriggerKind::Automatic).unwrap_err();
     assert_eq!(error.code(), INVALID_PARAMS);
     let error = error.to_string();
     for part in ["/project/week.rs", "line 17", "2 lines", "close and open the file again"] {
