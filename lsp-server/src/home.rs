@@ -23,7 +23,11 @@ impl Home {
                 .data_dir()
                 .to_owned(),
         };
-        Ok(Home { root })
+        Ok(Home::at(root))
+    }
+
+    pub fn at(root: PathBuf) -> Home {
+        Home { root }
     }
 
     pub fn config_file(&self) -> PathBuf {

@@ -287,3 +287,90 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::daemon::ServedModel;
+    use crate::engine::scripted::ScriptedEngine;
+    use crate::engine::worker::EngineHandle;
+    use crate::home::Home;
+    use feedback::clock::ManualClock;
+    use feedback::log::MemoryLog;
+    use std::time::Duration;
+
+    const URI: &str = "file:///a.rs";
+    const CURSOR: Position = Position { line: 1, column: 4 };
+
+    /// A session on `fn a() {\n    |\n}\n` whose engine always answers `call(x);`.
+    async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
+        let folder = tempfile::tempdir().unwrap();
+        let model = ServedModel {
+            name: "scripted".into(),
+            architecture: "none".into(),
+            path: "none.gguf".into(),
+            sha256: "base".into(),
+        };
+        let engine =
+            EngineHandle::start(move || Ok(ScriptedEngine { answer: "call(x);", takes })).unwrap();
+        let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
+        let log = Arc::new(MemoryLog::default());
+        let config = Config::default();
+        let daemon =
+            Daemon::start(&home, config, model, engine, Arc::new(clock), log).await.unwrap();
+        let session = daemon.session();
+        let text = Rope::from_str("fn a() {\n    \n}\n");
+        let (path, language) = ("/a.rs".into(), "rust".into());
+        session.open(URI.into(), Document { path, language, version: 1, text });
+        (folder, session)
+    }
+
+    fn type_at_cursor(session: &Session, text: &str) {
+        session.change(URI, 2, vec![(Some((CURSOR, CURSOR)), text.into())]).unwrap();
+    }
+
+    #[tokio::test]
+    async fn typing_along_keeps_the_offer_and_asks_the_engine_nothing() {
+        let (_folder, session) = session(Duration::ZERO).await;
+        let offer = session.complete(URI, CURSOR).await.unwrap().unwrap();
+        assert_eq!(offer.text, "call(x);");
+        type_at_cursor(&session, "cal");
+        let rest = session.complete(URI, Position { line: 1, column: 7 }).await.unwrap().unwrap();
+        assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
+        assert_eq!(session.daemon().counts().total, 1);
+    }
+
+    #[tokio::test]
+    async fn an_edit_while_computing_means_that_nothing_was_offered() {
+        let (_folder, session) = session(Duration::from_secs(60)).await;
+        let asking = session.clone();
+        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR).await });
+        while lock(&session.state).newest.is_none() {
+            tokio::task::yield_now().await;
+        }
+        type_at_cursor(&session, "x");
+        assert!(matches!(asked.await.unwrap(), Err(SessionError::Superseded)));
+        assert_eq!(session.daemon().counts().total, 0);
+    }
+
+    #[tokio::test]
+    async fn a_newer_request_takes_the_place_of_an_older_one() {
+        let (_folder, session) = session(Duration::from_millis(50)).await;
+        let newer = Position { line: 0, column: 0 };
+        let (older, newer) =
+            tokio::join!(session.complete(URI, CURSOR), session.complete(URI, newer));
+        assert!(matches!(older, Err(SessionError::Superseded)));
+        assert!(newer.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_document_that_was_never_opened_is_named() {
+        let (_folder, session) = session(Duration::ZERO).await;
+        let unknown = "file:///other.rs";
+        let error = session.complete(unknown, CURSOR).await.unwrap_err().to_string();
+        assert!(error.contains(unknown) && error.contains("open the file again"), "{error}");
+        let error = session.change(unknown, 1, vec![]).unwrap_err().to_string();
+        assert!(error.contains(unknown), "{error}");
+    }
+}
