@@ -302,7 +302,7 @@ impl Reader<'_> {
         let dtype = dtype(info.ggml_type).with_context(|| {
             format!("{name} has ggml type {}, which is not supported", info.ggml_type)
         })?;
-        if width % dtype.block_size() != 0 {
+        if !width.is_multiple_of(dtype.block_size()) {
             bail!("a row of {name} is not a whole number of {dtype:?} blocks");
         }
         let row_bytes = width / dtype.block_size() * dtype.type_size();
