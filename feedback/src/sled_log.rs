@@ -10,6 +10,7 @@ use crate::log::{EventLog, LogError};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 const TREE: &str = "events";
 
@@ -18,6 +19,11 @@ const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What an unclean death may lose of events nobody was told were saved.
 const BACKGROUND_FLUSH_MS: u64 = 200;
+
+/// A daemon that is ending lets go of the log last, when its process is gone;
+/// whoever comes right after it waits this long.
+const HANDOVER: Duration = Duration::from_secs(3);
+const HANDOVER_POLL: Duration = Duration::from_millis(20);
 
 pub struct SledLog {
     path: PathBuf,
@@ -29,12 +35,21 @@ pub struct SledLog {
 
 impl SledLog {
     pub fn open(path: &Path) -> Result<SledLog, LogError> {
-        let db = sled::Config::new()
-            .path(path)
-            .cache_capacity(CACHE_BYTES)
-            .flush_every_ms(Some(BACKGROUND_FLUSH_MS))
-            .open()
-            .map_err(|error| open_error(path, &error))?;
+        let deadline = Instant::now() + HANDOVER;
+        let db = loop {
+            let opened = sled::Config::new()
+                .path(path)
+                .cache_capacity(CACHE_BYTES)
+                .flush_every_ms(Some(BACKGROUND_FLUSH_MS))
+                .open();
+            match opened.map_err(|error| open_error(path, &error)) {
+                Ok(db) => break db,
+                Err(LogError::InUse { .. }) if Instant::now() < deadline => {
+                    std::thread::sleep(HANDOVER_POLL);
+                }
+                Err(error) => return Err(error),
+            }
+        };
         let events = db.open_tree(TREE).map_err(|error| open_error(path, &error))?;
         let last = events.last().map_err(|error| open_error(path, &error))?;
         let next_seq = match last {

@@ -42,7 +42,7 @@ pub fn report(job: &str, candidate: u32, adapter_sha256: &str) -> Report {
         stopped_early: false,
         mean_reward: 0.0,
         mean_advantage: 0.0,
-        mismatch: none.clone(),
+        mismatch: none,
         ratio_before: none,
         steps_log: vec![],
         logprob_rewarded: None,
