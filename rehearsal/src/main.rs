@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use time::Date;
 use time::macros::format_description;
 
@@ -65,6 +65,9 @@ struct Arguments {
     #[arg(long, default_value_t = 200, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     limit: u64,
+    /// Stop after this many minutes, wherever the stream is by then
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    max_minutes: Option<u64>,
     /// Decides where the developer pauses and how offers are turned down
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -134,6 +137,7 @@ fn rehearse(arguments: Arguments) -> Result<()> {
         model,
         limit: arguments.limit as usize,
         seed: arguments.seed,
+        time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
         keep_homes: arguments.keep_homes,
     };
 

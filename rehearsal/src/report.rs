@@ -2,7 +2,7 @@
 
 use crate::ledger::LabelCounts;
 use crate::record::{LineRecord, Swap, Update};
-use crate::run::Outcome;
+use crate::run::{End, Outcome};
 use crate::stats::{self, Difference, Summary};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
@@ -21,6 +21,7 @@ pub struct Report {
     pub repo: Repo,
     /// Places in the stream at which at least one arm asked.
     pub points: usize,
+    pub ended_by: End,
     pub elapsed_s: f64,
     pub arms: Vec<ArmReport>,
     pub comparison: Comparison,
@@ -105,6 +106,7 @@ impl Report {
             },
             repo,
             points: points(lines),
+            ended_by: outcome.ended_by,
             elapsed_s: outcome.elapsed.as_secs_f64(),
             arms,
             comparison: Comparison { accept_rate: stats::accept_rate_difference(lines, seed) },
@@ -274,6 +276,7 @@ pub(crate) mod tests {
             lines,
             arms: vec![arm(Kind::Frozen, 0), arm(Kind::Learning, 10)],
             files: 3,
+            ended_by: End::Limit,
             elapsed: Duration::from_secs(60),
         }
     }
@@ -349,6 +352,7 @@ pub(crate) mod tests {
             ".comparison.accept_rate.low",
             ".comparison.accept_rate.resamples",
             ".elapsed_s",
+            ".ended_by",
             ".format",
             ".model.name",
             ".model.sha256",

@@ -12,6 +12,7 @@ use crate::typist::{Answer, Fate, Typist};
 use anyhow::{Context, Result};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ pub struct Settings {
     /// Places in the stream at which a completion is asked for.
     pub limit: usize,
     pub seed: u64,
+    /// End the stream after this long, wherever it is by then.
+    pub time_limit: Option<Duration>,
     /// Leave the daemons' homes behind.
     pub keep_homes: bool,
 }
@@ -73,12 +76,25 @@ pub struct AskedEvent<'a> {
     pub latency_ms: f64,
 }
 
+/// Why the stream ended where it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// All chosen commits are typed.
+    History,
+    /// The limit of places to ask at.
+    Limit,
+    /// The time limit.
+    Time,
+}
+
 /// Everything a report is made of.
 #[derive(Debug)]
 pub struct Outcome {
     pub lines: Vec<LineRecord>,
     pub arms: Vec<ArmOutcome>,
     pub files: usize,
+    pub ended_by: End,
     pub elapsed: Duration,
 }
 
@@ -153,6 +169,7 @@ fn stream(
         lanes: arms.iter().map(Lane::new).collect(),
         rng: StdRng::seed_from_u64(settings.seed),
         limit: settings.limit,
+        deadline: settings.time_limit.map(|limit| begun + limit),
         points: 0,
         lines: Vec::new(),
         observe,
@@ -162,10 +179,11 @@ fn stream(
         let change = change?;
         files += 1;
         stage.type_file(&change)?;
-        if stage.is_over() {
+        if stage.over().is_some() {
             break;
         }
     }
+    let ended_by = stage.over().unwrap_or(End::History);
     let arms = (0..stage.lanes.len())
         .map(|arm| {
             let status = stage.settle(arm)?;
@@ -181,7 +199,7 @@ fn stream(
             })
         })
         .collect::<Result<_, Failure>>()?;
-    Ok(Outcome { lines: stage.lines, arms, files, elapsed: begun.elapsed() })
+    Ok(Outcome { lines: stage.lines, arms, files, ended_by, elapsed: begun.elapsed() })
 }
 
 /// One arm at work.
@@ -213,6 +231,7 @@ struct Stage<'a, 'o> {
     lanes: Vec<Lane<'a>>,
     rng: StdRng,
     limit: usize,
+    deadline: Option<Instant>,
     /// Points done so far.
     points: usize,
     lines: Vec<LineRecord>,
@@ -229,8 +248,14 @@ struct Place<'t> {
 }
 
 impl Stage<'_, '_> {
-    fn is_over(&self) -> bool {
-        self.points >= self.limit
+    fn over(&self) -> Option<End> {
+        if self.points >= self.limit {
+            Some(End::Limit)
+        } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            Some(End::Time)
+        } else {
+            None
+        }
     }
 
     fn type_file(&mut self, change: &FileChange) -> Result<(), Failure> {
@@ -243,7 +268,7 @@ impl Stage<'_, '_> {
             for line in hunk.added.clone() {
                 interrupt::check()?;
                 self.type_line(&change.path, line, after[line])?;
-                if self.is_over() {
+                if self.over().is_some() {
                     return self.each(|typist| typist.close(None));
                 }
             }
@@ -261,7 +286,7 @@ impl Stage<'_, '_> {
         let mut record =
             LineRecord { chars: text[plan.indent..].chars().count(), ..LineRecord::default() };
         for (point, temper) in plan.points {
-            if self.is_over() {
+            if self.over().is_some() {
                 break;
             }
             let place = Place { path, line, text, point, temper };

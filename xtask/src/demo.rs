@@ -10,8 +10,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Ends within ten minutes on two cores with the default model.
+/// Six updates' worth of labels: enough to see the loop turn.
 const DEFAULT_LIMIT: u32 = 96;
+/// Whatever the machine, the whole show ends within ten minutes: the last
+/// update may still be on its way when this is over.
+const MAX_MINUTES: u32 = 8;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -65,6 +68,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         .arg("--repo")
         .arg(arguments.repo.as_ref().unwrap_or(&workspace.root))
         .args(["--limit", &arguments.limit.to_string(), "--live"])
+        .args(["--max-minutes", &MAX_MINUTES.to_string()])
         .arg("--transcript")
         .arg(&results.transcript)
         .arg("--report")
