@@ -113,12 +113,9 @@ fn start_daemon(home: &Home, options: &ServeOptions) -> Result<Child> {
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_BYTES) {
         let _ = std::fs::rename(&path, path.with_extension("log.1"));
     }
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(&path)
-        .with_context(|| path.display().to_string())?;
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).with_context(
+        || format!("{}: cannot write the daemon's log; make room for it", path.display()),
+    )?;
     let this = std::env::current_exe().context("cannot tell where this program is")?;
     Command::new(this)
         .arg("serve")

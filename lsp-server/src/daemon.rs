@@ -51,8 +51,8 @@ pub struct Daemon {
     /// What editors show; changes are pushed to every connection.
     pub status_line: watch::Sender<StatusLine>,
     next_offer: AtomicU64,
-    /// Makes offer ids differ between two lives of the daemon.
-    epoch_ms: u64,
+    /// Makes offer ids differ between two lives of the daemon, on any clock.
+    life: u32,
 }
 
 /// A poisoned lock means a panic elsewhere, on a thread that is gone; what it
@@ -96,7 +96,6 @@ impl Daemon {
         learner.updates = registry.entries().len() as u64;
         learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
         let status_line = watch::Sender::new(StatusLine::ready(&model.name, registry.active()));
-        let epoch_ms = clock.now_ms();
         let daemon = Arc::new(Daemon {
             config,
             model,
@@ -111,7 +110,7 @@ impl Daemon {
             sessions: Mutex::new(vec![]),
             status_line,
             next_offer: AtomicU64::new(1),
-            epoch_ms,
+            life: rand::random(),
         });
         tokio::spawn(tick(Arc::downgrade(&daemon)));
         Ok(daemon)
@@ -131,7 +130,7 @@ impl Daemon {
     }
 
     pub fn next_offer_id(&self) -> String {
-        format!("{:x}-{:x}", self.epoch_ms, self.next_offer.fetch_add(1, Ordering::Relaxed))
+        format!("{:08x}-{:x}", self.life, self.next_offer.fetch_add(1, Ordering::Relaxed))
     }
 
     pub fn active_adapter(&self) -> AdapterVersion {

@@ -59,9 +59,15 @@ impl ServeOptions {
 }
 
 /// The manifest the configuration asks for.
-pub fn configured_manifest<'a>(catalogue: &'a Catalogue, config: &Config) -> Result<&'a Manifest> {
+pub fn configured_manifest<'a>(
+    home: &Home,
+    catalogue: &'a Catalogue,
+    config: &Config,
+) -> Result<&'a Manifest> {
     Ok(match &config.model.name {
-        Some(name) => catalogue.get(name).context("config.toml: model.name")?,
+        Some(name) => catalogue
+            .get(name)
+            .with_context(|| format!("{}: model.name", home.config_file().display()))?,
         None => catalogue.default_model(),
     })
 }
@@ -79,7 +85,7 @@ fn find_model(
         return Ok((served, local.template));
     }
     let catalogue = Catalogue::load(&home.models())?;
-    let manifest = configured_manifest(&catalogue, config)?;
+    let manifest = configured_manifest(home, &catalogue, config)?;
     let path = Store::new(home.models()).verified(manifest)?;
     if let Some(notice) = &manifest.notice {
         tracing::info!("{}: {notice}", manifest.name);

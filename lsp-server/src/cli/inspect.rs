@@ -46,7 +46,7 @@ fn from_files(home: &Home) -> Result<Status> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
-    let manifest = configured_manifest(&catalogue, &config)?;
+    let manifest = configured_manifest(home, &catalogue, &config)?;
     let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256);
     let mut fold = Fold::new(REWARD, &manifest.sha256, registry.learned_through(&manifest.sha256));
     if home.event_log().exists() {

@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 /// Code completion that sharpens itself on your Tab key, on your own machine.
 ///
@@ -87,15 +88,15 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let quiet = !matches!(cli.command, Command::Serve { .. });
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            EnvFilter::try_from_env("HONE_LOG")
-                .unwrap_or_else(|_| EnvFilter::new(if quiet { "hone=warn" } else { "hone=info" })),
-        )
+    let level = std::env::var("HONE_LOG").ok().and_then(|level| level.parse().ok());
+    let default = if quiet { LevelFilter::WARN } else { LevelFilter::INFO };
+    // Our own lines alone: the LSP transport's hold whole documents.
+    let ours = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level.unwrap_or(default));
+    let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
+        .with_ansi(false);
+    tracing_subscriber::registry().with(lines.with_filter(ours)).init();
     match run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -43,11 +43,11 @@ pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
     let named = |name: Option<String>| -> Result<&Manifest> {
         match name {
             Some(name) => Ok(catalogue.get(&name)?),
-            None => configured_manifest(&catalogue, &config),
+            None => configured_manifest(home, &catalogue, &config),
         }
     };
     match command {
-        ModelCommand::List => list(&store, &catalogue, &config),
+        ModelCommand::List => list(home, &store, &catalogue, &config),
         ModelCommand::Pull { name } => {
             let manifest = named(name)?;
             let path = models::hub::pull(&store, manifest, &mut TerminalProgress::default())?;
@@ -86,8 +86,8 @@ fn choose(home: &Home, name: &str) -> Result<()> {
         .with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-fn list(store: &Store, catalogue: &Catalogue, config: &Config) -> Result<()> {
-    let configured = configured_manifest(catalogue, config)?;
+fn list(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config) -> Result<()> {
+    let configured = configured_manifest(home, catalogue, config)?;
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(["", "name", "template", "size", "licence", "here"]);

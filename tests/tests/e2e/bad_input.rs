@@ -253,17 +253,24 @@ fn an_adapter_of_another_base_waits_for_that_base() {
     }
 }
 
+/// It names files that are still there: replacing it would lose them.
 #[test]
-fn a_damaged_registry_is_left_as_it_is() {
+fn a_damaged_registry_is_left_as_it_is_and_the_base_serves() {
     let home = home();
     let path = two_adapters(&home, &sha256(&Model::Smol.file()).unwrap());
-    for damaged in ["{\"format\": 1, \"active\":", "[]", ""] {
-        std::fs::write(&path, damaged).unwrap();
-        check(&refusal(&home, &[]), &path, &["damaged", "move the folder away"]);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged);
+    let damaged = ["damaged", "move the folder away"];
+    for (text, parts) in [
+        ("{\"format\": 1, \"active\":", damaged),
+        ("", damaged),
+        ("{\"format\": 2}", ["format 2", "update Hone"]),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let (version, active, trouble) = served_by(&home);
+        assert_eq!((version, active), (0, json!(0)));
+        check(&trouble, &path, &parts);
+        home.output(&["stop"]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }
-    std::fs::write(&path, "{\"format\": 2}").unwrap();
-    check(&refusal(&home, &[]), &path, &["format 2", "update Hone"]);
 }
 
 #[test]
