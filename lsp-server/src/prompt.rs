@@ -17,6 +17,10 @@ const ANCHOR_CHARS: usize = 256;
 /// Most characters of the current line before the cursor: a minified file is one line.
 const LINE_CHARS: usize = 512;
 
+/// Longest text, leading blanks aside, that a completion is made to reproduce
+/// before it says anything new.
+const HEALING_BYTES: usize = 40;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FimPrompt {
     /// Whole lines above the cursor's.
@@ -72,24 +76,43 @@ fn suffix_end(text: &Rope, cursor: usize, budget: usize) -> usize {
 }
 
 /// Byte index in `line` at which the prompt may end without cutting through a
-/// token the model would have made: before a word under the cursor and the one
-/// blank run or punctuation mark that byte-level BPE joins to it, before
-/// trailing blanks, or before the last punctuation mark.
+/// token the model would have made. Byte-level BPE never merges across the
+/// pieces its pre-tokenizer cuts, so the prompt ends where the last piece
+/// starts: a word with the one mark or the blanks before it, a run of marks with
+/// the blank before it, or trailing blanks. (Qwen2's pattern; those of GPT-2's
+/// family cut at these places too.)
 fn healing_boundary(line: &str) -> usize {
-    let without_word = line.trim_end_matches(is_word);
-    let without_blanks = without_word.trim_end_matches([' ', '\t']);
+    let start = last_piece(line);
+    // Beyond that the text itself is the better guide than a long constraint.
+    let piece = line[start..].trim_start_matches(is_blank);
+    if piece.len() > HEALING_BYTES { line.len() } else { start }
+}
+
+fn last_piece(line: &str) -> usize {
+    let without_word = line.trim_end_matches(char::is_alphanumeric);
+    let has_word = without_word.len() < line.len();
+    let without_blanks = without_word.trim_end_matches(is_blank);
     if without_blanks.len() < without_word.len() {
         return without_blanks.len();
     }
-    let mut chars = without_word.chars();
-    match chars.next_back() {
-        Some(mark) if mark.is_ascii_punctuation() => chars.as_str().len(),
-        _ => without_word.len(),
+    let without_marks = without_word.trim_end_matches(is_mark);
+    let marks = without_word[without_marks.len()..].chars().count();
+    let joins_a_blank = without_marks.ends_with(is_blank);
+    match (has_word, marks) {
+        (true, 1) if !joins_a_blank => without_marks.len(),
+        (true, _) => without_word.len(),
+        (false, _) if joins_a_blank => without_marks.len() - 1,
+        (false, _) => without_marks.len(),
     }
 }
 
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+fn is_blank(c: char) -> bool {
+    c == ' ' || c == '\t'
+}
+
+/// What pre-tokenizers keep together: neither letter nor number nor space.
+fn is_mark(c: char) -> bool {
+    !c.is_alphanumeric() && !c.is_whitespace()
 }
 
 #[cfg(test)]
@@ -120,8 +143,21 @@ mod tests {
         case("x = |", "x =", " ");
         case("self.na|", "self", ".na");
         case("foo(|", "foo", "(");
+        case("use std::|", "use std", "::");
+        case("use std::ti|", "use std::", "ti");
+        case("let x = &|", "let x =", " &");
+        case("let x = &se|", "let x = &", "se");
+        case("fn f() -|", "fn f()", " -");
+        case("foo_ba|", "foo", "_ba");
+        case("__in|", "__", "in");
         case("|", "", "");
         case("größe|", "", "größe");
+    }
+
+    #[test]
+    fn what_is_too_long_to_heal_stays_in_the_prompt() {
+        let ruler = format!("//{}", "-".repeat(HEALING_BYTES));
+        assert_eq!(healed(&format!("{ruler}|")), (ruler, String::new()));
     }
 
     #[test]
