@@ -9,6 +9,8 @@
 
 pub mod attention;
 pub mod batch;
+#[cfg(feature = "cuda")]
+pub mod gpu;
 pub mod head;
 pub mod kernels;
 pub mod lora;

@@ -179,11 +179,11 @@ impl<T: Real> Model<T> {
         kv: &PromptKv,
     ) -> Result<(Tensor, Saved)> {
         let epsilon = self.shape.rms_epsilon;
-        let maps = layer.dequantised()?;
+        let maps = layer.dense()?;
         let mut reduced = Vec::with_capacity(MAPS.len());
         // Called in the order of MAPS, so that `reduced` is in it too.
         let mut linear = |map: usize, x: &Tensor| -> Result<Tensor> {
-            let y = x.matmul(&maps[map].t()?)?;
+            let y = maps[map].forward(x)?;
             let Some((pairs, scale)) = lora else { return Ok(y) };
             let (y, kept) = pairs[map].forward::<T>(x, &y, scale)?;
             reduced.push(kept);
@@ -237,12 +237,12 @@ impl<T: Real> Model<T> {
         batch: &TailBatch,
     ) -> Result<(Tensor, Vec<LoraGradient>)> {
         let epsilon = self.shape.rms_epsilon;
-        let maps = layer.dequantised()?;
+        let maps = layer.dense()?;
         let mut gradients: [Option<LoraGradient>; 7] = Default::default();
         let mut linear = |map: usize, x: &Tensor, dy: &Tensor| -> Result<Tensor> {
             let (gradient, through) = pairs[map].backward(x, &saved.reduced[map], dy, scale)?;
             gradients[map] = Some(gradient);
-            add::<T>(&dy.matmul(&maps[map])?, &through)
+            add::<T>(&maps[map].backward(dy)?, &through)
         };
 
         let h = swiglu::<T>(&saved.gate, &saved.up)?;

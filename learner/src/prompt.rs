@@ -178,8 +178,8 @@ fn pass<T: Real>(model: &Model<T>, tree: &Tree) -> Result<Vec<(Tensor, Tensor)>>
     let heads = model.heads();
     let mut x = model.embedding.embed::<T>(&tree.tokens)?;
     for (index, layer) in model.layers.iter().enumerate() {
-        let maps = layer.dequantised()?;
-        let linear = |map: usize, x: &Tensor| x.matmul(&maps[map].t()?);
+        let maps = layer.dense()?;
+        let linear = |map: usize, x: &Tensor| maps[map].forward(x);
         let normed = rms_norm(&x, &layer.attention_norm, shape.rms_epsilon)?;
         let k = bias(linear(K, &normed)?, &layer.bias[K])?;
         let k = model.rope.rotate::<T>(&k, &tree.positions)?;

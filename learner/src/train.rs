@@ -153,7 +153,8 @@ impl Trainer {
             check_base(path, &sha256, &wanted.sha256)?;
             let gguf = Gguf::open(path)?;
             let vocab = Vocab::from_gguf(&gguf)?;
-            let model = weights::load(&gguf)?;
+            let mut model = weights::load(&gguf)?;
+            use_gpu(&mut model);
             ensure!(
                 vocab.len() <= model.shape.vocabulary,
                 "the base model {} has {} tokens but embeds only {}",
@@ -168,6 +169,19 @@ impl Trainer {
         Ok(loaded)
     }
 }
+
+/// A GPU is used where there is one and the program was built for it; the CPU
+/// serves as well, so that its absence is a notice and no error.
+#[cfg(feature = "cuda")]
+fn use_gpu(model: &mut Model<f32>) {
+    match crate::gpu::take_over(model) {
+        Ok(name) => eprintln!("hone-learner: learning on {name}"),
+        Err(error) => eprintln!("hone-learner: learning on the CPU: {error:#}"),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn use_gpu(_: &mut Model<f32>) {}
 
 fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
     ensure!(

@@ -64,6 +64,36 @@ pub enum Weight {
     /// Already in the number type of the model (tests).
     Plain(Tensor),
     Quantised(QTensor),
+    /// Dequantised, in GPU memory.
+    #[cfg(feature = "cuda")]
+    Gpu(Arc<crate::gpu::GpuMatrix>),
+}
+
+/// A frozen matrix as products take it.
+pub enum Dense {
+    Host(Tensor),
+    #[cfg(feature = "cuda")]
+    Gpu(Arc<crate::gpu::GpuMatrix>),
+}
+
+impl Dense {
+    /// x · Wᵀ: `rows × in` → `rows × out`.
+    pub fn forward(&self, x: &Tensor) -> candle_core::Result<Tensor> {
+        match self {
+            Dense::Host(weight) => x.matmul(&weight.t()?),
+            #[cfg(feature = "cuda")]
+            Dense::Gpu(weight) => weight.forward(x),
+        }
+    }
+
+    /// The gradient through it, dy · W: `rows × out` → `rows × in`.
+    pub fn backward(&self, dy: &Tensor) -> candle_core::Result<Tensor> {
+        match self {
+            Dense::Host(weight) => dy.matmul(weight),
+            #[cfg(feature = "cuda")]
+            Dense::Gpu(weight) => weight.backward(dy),
+        }
+    }
 }
 
 impl Weight {
@@ -72,6 +102,16 @@ impl Weight {
         match self {
             Weight::Plain(tensor) => Ok(tensor.clone()),
             Weight::Quantised(quantised) => quantised.dequantize(&Device::Cpu),
+            #[cfg(feature = "cuda")]
+            Weight::Gpu(_) => candle_core::bail!("a matrix on the GPU was asked for on the CPU"),
+        }
+    }
+
+    fn dense(&self) -> candle_core::Result<Dense> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Weight::Gpu(matrix) => Ok(Dense::Gpu(matrix.clone())),
+            _ => self.dequantised().map(Dense::Host),
         }
     }
 
@@ -80,6 +120,8 @@ impl Weight {
         match self {
             Weight::Plain(tensor) => tensor.index_select(&ids, 0),
             Weight::Quantised(quantised) => quantised.embedding(&ids),
+            #[cfg(feature = "cuda")]
+            Weight::Gpu(_) => candle_core::bail!("a matrix on the GPU was asked for on the CPU"),
         }
     }
 }
@@ -95,8 +137,8 @@ pub struct Layer<T> {
 
 impl<T> Layer<T> {
     /// All seven maps, dequantised side by side.
-    pub fn dequantised(&self) -> candle_core::Result<Vec<Tensor>> {
-        self.maps.par_iter().with_max_len(1).map(Weight::dequantised).collect()
+    pub fn dense(&self) -> candle_core::Result<Vec<Dense>> {
+        self.maps.par_iter().with_max_len(1).map(Weight::dense).collect()
     }
 }
 

@@ -21,6 +21,14 @@ pub fn run(workspace: &Workspace) -> Result<()> {
             .args(["clippy", "--release", "--workspace", "--all-targets"])
             .args(["--", "-D", "warnings"]),
     )?;
+    // Needs no GPU and no CUDA to build.
+    steps.run(
+        "lints (cuda)",
+        workspace
+            .cargo()
+            .args(["clippy", "--release", "--package", "learner", "--features", "cuda"])
+            .args(["--all-targets", "--", "-D", "warnings"]),
+    )?;
     steps.run("build", &mut workspace.cargo_build())?;
     let home = workspace.target.join("test-home");
     for model in MODELS {

@@ -1,0 +1,174 @@
+//! The layers' matrix products on an NVIDIA GPU (feature `cuda`).
+//!
+//! The seven maps of every layer are what a step spends its time on. They are
+//! dequantised once, stay in GPU memory as f32, and only activations travel;
+//! everything else is the code that runs without a GPU. cuBLAS is asked for full
+//! f32 (no TF32), so that log-probs stay what the tests hold them to.
+//!
+//! The driver and cuBLAS are looked up when the program runs: the same binary
+//! works where there is neither.
+//!
+//! `unsafe` because cudarc cannot check what cuBLAS is told of sizes; they are
+//! checked here, in one place.
+#![allow(unsafe_code)]
+
+use crate::kernels::{matrix, with_values};
+use crate::weights::{MAPS, Weight, Weights};
+use anyhow::{Context, bail, ensure};
+use candle_core::Tensor;
+use cudarc::cublas::sys::cublasOperation_t::{self, CUBLAS_OP_N, CUBLAS_OP_T};
+use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
+use std::sync::Arc;
+
+/// GPU memory left to activations, cuBLAS and the desktop, in bytes.
+const SPARE_BYTES: usize = 512 << 20;
+
+/// The first GPU of the machine.
+pub struct Gpu {
+    stream: Arc<CudaStream>,
+    blas: CudaBlas,
+}
+
+/// A frozen `out × in` matrix of f32 in GPU memory.
+pub struct GpuMatrix {
+    gpu: Arc<Gpu>,
+    values: CudaSlice<f32>,
+    rows_out: usize,
+    rows_in: usize,
+}
+
+/// Moves the layers' maps into GPU memory and names the GPU.
+///
+/// # Errors
+/// No driver, no cuBLAS, no GPU, or not enough free memory on it; the weights
+/// are then as they were.
+pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
+    let gpu = Arc::new(Gpu::open()?);
+    let shape = &weights.shape;
+    let values_a_layer: usize =
+        (0..MAPS.len()).map(|map| shape.map(map)).map(|(out, width)| out * width).sum();
+    let needed = shape.layers * values_a_layer * size_of::<f32>() + SPARE_BYTES;
+    let context = gpu.stream.context();
+    let (free, _) = context.mem_get_info().context("cannot ask for the GPU's free memory")?;
+    ensure!(free >= needed, "the GPU has {} MiB free, {} are needed", free >> 20, needed >> 20);
+
+    let moved = weights
+        .layers
+        .iter()
+        .map(|layer| layer.maps.iter().map(|weight| gpu.keep(weight)).collect())
+        .collect::<anyhow::Result<Vec<Vec<GpuMatrix>>>>()?;
+    for (layer, moved) in weights.layers.iter_mut().zip(moved) {
+        for (weight, moved) in layer.maps.iter_mut().zip(moved) {
+            *weight = Weight::Gpu(Arc::new(moved));
+        }
+    }
+    context.name().context("cannot ask for the GPU's name")
+}
+
+impl Gpu {
+    fn open() -> anyhow::Result<Gpu> {
+        if !libraries_present() {
+            bail!("no CUDA driver or no cuBLAS on this machine");
+        }
+        let context = CudaContext::new(0).context("cannot open the first GPU")?;
+        let stream = context.default_stream();
+        let blas = CudaBlas::new(stream.clone()).context("cannot start cuBLAS")?;
+        Ok(Gpu { stream, blas })
+    }
+
+    fn keep(self: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
+        let host = weight.dequantised()?;
+        let (rows_out, rows_in) = host.dims2()?;
+        let values = with_values(&host, |values: &[f32]| self.stream.clone_htod(values))?
+            .context("cannot copy a matrix to the GPU")?;
+        Ok(GpuMatrix { gpu: self.clone(), values, rows_out, rows_in })
+    }
+}
+
+impl GpuMatrix {
+    /// x · Wᵀ: `rows × in` → `rows × out`.
+    pub fn forward(&self, x: &Tensor) -> candle_core::Result<Tensor> {
+        self.product(x, CUBLAS_OP_T).map_err(candle_core::Error::wrap)
+    }
+
+    /// dy · W: `rows × out` → `rows × in`.
+    pub fn backward(&self, dy: &Tensor) -> candle_core::Result<Tensor> {
+        self.product(dy, CUBLAS_OP_N).map_err(candle_core::Error::wrap)
+    }
+
+    /// x · op(W), with op as cuBLAS sees it: by columns. What lies in memory row
+    /// by row is, to it, the transpose, and yᵀ = op(W) · xᵀ.
+    fn product(&self, x: &Tensor, op: cublasOperation_t) -> anyhow::Result<Tensor> {
+        let (from, to) = match op {
+            CUBLAS_OP_T => (self.rows_in, self.rows_out),
+            _ => (self.rows_out, self.rows_in),
+        };
+        let (rows, width) = x.dims2()?;
+        ensure!(width == from, "a row of {width} values, {from} were expected");
+        let stream = &self.gpu.stream;
+        // A caller may be on any thread of the pool.
+        stream.context().bind_to_thread()?;
+        let x = with_values(&x.contiguous()?, |x: &[f32]| stream.clone_htod(x))??;
+        let mut y = stream.alloc_zeros::<f32>(rows * to)?;
+        let config = GemmConfig {
+            transa: op,
+            transb: CUBLAS_OP_N,
+            m: i32::try_from(to)?,
+            n: i32::try_from(rows)?,
+            k: i32::try_from(from)?,
+            alpha: 1.0,
+            lda: i32::try_from(self.rows_in)?,
+            ldb: i32::try_from(from)?,
+            beta: 0.0,
+            ldc: i32::try_from(to)?,
+        };
+        // SAFETY: W holds out × in values, x rows × from (its width was checked),
+        // y rows × to, and the leading dimensions are those matrices' own.
+        unsafe { self.gpu.blas.gemm(config, &self.values, &x, &mut y)? };
+        Ok(matrix(stream.clone_dtoh(&y)?, rows, to)?)
+    }
+}
+
+fn libraries_present() -> bool {
+    // SAFETY: both only try to open a shared library by its well-known name.
+    unsafe { cudarc::driver::sys::is_culib_present() && cudarc::cublas::sys::is_culib_present() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::values;
+
+    /// Where there is no GPU this holds the other promise: a plain reason.
+    #[test]
+    fn a_product_on_the_gpu_is_the_product_on_the_cpu() {
+        let gpu = match Gpu::open() {
+            Ok(gpu) => Arc::new(gpu),
+            Err(error) => {
+                assert!(!libraries_present() || CudaContext::device_count().unwrap_or(0) == 0);
+                eprintln!("not compared: {error:#}");
+                return;
+            }
+        };
+        let host = |rows: usize, width: usize| {
+            let values = (0..rows * width).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
+            matrix(values, rows, width).unwrap()
+        };
+        // A square matrix too: its transpose has the same shape.
+        for (rows_out, rows_in) in [(7, 5), (6, 6)] {
+            let weight = Weight::Plain(host(rows_out, rows_in));
+            let (on_cpu, on_gpu) = (weight.dequantised().unwrap(), gpu.keep(&weight).unwrap());
+            let (x, dy) = (host(3, rows_in), host(3, rows_out));
+            let pairs = [
+                (on_gpu.forward(&x).unwrap(), x.matmul(&on_cpu.t().unwrap()).unwrap()),
+                (on_gpu.backward(&dy).unwrap(), dy.matmul(&on_cpu).unwrap()),
+            ];
+            for (is, should_be) in pairs {
+                let (is, should_be) = (values::<f32>(&is).unwrap(), values(&should_be).unwrap());
+                assert_eq!(is.len(), should_be.len());
+                assert!(is.iter().zip(&should_be).all(|(a, b): (&f32, &f32)| (a - b).abs() < 1e-4));
+            }
+        }
+    }
+}
