@@ -1,0 +1,119 @@
+--- Hone in Neovim: code completion that learns from what you accept.
+
+local keys = require('hone.keys')
+local notify = require('hone.notify')
+local offers = require('hone.offer')
+local options = require('hone.options')
+local painter = require('hone.painter')
+local server = require('hone.server')
+local session = require('hone.session')
+local status = require('hone.status')
+local api = vim.api
+
+local M = {}
+
+local started = false
+
+local function attached(event)
+  local client = vim.lsp.get_client_by_id(event.data.client_id)
+  if client and client.name == 'hone' then
+    painter.attach(client, event.buf)
+    keys.attach(event.buf)
+    if api.nvim_get_mode().mode == 'i' and event.buf == api.nvim_get_current_buf() then
+      session.moved()
+    end
+  end
+end
+
+local function detached(event)
+  local client = vim.lsp.get_client_by_id(event.data.client_id)
+  if client and client.name == 'hone' then
+    session.abandon()
+    painter.detach(event.buf)
+    keys.detach(event.buf)
+  end
+end
+
+local function watch()
+  local group = api.nvim_create_augroup('hone', { clear = true })
+  local function on(events, callback, pattern)
+    local options_ = { group = group, callback = notify.guard(callback), pattern = pattern }
+    api.nvim_create_autocmd(events, options_)
+  end
+  on('LspAttach', attached)
+  on('LspDetach', detached)
+  on({ 'InsertEnter', 'TextChangedI', 'TextChangedP', 'CursorMovedI' }, session.moved)
+  -- InsertLeave comes at CTRL-O too, and not at CTRL-C.
+  on('ModeChanged', session.left, 'i*:n')
+  on({ 'BufLeave', 'WinLeave' }, session.abandon)
+end
+
+--- Starts Hone with the options given so far; later calls change nothing.
+function M.start()
+  if started then
+    return
+  end
+  started = true
+  session.enable(options.current.enabled)
+  painter.setup(notify.guard(session.repaint))
+  require('hone.commands').create()
+  watch()
+  server.start()
+end
+
+--- Takes options, all of them optional: |hone-options|.
+---@param given? table
+function M.setup(given)
+  local wrong = options.set(given or {})
+  if wrong then
+    notify.say(wrong, vim.log.levels.ERROR)
+  end
+  if vim.v.vim_did_enter == 1 then
+    M.start()
+  end
+end
+
+--- Text for a status line.
+---@return string
+function M.statusline()
+  return status.text(session.is_enabled())
+end
+
+---@return boolean whether a suggestion is on screen
+function M.is_visible()
+  return session.is_visible()
+end
+
+--- Each takes what it names of the visible suggestion; false if there is none.
+function M.accept()
+  return session.take(offers.whole)
+end
+
+function M.accept_word()
+  return session.take(offers.word)
+end
+
+function M.accept_line()
+  return session.take(offers.line)
+end
+
+--- Turns the visible suggestion down; false if there is none.
+function M.dismiss()
+  return session.dismiss()
+end
+
+function M.is_enabled()
+  return session.is_enabled()
+end
+
+---@param on? boolean true if left out
+function M.enable(on)
+  on = on ~= false
+  session.enable(on)
+  if on and not server.client() then
+    server.start()
+  end
+  vim.cmd.redrawstatus({ bang = true })
+end
+
+return M

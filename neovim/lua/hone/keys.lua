@@ -1,0 +1,94 @@
+--- Insert-mode keys that act on a visible offer and are what they were before
+--- where there is none.
+
+local notify = require('hone.notify')
+local offers = require('hone.offer')
+local options = require('hone.options')
+local session = require('hone.session')
+local api = vim.api
+
+local M = {}
+
+--- The key that an earlier mapping is moved to while ours calls it.
+local FALLBACK = '<Plug>(hone-fallback)'
+
+---@type table<string, { does: string, run: fun(): boolean }> by name in options.keymaps
+local actions = {
+  accept = {
+    does = 'accept the suggestion',
+    run = function()
+      return session.take(offers.whole)
+    end,
+  },
+  accept_word = {
+    does = 'accept the next word of the suggestion',
+    run = function()
+      return session.take(offers.word)
+    end,
+  },
+  accept_line = {
+    does = 'accept the next line of the suggestion',
+    run = function()
+      return session.take(offers.line)
+    end,
+  },
+  dismiss = { does = 'dismiss the suggestion', run = session.dismiss },
+}
+
+local function raw(key)
+  return api.nvim_replace_termcodes(key, true, true, true)
+end
+
+local function find(mappings, key)
+  for _, mapping in ipairs(mappings) do
+    if mapping.lhsraw == raw(key) or mapping.lhsrawalt == raw(key) then
+      return mapping
+    end
+  end
+end
+
+--- What the key would have done: the buffer's mapping that ours took the place
+--- of, else the global one as it is now, else the key itself.
+local function fall_back(key, shadowed)
+  local mapping = shadowed or find(api.nvim_get_keymap('i'), key)
+  if not mapping then
+    api.nvim_feedkeys(raw(key), 'in', false)
+    return
+  end
+  mapping = vim.deepcopy(mapping)
+  mapping.lhs, mapping.lhsraw, mapping.lhsrawalt = FALLBACK, raw(FALLBACK), nil
+  vim.fn.mapset('i', false, mapping)
+  api.nvim_feedkeys(raw(FALLBACK), 'im', false)
+end
+
+local function description(action)
+  return 'Hone: ' .. action.does
+end
+
+function M.attach(buf)
+  for name, action in pairs(actions) do
+    local key = options.current.keymaps[name]
+    local before = key and find(api.nvim_buf_get_keymap(buf, 'i'), key)
+    if key and not (before and before.desc == description(action)) then
+      local run = notify.guard(action.run)
+      vim.keymap.set('i', key, function()
+        -- The completion menu has the keys while it is open.
+        if vim.fn.pumvisible() == 1 or not run() then
+          fall_back(key, before)
+        end
+      end, { buffer = buf, desc = description(action) })
+    end
+  end
+end
+
+function M.detach(buf)
+  for name, action in pairs(actions) do
+    local key = options.current.keymaps[name]
+    local mapping = key and find(api.nvim_buf_get_keymap(buf, 'i'), key)
+    if mapping and mapping.desc == description(action) then
+      vim.keymap.del('i', key, { buffer = buf })
+    end
+  end
+end
+
+return M

@@ -1,0 +1,118 @@
+--- The options of `setup()`: defaults, and a check that names what is wrong.
+
+local M = {}
+
+--- Longest pause that still feels like an answer to typing.
+local DEBOUNCE_MAX_MS = 2000
+
+---@class hone.Options
+M.defaults = {
+  --- The `hone` program: a path, or a whole command line as a list.
+  ---@type string|string[]
+  cmd = 'hone',
+  --- Whether suggestions are on at the start.
+  enabled = true,
+  --- Pause in typing after which a suggestion is asked for.
+  debounce_ms = 75,
+  --- File types without suggestions.
+  ---@type string[]
+  exclude_filetypes = { 'gitrebase', 'help' },
+  --- Insert-mode keys; `false` maps none.
+  ---@type table<string, string|false>
+  keymaps = {
+    accept = '<Tab>',
+    accept_word = '<C-Right>',
+    accept_line = '<C-End>',
+    dismiss = '<C-]>',
+  },
+}
+
+local function is_list_of_strings(value)
+  return vim.islist(value)
+    and vim.iter(value):all(function(entry)
+      return type(entry) == 'string'
+    end)
+end
+
+--- What a value must be, in words, with the test for it.
+local is = {
+  cmd = {
+    'a path, or a list such as { "hone", "lsp" }',
+    function(v)
+      return type(v) == 'string' or (type(v) == 'table' and #v > 0 and is_list_of_strings(v))
+    end,
+  },
+  enabled = {
+    'true or false',
+    function(v)
+      return type(v) == 'boolean'
+    end,
+  },
+  debounce_ms = {
+    ('a number from 0 to %d'):format(DEBOUNCE_MAX_MS),
+    function(v)
+      return type(v) == 'number' and v >= 0 and v <= DEBOUNCE_MAX_MS
+    end,
+  },
+  exclude_filetypes = {
+    'a list of file types',
+    function(v)
+      return type(v) == 'table' and is_list_of_strings(v)
+    end,
+  },
+  keymaps = {
+    'a table',
+    function(v)
+      return type(v) == 'table'
+    end,
+  },
+}
+
+local function unknown(name, known)
+  local names = vim.tbl_keys(known)
+  table.sort(names)
+  return ('unknown option %s; known: %s'):format(name, table.concat(names, ', '))
+end
+
+--- The first thing wrong with what the user gave, or nil.
+---@return string?
+local function fault(given)
+  if type(given) ~= 'table' then
+    return 'setup takes a table of options'
+  end
+  for name, value in pairs(given) do
+    if M.defaults[name] == nil then
+      return unknown(tostring(name), M.defaults)
+    end
+    local words, test = unpack(is[name])
+    if not test(value) then
+      return ('option %s must be %s'):format(name, words)
+    end
+  end
+  for name, key in pairs(given.keymaps or {}) do
+    if M.defaults.keymaps[name] == nil then
+      return unknown('keymaps.' .. tostring(name), M.defaults.keymaps)
+    end
+    if key ~= false and type(key) ~= 'string' then
+      return ('option keymaps.%s must be a key such as <Tab>, or false'):format(name)
+    end
+  end
+end
+
+---@type hone.Options
+M.current = vim.deepcopy(M.defaults)
+
+--- Takes the user's options over the defaults.
+---@return string? error what is wrong; then nothing was taken
+function M.set(given)
+  local wrong = fault(given)
+  if wrong then
+    return wrong
+  end
+  local merged = vim.tbl_deep_extend('force', M.defaults, given)
+  -- Lists replace the default, they are not merged into it.
+  merged.exclude_filetypes = given.exclude_filetypes or M.defaults.exclude_filetypes
+  M.current = merged
+end
+
+return M

@@ -1,0 +1,6 @@
+--- Who draws: the built-in inline completion where Neovim has one.
+
+if vim.lsp.inline_completion then
+  return require('hone.painter.builtin')
+end
+return require('hone.painter.ghost')

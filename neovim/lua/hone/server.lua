@@ -1,0 +1,157 @@
+--- The `hone` program: finding it, what Neovim's LSP client is told of it, and
+--- what happens when it ends.
+
+local notify = require('hone.notify')
+local options = require('hone.options')
+local status = require('hone.status')
+
+local M = {}
+
+local NAME = 'hone'
+
+--- A server that lived at least this long is started again when it ends; one
+--- that did not has a reason, which the user is told.
+local RESTART_MIN_LIFE_MS = 10000
+
+local RESTART_AFTER_MS = 1000
+
+local started_at_ms = 0
+
+--- Whether its end is the user's own doing.
+local stopping = false
+
+---@return string[] command line of the language server
+local function configured()
+  local cmd = options.current.cmd
+  return type(cmd) == 'string' and { cmd, 'lsp' } or cmd --[[@as string[] ]]
+end
+
+--- The program's full path, or nil and what to do about it.
+---@return string? path, string? advice
+function M.find()
+  local program = vim.fs.normalize(configured()[1])
+  local path = vim.fn.exepath(program)
+  if path ~= '' then
+    return path
+  end
+  if options.current.cmd == options.defaults.cmd then
+    return nil, "no `hone` in PATH; install it, or name it: require('hone').setup({ cmd = '/path/to/hone' })"
+  end
+  return nil, ('option cmd: %s cannot be run; correct the path'):format(program)
+end
+
+--- Runs `hone` with arguments, and calls back on the main loop.
+---@param arguments string[]
+---@param on_done fun(result: vim.SystemCompleted)
+function M.run(arguments, on_done)
+  local path, advice = M.find()
+  if not path then
+    notify.say(advice, vim.log.levels.ERROR)
+    return
+  end
+  vim.system({ path, unpack(arguments) }, { text = true }, vim.schedule_wrap(notify.guard(on_done)))
+end
+
+--- The line in which `hone` says what is wrong.
+---@param result vim.SystemCompleted
+function M.error_line(result)
+  local line = vim.trim(result.stderr or ''):gsub('^Error: ', '')
+  return line ~= '' and line or ('ended with code %d'):format(result.code)
+end
+
+local function wanted(buf)
+  local filetype = vim.bo[buf].filetype
+  return vim.api.nvim_buf_get_name(buf) ~= ''
+    and not vim.list_contains(options.current.exclude_filetypes, filetype)
+end
+
+local function explain_end(code)
+  -- The program says why it cannot serve on a stream that Neovim keeps in its log.
+  M.run({ 'model', 'path' }, function(result)
+    local why = result.code ~= 0 and M.error_line(result) or ('it ended with code %d'):format(code)
+    status.failed(why)
+    notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
+  end)
+end
+
+local function on_exit(code)
+  if stopping or vim.v.exiting ~= vim.NIL then
+    return
+  end
+  if vim.uv.now() - started_at_ms >= RESTART_MIN_LIFE_MS then
+    vim.defer_fn(notify.guard(M.start), RESTART_AFTER_MS)
+  else
+    explain_end(code)
+  end
+end
+
+--- For |vim.lsp.config()|.
+---@return vim.lsp.Config
+function M.config()
+  local cmd = configured()
+  return {
+    cmd = { M.find() or cmd[1], unpack(cmd, 2) },
+    -- One server serves all folders: Hone knows files, not projects.
+    root_dir = function(buf, on_dir)
+      if wanted(buf) then
+        on_dir(nil)
+      end
+    end,
+    reuse_client = function(client, config)
+      return client.name == config.name and not client:is_stopped()
+    end,
+    -- Changes sent together read as one: two letters typed would look like a
+    -- piece accepted at once, and be learned as that.
+    flags = { debounce_text_changes = 0 },
+    handlers = {
+      didChangeStatus = notify.guard(function(_, line)
+        status.changed(line)
+      end),
+    },
+    on_exit = vim.schedule_wrap(notify.guard(on_exit)),
+  }
+end
+
+function M.start()
+  local path, advice = M.find()
+  if not path then
+    status.failed(advice)
+    notify.once(advice, vim.log.levels.WARN)
+    return
+  end
+  stopping = false
+  started_at_ms = vim.uv.now()
+  if options.current.cmd ~= options.defaults.cmd then
+    vim.lsp.config(NAME, { cmd = M.config().cmd })
+  end
+  vim.lsp.enable(NAME)
+end
+
+--- Lets go of the server, and ends the daemon that all editors share.
+function M.stop()
+  stopping = true
+  vim.lsp.enable(NAME, false)
+  status.stopped()
+  M.run({ 'stop' }, function(result)
+    local ok = result.code == 0
+    notify.say(ok and vim.trim(result.stdout) or M.error_line(result), not ok and vim.log.levels.ERROR or nil)
+  end)
+end
+
+---@return vim.lsp.Client?
+function M.client()
+  return vim.lsp.get_clients({ name = NAME })[1]
+end
+
+--- Where the daemon writes its log: under HONE_HOME, else the platform's data folder.
+function M.log_file()
+  local home = vim.env.HONE_HOME
+  if not home or home == '' then
+    local data = vim.env.XDG_DATA_HOME or '~/.local/share'
+    local mac = vim.fn.has('mac') == 1
+    home = mac and '~/Library/Application Support/dev.hone.hone' or data .. '/hone'
+  end
+  return vim.fs.joinpath(vim.fs.normalize(home), 'logs', 'daemon.log')
+end
+
+return M

@@ -1,0 +1,280 @@
+--- The live offer of this Neovim, from the request to its end. The server has
+--- one live offer a connection, so there is one here.
+
+local notify = require('hone.notify')
+local offers = require('hone.offer')
+local options = require('hone.options')
+local painter = require('hone.painter')
+local report = require('hone.report')
+local api = vim.api
+
+local M = {}
+
+local METHOD = 'textDocument/inlineCompletion'
+
+--- LSP's `InlineCompletionTriggerKind.Automatic`.
+local AUTOMATIC = 2
+
+--- LSP's codes for a request that something newer made pointless.
+local OUTDATED = { [-32800] = true, [-32801] = true, [-32802] = true }
+
+local anchors = api.nvim_create_namespace('hone.anchor')
+
+---@type hone.Offer?
+local live
+
+---@type { client: vim.lsp.Client, id?: integer }?
+local pending
+
+local debounce = assert(vim.uv.new_timer())
+
+--- Buffer, its changedtick and the cursor: where the last event found us. Two
+--- events tell of the same key, and an answer must find the place it is for.
+local place
+
+local enabled = true
+
+local function here()
+  local buf = api.nvim_get_current_buf()
+  local cursor = api.nvim_win_get_cursor(0)
+  return { buf, api.nvim_buf_get_changedtick(buf), cursor[1], cursor[2] }
+end
+
+local function inserting()
+  return api.nvim_get_mode().mode:sub(1, 1) == 'i'
+end
+
+---@return vim.lsp.Client?
+local function client_of(buf)
+  return vim.lsp.get_clients({ bufnr = buf, name = 'hone' })[1]
+end
+
+local function wanted(buf)
+  return enabled and vim.b[buf].hone_enabled ~= false and painter.is_enabled(buf)
+end
+
+local function cancel()
+  debounce:stop()
+  if pending then
+    if pending.id then
+      pending.client:cancel_request(pending.id)
+    end
+    pending = nil
+  end
+end
+
+local function drop()
+  if not live then
+    return
+  end
+  local offer = live
+  live = nil
+  if api.nvim_buf_is_valid(offer.buf) then
+    api.nvim_buf_del_extmark(offer.buf, anchors, offer.anchor)
+  end
+  painter.clear(offer.buf, offer.client.id)
+end
+
+--- How much of the live offer stands between its anchor and the cursor, in
+--- bytes; nil where the text does not agree with it.
+---@return integer?
+local function taken()
+  local buf, row, col = live.buf, unpack(api.nvim_win_get_cursor(0))
+  if buf ~= api.nvim_get_current_buf() then
+    return
+  end
+  row = row - 1
+  local anchor = api.nvim_buf_get_extmark_by_id(buf, anchors, live.anchor, {})
+  local before = anchor[1] and (row < anchor[1] or (row == anchor[1] and col < anchor[2]))
+  if not anchor[1] or before then
+    return
+  end
+  local typed = api.nvim_buf_get_text(buf, anchor[1], anchor[2], row, col, {})
+  typed = table.concat(typed, '\n')
+  return offers.agrees(live.text, typed) and #typed or nil
+end
+
+local function draw()
+  if painter.draw(live) and not live.shown then
+    live.shown = true
+    report.shown(live)
+  end
+end
+
+--- Brings the ghost in line with the text; false when the offer is over.
+local function follow()
+  local now = live and taken()
+  if not now or now == #live.text then
+    drop()
+    return false
+  end
+  live.taken = now
+  draw()
+  return true
+end
+
+---@param client vim.lsp.Client
+---@param item lsp.InlineCompletionItem
+local function offer(client, item)
+  drop()
+  local id = vim.tbl_get(item, 'command', 'arguments', 1)
+  if type(id) ~= 'string' or type(item.insertText) ~= 'string' then
+    return
+  end
+  local buf = api.nvim_get_current_buf()
+  local start = item.range and item.range.start
+    or vim.lsp.util.make_position_params(0, client.offset_encoding).position
+  local line = api.nvim_buf_get_lines(buf, start.line, start.line + 1, true)[1]
+  local col = vim.str_byteindex(line, client.offset_encoding, start.character, false)
+  live = {
+    id = id,
+    client = client,
+    buf = buf,
+    item = item,
+    text = item.insertText,
+    taken = 0,
+    -- Stays before what is typed at it, and moves with edits above.
+    anchor = api.nvim_buf_set_extmark(buf, anchors, start.line, col, { right_gravity = false }),
+    shown = false,
+  }
+  follow()
+end
+
+local function answer(client, asked_at, err, result)
+  if err then
+    if not OUTDATED[err.code] then
+      notify.once(err.message, vim.log.levels.WARN)
+    end
+    return
+  end
+  if not inserting() or not vim.deep_equal(asked_at, here()) then
+    return
+  end
+  -- `null` arrives as vim.NIL or nil.
+  local items = type(result) == 'table' and (result.items or result) or {}
+  if items[1] then
+    offer(client, items[1])
+  else
+    painter.clear(api.nvim_get_current_buf(), client.id)
+  end
+end
+
+local function ask()
+  local buf = api.nvim_get_current_buf()
+  local client = client_of(buf)
+  if not client or not inserting() or not wanted(buf) then
+    return
+  end
+  local asked_at = here()
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  params.context = { triggerKind = AUTOMATIC }
+  local request = { client = client }
+  pending = request
+  local on_answer = notify.guard(function(err, result)
+    if pending == request then
+      pending = nil
+      answer(client, asked_at, err, result)
+    end
+  end)
+  local _, id = painter.request(client, METHOD, params, on_answer, buf)
+  request.id = id
+end
+
+--- Text or cursor changed in insert mode.
+function M.moved()
+  local now = here()
+  if vim.deep_equal(now, place) then
+    return
+  end
+  place = now
+  cancel()
+  if live and follow() then
+    return
+  end
+  if client_of(now[1]) and wanted(now[1]) and vim.bo[now[1]].modifiable then
+    debounce:start(options.current.debounce_ms, 0, vim.schedule_wrap(notify.guard(ask)))
+  end
+end
+
+--- Insert mode was left by the user: a visible offer was turned down.
+function M.left()
+  place = nil
+  M.dismiss()
+end
+
+--- Turns the visible offer down.
+---@return boolean whether there was one
+function M.dismiss()
+  cancel()
+  local offered = live ~= nil and live.shown
+  if offered then
+    report.rejected(live)
+  end
+  drop()
+  return offered
+end
+
+--- The window or buffer was left: no verdict.
+function M.abandon()
+  place = nil
+  cancel()
+  drop()
+end
+
+--- Can be drawn in this buffer now, and could not before.
+function M.repaint(buf)
+  if live and live.buf == buf and not live.shown and inserting() then
+    follow()
+  end
+end
+
+function M.is_visible()
+  return live ~= nil and live.shown
+end
+
+local function insert(text)
+  local row, col = unpack(api.nvim_win_get_cursor(0))
+  local lines = vim.split(text, '\n', { plain = true })
+  -- One `u` takes back what was accepted and leaves what was typed.
+  vim.cmd('let &undolevels = &undolevels')
+  api.nvim_buf_set_text(0, row - 1, col, row - 1, col, lines)
+  local last = lines[#lines]
+  api.nvim_win_set_cursor(0, { row + #lines - 1, #lines == 1 and col + #last or #last })
+end
+
+--- Takes the part of the visible offer that `part` cuts off.
+---@param part fun(rest: string): string
+---@return boolean whether there was something to take
+function M.take(part)
+  local now = M.is_visible() and inserting() and taken()
+  if not now then
+    return false
+  end
+  cancel()
+  live.taken = now
+  local piece = part(offers.rest(live))
+  insert(piece)
+  live.taken = live.taken + #piece
+  if live.taken == #live.text then
+    local accepted = live
+    drop()
+    report.accepted(accepted)
+  else
+    report.partly_accepted(live, offers.utf16_length(live.text:sub(1, live.taken)))
+    draw()
+  end
+  return true
+end
+
+function M.is_enabled()
+  return enabled
+end
+
+function M.enable(on)
+  enabled = on
+  if not on then
+    M.abandon()
+  end
+end
+
+return M

@@ -1,0 +1,52 @@
+--- What the status line shows, fed by the server's `didChangeStatus`.
+
+local notify = require('hone.notify')
+
+local M = {}
+
+---@class hone.StatusLine what the server sends
+---@field busy boolean
+---@field kind 'Normal'|'Warning'|'Error'
+---@field message string
+
+---@type hone.StatusLine?
+local line
+
+local function set(new)
+  line = new
+  vim.cmd.redrawstatus({ bang = true })
+end
+
+---@param new hone.StatusLine
+function M.changed(new)
+  set(new)
+  if new.kind ~= 'Normal' then
+    local level = new.kind == 'Error' and vim.log.levels.ERROR or vim.log.levels.WARN
+    notify.once(new.message, level)
+  end
+end
+
+--- The server cannot run.
+function M.failed(why)
+  set({ busy = false, kind = 'Error', message = why })
+end
+
+function M.stopped()
+  set({ busy = false, kind = 'Normal', message = 'stopped' })
+end
+
+--- A few words, or '' before the server said anything.
+---@param enabled boolean
+---@return string
+function M.text(enabled)
+  if not line then
+    return ''
+  elseif line.kind ~= 'Normal' then
+    return 'hone! ' .. line.message
+  elseif not enabled then
+    return 'hone off'
+  end
+  return 'hone ' .. line.message .. (line.busy and '…' or '')
+end
+
+return M
