@@ -1,0 +1,38 @@
+// Makes hone-<version>.vsix from a staging folder, so that what ships is listed here and nowhere else.
+//   --marketplace        leaves the proposed API undeclared: the Marketplace takes no extension that declares one
+//   --target PLATFORM    one platform's package, with bin/<platform>/hone in it
+import { createVSIX } from '@vscode/vsce';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import './build.mjs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const { values } = parseArgs({ options: { marketplace: { type: 'boolean' }, target: { type: 'string' } } });
+
+const stage = join(root, 'out/stage');
+rmSync(stage, { recursive: true, force: true });
+mkdirSync(stage, { recursive: true });
+for (const part of ['dist', 'media', 'README.md']) cpSync(join(root, part), join(stage, part), { recursive: true });
+for (const licence of ['LICENSE', 'LICENSE-APACHE', 'LICENSE-MIT']) cpSync(join(root, '..', licence), join(stage, licence));
+if (values.target) {
+    const folder = join('bin', values.target);
+    if (!existsSync(join(root, folder))) throw new Error(`${folder}: put the binaries for ${values.target} there`);
+    cpSync(join(root, folder), join(stage, folder), { recursive: true });
+}
+
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+for (const field of ['private', 'scripts', 'devDependencies', 'dependencies']) delete manifest[field];
+if (values.marketplace) delete manifest.enabledApiProposals;
+writeFileSync(join(stage, 'package.json'), JSON.stringify(manifest, null, 2));
+
+const name = ['hone', values.target, manifest.version, values.marketplace && 'marketplace'].filter(Boolean).join('-');
+await createVSIX({
+    cwd: stage,
+    packagePath: join(root, `${name}.vsix`),
+    dependencies: false,
+    allowMissingRepository: true,
+    rewriteRelativeLinks: false,
+    ...(values.target && { target: values.target }),
+});

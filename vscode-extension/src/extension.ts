@@ -1,0 +1,63 @@
+// Puts the parts together.
+
+import * as vscode from 'vscode';
+import { registerCommands } from './commands';
+import { registerKeys } from './keys';
+import { Pages } from './pages';
+import { Provider } from './provider';
+import { Server } from './server';
+import { affects } from './settings';
+import { Thinking } from './status';
+import { StatusBar } from './statusbar';
+
+let running: Server | undefined;
+
+export function activate(context: vscode.ExtensionContext): void {
+    const output = vscode.window.createOutputChannel('Hone', { log: true });
+    const server = new Server(context.extensionPath, output);
+    running = server;
+    const statusBar = new StatusBar(server);
+    const thinking = new Thinking((on) => statusBar.setThinking(on));
+    const provider = new Provider(server, thinking);
+    const pages = new Pages(server, provider);
+    context.subscriptions.push(
+        output,
+        server,
+        statusBar,
+        thinking,
+        provider,
+        pages,
+        ...registerKeys(provider),
+        ...registerCommands({ server, pages, output, extensionUri: context.extensionUri }),
+        tellOnce(server),
+        vscode.workspace.onDidChangeConfiguration((event) => {
+            if (affects(event, 'path')) void server.restart();
+        }),
+    );
+    // Not awaited: a large model takes its time, and the commands are there already.
+    void server.restart();
+}
+
+/** Awaited by the editor, so that the server hears of the end. */
+export async function deactivate(): Promise<void> {
+    await running?.stop();
+}
+
+/** A problem is told in one message, not at every try; the status bar goes on saying it. */
+function tellOnce(server: Server): vscode.Disposable {
+    let told: string | undefined;
+    return server.onState(async (state) => {
+        if (state.kind === 'running') told = undefined;
+        if (state.kind !== 'failed' || state.problem === told) return;
+        told = state.problem;
+        const [title, command] = remedy(server, state.problem);
+        const picked = await vscode.window.showErrorMessage(`Hone: ${state.problem}`, title);
+        if (picked) await vscode.commands.executeCommand(command);
+    });
+}
+
+function remedy(server: Server, problem: string): [title: string, command: string] {
+    if (server.locate().path === undefined) return ['How to Install', 'hone.install'];
+    if (problem.includes('hone model pull')) return ['Get a Model', 'hone.model'];
+    return ['Doctor', 'hone.doctor'];
+}

@@ -1,0 +1,80 @@
+// `hone events --json` folded into the labels that a report plots.
+
+/** Labels kept; a report shows a course, not an archive. */
+const LABEL_LIMIT = 5_000;
+
+/** Weakest first: a later event with stronger evidence replaces a label. */
+const EVIDENCE = ['clock', 'document', 'client_notice', 'command'];
+
+const TAKEN = ['accepted', 'partly_accepted', 'typed_through'];
+const TURNED_DOWN = ['rejected_esc', 'rejected_timeout', 'rejected_edit'];
+
+export interface Label {
+    atMs: number;
+    taken: boolean;
+    /** Version of the adapter that served the offer; 0 is the base model. */
+    adapter: number;
+}
+
+interface LogLine {
+    event: string;
+    id: string;
+    at_ms: number;
+    adapter?: number;
+    outcome?: { kind: string };
+    evidence?: string;
+}
+
+interface Fate {
+    adapter: number;
+    atMs: number;
+    outcome?: string;
+    strength: number;
+}
+
+export class History {
+    private readonly fates = new Map<string, Fate>();
+
+    /** Takes one line of the log; events of later versions are passed over. */
+    add(line: string): void {
+        const event = JSON.parse(line) as LogLine;
+        if (event.event === 'completion') {
+            this.fates.set(event.id, { adapter: event.adapter ?? 0, atMs: event.at_ms, strength: -1 });
+            return;
+        }
+        const fate = this.fates.get(event.id);
+        if (event.event !== 'outcome' || !fate || !event.outcome) return;
+        const strength = EVIDENCE.indexOf(event.evidence ?? '');
+        if (strength <= fate.strength) return;
+        this.fates.set(event.id, { ...fate, atMs: event.at_ms, outcome: event.outcome.kind, strength });
+    }
+
+    /** Judged offers, oldest judgement first; those never judged are left out. */
+    labels(): Label[] {
+        const judged = [...this.fates.values()].flatMap(({ outcome, atMs, adapter }) => {
+            const taken = TAKEN.includes(outcome ?? '');
+            return taken || TURNED_DOWN.includes(outcome ?? '') ? [{ atMs, taken, adapter }] : [];
+        });
+        return judged.sort((a, b) => a.atMs - b.atMs).slice(-LABEL_LIMIT);
+    }
+}
+
+/** Share taken among the last `width` labels, after each label. */
+export function acceptRates(labels: readonly Label[], width: number): number[] {
+    let taken = 0;
+    return labels.map((label, at) => {
+        const leaving = labels[at - width];
+        taken += Number(label.taken) - Number(leaving?.taken ?? false);
+        return taken / Math.min(at + 1, width);
+    });
+}
+
+/** After which label each adapter began to serve: `[labels before it, version]`. */
+export function adapterSteps(labels: readonly Label[]): { after: number; version: number }[] {
+    const steps: { after: number; version: number }[] = [];
+    for (const [after, { adapter: version }] of labels.entries()) {
+        // Labels of offers served before a swap may come after it.
+        if (version > (steps.at(-1)?.version ?? -1)) steps.push({ after, version });
+    }
+    return steps;
+}

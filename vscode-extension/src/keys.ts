@@ -1,0 +1,43 @@
+// The keys that end an offer or take a part of it. Each does what the editor's
+// own key does, and tells the server.
+
+import * as vscode from 'vscode';
+import { partTaken } from './offers';
+import { viewOf, type Provider } from './provider';
+
+export function registerKeys(provider: Provider): vscode.Disposable[] {
+    return [
+        vscode.commands.registerCommand('hone.dismiss', () => dismiss(provider)),
+        vscode.commands.registerCommand('hone.acceptWord', () =>
+            take(provider, 'editor.action.inlineSuggest.acceptNextWord'),
+        ),
+        vscode.commands.registerCommand('hone.acceptLine', () =>
+            take(provider, 'editor.action.inlineSuggest.acceptNextLine'),
+        ),
+    ];
+}
+
+/** The offer at the cursor: another extension's ghost text may be on screen instead. */
+function live(provider: Provider, editor: vscode.TextEditor | undefined) {
+    if (!editor) return undefined;
+    const { document, selection } = editor;
+    return provider.offers.at(viewOf(document), document.offsetAt(selection.active));
+}
+
+async function dismiss(provider: Provider): Promise<void> {
+    const here = live(provider, vscode.window.activeTextEditor);
+    await vscode.commands.executeCommand('editor.action.inlineSuggest.hide');
+    provider.reportRejected(here?.offer.id);
+    provider.offers.clear();
+}
+
+async function take(provider: Provider, command: string): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const here = live(provider, editor);
+    await vscode.commands.executeCommand(command);
+    if (!editor || !here || provider.proposedApi) return;
+    const { document, selection } = editor;
+    // Of the whole offer the item's command tells.
+    const length = partTaken(here.offer, viewOf(document), document.offsetAt(selection.active));
+    if (length !== undefined) provider.reportPart(here.offer.id, length);
+}

@@ -1,0 +1,86 @@
+// What this window knows about the offer on screen: enough to name it when the
+// user takes a part or turns it down, and to report each sight of it once.
+
+/** Offers remembered as reported; a window has one on screen at a time. */
+const REPORTED_LIMIT = 256;
+
+export interface Offer {
+    id: string;
+    uri: string;
+    /** UTF-16 offset in the document at which the text goes in. */
+    start: number;
+    text: string;
+}
+
+/** As much of a document as offers need. */
+export interface TextView {
+    uri: string;
+    slice(start: number, end: number): string;
+}
+
+/** What the suggest widget has selected: it would replace the text from `start` on. */
+export interface Selected {
+    start: number;
+    text: string;
+}
+
+/** The id that the server put into an item's command. */
+export function offerId(item: { command?: { arguments?: unknown[] } }): string | undefined {
+    const id = item.command?.arguments?.[0];
+    return typeof id === 'string' ? id : undefined;
+}
+
+/** Says of each id whether this is the first time, for as long as it can matter. */
+export class Once {
+    private readonly seen = new Set<string>();
+
+    first(id: string): boolean {
+        if (this.seen.has(id)) return false;
+        this.seen.add(id);
+        for (const oldest of this.seen) {
+            if (this.seen.size <= REPORTED_LIMIT) break;
+            this.seen.delete(oldest);
+        }
+        return true;
+    }
+}
+
+export class Offers {
+    private live: Offer | undefined;
+
+    served(offer: Offer): void {
+        this.live = offer;
+    }
+
+    /** The server had nothing to offer, or the offer's fate is known. */
+    clear(): void {
+        this.live = undefined;
+    }
+
+    /** The live offer, if its text still continues what stands before the cursor. */
+    at(view: TextView, cursor: number): { offer: Offer; rest: string } | undefined {
+        const offer = this.live;
+        if (!offer || offer.uri !== view.uri || cursor < offer.start) return undefined;
+        const typed = view.slice(offer.start, cursor);
+        if (typed.length >= offer.text.length || !offer.text.startsWith(typed)) return undefined;
+        return { offer, rest: offer.text.slice(typed.length) };
+    }
+
+    /**
+     * While the suggest widget has an item selected, VS Code shows only an offer that goes on
+     * from it. Any other would be served, never seen, and judged all the same.
+     */
+    extends(view: TextView, cursor: number, selected: Selected): boolean {
+        const here = this.at(view, cursor);
+        if (!here) return false;
+        const result = view.slice(selected.start, cursor) + here.rest;
+        return result.startsWith(selected.text);
+    }
+}
+
+/** UTF-16 units of the offer that now stand before the cursor, if that is a part of it. */
+export function partTaken(offer: Offer, view: TextView, cursor: number): number | undefined {
+    if (offer.uri !== view.uri || cursor <= offer.start) return undefined;
+    const taken = view.slice(offer.start, cursor);
+    return taken.length < offer.text.length && offer.text.startsWith(taken) ? taken.length : undefined;
+}

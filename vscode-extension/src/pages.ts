@@ -1,0 +1,108 @@
+// Pages of their own tab: the learning report and the doctor's.
+
+import { lstatSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import * as vscode from 'vscode';
+import { checks, doctorPage, type Findings } from './doctor';
+import { History } from './history';
+import { escape, page } from './html';
+import { ask, run } from './program';
+import type { Provider } from './provider';
+import type { Status } from './protocol';
+import { reportPage } from './report';
+import type { Server } from './server';
+import { inlineSuggestEnabled, isEnabled } from './settings';
+
+export class Pages implements vscode.Disposable {
+    private readonly open = new Map<string, vscode.WebviewPanel>();
+    private readonly listener: vscode.Disposable;
+
+    constructor(
+        private readonly server: Server,
+        private readonly provider: Provider,
+    ) {
+        // The end of an update, among others, changes the line.
+        this.listener = server.onLine(() => {
+            if (this.open.get('report')?.visible) void this.report();
+        });
+    }
+
+    async report(): Promise<void> {
+        await this.show('report', 'Hone: Learning Report', async () => {
+            const path = this.programPath();
+            const status = await readStatus(path);
+            const history = new History();
+            await run(path, ['events', '--json'], (line) => history.add(line));
+            return reportPage(status, history.labels());
+        });
+    }
+
+    async doctor(): Promise<void> {
+        await this.show('doctor', 'Hone: Doctor', async () => doctorPage(checks(await this.examine())));
+    }
+
+    dispose(): void {
+        this.listener.dispose();
+        for (const panel of this.open.values()) panel.dispose();
+    }
+
+    private programPath(): string {
+        const located = this.server.locate();
+        if (located.path === undefined) throw new Error(located.problem);
+        return located.path;
+    }
+
+    private async show(kind: string, title: string, html: () => Promise<string>): Promise<void> {
+        let panel = this.open.get(kind);
+        if (!panel) {
+            const options = { enableScripts: false, localResourceRoots: [] };
+            panel = vscode.window.createWebviewPanel(`hone.${kind}`, title, vscode.ViewColumn.Active, options);
+            panel.onDidDispose(() => this.open.delete(kind));
+            this.open.set(kind, panel);
+        } else if (!panel.visible) {
+            panel.reveal();
+        }
+        try {
+            panel.webview.html = await html();
+        } catch (error) {
+            panel.webview.html = page(title, `<p class="bad">${escape((error as Error).message)}</p>`);
+        }
+    }
+
+    private async examine(): Promise<Findings> {
+        const { server, provider } = this;
+        const located = server.locate();
+        const window = {
+            located,
+            server: server.state,
+            inlineSuggest: inlineSuggestEnabled(),
+            enabled: isEnabled(),
+            proposedApi: provider.proposedApi,
+        };
+        if (located.path === undefined) {
+            return { ...window, version: undefined, status: undefined, model: undefined, socketMode: undefined };
+        }
+        const { path } = located;
+        const [version, status, model] = await Promise.all([
+            ask(path, ['--version']).catch(() => undefined),
+            readStatus(path).catch(problemOf),
+            ask(path, ['model', 'path']).then((printed) => ({ path: printed.trim() }), problemOf),
+        ]);
+        return { ...window, version, status, model, socketMode: 'problem' in status ? undefined : socketMode(status) };
+    }
+}
+
+async function readStatus(path: string): Promise<Status> {
+    return JSON.parse(await ask(path, ['status', '--json'])) as Status;
+}
+
+function problemOf(error: Error): { problem: string } {
+    return { problem: error.message };
+}
+
+/** The socket lies in `run`, beside the folder `models` that the model is in. */
+function socketMode(status: Status): number | undefined {
+    const home = dirname(dirname(status.model.path));
+    const found = lstatSync(join(home, 'run', 'hone.sock'), { throwIfNoEntry: false });
+    return found?.isSocket() ? found.mode : undefined;
+}

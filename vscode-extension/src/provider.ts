@@ -1,0 +1,133 @@
+// Offers in and their outcomes out.
+//
+// With the proposed API `inlineCompletionsAdditions` the editor says what it
+// showed and what became of it. Without it, registering those handlers throws;
+// then the keys of `keys.ts` and the server's own reading of the document do.
+
+import * as vscode from 'vscode';
+import { InlineCompletionRequest } from 'vscode-languageclient/node';
+import { DOCUMENTS } from './client';
+import { Offers, Once, offerId, type TextView } from './offers';
+import { didPartiallyAccept, didReject, didShow, itemReference } from './protocol';
+import type { Server } from './server';
+import { isEnabled, isLanguageOn } from './settings';
+import type { Thinking } from './status';
+
+/** `InlineCompletionEndOfLifeReasonKind.Rejected` of the proposed API. */
+const END_REJECTED = 1;
+
+/** The handlers of the proposed API; the editor of this build's types has none of them. */
+interface ProposedHandlers {
+    handleDidShowCompletionItem(item: vscode.InlineCompletionItem): void;
+    handleDidPartiallyAcceptCompletionItem(item: vscode.InlineCompletionItem, taken: number | object): void;
+    handleEndOfLifetime(item: vscode.InlineCompletionItem, reason: { kind: number }): void;
+}
+
+export class Provider implements vscode.InlineCompletionItemProvider, vscode.Disposable {
+    readonly offers = new Offers();
+    /** Whether the editor itself reports outcomes. */
+    readonly proposedApi: boolean;
+    private readonly registration: vscode.Disposable;
+    private readonly shown = new Once();
+    private readonly rejected = new Once();
+
+    constructor(
+        private readonly server: Server,
+        private readonly thinking: Thinking,
+    ) {
+        const registered = register(this, {
+            handleDidShowCompletionItem: (item) => this.reportShown(offerId(item)),
+            // Called twice for each part: with its length, then with an object about it.
+            handleDidPartiallyAcceptCompletionItem: (item, taken) => {
+                if (typeof taken === 'number') this.reportPart(offerId(item), taken);
+            },
+            // Accepted is told by the item's command, ignored is no verdict.
+            handleEndOfLifetime: (item, { kind }) => {
+                if (kind === END_REJECTED) this.reportRejected(offerId(item));
+            },
+        });
+        this.registration = registered.registration;
+        this.proposedApi = registered.proposedApi;
+    }
+
+    async provideInlineCompletionItems(
+        document: vscode.TextDocument,
+        position: vscode.Position,
+        context: vscode.InlineCompletionContext,
+        token: vscode.CancellationToken,
+    ): Promise<vscode.InlineCompletionItem[] | undefined> {
+        const client = this.server.connected;
+        if (!client || !isEnabled() || !isLanguageOn(document.languageId)) return undefined;
+        const [view, cursor] = [viewOf(document), document.offsetAt(position)];
+        const selected = context.selectedCompletionInfo;
+        if (selected) {
+            const start = document.offsetAt(selected.range.start);
+            if (!this.offers.extends(view, cursor, { start, text: selected.text })) return undefined;
+        }
+        const done = this.thinking.begin();
+        try {
+            const params = client.code2ProtocolConverter.asInlineCompletionParams(document, position, context);
+            const answer = await client.sendRequest(InlineCompletionRequest.type, params, token);
+            if (token.isCancellationRequested) return undefined;
+            const items = await client.protocol2CodeConverter.asInlineCompletionResult(answer, token);
+            const list = Array.isArray(items) ? items : (items?.items ?? []);
+            this.remember(list[0], view.uri, cursor);
+            return list;
+        } catch {
+            // Superseded, or the server is gone, which the status bar says.
+            return undefined;
+        } finally {
+            done();
+        }
+    }
+
+    reportShown(id: string | undefined): void {
+        if (id === undefined || !this.shown.first(id)) return;
+        void this.server.connected?.sendNotification(didShow, itemReference(id));
+    }
+
+    reportPart(id: string | undefined, acceptedLength: number): void {
+        if (id === undefined) return;
+        void this.server.connected?.sendNotification(didPartiallyAccept, { ...itemReference(id), acceptedLength });
+    }
+
+    /** By Escape's key and, where granted, by the editor: told once. */
+    reportRejected(id: string | undefined): void {
+        if (id === undefined || !this.rejected.first(id)) return;
+        void this.server.connected?.sendNotification(didReject, { id, reason: 'esc' });
+    }
+
+    dispose(): void {
+        this.registration.dispose();
+    }
+
+    private remember(item: vscode.InlineCompletionItem | undefined, uri: string, start: number): void {
+        const id = item && offerId(item);
+        if (id === undefined || typeof item?.insertText !== 'string') this.offers.clear();
+        else this.offers.served({ id, uri, start, text: item.insertText });
+    }
+}
+
+export function viewOf(document: vscode.TextDocument): TextView {
+    return {
+        uri: document.uri.toString(),
+        slice: (start, end) =>
+            document.getText(new vscode.Range(document.positionAt(start), document.positionAt(end))),
+    };
+}
+
+function register(
+    provider: Provider,
+    handlers: ProposedHandlers,
+): { registration: vscode.Disposable; proposedApi: boolean } {
+    const stable: vscode.InlineCompletionItemProvider = {
+        provideInlineCompletionItems: (...request) => provider.provideInlineCompletionItems(...request),
+    };
+    const registering = (with_: vscode.InlineCompletionItemProvider): vscode.Disposable =>
+        vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, with_);
+    try {
+        return { registration: registering({ ...stable, ...handlers } as typeof stable), proposedApi: true };
+    } catch {
+        return { registration: registering(stable), proposedApi: false };
+    }
+}

@@ -1,0 +1,45 @@
+// The settings, as the editor has them now.
+
+import * as vscode from 'vscode';
+import { isOn, turned, type LanguageSwitches } from './languages';
+
+const SECTION = 'hone';
+
+function section(): vscode.WorkspaceConfiguration {
+    return vscode.workspace.getConfiguration(SECTION);
+}
+
+export function programPath(): string {
+    return section().get('path', '');
+}
+
+export function isEnabled(): boolean {
+    return section().get('enabled', true);
+}
+
+export function isLanguageOn(languageId: string): boolean {
+    return isOn(section().get<LanguageSwitches>('languages', {}), languageId);
+}
+
+export function inlineSuggestEnabled(): boolean {
+    return vscode.workspace.getConfiguration('editor').get('inlineSuggest.enabled', true);
+}
+
+export async function toggle(): Promise<void> {
+    await update('enabled', !isEnabled());
+}
+
+export async function toggleLanguage(languageId: string): Promise<void> {
+    await update('languages', turned(section().get<LanguageSwitches>('languages', {}), languageId));
+}
+
+export function affects(event: vscode.ConfigurationChangeEvent, name?: 'path'): boolean {
+    return event.affectsConfiguration(name ? `${SECTION}.${name}` : SECTION);
+}
+
+/** Where the value comes from is where it is changed: elsewhere it would have no effect. */
+async function update(name: string, value: unknown): Promise<void> {
+    const inWorkspace = section().inspect(name)?.workspaceValue !== undefined;
+    const target = inWorkspace ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global;
+    await section().update(name, value, target);
+}

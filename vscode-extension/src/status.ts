@@ -1,0 +1,87 @@
+// What the status bar says, from everything known; no editor in here.
+
+/** Requests answered sooner than this cause no flicker. */
+const THINKING_DELAY_MS = 150;
+
+/** `didChangeStatus`, from the server. */
+export interface StatusLine {
+    busy: boolean;
+    kind: 'Normal' | 'Warning' | 'Error';
+    message: string;
+}
+
+export type ServerState =
+    | { kind: 'starting' }
+    | { kind: 'running' }
+    | { kind: 'stopped' }
+    | { kind: 'failed'; problem: string };
+
+export interface Known {
+    server: ServerState;
+    line: StatusLine | undefined;
+    thinking: boolean;
+    /** `hone.enabled` */
+    enabled: boolean;
+    /** The language of the active editor, if it is switched off. */
+    languageOff: string | undefined;
+}
+
+export interface Shown {
+    state: 'ready' | 'thinking' | 'learning' | 'warning' | 'error' | 'off' | 'starting';
+    /** With a codicon. */
+    text: string;
+    tooltip: string;
+}
+
+export function shown(known: Known): Shown {
+    const { server, line } = known;
+    if (server.kind === 'failed') return { state: 'error', text: '$(error) Hone', tooltip: server.problem };
+    if (!known.enabled) return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Off' };
+    if (server.kind === 'stopped') return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Stopped' };
+    if (server.kind === 'starting') {
+        return { state: 'starting', text: '$(loading~spin) Hone', tooltip: 'Starting; a model is loaded' };
+    }
+    if (line?.kind === 'Error') return { state: 'error', text: '$(error) Hone', tooltip: line.message };
+    if (known.languageOff !== undefined) {
+        return { state: 'off', text: '$(circle-slash) Hone', tooltip: `Off for ${known.languageOff}` };
+    }
+    if (known.thinking) return { state: 'thinking', text: '$(loading~spin) Hone', tooltip: 'Thinking' };
+    if (line?.kind === 'Warning') return { state: 'warning', text: '$(warning) Hone', tooltip: line.message };
+    // Completions go on meanwhile.
+    if (line?.busy) return { state: 'learning', text: '$(mortar-board) Hone', tooltip: 'Learning from your labels' };
+    return { state: 'ready', text: '$(sparkle) Hone', tooltip: line?.message ?? 'Ready' };
+}
+
+/** Whether any request has been under way for long enough to say so. */
+export class Thinking {
+    private underWay = 0;
+    private timer: NodeJS.Timeout | undefined;
+    private on = false;
+
+    constructor(private readonly changed: (thinking: boolean) => void) {}
+
+    /** A request begins; call what is returned once when it ends. */
+    begin(): () => void {
+        this.underWay += 1;
+        this.timer ??= setTimeout(() => this.turn(true), THINKING_DELAY_MS);
+        let open = true;
+        return () => {
+            if (!open) return;
+            open = false;
+            this.underWay -= 1;
+            if (this.underWay === 0) this.dispose();
+        };
+    }
+
+    dispose(): void {
+        clearTimeout(this.timer);
+        this.timer = undefined;
+        this.turn(false);
+    }
+
+    private turn(on: boolean): void {
+        if (this.on === on) return;
+        this.on = on;
+        this.changed(on);
+    }
+}

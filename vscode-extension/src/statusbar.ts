@@ -1,0 +1,67 @@
+// The item in the status bar.
+
+import * as vscode from 'vscode';
+import type { Server } from './server';
+import { isEnabled, isLanguageOn } from './settings';
+import { shown, type StatusLine } from './status';
+
+/** Left of most others on the right side. */
+const PRIORITY = 100;
+
+export class StatusBar implements vscode.Disposable {
+    private readonly item: vscode.StatusBarItem;
+    private line: StatusLine | undefined;
+    private thinking = false;
+    private readonly listeners: vscode.Disposable[];
+
+    constructor(private readonly server: Server) {
+        this.item = vscode.window.createStatusBarItem('hone', vscode.StatusBarAlignment.Right, PRIORITY);
+        this.item.name = 'Hone';
+        this.item.command = 'hone.menu';
+        this.listeners = [
+            server.onState((state) => {
+                // What the last server said is no word of the next.
+                if (state.kind !== 'running') this.line = undefined;
+                this.refresh();
+            }),
+            server.onLine((line) => {
+                this.line = line;
+                this.refresh();
+            }),
+            vscode.window.onDidChangeActiveTextEditor(() => this.refresh()),
+            vscode.workspace.onDidChangeConfiguration(() => this.refresh()),
+        ];
+        this.refresh();
+        this.item.show();
+    }
+
+    setThinking(thinking: boolean): void {
+        this.thinking = thinking;
+        this.refresh();
+    }
+
+    dispose(): void {
+        for (const listener of this.listeners) listener.dispose();
+        this.item.dispose();
+    }
+
+    private refresh(): void {
+        const { server, line, thinking } = this;
+        const language = vscode.window.activeTextEditor?.document.languageId;
+        const languageOff = language !== undefined && !isLanguageOn(language) ? language : undefined;
+        const { state, text, tooltip } = shown({
+            server: server.state,
+            line,
+            thinking,
+            enabled: isEnabled(),
+            languageOff,
+        });
+        this.item.text = text;
+        this.item.tooltip = `Hone: ${tooltip}`;
+        this.item.accessibilityInformation = { label: `Hone: ${state}` };
+        this.item.backgroundColor =
+            state === 'error' ? new vscode.ThemeColor('statusBarItem.errorBackground') : undefined;
+        const ready = server.state.kind === 'running' && isEnabled();
+        void vscode.commands.executeCommand('setContext', 'hone.ready', ready);
+    }
+}

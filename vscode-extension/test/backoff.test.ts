@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Backoff } from '../src/backoff';
+
+test('each death in a row waits longer, the sixth is the last', () => {
+    const backoff = new Backoff();
+    const delays = Array.from({ length: 6 }, (_, at) => backoff.died(at * 1_000));
+    assert.deepEqual(delays, [500, 1_000, 2_000, 4_000, 8_000, undefined]);
+    backoff.reset();
+    assert.equal(backoff.died(6_000), 500);
+});
+
+test('a death long after the others is the first again', () => {
+    const backoff = new Backoff();
+    backoff.died(0);
+    backoff.died(1_000);
+    assert.equal(backoff.died(200_000), 500);
+});

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { History, acceptRates, adapterSteps, type Label } from '../src/history';
+
+function history(...events: object[]): Label[] {
+    const log = new History();
+    for (const [at_ms, event] of events.entries()) log.add(JSON.stringify({ seq: at_ms, at_ms, ...event }));
+    return log.labels();
+}
+
+const offer = (id: string, adapter = 0): object => ({ event: 'completion', id, adapter });
+const outcome = (id: string, kind: string, evidence: string): object => ({
+    event: 'outcome',
+    id,
+    outcome: { kind },
+    evidence,
+});
+
+test('judged offers are labels, in the order of their judgement', () => {
+    const labels = history(
+        offer('a'),
+        offer('b', 2),
+        { event: 'shown', id: 'a' },
+        outcome('b', 'typed_through', 'document'),
+        outcome('a', 'rejected_esc', 'client_notice'),
+        offer('open'),
+        offer('c'),
+        outcome('c', 'superseded', 'document'),
+        { event: 'of a later version', id: 'a' },
+    );
+    assert.deepEqual(labels, [
+        { atMs: 3, taken: true, adapter: 2 },
+        { atMs: 4, taken: false, adapter: 0 },
+    ]);
+});
+
+test('stronger evidence replaces a label and weaker does not', () => {
+    const rejected = outcome('a', 'rejected_timeout', 'clock');
+    const accepted = outcome('a', 'accepted', 'command');
+    assert.deepEqual(history(offer('a'), rejected, accepted).map((label) => label.taken), [true]);
+    assert.deepEqual(history(offer('a'), accepted, rejected).map((label) => label.taken), [true]);
+});
+
+function labels(...taken: number[]): Label[] {
+    return taken.map((value, at) => ({ atMs: at, taken: value === 1, adapter: 0 }));
+}
+
+test('the rate is the share among the last few', () => {
+    assert.deepEqual(acceptRates(labels(1, 0, 0, 1, 1), 2), [1, 0.5, 0, 0.5, 1]);
+    assert.deepEqual(acceptRates([], 2), []);
+});
+
+test('an adapter begins where its first label is, and a late label of the one before is no step back', () => {
+    const served = [0, 0, 1, 0, 1, 3].map((adapter, at) => ({ atMs: at, taken: true, adapter }));
+    assert.deepEqual(adapterSteps(served), [
+        { after: 0, version: 0 },
+        { after: 2, version: 1 },
+        { after: 5, version: 3 },
+    ]);
+});

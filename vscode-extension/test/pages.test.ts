@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checks, doctorPage, type Findings } from '../src/doctor';
+import { page } from '../src/html';
+import type { Status } from '../src/protocol';
+import { reportPage } from '../src/report';
+
+const STATUS: Status = {
+    version: '0.1.0',
+    daemon: { pid: 7, uptime_s: 60, sessions: 2 },
+    model: { name: 'qwen<script>', path: '/home/ada/hone/models/qwen.gguf', backend: 'cpu' },
+    adapter: { active: 1, updated_at: 5 },
+    episodes: { total: 3, accepted: 2, rejected_edit: 1 },
+    learner: {
+        state: 'idle',
+        updates: 1,
+        last_update_ms: 900,
+        last_error: null,
+        waiting: 4,
+        batch: 16,
+        progress: null,
+    },
+};
+
+test('a page allows nothing but its own style', () => {
+    const html = page('T', '<p>x</p>', 'N0NCE');
+    assert.match(html, /content="default-src 'none'; style-src 'nonce-N0NCE'"/);
+    assert.match(html, /<style nonce="N0NCE">/);
+    assert.doesNotMatch(html, /<script|https?:|style="|url\(/);
+    assert.notEqual(page('T', ''), page('T', ''), 'a nonce is used once');
+});
+
+test('the report plots the rate and the swap, and escapes what is not its own', () => {
+    const labels = [0, 0, 1, 1].map((adapter, at) => ({ atMs: at, taken: at !== 1, adapter }));
+    const html = reportPage(STATUS, labels);
+    assert.match(html, /75 %<\/span> of 4 judged offers were taken\s+\(1 update made\)/);
+    assert.match(html, /qwen&#60;script&#62;, adapter v1\. 4 of 16 labels until the next update/);
+    assert.match(html, /<polyline class="line" points="44,12 238.7,83 433.3,59.3 628,47.5"\/>/);
+    assert.equal(html.match(/class="swap"/g)?.length, 2, 'one in each plot');
+    assert.doesNotMatch(html, /<script|style="|NaN/);
+});
+
+test('without labels there is nothing to plot, and the page says so', () => {
+    const html = reportPage(STATUS, []);
+    assert.doesNotMatch(html, /<svg|NaN/);
+    assert.match(html, /begin with the second judged offer/);
+});
+
+const HEALTHY: Findings = {
+    located: { path: '/usr/bin/hone', source: 'PATH' },
+    version: 'hone 0.1.0\n',
+    status: STATUS,
+    model: { path: '/home/ada/hone/models/qwen.gguf' },
+    socketMode: 0o140600,
+    server: { kind: 'running' },
+    inlineSuggest: true,
+    enabled: true,
+    proposedApi: false,
+};
+
+const states = (found: Partial<Findings>): Record<string, string> =>
+    Object.fromEntries(checks({ ...HEALTHY, ...found }).map(({ name, state }) => [name, state]));
+
+test('where all is well, every check says so', () => {
+    assert.deepEqual(new Set(Object.values(states({}))), new Set(['good']));
+    assert.deepEqual(Object.keys(states({})), ['Program', 'Version', 'Model', 'Daemon', 'Socket', 'This window', 'Editor', 'Labels']);
+});
+
+test('each thing that can be wrong is found', () => {
+    assert.equal(states({ version: 'hone 0.0.1' })['Version'], 'bad');
+    assert.equal(states({ version: undefined })['Version'], 'bad');
+    assert.equal(states({ model: { problem: 'missing; run `hone model pull`' } })['Model'], 'bad');
+    assert.equal(states({ status: { problem: 'config.toml: line 2' } })['Configuration'], 'bad');
+    assert.equal(states({ status: { ...STATUS, daemon: null } })['Daemon'], 'warning');
+    assert.equal(states({ socketMode: 0o140666 })['Socket'], 'bad');
+    assert.equal(states({ server: { kind: 'failed', problem: 'p' } })['This window'], 'bad');
+    assert.equal(states({ inlineSuggest: false })['Editor'], 'bad');
+    assert.equal(states({ enabled: false })['Editor'], 'warning');
+    const missing = { located: { problem: 'not found' }, version: undefined, status: undefined, model: undefined };
+    assert.deepEqual(Object.keys(states(missing)), ['Program', 'This window', 'Editor', 'Labels']);
+    assert.match(doctorPage(checks({ ...HEALTHY, ...missing })), /<td class="bad">✗<\/td><th>Program<\/th>/);
+});

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ask, lastLine, run } from '../src/program';
+import { quoted } from '../src/shell';
+
+test('an error is the last line that the program said', async () => {
+    assert.equal(lastLine('a\nError: model.gguf is missing\n\n'), 'model.gguf is missing');
+    assert.equal(lastLine(' \n'), undefined);
+    const script = 'console.error("noise"); console.error("Error: no model"); process.exit(1)';
+    await assert.rejects(ask(process.execPath, ['-e', script]), { message: 'no model' });
+    await assert.rejects(run(process.execPath, ['-e', script]), { message: 'no model' });
+    await assert.rejects(run('/no/such/program', []), /ENOENT/);
+});
+
+test('lines are taken one by one, and a line that cannot be read is an error', async () => {
+    const lines: string[] = [];
+    await run(process.execPath, ['-e', 'console.log("1\\n2")'], (line) => lines.push(line));
+    assert.deepEqual(lines, ['1', '2']);
+    const reading = run(process.execPath, ['-e', 'console.log("{")'], (line) => JSON.parse(line));
+    await assert.rejects(reading, SyntaxError);
+});
+
+test('what goes to a terminal is read back as one argument', () => {
+    assert.equal(quoted('/usr/bin/hone'), '/usr/bin/hone');
+    assert.equal(quoted("/tmp/a b'; rm -rf ~"), "'/tmp/a b'\\''; rm -rf ~'");
+});

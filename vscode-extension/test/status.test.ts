@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { Thinking, shown, type Known } from '../src/status';
+
+const READY: Known = {
+    server: { kind: 'running' },
+    line: { busy: false, kind: 'Normal', message: 'qwen, adapter v3' },
+    thinking: false,
+    enabled: true,
+    languageOff: undefined,
+};
+
+test('the most important thing is what the status bar says', () => {
+    const state = (known: Partial<Known>): string => shown({ ...READY, ...known }).state;
+    assert.equal(state({}), 'ready');
+    assert.equal(shown(READY).tooltip, 'qwen, adapter v3');
+    assert.equal(state({ thinking: true }), 'thinking');
+    const learning = { busy: true, kind: 'Normal', message: 'learning' } as const;
+    assert.equal(state({ line: learning }), 'learning');
+    assert.equal(state({ line: learning, thinking: true }), 'thinking');
+    assert.equal(state({ line: { busy: false, kind: 'Warning', message: 'w' } }), 'warning');
+    assert.equal(state({ line: { busy: false, kind: 'Error', message: 'e' }, thinking: true }), 'error');
+    assert.equal(state({ languageOff: 'rust', thinking: true }), 'off');
+    assert.equal(state({ server: { kind: 'starting' } }), 'starting');
+    assert.equal(state({ enabled: false, server: { kind: 'starting' } }), 'off');
+    assert.equal(state({ enabled: false, server: { kind: 'failed', problem: 'p' } }), 'error');
+});
+
+test('a quick answer causes no flicker, a slow one shows until the last has ended', () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const said: boolean[] = [];
+    const thinking = new Thinking((on) => said.push(on));
+    const quick = thinking.begin();
+    mock.timers.tick(149);
+    quick();
+    mock.timers.tick(1_000);
+    assert.deepEqual(said, []);
+
+    const [slow, slower] = [thinking.begin(), thinking.begin()];
+    mock.timers.tick(150);
+    assert.deepEqual(said, [true]);
+    slow();
+    slow();
+    assert.deepEqual(said, [true], 'one is still under way, however often the other ends');
+    slower();
+    assert.deepEqual(said, [true, false]);
+    mock.timers.reset();
+});
