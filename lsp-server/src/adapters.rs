@@ -183,6 +183,32 @@ impl Registry {
         Ok(())
     }
 
+    /// Makes a registered version the one that serves; 0 is the base.
+    pub fn activate(&mut self, version: AdapterVersion) -> Result<()> {
+        if let Some(reason) = &self.sealed {
+            bail!("{reason}");
+        }
+        let mut index = self.index.clone();
+        index.active = version;
+        self.replace(index)
+    }
+
+    /// Whether a version may serve over this base.
+    pub fn check(&self, version: AdapterVersion, base_sha256: &str) -> Result<()> {
+        if version == 0 {
+            return Ok(());
+        }
+        let entry = self.entry(version).with_context(|| {
+            format!("no adapter v{version} is registered; `hone adapter list` shows what is there")
+        })?;
+        self.usable(entry, base_sha256)
+    }
+
+    /// Whether its file is still kept.
+    pub fn is_kept(&self, version: AdapterVersion) -> bool {
+        self.adapter_file(version).exists()
+    }
+
     fn replace(&mut self, index: Index) -> Result<()> {
         let path = self.folder.join("registry.json");
         let text = serde_json::to_vec_pretty(&index)?;
@@ -288,6 +314,28 @@ mod tests {
         let entry = entry(&registry, "base");
         assert!(registry.promote(entry).is_err());
         assert!(std::fs::read_to_string(path).unwrap().contains("surprise"));
+    }
+
+    #[test]
+    fn rolling_back_survives_reopening_and_the_next_number_is_still_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = with_three(dir.path());
+        registry.activate(1).unwrap();
+        let (registry, _) = Registry::open(dir.path(), "base");
+        assert_eq!((registry.active(), registry.next_version()), (1, 4));
+        assert_eq!(registry.parent().unwrap().version, 1, "learning goes on from there");
+    }
+
+    #[test]
+    fn only_a_sound_adapter_of_this_base_may_serve() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = with_three(dir.path());
+        assert!(registry.check(0, "base").is_ok() && registry.check(2, "base").is_ok());
+        let refused = |version, base| registry.check(version, base).unwrap_err().to_string();
+        assert!(refused(9, "base").contains("no adapter v9"));
+        assert!(refused(2, "other").contains("another base model"));
+        std::fs::remove_file(registry.adapter_file(2)).unwrap();
+        assert!(refused(2, "base").contains("v0002.gguf: cannot be read"));
     }
 
     #[test]

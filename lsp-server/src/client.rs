@@ -3,7 +3,7 @@
 
 use crate::home::Home;
 use crate::launch::ServeOptions;
-use crate::wire::{Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result, bail};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, BufReader, copy, stdin, stdout};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy, stdin, stdout};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep};
@@ -169,6 +169,21 @@ pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
         done = &mut to_editor => done.context("the daemon's stream broke")?,
     }
     Ok(())
+}
+
+/// Asks a running daemon for a change; false if none runs.
+///
+/// # Errors
+/// The daemon's reason not to.
+pub async fn ask(home: &Home, purpose: Purpose) -> Result<bool> {
+    let Some(mut connection) = connect(home, purpose).await? else { return Ok(false) };
+    let mut text = String::new();
+    connection.read.read_to_string(&mut text).await?;
+    let answer: Answer = serde_json::from_str(&text).context("the daemon gave no answer")?;
+    match answer.error {
+        None => Ok(true),
+        Some(error) => bail!("{error}"),
+    }
 }
 
 /// `hone stop`: answers whether there was a daemon to stop.

@@ -3,8 +3,10 @@
 use crate::engine::llama::MAX_TOKENS;
 use anyhow::{Context, Result, ensure};
 use feedback::job::Hyper;
+use models::file::write_atomic;
 use serde::Deserialize;
 use std::path::Path;
+use toml_edit::{DocumentMut, Value};
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -118,6 +120,18 @@ impl Config {
     }
 }
 
+/// Sets one key and leaves the rest of the file as the user wrote it.
+pub fn set(path: &Path, table: &str, key: &str, value: impl Into<Value>) -> Result<()> {
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.with_context(|| path.display().to_string())?,
+    };
+    let mut document: DocumentMut = text.parse().with_context(|| path.display().to_string())?;
+    document.entry(table).or_insert(toml_edit::table())[key] = toml_edit::value(value);
+    write_atomic(path, document.to_string().as_bytes())
+        .with_context(|| format!("{}: cannot be written", path.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +156,22 @@ mod tests {
         assert!(error.contains("line 2"), "{error}");
         assert!(error.contains("`batch_episode`"), "{error}");
         assert!(error.contains("`batch_episodes`"), "{error}");
+    }
+
+    #[test]
+    fn setting_a_key_keeps_what_the_user_wrote() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        set(&path, "learning", "enabled", false).unwrap();
+        assert!(!Config::load(&path).unwrap().learning.enabled, "from no file at all");
+        std::fs::write(&path, "# mine\n[learning]\nbatch_episodes = 3 # few\n").unwrap();
+        set(&path, "learning", "enabled", false).unwrap();
+        set(&path, "model", "name", "smollm2-135m").unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# mine\n[learning]\nbatch_episodes = 3 # few\n"), "{text}");
+        let config = Config::load(&path).unwrap();
+        assert_eq!((config.learning.batch_episodes, config.learning.enabled), (3, false));
+        assert_eq!(config.model.name.as_deref(), Some("smollm2-135m"));
     }
 
     #[test]

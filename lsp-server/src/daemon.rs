@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::engine::worker::EngineHandle;
 use crate::home::Home;
 use crate::session::Session;
-use crate::status::{LearnerStatus, StatusLine};
+use crate::status::{LearnerState, LearnerStatus, StatusLine};
 use anyhow::Result;
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Fold};
@@ -16,7 +16,7 @@ use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
@@ -50,6 +50,10 @@ pub struct Daemon {
     sessions: Mutex<Vec<Weak<Session>>>,
     /// What editors show; changes are pushed to every connection.
     pub status_line: watch::Sender<StatusLine>,
+    /// Whether labels may start updates; a user can pause it.
+    learning: AtomicBool,
+    /// Adapters are exchanged one at a time.
+    swapping: tokio::sync::Mutex<()>,
     next_offer: AtomicU64,
     /// Makes offer ids differ between two lives of the daemon, on any clock.
     life: u32,
@@ -95,7 +99,9 @@ impl Daemon {
         learner.last_error = trouble;
         learner.updates = registry.entries().len() as u64;
         learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
-        let status_line = watch::Sender::new(StatusLine::ready(&model.name, registry.active()));
+        let learning = config.learning.enabled;
+        let ready = if learning { StatusLine::ready } else { StatusLine::paused };
+        let status_line = watch::Sender::new(ready(&model.name, registry.active()));
         let daemon = Arc::new(Daemon {
             config,
             model,
@@ -109,6 +115,8 @@ impl Daemon {
             learn: Notify::new(),
             sessions: Mutex::new(vec![]),
             status_line,
+            learning: AtomicBool::new(learning),
+            swapping: tokio::sync::Mutex::new(()),
             next_offer: AtomicU64::new(1),
             life: rand::random(),
         });
@@ -175,10 +183,69 @@ impl Daemon {
 
     /// Whether enough labels wait for an update that may be registered.
     pub fn update_is_due(&self) -> bool {
-        let learning = &self.config.learning;
-        learning.enabled
-            && self.waiting_episodes() >= learning.batch_episodes
+        self.is_learning()
+            && self.waiting_episodes() >= self.config.learning.batch_episodes
             && lock(&self.registry).sealed().is_none()
+    }
+
+    pub fn is_learning(&self) -> bool {
+        self.learning.load(Ordering::Relaxed)
+    }
+
+    /// Pauses learning, or takes it up again. An update under way is finished.
+    pub fn set_learning(&self, enabled: bool) {
+        self.learning.store(enabled, Ordering::Relaxed);
+        let mut learner = lock(&self.learner);
+        learner.state = match (enabled, learner.state) {
+            (true, LearnerState::Off) => LearnerState::Idle,
+            (false, LearnerState::Idle | LearnerState::Backoff) => LearnerState::Off,
+            (_, state) => state,
+        };
+        drop(learner);
+        self.show_ready();
+        self.learn.notify_one();
+    }
+
+    /// What editors show while nothing happens.
+    pub fn show_ready(&self) {
+        let line = match self.is_learning() {
+            true => StatusLine::ready(&self.model.name, self.active_adapter()),
+            false => StatusLine::paused(&self.model.name, self.active_adapter()),
+        };
+        self.status_line.send_replace(line);
+    }
+
+    /// Loads an adapter whose file is in place and has the registry name it as
+    /// the one that serves.
+    pub async fn swap(
+        &self,
+        version: AdapterVersion,
+        register: impl FnOnce(&mut Registry) -> Result<()>,
+    ) -> Result<()> {
+        let _one_at_a_time = self.swapping.lock().await;
+        let mut held = Duration::ZERO;
+        if version > 0 {
+            let (path, active) = {
+                let registry = lock(&self.registry);
+                (registry.adapter_file(version), registry.active())
+            };
+            // Completions in flight finish on the adapter they began with.
+            held = self.engine.load_adapter(version, path, active).await?;
+        }
+        register(&mut lock(&self.registry))?;
+        let mut learner = lock(&self.learner);
+        learner.swaps += 1;
+        learner.last_swap_ms = Some(held.as_secs_f64() * 1000.0);
+        Ok(())
+    }
+
+    /// Serves another registered adapter from the next completion on; 0 is the base.
+    pub async fn use_adapter(&self, version: AdapterVersion) -> Result<()> {
+        lock(&self.registry).check(version, &self.model.sha256)?;
+        self.swap(version, |registry| registry.activate(version)).await?;
+        tracing::info!("adapter v{version} serves, as asked");
+        self.show_ready();
+        Ok(())
     }
 
     pub fn counts(&self) -> feedback::episode::Counts {

@@ -6,7 +6,7 @@ use crate::home::Home;
 use crate::launch::{self, ServeOptions};
 use crate::lsp::{self, LearnNow};
 use crate::status::{self, LearnerState};
-use crate::wire::{Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -84,7 +84,7 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
 }
 
 /// One daemon a user: the lock on `daemon.lock` is held as long as it lives.
-fn elect(home: &Home) -> Result<File> {
+pub fn elect(home: &Home) -> Result<File> {
     let path = home.daemon_lock();
     let file = OpenOptions::new()
         .create(true)
@@ -158,6 +158,14 @@ async fn connection(
                 let _ = learn.try_send(());
             }
             write_line(&mut write, &serde_json::json!({ "waiting": waiting })).await?;
+        }
+        Purpose::UseAdapter { adapter } => {
+            let answer = Answer::from(daemon.use_adapter(adapter).await);
+            write_line(&mut write, &answer).await?;
+        }
+        Purpose::Learning { enabled } => {
+            daemon.set_learning(enabled);
+            write_line(&mut write, &Answer::from(Ok(()))).await?;
         }
         Purpose::Events => events::stream(daemon.event_log(), &mut write).await?,
         Purpose::Stop => {

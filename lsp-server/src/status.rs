@@ -59,7 +59,7 @@ pub enum LearnerState {
     Training,
     /// Waits after a failure; `last_error` says which.
     Backoff,
-    /// `learning.enabled = false`.
+    /// Paused: `learning.enabled = false`, or `hone pause`.
     Off,
 }
 
@@ -114,6 +114,11 @@ impl StatusLine {
             version => format!("{model}, adapter v{version}"),
         };
         StatusLine { busy: false, kind: "Normal".into(), message }
+    }
+
+    pub fn paused(model: &str, adapter: AdapterVersion) -> StatusLine {
+        let ready = StatusLine::ready(model, adapter);
+        StatusLine { message: format!("{}, learning paused", ready.message), ..ready }
     }
 
     pub fn learning() -> StatusLine {
@@ -230,7 +235,7 @@ fn offers_line(counts: &Counts) -> String {
 
 fn learner_line(learner: &LearnerStatus) -> String {
     let state = match learner.state {
-        LearnerState::Off => "off (learning.enabled = false)".into(),
+        LearnerState::Off => "paused; `hone resume` takes it up again".into(),
         LearnerState::Idle => {
             format!("{} of {} labels until the next update", learner.waiting, learner.batch)
         }

@@ -130,7 +130,7 @@ impl Supervisor {
     }
 
     fn resting_state(&self, state: LearnerState) -> LearnerState {
-        if self.daemon.config.learning.enabled { state } else { LearnerState::Off }
+        if self.daemon.is_learning() { state } else { LearnerState::Off }
     }
 
     /// One update, from frozen batch to served adapter.
@@ -145,8 +145,7 @@ impl Supervisor {
         learner.progress = None;
         learner.last_error = None;
         drop(learner);
-        let ready = StatusLine::ready(&self.daemon.model.name, job.candidate);
-        self.daemon.status_line.send_replace(ready);
+        self.daemon.show_ready();
         Ok(())
     }
 
@@ -227,7 +226,6 @@ impl Supervisor {
         .await??;
 
         let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
-        let held = daemon.engine.load_adapter(job.candidate, path, parent).await?;
         let entry = Entry {
             version: job.candidate,
             parent,
@@ -237,17 +235,24 @@ impl Supervisor {
             labels: batch.span(),
             report,
         };
-        self.promote(entry, held)
+        self.promote(entry).await
     }
 
-    fn promote(&self, entry: Entry, held: Duration) -> Result<()> {
-        let (version, took_ms) = (entry.version, entry.report.total_ms);
-        lock(&self.daemon.registry).promote(entry)?;
+    async fn promote(&self, entry: Entry) -> Result<()> {
+        let (version, parent, took_ms) = (entry.version, entry.parent, entry.report.total_ms);
+        let swapped = self.daemon.swap(version, move |registry| {
+            // A user who rolled back while it learned does not want its child.
+            ensure!(
+                registry.active() == parent,
+                "v{} was chosen to serve while the update learned from v{parent}",
+                registry.active()
+            );
+            registry.promote(entry)
+        });
+        swapped.await?;
         let mut learner = lock(&self.daemon.learner);
         learner.updates += 1;
-        learner.swaps += 1;
         learner.last_update_ms = Some(took_ms);
-        learner.last_swap_ms = Some(held.as_secs_f64() * 1000.0);
         tracing::info!("adapter v{version} serves; update took {took_ms} ms");
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The first line on the daemon's socket, either way: who is there, which
 //! version, what for. After `Welcome` the connection belongs to its purpose.
 
+use feedback::event::AdapterVersion;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -35,6 +36,10 @@ pub enum Purpose {
     Stop,
     /// Starts an update with whatever labels wait.
     Learn,
+    /// Serves another registered adapter; an [`Answer`] follows.
+    UseAdapter { adapter: AdapterVersion },
+    /// Pauses learning or takes it up again; an [`Answer`] follows.
+    Learning { enabled: bool },
     /// A purpose of a later version.
     #[serde(other)]
     Unknown,
@@ -49,6 +54,20 @@ pub struct Welcome {
     /// Why not, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// How a request that changes the daemon ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Why not, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl From<anyhow::Result<()>> for Answer {
+    fn from(result: anyhow::Result<()>) -> Answer {
+        Answer { error: result.err().map(|error| format!("{error:#}")) }
+    }
 }
 
 impl Hello {
@@ -101,6 +120,18 @@ mod tests {
         let later = r#"{"protocol":9,"version":"9.0.0","purpose":"teleport","speed":3}"#;
         let hello: Hello = serde_json::from_str(later).unwrap();
         assert_eq!((hello.protocol, hello.purpose), (9, Purpose::Unknown));
+    }
+
+    /// A purpose's fields lie beside those of `Hello`: a name of both would be lost.
+    #[test]
+    fn every_purpose_comes_back_as_it_was_said() {
+        for purpose in
+            [Purpose::Lsp, Purpose::Learning { enabled: false }, Purpose::UseAdapter { adapter: 3 }]
+        {
+            let hello = Hello::new(purpose);
+            let line = serde_json::to_string(&hello).unwrap();
+            assert_eq!(serde_json::from_str::<Hello>(&line).unwrap(), hello, "{line}");
+        }
     }
 
     #[tokio::test]

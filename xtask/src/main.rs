@@ -1,5 +1,6 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `screencast`.
+//! The project's own commands: `cargo xtask demo`, `test`, `bench`, `screencast`.
 
+mod bench;
 mod demo;
 mod packages;
 mod screencast;
@@ -21,6 +22,9 @@ enum Command {
     Demo(demo::Arguments),
     /// Run what CI runs: format, lints, every test with the real models
     Test,
+    /// Measure Hone side by side with a peer
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// Turn the last demo into docs/demo.svg and docs/demo.txt
     Screencast,
 }
@@ -40,6 +44,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
         Command::Test => suite::run(&workspace),
+        Command::Bench(command) => bench::run(&workspace, &command),
         Command::Screencast => screencast::run(&workspace),
     }
 }

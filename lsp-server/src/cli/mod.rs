@@ -1,6 +1,8 @@
 //! The command line.
 
+mod adapter;
 mod inspect;
+mod learning;
 mod model;
 
 use crate::client;
@@ -69,6 +71,13 @@ enum Command {
     },
     /// Learn now from the labels that wait, however few
     Learn,
+    /// Stop learning until `hone resume`; completions and their log go on
+    Pause,
+    /// Learn again from what was taken and rejected
+    Resume,
+    /// Show what was learned, and go back to an earlier adapter
+    #[command(subcommand)]
+    Adapter(adapter::AdapterCommand),
     /// End the daemon cleanly; the next editor starts it again
     Stop,
     /// List, fetch and choose models
@@ -143,6 +152,9 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
         Command::Status { json } => inspect::status(&home, json).await,
         Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
         Command::Learn => inspect::learn(&home).await,
+        Command::Pause => learning::set(&home, false).await,
+        Command::Resume => learning::set(&home, true).await,
+        Command::Adapter(command) => adapter::run(&home, command).await,
         Command::Stop => {
             let stopped = client::stop(&home).await?;
             println!("{}", if stopped { "stopped" } else { "no daemon was running" });

@@ -1,23 +1,25 @@
 //! `hone model`: list, pull, use, path.
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::home::Home;
 use crate::launch::configured_manifest;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Subcommand;
 use comfy_table::{Table, presets};
-use models::file::write_atomic;
 use models::manifest::{Catalogue, Manifest};
 use models::progress::TerminalProgress;
 use models::store::{ModelStatus, Store};
-use toml_edit::DocumentMut;
 
 #[derive(Subcommand)]
 pub enum ModelCommand {
     /// List the known models and whether they are here
     ///
     /// More can be added as manifests: *.toml files in the models folder.
-    List,
+    List {
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Fetch a model, or the configured one; an interrupted pull resumes
     Pull {
         /// A name from `hone model list`
@@ -47,7 +49,8 @@ pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
         }
     };
     match command {
-        ModelCommand::List => list(home, &store, &catalogue, &config),
+        ModelCommand::List { json: true } => list_json(home, &store, &catalogue, &config),
+        ModelCommand::List { json: false } => list(home, &store, &catalogue, &config),
         ModelCommand::Pull { name } => {
             let manifest = named(name)?;
             let path = models::hub::pull(&store, manifest, &mut TerminalProgress::default())?;
@@ -59,7 +62,7 @@ pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
         }
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
-            choose(home, &manifest.name)?;
+            config::set(&home.config_file(), "model", "name", manifest.name.as_str())?;
             println!("{name} serves from the next start on (`hone stop` ends the daemon)");
             if store.status(manifest) == ModelStatus::Missing {
                 println!("it is not here yet: `hone model pull`");
@@ -73,17 +76,26 @@ pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
     }
 }
 
-/// Sets `model.name` and leaves the rest of the file as the user wrote it.
-fn choose(home: &Home, name: &str) -> Result<()> {
-    let path = home.config_file();
-    let text = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        read => read.with_context(|| path.display().to_string())?,
-    };
-    let mut document: DocumentMut = text.parse().with_context(|| path.display().to_string())?;
-    document.entry("model").or_insert(toml_edit::table())["name"] = toml_edit::value(name);
-    write_atomic(&path, document.to_string().as_bytes())
-        .with_context(|| format!("{}: cannot be written", path.display()))
+fn list_json(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config) -> Result<()> {
+    let configured = configured_manifest(home, catalogue, config)?;
+    let models: Vec<_> = catalogue
+        .iter()
+        .map(|manifest| {
+            serde_json::json!({
+                "name": manifest.name,
+                "template": manifest.template.name,
+                "bytes": manifest.bytes,
+                "licence": manifest.licence,
+                "configured": manifest.name == configured.name,
+                "present": matches!(
+                    store.status(manifest),
+                    ModelStatus::Present | ModelStatus::Verified
+                ),
+            })
+        })
+        .collect();
+    println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "models": models }))?);
+    Ok(())
 }
 
 fn list(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config) -> Result<()> {

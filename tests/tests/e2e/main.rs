@@ -1,6 +1,7 @@
 //! End to end: the real binary, the real models, the real database.
 //! `cargo xtask test` builds and fetches what these need.
 
+mod adapters;
 mod bad_input;
 mod daemon;
 mod labels;

@@ -1,0 +1,146 @@
+//! One training step at a time, for `cargo xtask bench learn`.
+//!
+//! Reads the tokens of one sequence (prompt, then completion) from a JSON file
+//! and answers each line on stdin with one on stdout:
+//!
+//!   prompt   the prompt pass; {"s": seconds}
+//!   step     forward, backward, AdamW on the completion's tokens; {"s": seconds}
+//!   check FOLDER   writes an adapter, the log-probs it gives the completion, and
+//!                  their gradient into a folder, for the peer to compare; {}
+//!   end      {"peak_mb": largest resident memory in MiB}
+
+use anyhow::{Context, bail, ensure};
+use clap::{Parser, ValueEnum};
+use feedback::job::Hyper;
+use learner::head::Target;
+use learner::lora::Lora;
+use learner::model::{Tail, TailBatch};
+use learner::optim::{AdamW, GradientSum};
+use learner::prompt::PromptKv;
+use learner::weights::Shape;
+use learner::{kernels, system, weights};
+use models::gguf::Gguf;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// The adapter acts after the prompt, as Hone serves it.
+    Tail,
+    /// The adapter acts on every token, as PEFT has it.
+    Everywhere,
+}
+
+#[derive(Parser)]
+struct Arguments {
+    #[arg(long)]
+    model: PathBuf,
+    /// A JSON array of token ids
+    #[arg(long)]
+    tokens: PathBuf,
+    /// How many of them, at the end, are learned
+    #[arg(long)]
+    completion: usize,
+    #[arg(long)]
+    rank: usize,
+    #[arg(long)]
+    mode: Mode,
+}
+
+/// An adapter whose B is not zero, so that every gradient is alive.
+fn random_adapter(shape: &Shape, hyper: &Hyper) -> anyhow::Result<Lora> {
+    const SIZE: f32 = 0.02;
+    let mut lora = Lora::fresh(shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
+    let mut random = StdRng::seed_from_u64(2);
+    for layer in lora.layers.iter_mut().flatten() {
+        let (rows, width) = layer.b.dims2()?;
+        let b = (0..rows * width).map(|_| random.random_range(-SIZE..SIZE)).collect();
+        layer.b = kernels::matrix::<f32>(b, rows, width)?;
+    }
+    Ok(lora)
+}
+
+fn write_values(path: &Path, values: &[f32]) -> anyhow::Result<()> {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    std::fs::write(path, bytes).with_context(|| path.display().to_string())
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let text = std::fs::read_to_string(&arguments.tokens)
+        .with_context(|| arguments.tokens.display().to_string())?;
+    let tokens: Vec<u32> = serde_json::from_str(&text)?;
+    ensure!(
+        (1..tokens.len()).contains(&arguments.completion),
+        "--completion must be 1 to {}",
+        tokens.len() - 1
+    );
+    let model = weights::load(&Gguf::open(&arguments.model)?)?;
+    let learned = tokens.len() - arguments.completion;
+    // The row that predicts the first learned token is the adapter's.
+    let past = if arguments.mode == Mode::Everywhere { 0 } else { learned - 1 };
+    let hyper = Hyper { lora_rank: arguments.rank, ..Hyper::default() };
+    let mut lora = Lora::fresh(&model.shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
+    let mut optimizer = AdamW::new(&lora);
+
+    let pass = || PromptKv::compute(&model, &[&tokens[..past]], |_| ());
+    let mut kv = pass()?;
+    let tail = |kv: &PromptKv| {
+        TailBatch::new([&Tail {
+            place: kv.place(0),
+            past,
+            tokens: tokens[past..tokens.len() - 1].to_vec(),
+            targets: tokens[learned..]
+                .iter()
+                .map(|token| Target { token: *token, temperature: 1.0, allowed: None })
+                .collect(),
+        }])
+    };
+    // Mean negative log-likelihood: any loss on log-probs costs the same.
+    let d_loss = vec![-1.0 / arguments.completion as f32; arguments.completion];
+    let mut step = |kv: &PromptKv| -> anyhow::Result<()> {
+        let batch = tail(kv);
+        let pass = model.forward(&lora, &batch, kv)?;
+        let mut gradient = GradientSum::like(&lora)?;
+        gradient.add(&pass.backward(&d_loss)?)?;
+        optimizer.step(&mut lora, &gradient, &hyper)?;
+        Ok(())
+    };
+    let check = |kv: &PromptKv, folder: &Path| -> anyhow::Result<()> {
+        let lora = random_adapter(&model.shape, &hyper)?;
+        let file = lora.to_adapter(&model.shape.architecture, "unchecked", Vec::new())?;
+        file.write(&folder.join("adapter.gguf"))?;
+        let batch = tail(kv);
+        let pass = model.forward(&lora, &batch, kv)?;
+        write_values(&folder.join("logprobs.f32"), &pass.logprobs)?;
+        let gradient = pass.backward(&d_loss)?;
+        let mut flat = Vec::new();
+        for pair in &gradient {
+            flat.extend(kernels::values::<f32>(&pair.a)?);
+            flat.extend(kernels::values::<f32>(&pair.b)?);
+        }
+        write_values(&folder.join("gradient.f32"), &flat)
+    };
+
+    let mut out = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let started = Instant::now();
+        match line.split_once(' ').unwrap_or((line.as_str(), "")) {
+            ("prompt", _) => kv = pass()?,
+            ("step", _) => step(&kv)?,
+            ("check", folder) => check(&kv, Path::new(folder))?,
+            ("end", _) => {
+                writeln!(out, r#"{{"peak_mb": {}}}"#, system::peak_memory_mb())?;
+                break;
+            }
+            (other, _) => bail!("{other:?} is neither prompt, step, check nor end"),
+        }
+        writeln!(out, r#"{{"s": {}}}"#, started.elapsed().as_secs_f64())?;
+        out.flush()?;
+    }
+    Ok(())
+}

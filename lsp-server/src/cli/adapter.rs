@@ -1,0 +1,236 @@
+//! `hone adapter`: what was learned, and which of it serves.
+
+use crate::adapters::{Entry, Registry};
+use crate::client;
+use crate::config::Config;
+use crate::home::Home;
+use crate::launch::configured_manifest;
+use crate::serve;
+use crate::wire::Purpose;
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use comfy_table::{CellAlignment, Table, presets};
+use feedback::event::AdapterVersion;
+use feedback::job::{BeforeAfter, Report};
+use models::manifest::Catalogue;
+use serde_json::json;
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+#[derive(Subcommand)]
+pub enum AdapterCommand {
+    /// List what was learned, oldest first
+    ///
+    /// An adapter is a small set of weights (LoRA) on top of the model. Every
+    /// update makes a new one from the one before; the last few are kept, so
+    /// that you can go back.
+    List {
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell how an adapter came to be: its labels, its training, how far it is from the base
+    Show {
+        /// A version from `hone adapter list`; the one that serves if left out
+        version: Option<AdapterVersion>,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Serve this adapter from the next completion on; 0 is the model alone
+    ///
+    /// Learning goes on from it.
+    Use {
+        /// A version from `hone adapter list`
+        version: AdapterVersion,
+    },
+    /// Serve the adapter that the active one was learned from
+    Rollback,
+}
+
+pub async fn run(home: &Home, command: AdapterCommand) -> Result<()> {
+    home.create()?;
+    let config = Config::load(&home.config_file())?;
+    let catalogue = Catalogue::load(&home.models())?;
+    let base_sha256 = configured_manifest(home, &catalogue, &config)?.sha256.clone();
+    let (registry, trouble) = Registry::open(&home.adapters(), &base_sha256);
+    if let Some(trouble) = trouble {
+        eprintln!("note: {trouble}");
+    }
+    match command {
+        AdapterCommand::List { json } => list(&registry, json),
+        AdapterCommand::Show { version, json } => {
+            show(&registry, version.unwrap_or(registry.active()), json)
+        }
+        AdapterCommand::Use { version } => choose(home, registry, version, &base_sha256).await,
+        AdapterCommand::Rollback => {
+            let entry = registry.entry(registry.active());
+            let parent = entry.context("the model serves alone: there is nothing to roll back")?;
+            let parent = parent.parent;
+            choose(home, registry, parent, &base_sha256).await
+        }
+    }
+}
+
+async fn choose(
+    home: &Home,
+    mut registry: Registry,
+    version: AdapterVersion,
+    base_sha256: &str,
+) -> Result<()> {
+    let before = registry.active();
+    if !client::ask(home, Purpose::UseAdapter { adapter: version }).await? {
+        // No daemon; none may start while its registry changes.
+        let _elected = serve::elect(home)?;
+        registry.check(version, base_sha256)?;
+        registry.activate(version)?;
+    }
+    println!("{} serves from now on (before: {})", name(version), name(before));
+    Ok(())
+}
+
+fn name(version: AdapterVersion) -> String {
+    match version {
+        0 => "the model alone".into(),
+        version => format!("v{version}"),
+    }
+}
+
+fn list(registry: &Registry, json: bool) -> Result<()> {
+    if json {
+        let adapters: Vec<_> =
+            registry.entries().iter().map(|entry| object(registry, entry)).collect();
+        let all = json!({ "active": registry.active(), "adapters": adapters });
+        println!("{}", serde_json::to_string_pretty(&all)?);
+        return Ok(());
+    }
+    if registry.entries().is_empty() {
+        println!("nothing learned yet: `hone status` tells how many labels are missing");
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["", "version", "from", "learned", "labels", "reward", "KL", "took", "kept"]);
+    for entry in registry.entries() {
+        let report = &entry.report;
+        table.add_row([
+            if entry.version == registry.active() { "→".to_owned() } else { String::new() },
+            name(entry.version),
+            if entry.parent == 0 { "model".into() } else { name(entry.parent) },
+            date(entry.created_at_ms),
+            report.episodes_used.to_string(),
+            format!("{:+.2}", report.mean_reward),
+            format!("{:.4}", report.kl_base),
+            format!("{:.0} s", report.total_ms as f64 / 1000.0),
+            if registry.is_kept(entry.version) { "yes".into() } else { "no".to_owned() },
+        ]);
+    }
+    for column in 4..8 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    println!("{table}");
+    println!("reward: mean of its labels; KL: nats per token away from the model alone");
+    Ok(())
+}
+
+fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> {
+    if version == 0 && !json {
+        println!("the model serves alone, without an adapter");
+        return Ok(());
+    }
+    let entry = registry.entry(version).with_context(|| {
+        format!("no adapter v{version} is registered; `hone adapter list` shows what is there")
+    })?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&object(registry, entry))?);
+        return Ok(());
+    }
+    let report = &entry.report;
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    for (key, value) in rows(registry, entry, report) {
+        table.add_row([key.to_owned(), value]);
+    }
+    println!("{table}");
+    Ok(())
+}
+
+fn rows(registry: &Registry, entry: &Entry, report: &Report) -> Vec<(&'static str, String)> {
+    let serves = if entry.version == registry.active() { ", serves now" } else { "" };
+    let early = if report.stopped_early { ", stopped early by its distance from v" } else { "" };
+    let parent = if report.stopped_early { entry.parent.to_string() } else { String::new() };
+    let change = |change: &Option<BeforeAfter>| match change {
+        None => "none in this update".to_owned(),
+        Some(BeforeAfter { before, after }) => {
+            format!("{before:.3} → {after:.3} nats per token ({:+.3})", after - before)
+        }
+    };
+    vec![
+        ("version", format!("{}{serves}", name(entry.version))),
+        ("learned from", name(entry.parent)),
+        ("learned at", date(entry.created_at_ms)),
+        (
+            "labels",
+            format!(
+                "{} used, {} dropped (log positions {} to {})",
+                report.episodes_used, report.episodes_dropped, entry.labels.0, entry.labels.1
+            ),
+        ),
+        ("mean reward", format!("{:+.3}", report.mean_reward)),
+        ("steps", format!("{} over {} tokens{early}{parent}", report.steps, report.tokens_trained)),
+        ("taken offers", change(&report.logprob_rewarded)),
+        ("rejected offers", change(&report.logprob_unrewarded)),
+        ("KL to the model", format!("{:.4} nats per token", report.kl_base)),
+        ("change of weights", format!("{:.1} %", 100.0 * report.update_ratio)),
+        (
+            "learner − server",
+            format!(
+                "mean {:.4}, p95 {:.4} nats over {} tokens",
+                report.mismatch.mean, report.mismatch.p95, report.mismatch.count
+            ),
+        ),
+        (
+            "time",
+            format!(
+                "{:.1} s (load {:.1}, prompts {:.1}, training {:.1})",
+                seconds(report.total_ms),
+                seconds(report.load_ms),
+                seconds(report.prompt_ms),
+                seconds(report.train_ms)
+            ),
+        ),
+        ("peak memory", format!("{} MiB", report.peak_memory_mb)),
+        ("file", registry.adapter_file(entry.version).display().to_string()),
+        ("SHA-256", entry.sha256.clone()),
+    ]
+}
+
+fn object(registry: &Registry, entry: &Entry) -> serde_json::Value {
+    json!({
+        "version": entry.version,
+        "parent": entry.parent,
+        "active": entry.version == registry.active(),
+        "kept": registry.is_kept(entry.version),
+        "path": registry.adapter_file(entry.version),
+        "sha256": entry.sha256,
+        "base_sha256": entry.base_sha256,
+        "created_at": entry.created_at_ms,
+        "labels": entry.labels,
+        "report": entry.report,
+    })
+}
+
+fn seconds(milliseconds: u64) -> f64 {
+    milliseconds as f64 / 1000.0
+}
+
+/// In UTC, to the minute.
+fn date(unix_ms: u64) -> String {
+    let format = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
+    let at = i64::try_from(unix_ms / 1000).ok();
+    at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok())
+        .and_then(|at| at.format(format).ok())
+        .unwrap_or_else(|| "?".into())
+}

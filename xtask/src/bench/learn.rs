@@ -1,0 +1,293 @@
+//! `cargo xtask bench learn`: one training step, ours and torch + PEFT's.
+
+use super::median;
+use super::peer::Peer;
+use crate::packages;
+use crate::step::Steps;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The model whose ratios are the headline.
+const DEFAULT_MODEL: &str = "qwen2.5-coder-0.5b";
+const MODELS: [&str; 2] = [DEFAULT_MODEL, "smollm2-135m"];
+
+/// Wheels without CUDA where this index can be reached: a tenth of the size.
+const CPU_WHEELS: &str = "https://download.pytorch.org/whl/cpu";
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Models from `hone model list`
+    #[arg(long, value_name = "NAME", default_values = MODELS)]
+    model: Vec<String>,
+    /// Turns of every side, after one that warms up
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Tokens before the completion
+    #[arg(long, default_value_t = 488, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(2..=4000))]
+    prompt: u32,
+    /// Tokens that are learned
+    #[arg(long, default_value_t = 24, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    completion: u32,
+    /// LoRA rank, on all seven linear maps of every layer
+    #[arg(long, default_value_t = 16, value_name = "R",
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    rank: u32,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Medians in seconds, peaks in MiB.
+struct Side {
+    step: f64,
+    prompt: f64,
+    peak_mb: f64,
+}
+
+struct Measured {
+    torch: Side,
+    torch_tail: Side,
+    ours_everywhere: Side,
+    ours: Side,
+    agreement: Vec<(&'static str, Value)>,
+}
+
+pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    packages::ensure()?;
+    let mut steps = Steps::default();
+    steps.run(
+        "build",
+        workspace.cargo().args(["build", "--release", "-p", "lsp-server", "-p", "learner"]),
+    )?;
+    let mut example = workspace.cargo();
+    example.args(["build", "--release", "-p", "learner", "--example", "step"]);
+    steps.run("build (example)", &mut example)?;
+    let python = python(workspace, &mut steps)?;
+    let folder = workspace.target.join("bench");
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let tokens = folder.join("tokens.json");
+    write_tokens(&tokens, (arguments.prompt + arguments.completion) as usize)?;
+
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut models = serde_json::Map::new();
+    for name in &arguments.model {
+        let model = pull(workspace, &mut steps, name)?;
+        eprintln!("── {name}, {} turns of each side on {threads} thread(s)", arguments.rounds);
+        let bench =
+            Bench { workspace, arguments, python: &python, model, tokens: &tokens, threads };
+        let measured = bench.measure(&folder)?;
+        if !arguments.json {
+            println!("{name}\n{}", table(&measured));
+        }
+        models.insert(name.clone(), object(&measured));
+    }
+    if arguments.json {
+        let headline = models.get(DEFAULT_MODEL).or(models.values().next());
+        let ratios = headline.map_or(Value::Null, |model| model["ratios"].clone());
+        let report = json!({
+            "threads": threads,
+            "rounds": arguments.rounds,
+            "prompt_tokens": arguments.prompt,
+            "completion_tokens": arguments.completion,
+            "rank": arguments.rank,
+            "ratios": ratios,
+            "models": models,
+        });
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    }
+    Ok(())
+}
+
+/// The Python of a virtual environment that has what the peer needs.
+fn python(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
+    let venv = workspace.target.join("bench-venv");
+    let python = venv.join("bin").join("python");
+    if !python.exists() {
+        let mut create = Command::new("python3");
+        create.args(["-m", "venv"]).arg(&venv);
+        steps.run("virtual environment (Debian: python3-venv)", &mut create)?;
+    }
+    let mut install = Command::new(&python);
+    install
+        .args(["-m", "pip", "install", "--quiet", "--retries", "1"])
+        .args(["--extra-index-url", CPU_WHEELS, "--requirement"])
+        .arg(workspace.root.join("xtask/bench/requirements.txt"));
+    steps.run("torch and PEFT", &mut install)?;
+    Ok(python)
+}
+
+fn pull(workspace: &Workspace, steps: &mut Steps, name: &str) -> Result<PathBuf> {
+    let hone = || {
+        let mut hone = Command::new(workspace.binary("hone"));
+        hone.env("HONE_HOME", workspace.target.join("test-home"));
+        hone
+    };
+    // Its own standard output is the path, which is none of this command's.
+    let mut quiet = hone();
+    quiet.args(["model", "pull", name]).stdout(std::process::Stdio::null());
+    steps.run(&format!("model {name}"), &mut quiet)?;
+    let output = hone().args(["model", "path", name]).output().context("cannot run hone")?;
+    ensure!(output.status.success(), "hone model path {name} failed");
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
+}
+
+/// What the tokens are changes no time; they are the same for both sides.
+fn write_tokens(path: &Path, count: usize) -> Result<()> {
+    let tokens: Vec<usize> = (0..count).map(|i| 1000 + i * 7919 % 8009).collect();
+    fs::write(path, serde_json::to_vec(&tokens)?).with_context(|| path.display().to_string())
+}
+
+struct Bench<'a> {
+    workspace: &'a Workspace,
+    arguments: &'a Arguments,
+    python: &'a Path,
+    model: PathBuf,
+    tokens: &'a Path,
+    threads: usize,
+}
+
+impl Bench<'_> {
+    fn measure(&self, folder: &Path) -> Result<Measured> {
+        let mut torch = self.torch("everywhere")?;
+        let mut torch_tail = self.torch("tail")?;
+        let mut ours_everywhere = self.ours("everywhere")?;
+        let mut ours = self.ours("tail")?;
+
+        let mut agreement = Vec::new();
+        let check = format!("check {}", folder.display());
+        for (mode, ours, torch) in
+            [("everywhere", &mut ours_everywhere, &mut torch), ("tail", &mut ours, &mut torch_tail)]
+        {
+            ours.ask(&check)?;
+            agreement.push((mode, torch.ask(&check)?));
+        }
+
+        let mut times: [Vec<f64>; 6] = Default::default();
+        for round in 0..=self.arguments.rounds {
+            let turn = [
+                torch.number("step", "s")?,
+                ours_everywhere.number("step", "s")?,
+                ours.number("prompt", "s")?,
+                ours.number("step", "s")?,
+                torch_tail.number("prompt", "s")?,
+                torch_tail.number("step", "s")?,
+            ];
+            eprintln!(
+                "   {round:>2}  torch {:.2} s · ours everywhere {:.2} · tail {:.2} + prompt {:.2} · \
+                 torch tail {:.2} + {:.2}{}",
+                turn[0],
+                turn[1],
+                turn[3],
+                turn[2],
+                turn[5],
+                turn[4],
+                if round == 0 { "  (warm-up)" } else { "" }
+            );
+            if round > 0 {
+                times.iter_mut().zip(turn).for_each(|(times, time)| times.push(time));
+            }
+        }
+        let [full, everywhere, prompt, step, torch_prompt, torch_step] =
+            times.map(|times| median(&times));
+        let side = |peer: &mut Peer, step: f64, prompt: f64| -> Result<Side> {
+            Ok(Side { step, prompt, peak_mb: peer.number("end", "peak_mb")? })
+        };
+        Ok(Measured {
+            torch: side(&mut torch, full, 0.0)?,
+            torch_tail: side(&mut torch_tail, torch_step, torch_prompt)?,
+            ours_everywhere: side(&mut ours_everywhere, everywhere, 0.0)?,
+            ours: side(&mut ours, step, prompt)?,
+            agreement,
+        })
+    }
+
+    fn torch(&self, mode: &str) -> Result<Peer> {
+        let mut command = Command::new(self.python);
+        command.arg(self.workspace.root.join("xtask/bench/peer.py"));
+        command.args(["--threads", &self.threads.to_string()]);
+        // It must not look for anything on a network.
+        command.env("HF_HUB_OFFLINE", "1");
+        Peer::start("torch", self.arguments(&mut command, mode))
+    }
+
+    fn ours(&self, mode: &str) -> Result<Peer> {
+        let mut command = Command::new(self.workspace.binary("examples/step"));
+        command.env("RAYON_NUM_THREADS", self.threads.to_string());
+        Peer::start("ours", self.arguments(&mut command, mode))
+    }
+
+    fn arguments<'c>(&self, command: &'c mut Command, mode: &str) -> &'c mut Command {
+        command
+            .arg("--model")
+            .arg(&self.model)
+            .arg("--tokens")
+            .arg(self.tokens)
+            .args(["--completion", &self.arguments.completion.to_string()])
+            .args(["--rank", &self.arguments.rank.to_string()])
+            .args(["--mode", mode])
+    }
+}
+
+/// Against torch + PEFT in f32 with the adapter everywhere: what one would run instead.
+fn ratios(measured: &Measured) -> [(&'static str, f64); 4] {
+    let (ours, torch) = (&measured.ours, &measured.torch);
+    [
+        ("time", ours.step / torch.step),
+        ("time_with_prompt_pass", (ours.step + ours.prompt) / torch.step),
+        ("time_everywhere", measured.ours_everywhere.step / torch.step),
+        ("memory", ours.peak_mb / torch.peak_mb),
+    ]
+}
+
+fn object(measured: &Measured) -> Value {
+    let side = |side: &Side| json!({ "step_s": side.step, "prompt_s": side.prompt, "peak_mb": side.peak_mb });
+    let map = |pairs: &[(&'static str, Value)]| -> Value {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
+    };
+    json!({
+        "ratios": map(&ratios(measured).map(|(key, ratio)| (key, json!(ratio)))),
+        "torch_everywhere": side(&measured.torch),
+        "torch_tail": side(&measured.torch_tail),
+        "hone_everywhere": side(&measured.ours_everywhere),
+        "hone_tail": side(&measured.ours),
+        "agreement": map(&measured.agreement),
+    })
+}
+
+fn table(measured: &Measured) -> String {
+    let mut lines =
+        vec![format!("  {:<34}{:>9}{:>12}{:>11}", "", "step s", "prompt s", "peak MiB")];
+    for (name, side) in [
+        ("torch + PEFT f32, everywhere", &measured.torch),
+        ("torch + PEFT f32, after the prompt", &measured.torch_tail),
+        ("Hone, everywhere", &measured.ours_everywhere),
+        ("Hone, after the prompt (served)", &measured.ours),
+    ] {
+        lines.push(format!(
+            "  {name:<34}{:>9.2}{:>12.2}{:>11.0}",
+            side.step, side.prompt, side.peak_mb
+        ));
+    }
+    for (name, ratio) in ratios(measured) {
+        lines.push(format!("  {name:<34}{ratio:>9.2}  of torch + PEFT f32, everywhere"));
+    }
+    for (mode, numbers) in &measured.agreement {
+        let number = |key: &str| numbers[key].as_f64().unwrap_or(f64::NAN);
+        lines.push(format!(
+            "  same numbers, {mode:<20} log-prob off by {:.1e} nats (mean), gradient by {:.1e} \
+             (relative), cosine {:.7}",
+            number("logprob_mean"),
+            number("gradient_error"),
+            number("gradient_cosine")
+        ));
+    }
+    lines.join("\n")
+}

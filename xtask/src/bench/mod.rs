@@ -1,0 +1,48 @@
+//! `cargo xtask bench`: measured side by side with a peer, in one run.
+
+mod learn;
+mod peer;
+
+use crate::workspace::Workspace;
+use anyhow::Result;
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// A training step against torch + PEFT on the same model and tokens
+    ///
+    /// Installs torch and PEFT into a virtual environment of their own under
+    /// `target/` (some gigabytes, once). Steps of both sides take turns, on the
+    /// same number of threads; medians and their ratios are reported.
+    Learn(learn::Arguments),
+}
+
+pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
+    match command {
+        Command::Learn(arguments) => learn::run(workspace, arguments),
+    }
+}
+
+/// The middle value; of an even number, the mean of the middle two.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_of_even_counts_is_between_the_middle_two() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&[]).is_nan());
+    }
+}

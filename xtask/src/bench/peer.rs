@@ -1,0 +1,52 @@
+//! A program that does one unit of work for every line it is sent, and says
+//! with a line of JSON how long that took.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+pub struct Peer {
+    name: String,
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    pub fn start(name: &str, command: &mut Command) -> Result<Peer> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{name}: cannot start {:?}", command.get_program()))?;
+        let stdin = child.stdin.take().with_context(|| format!("{name} has no stdin"))?;
+        let stdout = child.stdout.take().with_context(|| format!("{name} has no stdout"))?;
+        Ok(Peer { name: name.to_owned(), child, stdin, stdout: BufReader::new(stdout) })
+    }
+
+    pub fn ask(&mut self, line: &str) -> Result<Value> {
+        writeln!(self.stdin, "{line}").with_context(|| format!("{} takes no line", self.name))?;
+        let mut answer = String::new();
+        self.stdout
+            .read_line(&mut answer)
+            .with_context(|| format!("{} cannot be read", self.name))?;
+        if answer.is_empty() {
+            bail!("{} ended at {line:?}; its own words are above", self.name);
+        }
+        serde_json::from_str(&answer).with_context(|| format!("{} answered no JSON", self.name))
+    }
+
+    /// A number of the answer to a line.
+    pub fn number(&mut self, line: &str, key: &str) -> Result<f64> {
+        let answer = self.ask(line)?;
+        answer[key].as_f64().with_context(|| format!("{} gave no {key}", self.name))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
