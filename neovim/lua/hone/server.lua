@@ -65,13 +65,10 @@ local function wanted(buf)
     and not vim.list_contains(options.current.exclude_filetypes, filetype)
 end
 
-local function explain_end(code)
-  -- The program says why it cannot serve on a stream that Neovim keeps in its log.
-  M.run({ 'model', 'path' }, function(result)
-    local why = result.code ~= 0 and M.error_line(result) or ('it ended with code %d'):format(code)
-    status.failed(why)
-    notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
-  end)
+--- What `:Hone enable` can be tried after.
+local function cannot_serve(why)
+  status.failed(why)
+  notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
 end
 
 local function on_exit(code)
@@ -81,7 +78,7 @@ local function on_exit(code)
   if vim.uv.now() - started_at_ms >= RESTART_MIN_LIFE_MS then
     vim.defer_fn(notify.guard(M.start), RESTART_AFTER_MS)
   else
-    explain_end(code)
+    cannot_serve(('the server ended with code %d; `:checkhealth hone` may say why'):format(code))
   end
 end
 
@@ -112,6 +109,15 @@ function M.config()
   }
 end
 
+local function enable()
+  stopping = false
+  started_at_ms = vim.uv.now()
+  if options.current.cmd ~= options.defaults.cmd then
+    vim.lsp.config(NAME, { cmd = M.config().cmd })
+  end
+  vim.lsp.enable(NAME)
+end
+
 function M.start()
   local path, advice = M.find()
   if not path then
@@ -119,12 +125,18 @@ function M.start()
     notify.once(advice, vim.log.levels.WARN)
     return
   end
-  stopping = false
-  started_at_ms = vim.uv.now()
-  if options.current.cmd ~= options.defaults.cmd then
-    vim.lsp.config(NAME, { cmd = M.config().cmd })
+  if type(options.current.cmd) == 'table' then
+    enable()
+    return
   end
-  vim.lsp.enable(NAME)
+  -- Asked first, because a server that cannot start says why only in Neovim's log.
+  M.run({ 'model', 'path' }, function(model)
+    if model.code == 0 then
+      enable()
+    else
+      cannot_serve(M.error_line(model))
+    end
+  end)
 end
 
 --- Lets go of the server, and ends the daemon that all editors share.

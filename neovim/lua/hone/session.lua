@@ -183,7 +183,7 @@ end
 --- Text or cursor changed in insert mode.
 function M.moved()
   local now = here()
-  if vim.deep_equal(now, place) then
+  if not client_of(now[1]) or vim.deep_equal(now, place) then
     return
   end
   place = now
@@ -191,7 +191,7 @@ function M.moved()
   if live and follow() then
     return
   end
-  if client_of(now[1]) and wanted(now[1]) and vim.bo[now[1]].modifiable then
+  if wanted(now[1]) and vim.bo[now[1]].modifiable then
     debounce:start(options.current.debounce_ms, 0, vim.schedule_wrap(notify.guard(ask)))
   end
 end

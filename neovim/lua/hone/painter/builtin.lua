@@ -45,6 +45,11 @@ function M.attach(client, buf)
     end
   end
   vim.lsp.inline_completion.enable(true, { bufnr = buf })
+  if buf == api.nvim_get_current_buf() and vim.startswith(api.nvim_get_mode().mode, 'i') then
+    -- It asks at a key; one that began typing before the server was there waits for it.
+    local group = ('nvim.lsp.inline_completion:%d'):format(buf)
+    pcall(api.nvim_exec_autocmds, 'CursorMovedI', { group = group, buffer = buf })
+  end
 end
 
 function M.detach(buf)

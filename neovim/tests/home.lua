@@ -1,0 +1,122 @@
+--- A HONE_HOME of its own with the small model, and the editors that use it.
+
+local Editor = require('editor')
+local wait = require('wait')
+
+local Home = {}
+Home.__index = Home
+
+local CONFIG = [[
+[model]
+name = "smollm2-135m"
+threads = 1
+[completion]
+max_tokens = 8
+[learning]
+enabled = false
+]]
+
+--- The daemon's answer to a command, or its end.
+local COMMAND_TIMEOUT_MS = 10000
+
+local function write(path, text)
+  local file = assert(io.open(path, 'w'))
+  file:write(text)
+  file:close()
+end
+
+function Home.create()
+  -- Short: a Unix socket lies in it.
+  local path = assert(vim.uv.fs_mkdtemp('/tmp/hone-nvim-XXXXXX'))
+  local self = setmetatable({ path = path, editors = {} }, Home)
+  vim.fn.mkdir(path .. '/models', 'p')
+  vim.fn.mkdir(path .. '/project', 'p')
+  for name in vim.fs.dir(vim.env.HONE_MODELS) do
+    local model = vim.fs.joinpath(vim.fs.abspath(vim.env.HONE_MODELS), name)
+    assert(vim.uv.fs_symlink(model, path .. '/models/' .. name))
+  end
+  write(path .. '/config.toml', CONFIG)
+  self.env = {
+    HONE_HOME = path,
+    PATH = vim.fs.abspath(vim.env.HONE_BIN) .. ':' .. vim.env.PATH,
+  }
+  return self
+end
+
+--- What `hone` prints.
+function Home:hone(...)
+  local program = vim.fs.joinpath(vim.fs.abspath(vim.env.HONE_BIN), 'hone')
+  local options = { text = true, env = self.env, timeout = COMMAND_TIMEOUT_MS }
+  local result = vim.system({ program, ... }, options):wait()
+  assert(result.code == 0, ('hone %s: %s'):format(table.concat({ ... }, ' '), result.stderr))
+  return result.stdout
+end
+
+--- Opens a file in a new Neovim and waits until the server is ready.
+---@param name string of the file, and by it of the offers made in it
+---@param text string
+---@param options? { init?: string, ready?: string, env?: table<string, string> }
+function Home:edit(name, text, options)
+  local file = ('%s/project/%s'):format(self.path, name)
+  write(file, text)
+  options = options or {}
+  local editor = Editor.open(self, file, options)
+  table.insert(self.editors, editor)
+  editor:wait_for(options.ready or 'hone smollm2')
+  return editor
+end
+
+---@class test.Offer
+---@field id string
+---@field text string
+---@field shown integer how often the client confirmed that it was shown
+---@field parts integer[] UTF-16 lengths reported as partly accepted
+---@field outcomes { kind: string, utf16?: integer, evidence: string }[]
+
+--- The offers made in a file, in order, as the daemon logged them.
+---@return test.Offer[]
+function Home:offers(name)
+  local path = ('%s/project/%s'):format(self.path, name)
+  local offers, by_id = {}, {}
+  for line in vim.gsplit(self:hone('events', '--json', '--with-code'), '\n', { trimempty = true }) do
+    local event = vim.json.decode(line)
+    if event.event == 'completion' and event.path == path and event.shown ~= '' then
+      local offer = { id = event.id, text = event.shown, shown = 0, parts = {}, outcomes = {} }
+      table.insert(offers, offer)
+      by_id[event.id] = offer
+    end
+    local offer = by_id[event.id]
+    if offer and event.event == 'shown' then
+      offer.shown = offer.shown + 1
+    elseif offer and event.event == 'partly_accepted' then
+      table.insert(offer.parts, event.accepted_utf16)
+    elseif offer and event.event == 'outcome' then
+      local outcome = vim.tbl_extend('force', event.outcome, { evidence = event.evidence })
+      table.insert(offer.outcomes, outcome)
+    end
+  end
+  return offers
+end
+
+--- Waits until the file's first offer has its outcome, and returns the offer.
+---@return test.Offer
+function Home:first_fate(name)
+  return wait.until_(('an outcome in %s'):format(name), function()
+    local first = self:offers(name)[1]
+    return first and first.outcomes[1] and first
+  end)
+end
+
+function Home:close_editors()
+  for _, editor in ipairs(self.editors) do
+    editor:kill()
+  end
+  self.editors = {}
+end
+
+function Home:remove()
+  pcall(self.hone, self, 'stop')
+  vim.fn.delete(self.path, 'rf')
+end
+
+return Home

@@ -1,0 +1,411 @@
+--- What a user does with an offer, in a real Neovim with the real server and a
+--- real model, and the label that the daemon logged for it. A wrong label
+--- teaches the wrong thing.
+
+local check = require('check')
+local wait = require('wait')
+
+--- Continued by ` Thursday, Friday, …`.
+local WEEK = '// Monday, Tuesday, Wednesday,'
+
+local GHOST = WEEK .. ' Thursday, Friday'
+
+local function kinds(offer)
+  return vim.tbl_map(function(outcome)
+    return outcome.kind
+  end, offer.outcomes)
+end
+
+--- Opens a file whose first line the model continues, and waits for its ghost.
+---@return test.Editor
+local function with_ghost(home, name, options)
+  local editor = home:edit(name, WEEK .. '\n\nfn main() {}\n', options)
+  editor:press('A')
+  editor:wait_for(GHOST)
+  check.equal(WEEK, editor:lines()[1], 'a ghost is no text')
+  return editor
+end
+
+--- The file's first offer met this fate, once, having been shown once; and no
+--- offer of the file ever met two.
+local function fate(home, editor, name, expected)
+  local offer = home:first_fate(name)
+  wait.settle()
+  editor:quit()
+  for _, any in ipairs(home:offers(name)) do
+    assert(#any.outcomes <= 1, 'two outcomes: ' .. vim.inspect(any))
+  end
+  offer = home:offers(name)[1]
+  check.equal({ expected }, kinds(offer), name)
+  check.equal(1, offer.shown, 'confirmed as shown')
+  return offer
+end
+
+return {
+  {
+    'Tab accepts',
+    function(home)
+      local editor = with_ghost(home, 'tab.rs')
+      local text = home:offers('tab.rs')[1].text
+      editor:press('Tab')
+      wait.until_('the offer in the buffer', function()
+        return editor:lines()[1] == WEEK .. text
+      end)
+      check.equal('i', editor:mode():sub(1, 1))
+      check.equal(#WEEK + #text + 1, tonumber(editor:eval('col(".")')), 'the cursor is behind it')
+      fate(home, editor, 'tab.rs', 'accepted')
+    end,
+  },
+  {
+    'one undo takes back what was accepted and leaves what was typed',
+    function(home)
+      local editor = with_ghost(home, 'undo.rs')
+      editor:type(' T')
+      editor:wait_for(GHOST)
+      editor:press('Tab')
+      wait.until_('the offer in the buffer', function()
+        return #editor:lines()[1] > #WEEK + 2
+      end)
+      editor:press('Escape')
+      editor:type('u')
+      wait.until_('the typed text', function()
+        return editor:lines()[1] == WEEK .. ' T'
+      end)
+      fate(home, editor, 'undo.rs', 'accepted')
+    end,
+  },
+  {
+    'Escape rejects and leaves insert mode',
+    function(home)
+      local editor = with_ghost(home, 'esc.rs')
+      editor:press('Escape')
+      editor:wait_until_gone('Thursday')
+      check.equal('n', editor:mode())
+      local offer = fate(home, editor, 'esc.rs', 'rejected_esc')
+      check.equal('client_notice', offer.outcomes[1].evidence)
+    end,
+  },
+  {
+    'CTRL-C rejects too',
+    function(home)
+      local editor = with_ghost(home, 'ctrlc.rs')
+      editor:press('C-c')
+      editor:wait_until_gone('Thursday')
+      fate(home, editor, 'ctrlc.rs', 'rejected_esc')
+    end,
+  },
+  {
+    'CTRL-] rejects and stays in insert mode',
+    function(home)
+      local editor = with_ghost(home, 'dismiss.rs')
+      editor:press('C-]')
+      editor:wait_until_gone('Thursday')
+      check.equal('i', editor:mode():sub(1, 1))
+      check.equal(WEEK, editor:lines()[1])
+      fate(home, editor, 'dismiss.rs', 'rejected_esc')
+    end,
+  },
+  {
+    'typing another letter rejects',
+    function(home)
+      local editor = with_ghost(home, 'edit.rs')
+      editor:type('x')
+      editor:wait_until_gone('Thursday')
+      fate(home, editor, 'edit.rs', 'rejected_edit')
+    end,
+  },
+  {
+    'typing what the ghost says shortens it without a request',
+    function(home)
+      local editor = with_ghost(home, 'through.rs')
+      local text = home:offers('through.rs')[1].text
+      for at = 1, #text do
+        editor:type(text:sub(at, at))
+        if at < #text then
+          editor:wait_for(WEEK .. text)
+        end
+      end
+      local offer = fate(home, editor, 'through.rs', 'typed_through')
+      check.equal(#text, offer.outcomes[1].utf16)
+    end,
+  },
+  {
+    'typed fast, it is typed through all the same',
+    function(home)
+      local editor = with_ghost(home, 'fast.rs')
+      editor:type(home:offers('fast.rs')[1].text)
+      fate(home, editor, 'fast.rs', 'typed_through')
+    end,
+  },
+  {
+    'taking back a letter brings the ghost back',
+    function(home)
+      local editor = with_ghost(home, 'back.rs')
+      editor:type(' Thu')
+      editor:press('BSpace')
+      editor:press('BSpace')
+      wait.settle()
+      editor:wait_for(GHOST)
+      check.equal(WEEK .. ' T', editor:lines()[1])
+      check.equal(1, #home:offers('back.rs'), 'offers')
+      editor:press('Tab')
+      fate(home, editor, 'back.rs', 'accepted')
+    end,
+  },
+  {
+    'a word taken and then something else is a part',
+    function(home)
+      local editor = with_ghost(home, 'word.rs')
+      editor:press('C-Right')
+      wait.until_('the word in the buffer', function()
+        return editor:lines()[1] == WEEK .. ' Thursday'
+      end)
+      editor:wait_for(GHOST)
+      editor:type('#')
+      local offer = fate(home, editor, 'word.rs', 'partly_accepted')
+      check.equal({ 9 }, offer.parts)
+      check.equal(9, offer.outcomes[1].utf16)
+    end,
+  },
+  {
+    'a word taken and then Escape is a part',
+    function(home)
+      local editor = with_ghost(home, 'wordesc.rs')
+      editor:press('C-Right')
+      wait.settle()
+      editor:press('Escape')
+      fate(home, editor, 'wordesc.rs', 'partly_accepted')
+    end,
+  },
+  {
+    'typed a bit, then a word: the length counts from the start of the offer',
+    function(home)
+      local editor = with_ghost(home, 'typedword.rs')
+      editor:type(' Th')
+      editor:press('C-Right')
+      wait.until_('the word in the buffer', function()
+        return editor:lines()[1] == WEEK .. ' Thursday'
+      end)
+      editor:press('Escape')
+      check.equal({ 9 }, fate(home, editor, 'typedword.rs', 'partly_accepted').parts)
+    end,
+  },
+  {
+    'words to the end are an acceptance',
+    function(home)
+      local editor = with_ghost(home, 'words.rs')
+      local text = home:offers('words.rs')[1].text
+      wait.until_('the offer in the buffer', function()
+        editor:press('C-Right')
+        return editor:lines()[1] == WEEK .. text
+      end)
+      fate(home, editor, 'words.rs', 'accepted')
+    end,
+  },
+  {
+    'the line taken is all of a one-line offer',
+    function(home)
+      local editor = with_ghost(home, 'line.rs')
+      editor:press('C-End')
+      local offer = fate(home, editor, 'line.rs', 'accepted')
+      check.equal({}, offer.parts)
+    end,
+  },
+  {
+    'one normal-mode command in between is no reject',
+    function(home)
+      local editor = with_ghost(home, 'ctrlo.rs')
+      editor:press('C-o')
+      editor:type('zz')
+      editor:wait_for(GHOST)
+      wait.settle()
+      check.equal({}, kinds(home:offers('ctrlo.rs')[1]))
+      editor:press('Tab')
+      fate(home, editor, 'ctrlo.rs', 'accepted')
+    end,
+  },
+  {
+    'after characters beyond ASCII, counted in UTF-8',
+    function(home)
+      local line = '// 😀ß Monday, Tuesday, Wednesday,'
+      local editor = home:edit('utf8.rs', line .. '\n')
+      editor:press('A')
+      editor:wait_for('Thursday')
+      check.contains(editor:eval('luaeval("vim.lsp.get_clients()[1].offset_encoding")'), 'utf-8')
+      editor:press('C-Right')
+      editor:press('Tab')
+      local offer = fate(home, editor, 'utf8.rs', 'accepted')
+      check.equal({ 9 }, offer.parts)
+    end,
+  },
+  {
+    'after characters beyond ASCII, counted in UTF-16',
+    function(home)
+      local line = '// 😀ß Monday, Tuesday, Wednesday,'
+      local editor = home:edit('utf16.rs', line .. '\n', {
+        init = [[vim.lsp.config('hone', {
+          capabilities = { general = { positionEncodings = { 'utf-16' } } } })]],
+      })
+      editor:press('A')
+      editor:wait_for(line .. ' Thursday')
+      check.contains(editor:eval('luaeval("vim.lsp.get_clients()[1].offset_encoding")'), 'utf-16')
+      local text = home:offers('utf16.rs')[1].text
+      editor:press('C-Right')
+      editor:press('Tab')
+      wait.until_('the offer in the buffer', function()
+        return editor:lines()[1] == line .. text
+      end)
+      check.equal({ 9 }, fate(home, editor, 'utf16.rs', 'accepted').parts)
+    end,
+  },
+  {
+    'without a ghost Tab is a tab',
+    function(home)
+      local editor = home:edit('plain.txt', '')
+      editor:press('i')
+      editor:press('Tab')
+      editor:type('x')
+      wait.until_('a tab in the buffer', function()
+        return editor:lines()[1] == '\tx'
+      end)
+    end,
+  },
+  {
+    'without a ghost Tab is what the user mapped it to, with one it accepts',
+    function(home)
+      local maps = [[
+        vim.keymap.set('i', '<Tab>', function() return '[global]' end, { expr = true })
+        vim.api.nvim_create_autocmd('BufEnter', { pattern = '*.py', callback = function()
+          vim.keymap.set('i', '<Tab>', '[local]', { buffer = true })
+        end })
+      ]]
+      for name, mapped in pairs({ ['global.rs'] = '[global]', ['local.py'] = '[local]' }) do
+        local editor = home:edit(name, '\n' .. WEEK .. '\n', { init = maps })
+        editor:press('i')
+        editor:press('Tab')
+        editor:press('Escape')
+        wait.until_('the mapping to act', function()
+          return editor:lines()[1] == mapped
+        end, function()
+          return editor:screen()
+        end)
+        editor:type('jA')
+        editor:wait_for(GHOST)
+        editor:press('Tab')
+        wait.until_('the offer in the buffer', function()
+          return vim.startswith(editor:lines()[2], GHOST)
+        end)
+      end
+    end,
+  },
+  {
+    'disable hides the ghost and asks nothing, toggle brings it back',
+    function(home)
+      local editor = home:edit('off.rs', WEEK .. '\n')
+      editor:type(':Hone disable')
+      editor:press('Enter')
+      editor:wait_for('hone off')
+      editor:press('A')
+      wait.settle()
+      check.lacks(editor:screen(), 'Thursday')
+      check.equal({}, home:offers('off.rs'))
+      editor:press('Escape')
+      editor:type(':Hone toggle')
+      editor:press('Enter')
+      editor:press('A')
+      editor:wait_for(GHOST)
+    end,
+  },
+  {
+    'the commands tell what hone tells',
+    function(home)
+      local editor = home:edit('commands.rs', WEEK .. '\n')
+      editor:type(':Hone status')
+      editor:press('Enter')
+      editor:wait_for('model    smollm2-135m')
+      editor:press('q')
+      editor:wait_until_gone('model    smollm2-135m')
+      editor:type(':Hone log')
+      editor:press('Enter')
+      wait.until_('the log', function()
+        return editor:eval('expand("%:t")'):find('daemon.log', 1, true)
+      end)
+      editor:type(':Hone nonsense')
+      editor:press('Enter')
+      editor:wait_for('no command nonsense; known: disable, enable')
+    end,
+  },
+  {
+    'a missing program is told once, with the fix, and typing goes on',
+    function(home)
+      local editor = home:edit('missing.rs', WEEK .. '\n', {
+        init = [[require('hone').setup({ cmd = '/nowhere/hone' })]],
+        ready = '/nowhere/hone cannot be run',
+      })
+      editor:press('A')
+      editor:type(' x')
+      editor:press('Tab')
+      editor:press('Escape')
+      wait.settle()
+      check.equal(WEEK .. ' x    ', editor:lines()[1])
+      local _, told = editor:messages():gsub('/nowhere/hone', '')
+      check.equal(1, told, 'notices')
+    end,
+  },
+  {
+    'a missing model is told with the command that fetches it',
+    function(home)
+      local empty = home.path .. '/empty'
+      vim.fn.mkdir(empty, 'p')
+      local editor = home:edit('nomodel.rs', WEEK .. '\n', {
+        env = { HONE_HOME = empty },
+        ready = 'hone model pull',
+      })
+      editor:press('Enter')
+      check.contains(editor:messages(), 'run `hone model pull qwen2.5-coder-0.5b`')
+    end,
+  },
+  {
+    'a wrong option is told',
+    function(home)
+      local editor = home:edit('option.rs', WEEK .. '\n', {
+        init = [[require('hone').setup({ debouncems = 10 })]],
+        ready = 'unknown option debouncems; known: cmd',
+      })
+      editor:press('Enter')
+      editor:press('A')
+      editor:wait_for(GHOST)
+    end,
+  },
+  {
+    ':checkhealth hone is content',
+    function(home)
+      local editor = home:edit('health.rs', WEEK .. '\n')
+      editor:type(':checkhealth hone')
+      editor:press('Enter')
+      local report = wait.until_('the report', function()
+        local lines = table.concat(editor:lines(), '\n')
+        return lines:find('accept_word: <C-Right>', 1, true) and lines
+      end)
+      check.lacks(report, 'ERROR')
+      check.lacks(report, 'WARNING')
+      check.contains(report, 'model: ')
+      check.contains(report, 'serves 1 buffer(s), positions in utf-8')
+    end,
+  },
+  {
+    'two windows of one file and another file: the ghost stays with its cursor',
+    function(home)
+      local editor = with_ghost(home, 'windows.rs')
+      editor:press('Escape')
+      editor:type(':split | edit ' .. home.path .. '/project/other.rs')
+      editor:press('Enter')
+      editor:type('i// one, two, three,')
+      editor:wait_for('three, four')
+      check.lacks(editor:screen(), 'Thursday')
+      editor:press('Tab')
+      fate(home, editor, 'windows.rs', 'rejected_esc')
+      check.equal({ 'accepted' }, kinds(home:offers('other.rs')[1]))
+    end,
+  },
+}

@@ -1,0 +1,72 @@
+--- What needs no screen and no server.
+
+local check = require('check')
+local offers = require('hone.offer')
+local options = require('hone.options')
+
+--- Cuts a text with `part` until nothing is left.
+local function pieces(text, part)
+  local cut = {}
+  while text ~= '' do
+    local piece = part(text)
+    table.insert(cut, piece)
+    text = text:sub(#piece + 1)
+  end
+  return cut
+end
+
+return {
+  {
+    'words are cut at punctuation, with the blanks before them',
+    function()
+      local expected = { 'let', ' x1_y', ' =', ' foo', '.', 'bar', '();', '\n  baz', '  ' }
+      check.equal(expected, pieces('let x1_y = foo.bar();\n  baz  ', offers.word))
+    end,
+  },
+  {
+    'words never cut a character in two',
+    function()
+      check.equal({ 'größe', ' 😀', '(', 'naïve', ')' }, pieces('größe 😀(naïve)', offers.word))
+    end,
+  },
+  {
+    'lines are cut before their line break',
+    function()
+      check.equal({ 'a {', '\n  b', '\n', '\n}' }, pieces('a {\n  b\n\n}', offers.line))
+    end,
+  },
+  {
+    'accepted text is counted in UTF-16 units',
+    function()
+      check.equal({ 3, 2, 1 }, vim.tbl_map(offers.utf16_length, { 'abc', '😀', 'ß' }))
+    end,
+  },
+  {
+    'options are taken over the defaults',
+    function()
+      local given = { debounce_ms = 10, keymaps = { accept = '<C-y>', dismiss = false } }
+      check.equal(nil, options.set(given))
+      check.equal(10, options.current.debounce_ms)
+      local keymaps = options.current.keymaps
+      check.equal({ '<C-y>', '<C-Right>', false }, { keymaps.accept, keymaps.accept_word, keymaps.dismiss })
+      check.equal(nil, options.set({ exclude_filetypes = {} }))
+      check.equal({}, options.current.exclude_filetypes)
+      options.set({})
+    end,
+  },
+  {
+    'a wrong option is named, with what it should be',
+    function()
+      local function fault(given)
+        return options.set(given)
+      end
+      check.contains(fault({ debounce = 1 }), 'unknown option debounce; known: cmd, debounce_ms')
+      check.contains(fault({ keymaps = { tab = 'x' } }), 'unknown option keymaps.tab; known: accept')
+      check.equal('option debounce_ms must be a number from 0 to 2000', fault({ debounce_ms = '75' }))
+      check.equal('option cmd must be a path, or a list such as { "hone", "lsp" }', fault({ cmd = {} }))
+      check.contains(fault({ keymaps = { accept = true } }), 'option keymaps.accept must be a key')
+      check.equal('setup takes a table of options', fault('fast'))
+      check.equal(options.defaults, options.current, 'a faulty table changes nothing')
+    end,
+  },
+}

@@ -1,0 +1,26 @@
+--- Waiting for what a real editor and a real server do in their own time.
+
+local M = {}
+
+local TIMEOUT_MS = 15000
+local POLL_MS = 40
+
+--- Until `condition` returns something; then that.
+function M.until_(what, condition, explain)
+  local value
+  local met = vim.wait(TIMEOUT_MS, function()
+    value = condition()
+    return value and true or false
+  end, POLL_MS)
+  if not met then
+    error(('waited in vain for %s%s'):format(what, explain and '\n' .. explain() or ''), 2)
+  end
+  return value
+end
+
+--- Long enough for anything that would happen to have happened.
+function M.settle()
+  vim.wait(600)
+end
+
+return M
