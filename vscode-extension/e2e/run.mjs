@@ -1,0 +1,88 @@
+// npm run e2e [-- granted|gated] [-- STORY]: real VS Code, real server, real model. See README.md.
+
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { CodeServer, gateProposedApi } from './codeserver.mjs';
+import { Hone, eventually } from './hone.mjs';
+import { latency } from './latency.mjs';
+import { FILES, everyLabelOnce, lastStories, stories } from './stories.mjs';
+import { Window, openBrowser } from './window.mjs';
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
+const PORT = Number(process.env.E2E_PORT ?? 18_090);
+/** Loading a model, hashed for the first time. */
+const READY_LIMIT_MS = 120_000;
+const MODES = { granted: true, gated: false };
+
+const [chosenMode, chosenStory] = process.argv.slice(2);
+const modes = chosenMode ? [chosenMode] : Object.keys(MODES);
+let failures = 0;
+for (const mode of modes) failures += await inMode(mode, MODES[mode]);
+process.exitCode = failures === 0 ? 0 : 1;
+
+async function inMode(mode, proposedApi) {
+    console.log(`${mode}: the proposed API is ${proposedApi ? 'granted' : 'gated, as for a Marketplace user'}`);
+    const install = required('CODE_SERVER');
+    const hone = new Hone(required('HONE_BIN'), required('HONE_TEST_MODELS'), process.env.HONE_E2E_MODEL ?? 'smollm2-135m');
+    const profile = mkdtempSync(join(tmpdir(), 'hone-vscode-'));
+    const workspace = join(profile, 'workspace');
+    const shots = join(ROOT, 'e2e/shots', mode);
+    for (const folder of [workspace, shots]) mkdirSync(folder, { recursive: true });
+    for (const [name, text] of Object.entries(FILES)) writeFileSync(join(workspace, name), text);
+    const server = new CodeServer(install, profile, PORT, { 'hone.path': hone.program }, hone.environment);
+    let browser;
+    let failed = 0;
+    try {
+        gateProposedApi(install, !proposedApi);
+        server.installExtension(packaged(proposedApi));
+        await server.start();
+        browser = await openBrowser();
+        const open = () => Window.open(browser, PORT, workspace, shots);
+        const window = await open();
+        const ready = () => eventually('Hone is ready', async () => (await window.statusBar()) === 'Hone: ready', READY_LIMIT_MS);
+        if ((failed = await tell('the extension finds hone and starts it', ready, window))) return failed;
+        const at = { window, hone, workspace, proposedApi, anotherWindow: open };
+        const all = { ...stories, 'grey text comes quickly': () => latency(window, hone), ...lastStories };
+        for (const [name, story] of Object.entries(all)) {
+            if (chosenStory && !name.includes(chosenStory)) continue;
+            failed += await tell(name, () => story(at), window);
+        }
+        failed += await tell('no offer has two labels', async () => console.log(`  ${everyLabelOnce(hone)} labels`), window);
+    } finally {
+        await browser?.close();
+        await server.stop();
+        gateProposedApi(install, false);
+        hone.dispose();
+        rmSync(profile, { recursive: true, force: true });
+    }
+    return failed;
+}
+
+async function tell(name, story, window) {
+    const start = Date.now();
+    try {
+        await story();
+        console.log(`ok      ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
+        return 0;
+    } catch (error) {
+        console.log(`FAILED  ${name}\n${error.message}`);
+        await window.shot(`failed-${name.replaceAll(/\W+/g, '-')}`);
+        return 1;
+    }
+}
+
+/** The package that a user of this kind has. */
+function packaged(proposedApi) {
+    const made = spawnSync('npm', ['run', 'package', ...(proposedApi ? [] : ['--', '--marketplace'])], { cwd: ROOT, encoding: 'utf8' });
+    if (made.status !== 0) throw new Error(`npm run package: ${made.stderr}`);
+    return /Packaged: (.+\.vsix)/.exec(made.stdout)[1];
+}
+
+function required(variable) {
+    const value = process.env[variable];
+    if (!value) throw new Error(`set ${variable}; README.md says what to`);
+    return value;
+}

@@ -1,0 +1,223 @@
+// What a person does, and the label that the daemon must have logged for it: once and right.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from './hone.mjs';
+
+/** Continued by `Thursday, Friday, …` by the smallest of models. */
+const WEEK = '// Monday, Tuesday, Wednesday,';
+
+/** An update from a handful of labels, on a machine that does other things too. */
+const LEARN_LIMIT_MS = 240_000;
+
+/** One file for each story, so that none has another's offers. */
+export const FILES = {
+    'accept.rs': '', 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
+    'late.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'latency.rs': '', 'learned.rs': '',
+};
+
+/** Types the week and waits for an offer that goes on from it. */
+async function week({ window, hone }, file) {
+    await window.file(file);
+    await window.type(`${WEEK} `);
+    return window.offer(hone);
+}
+
+async function fate(hone, { id }, expected) {
+    await eventually('an outcome is logged', () => hone.outcomes(id).length > 0);
+    assert.deepEqual(hone.outcomes(id), expected);
+}
+
+async function saved({ window, workspace }, file, expected) {
+    await window.press('Control+s');
+    const read = () => readFileSync(join(workspace, file), 'utf8');
+    await eventually(`${file} is saved as ${JSON.stringify(expected)}`, () => read() === expected);
+}
+
+export const stories = {
+    async 'Tab takes the offer, and the file is saved with it'(at) {
+        const offer = await week(at, 'accept.rs');
+        await at.window.shot('ghost');
+        await at.window.press('Tab');
+        await at.window.noGhost();
+        await saved(at, 'accept.rs', `${WEEK} ${offer.ghost}`);
+        // The change is evidence; the command that follows says the same.
+        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        assert.equal(at.hone.count('shown', offer.id), at.proposedApi ? 1 : 0, 'sights that were reported');
+    },
+
+    async 'Escape is a reject of its own'(at) {
+        const offer = await week(at, 'dismiss.rs');
+        await at.window.press('Escape');
+        await at.window.noGhost();
+        await fate(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
+    },
+
+    async 'typing something else is a reject'(at) {
+        const offer = await week(at, 'over.rs');
+        await at.window.type('#');
+        await fate(at.hone, offer, [{ kind: 'rejected_edit', evidence: 'document' }]);
+    },
+
+    async 'typing along keeps the offer and its one sight'(at) {
+        const offer = await week(at, 'through.rs');
+        await at.window.type(offer.ghost.slice(0, -1), 120);
+        assert.deepEqual(at.hone.outcomes(offer.id), []);
+        await at.window.type(offer.ghost.slice(-1));
+        await fate(at.hone, offer, [{ kind: 'typed_through', utf16: offer.text.length, evidence: 'document' }]);
+        assert.equal(at.hone.count('shown', offer.id), at.proposedApi ? 1 : 0, 'sights that were reported');
+    },
+
+    async 'a word taken is a part'(at) {
+        const offer = await week(at, 'word.rs');
+        await at.window.press('Control+ArrowRight');
+        await eventually('a part is logged', () => at.hone.count('partly_accepted', offer.id) > 0);
+        await at.window.pause(600);
+        await at.window.shot('word');
+        const parts = at.hone.events().filter((event) => event.event === 'partly_accepted' && event.id === offer.id);
+        const [part] = parts;
+        assert.equal(parts.length, 1, 'the part is reported once');
+        const [word] = /^\s*\w+/.exec(offer.text);
+        assert.equal(part.accepted_utf16, word.length);
+        await at.window.type('#');
+        await fate(at.hone, offer, [{ kind: 'partly_accepted', utf16: word.length, evidence: 'document' }]);
+        await saved(at, 'word.rs', `${WEEK} ${word}#`);
+    },
+
+    async 'word after word to the end is the whole'(at) {
+        const offer = await week(at, 'words.rs');
+        for (let words = 0; words < 40 && at.hone.outcomes(offer.id).length === 0; words += 1) {
+            await at.window.press('Control+ArrowRight');
+            await at.window.pause(250);
+        }
+        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+    },
+
+    async 'the line taken is the whole of a one-line offer'(at) {
+        const offer = await week(at, 'line.rs');
+        await at.window.press('Control+Alt+ArrowRight');
+        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await saved(at, 'line.rs', `${WEEK} ${offer.ghost}`);
+    },
+
+    async 'left standing for ten seconds is a reject, until it is taken after all'(at) {
+        const offer = await week(at, 'late.rs');
+        await at.window.pause(10_500);
+        await fate(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }]);
+        assert.equal(await at.window.ghost(), offer.ghost, 'it still stands there');
+        await at.window.press('Tab');
+        await eventually('the acceptance is logged', () => at.hone.outcomes(offer.id).length > 1);
+        await fate(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }, { kind: 'accepted', evidence: 'command' }]);
+    },
+
+    async 'switched off there is silence, and on again there are offers'(at) {
+        await at.window.command('Hone: Turn On or Off for This Language');
+        await eventually('the status bar says off', async () => (await at.window.statusBar()) === 'Hone: off');
+        const before = at.hone.events().length;
+        await at.window.file('off.rs');
+        await at.window.type(`${WEEK} `);
+        await at.window.pause(800);
+        assert.equal(await at.window.ghost(), '');
+        assert.equal(at.hone.events().filter((event) => event.event === 'completion').length, at.hone.events().slice(0, before).filter((event) => event.event === 'completion').length);
+        await at.window.command('Hone: Turn On or Off for This Language');
+        await eventually('the status bar says ready', async () => (await at.window.statusBar()) === 'Hone: ready');
+        await at.window.press('Backspace');
+        await at.window.type(' ');
+        const offer = await at.window.offer(at.hone);
+        await at.window.press('Escape');
+        await fate(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
+    },
+
+    async 'without an offer Tab indents'(at) {
+        await at.window.file('indent.rs');
+        await at.window.press('Escape', 'Tab');
+        await at.window.type('x');
+        await at.window.press('Escape');
+        await saved(at, 'indent.rs', '    x');
+    },
+
+    async 'with the suggestion list open Tab and Escape are the list’s'(at) {
+        await at.window.file('suggest.rs');
+        await at.window.type('wednes');
+        await at.window.press('Control+Space');
+        await at.window.page.locator('.suggest-widget.visible .monaco-list-row.focused').waitFor();
+        await at.window.press('Escape');
+        await at.window.page.locator('.suggest-widget.visible').waitFor({ state: 'detached' });
+        await at.window.press('Control+Space');
+        await at.window.page.locator('.suggest-widget.visible .monaco-list-row.focused').waitFor();
+        const before = at.hone.events().filter((event) => event.outcome?.kind === 'accepted').length;
+        await at.window.press('Tab');
+        await at.window.page.locator('.suggest-widget.visible').waitFor({ state: 'detached' });
+        await at.window.press('Escape');
+        await saved(at, 'suggest.rs', 'fn wednesday_evening() {}\nwednesday_evening');
+        assert.equal(at.hone.events().filter((event) => event.outcome?.kind === 'accepted').length, before, 'no offer was taken');
+    },
+
+    async 'a daemon that ends is started again'(at) {
+        const { pid } = at.hone.status().daemon;
+        at.hone.run('stop');
+        // While a daemon starts, nobody else can read the log it holds.
+        const next = () => { try { return at.hone.status().daemon; } catch { return undefined; } };
+        const daemon = await eventually('another daemon serves', () => next()?.sessions === 1 && next());
+        assert.notEqual(daemon.pid, pid);
+        await eventually('the status bar says ready', async () => (await at.window.statusBar()) === 'Hone: ready');
+        const offer = await week(at, 'restart.rs');
+        await at.window.press('Tab');
+        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+    },
+
+    async 'two windows share one daemon'(at) {
+        const second = await at.anotherWindow();
+        await eventually('two sessions', () => at.hone.status().daemon.sessions === 2);
+        await second.close();
+        await eventually('one session', () => at.hone.status().daemon.sessions === 1, 30_000);
+    },
+
+    async 'the doctor finds all well'(at) {
+        await at.window.command('Hone: Doctor');
+        const frame = await at.window.webview('Socket');
+        await at.window.shot('doctor');
+        assert.deepEqual(await frame.locator('td.bad, td.warning').allTextContents(), []);
+        const labels = await frame.locator('tr', { hasText: 'Labels' }).innerText();
+        assert.equal(labels.includes('proposed API'), at.proposedApi);
+    },
+};
+
+/** After all others: learning loads the machine. */
+export const lastStories = {
+    async 'learn now makes an adapter, and the status shows it'(at) {
+        await at.window.command('Hone: Learn Now');
+        await eventually('the adapter serves', () => at.hone.status().adapter.active === 1, LEARN_LIMIT_MS);
+        await eventually('the status bar says ready', async () => (await at.window.statusBar()) === 'Hone: ready');
+        await at.window.command('Hone: Status');
+        await at.window.page.locator('.notification-list-item', { hasText: 'adapter v1' }).waitFor();
+        const offer = await week(at, 'learned.rs');
+        await at.window.press('Tab');
+        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+    },
+
+    async 'the report shows what was taken and learned'(at) {
+        await at.window.command('Hone: Learning Report');
+        const frame = await at.window.webview('judged offers were taken');
+        assert.equal(await frame.locator('svg polyline').count(), 2);
+        assert.equal(await frame.locator('svg .swap').count(), 2, 'the swap is marked in both plots');
+        const { accepted } = at.hone.status().episodes;
+        await frame.locator('tr', { hasText: /^Accepted\d/ }).getByText(String(accepted)).waitFor();
+        await at.window.shot('report');
+    },
+};
+
+/** No offer of the whole run may have two verdicts, unless the later is the stronger. */
+export function everyLabelOnce(hone) {
+    const strength = ['clock', 'document', 'client_notice', 'command'];
+    const known = new Map();
+    for (const { event, id, outcome, evidence } of hone.events()) {
+        if (event !== 'outcome') continue;
+        const before = known.get(id);
+        const stronger = before === undefined || strength.indexOf(evidence) > strength.indexOf(before.evidence);
+        assert.ok(stronger && before?.kind !== outcome.kind, `${id}: ${outcome.kind} after ${before?.kind}`);
+        known.set(id, { kind: outcome.kind, evidence });
+    }
+    return known.size;
+}

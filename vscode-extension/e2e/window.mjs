@@ -1,0 +1,105 @@
+// One window of VS Code in a browser, driven as a person would.
+
+import { chromium } from 'playwright-core';
+import { join } from 'node:path';
+import { eventually } from './hone.mjs';
+
+const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
+const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const START_LIMIT_MS = 60_000;
+
+export async function openBrowser() {
+    return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args: BROWSER_ARGS });
+}
+
+export class Window {
+    static async open(browser, port, workspace, shots) {
+        const context = await browser.newContext({ viewport: { width: 1100, height: 640 } });
+        // Whatever is not on this machine is cut off; what the editor asks of others is not tested here.
+        await context.route('**/*', (route) => {
+            const { hostname, protocol } = new URL(route.request().url());
+            const local = hostname === '127.0.0.1' || hostname.endsWith('localhost') || protocol === 'data:' || protocol === 'blob:';
+            return local || hostname.endsWith('.vscode-cdn.net') ? route.continue() : route.abort();
+        });
+        const page = await context.newPage();
+        await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(workspace)}`);
+        const window = new Window(page, shots);
+        await page.locator('.explorer-folders-view .monaco-list-row').first().waitFor({ timeout: START_LIMIT_MS });
+        return window;
+    }
+
+    constructor(page, shots) {
+        this.page = page;
+        this.shots = shots;
+    }
+
+    close() {
+        return this.page.context().close();
+    }
+
+    async file(name) {
+        await this.page.locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`).dblclick();
+        await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
+        await this.page.locator('.editor-instance .view-lines').first().click();
+        await this.press('Control+End');
+    }
+
+    type(text, delay = 60) {
+        return this.page.keyboard.type(text, { delay });
+    }
+
+    press(...keys) {
+        return keys.reduce((before, key) => before.then(() => this.page.keyboard.press(key)), Promise.resolve());
+    }
+
+    pause(ms) {
+        return this.page.waitForTimeout(ms);
+    }
+
+    async command(title) {
+        await this.press('F1');
+        await this.page.locator('.quick-input-widget input').first().waitFor();
+        await this.type(title, 5);
+        await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click();
+    }
+
+    /** The grey text on screen, or ''. */
+    async ghost() {
+        const parts = await this.page.locator(GHOST).allTextContents();
+        return parts.join('').replaceAll('\u00a0', ' ');
+    }
+
+    /** The offer that is on screen, by the daemon's log; left there long enough to be read. */
+    async offer(hone) {
+        const offer = await eventually('the newest offer is on screen', async () => {
+            const ghost = await this.ghost();
+            const last = ghost && hone.lastOffer();
+            return last && last.shown.endsWith(ghost) ? { id: last.id, text: last.shown, ghost } : undefined;
+        });
+        await this.pause(400);
+        return offer;
+    }
+
+    async noGhost() {
+        await eventually('no grey text', async () => (await this.ghost()) === '');
+    }
+
+    /** A page of ours, by a text in it. */
+    async webview(text) {
+        return eventually(`a page with “${text}”`, async () => {
+            for (const frame of this.page.frames()) {
+                const found = await frame.evaluate((wanted) => document.body?.innerText.includes(wanted), text).catch(() => false);
+                if (found && frame !== this.page.mainFrame()) return frame;
+            }
+            return undefined;
+        });
+    }
+
+    statusBar() {
+        return this.page.evaluate(() => document.querySelector('.statusbar-item[id^="hone"]')?.getAttribute('aria-label'));
+    }
+
+    shot(name) {
+        return this.page.screenshot({ path: join(this.shots, `${name}.png`) });
+    }
+}
