@@ -1,1 +1,176 @@
-return {}
+--- Real Neovims against a scripted server: what goes over the wire, and what is
+--- drawn, where the real server cannot be made to do it on demand.
+
+local check = require('check')
+local wait = require('wait')
+
+local TESTS = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
+
+local COMPLETION = 'textDocument/inlineCompletion'
+
+---@class test.Scripted an editor with what it sent to the scripted server
+local Scripted = {}
+Scripted.__index = Scripted
+
+local function open(home, name, text, script)
+  local log = ('%s/%s.log'):format(home.path, name)
+  local init = [[
+    package.path = %q .. '/?.lua;' .. package.path
+    require('fake_server').configure({ log = %q, answer = %q, delay_ms = %d })
+  ]]
+  local editor = home:edit(name, text, {
+    init = init:format(TESTS, log, script.answer, script.delay_ms or 0),
+    ready = 'hone scripted',
+  })
+  return editor, setmetatable({ log = log }, Scripted)
+end
+
+--- The messages of one kind, in order.
+function Scripted:sent(method)
+  local messages = {}
+  for line in io.lines(self.log) do
+    local message = vim.json.decode(line)
+    if message.method == method then
+      table.insert(messages, message)
+    end
+  end
+  return messages
+end
+
+function Scripted:wait_for(method, count)
+  wait.until_(('%d × %s'):format(count, method), function()
+    return #self:sent(method) >= count
+  end)
+end
+
+return {
+  {
+    'an offer of many lines is drawn below the cursor and taken line by line',
+    function(home)
+      local editor, server = open(home, 'lines.c', 'int x;\n', { answer = ' {\n\tfoo();\n}' })
+      editor:press('A')
+      editor:wait_for('\n        foo();\n}\n')
+      editor:wait_for('int x; {\n')
+      check.equal({ 'int x;' }, editor:lines(), 'a ghost is no text')
+      editor:press('C-End')
+      editor:press('C-End')
+      server:wait_for('textDocument/didPartiallyAcceptCompletion', 2)
+      wait.until_('two lines', function()
+        return vim.deep_equal(editor:lines(), { 'int x; {', '\tfoo();' })
+      end)
+      editor:wait_for('\n        foo();\n}\n')
+      editor:press('Tab')
+      server:wait_for('workspace/executeCommand', 1)
+      check.equal({ 'int x; {', '\tfoo();', '}' }, editor:lines())
+      local lengths = vim.tbl_map(function(message)
+        return message.params.acceptedLength
+      end, server:sent('textDocument/didPartiallyAcceptCompletion'))
+      check.equal({ 2, 10 }, lengths)
+      local accepted = server:sent('workspace/executeCommand')[1].params
+      check.equal({ command = 'hone.accept', arguments = { 'offer-1' } }, accepted)
+    end,
+  },
+  {
+    'accepted lengths are UTF-16 units',
+    function(home)
+      local editor, server = open(home, 'units.txt', 'ß😀\n', { answer = '😀ß end' })
+      editor:press('A')
+      editor:wait_for('😀ß end')
+      check.equal(3, server:sent(COMPLETION)[1].params.position.character)
+      editor:press('C-Right')
+      server:wait_for('textDocument/didPartiallyAcceptCompletion', 1)
+      local part = server:sent('textDocument/didPartiallyAcceptCompletion')[1].params
+      check.equal(3, part.acceptedLength)
+      check.equal({ 'ß😀😀ß' }, editor:lines())
+    end,
+  },
+  {
+    'one request a place, one notice that it is shown',
+    function(home)
+      local editor, server = open(home, 'once.txt', 'one\n', { answer = ' two' })
+      editor:press('A')
+      editor:wait_for('one two')
+      wait.settle()
+      check.equal(1, #server:sent(COMPLETION))
+      check.equal(1, #server:sent('textDocument/didShowCompletion'))
+      editor:type(' t')
+      wait.settle()
+      check.equal(1, #server:sent(COMPLETION), 'typing along asks nothing')
+      check.equal(1, #server:sent('textDocument/didShowCompletion'))
+      check.equal({}, server:sent('hone/didReject'))
+    end,
+  },
+  {
+    'a newer request cancels the older, whose late answer is not shown',
+    function(home)
+      local script = { answer = '-late', delay_ms = 900 }
+      local editor, server = open(home, 'late.txt', '\n', script)
+      editor:type('ia')
+      server:wait_for(COMPLETION, 1)
+      editor:type('b')
+      server:wait_for(COMPLETION, 2)
+      local requests, cancels = server:sent(COMPLETION), server:sent('$/cancelRequest')
+      check.equal({ requests[1].id }, { cancels[1].params.id })
+      vim.wait(500)
+      check.lacks(editor:screen(), '-late')
+      editor:wait_for('ab-late')
+      check.equal(1, #server:sent('textDocument/didShowCompletion'))
+    end,
+  },
+  {
+    'leaving insert mode cancels the request, whose late answer is not shown',
+    function(home)
+      local script = { answer = '-late', delay_ms = 600 }
+      local editor, server = open(home, 'left.txt', '\n', script)
+      editor:type('ia')
+      server:wait_for(COMPLETION, 1)
+      editor:press('Escape')
+      server:wait_for('$/cancelRequest', 1)
+      vim.wait(900)
+      check.lacks(editor:screen(), '-late')
+      check.equal({}, server:sent('textDocument/didShowCompletion'))
+      check.equal({}, server:sent('hone/didReject'))
+    end,
+  },
+  {
+    'null is no offer and no trouble',
+    function(home)
+      local editor, server = open(home, 'null.txt', '\n', { answer = 'null' })
+      editor:type('ia')
+      server:wait_for(COMPLETION, 1)
+      wait.settle()
+      check.equal('', vim.trim(editor:messages()))
+      check.equal({ 'a' }, editor:lines())
+    end,
+  },
+  {
+    'an error is told once, however often it comes',
+    function(home)
+      local editor, server = open(home, 'error.txt', '\n', { answer = 'error' })
+      editor:type('ia')
+      wait.until_('the message', function()
+        return editor:messages():find('hone: the engine is on fire', 1, true)
+      end)
+      editor:type('b')
+      server:wait_for(COMPLETION, 2)
+      wait.settle()
+      local _, told = editor:messages():gsub('on fire', '')
+      check.equal(1, told)
+    end,
+  },
+  {
+    'an edit above the ghost moves it along',
+    function(home)
+      local editor = open(home, 'above.txt', 'one\n', { answer = ' two' })
+      editor:press('A')
+      editor:wait_for('one two')
+      editor:eval('appendbufline("%", 0, "above")')
+      editor:type(' ')
+      editor:wait_for('above\none two')
+      editor:press('Tab')
+      wait.until_('the offer in the buffer', function()
+        return vim.deep_equal(editor:lines(), { 'above', 'one two' })
+      end)
+    end,
+  },
+}

@@ -1,0 +1,94 @@
+--- A language server inside the Neovim under test, for what the real one cannot
+--- be made to do on demand: many lines, slow answers, no answer, errors.
+---
+--- Loaded by that Neovim's init file: it writes every message to `log` as a JSON
+--- line, and answers a completion after `delay_ms` with `answer`, an item's text;
+--- `null` for no result and `error` for one.
+
+local M = {}
+
+local OFFER_ID = 'offer-%d'
+
+local function item(params, text, number)
+  local at = params.position
+  return {
+    insertText = text,
+    range = { start = at, ['end'] = at },
+    command = { title = 'Accepted', command = 'hone.accept', arguments = { OFFER_ID:format(number) } },
+  }
+end
+
+---@param options { log: string, answer: string, delay_ms: integer }
+function M.configure(options)
+  local log = assert(io.open(options.log, 'a'))
+  local function write(message)
+    log:write(vim.json.encode(message) .. '\n')
+    log:flush()
+  end
+  local next_id, offered, closing = 0, 0, false
+  local function complete(params, answer)
+    if options.answer == 'null' then
+      answer(nil, vim.NIL)
+    elseif options.answer == 'error' then
+      answer({ code = -32603, message = 'the engine is on fire' })
+    else
+      offered = offered + 1
+      answer(nil, { items = { item(params, options.answer, offered) } })
+    end
+  end
+  local function request(method, params, callback, replied)
+    next_id = next_id + 1
+    local id = next_id
+    write({ method = method, params = params, id = id })
+    local function answer(err, result)
+      callback(err, result)
+      if replied then
+        replied(id)
+      end
+    end
+    if method == 'initialize' then
+      answer(nil, {
+        capabilities = {
+          positionEncoding = 'utf-16',
+          textDocumentSync = 2,
+          inlineCompletionProvider = true,
+          executeCommandProvider = { commands = { 'hone.accept' } },
+        },
+      })
+    elseif method == 'textDocument/inlineCompletion' then
+      -- Answers though it was cancelled: a late answer must not be shown.
+      vim.defer_fn(function()
+        complete(params, answer)
+      end, options.delay_ms)
+    else
+      answer(nil, vim.NIL)
+    end
+    return true, id
+  end
+  vim.lsp.config('hone', {
+    cmd = function(dispatchers)
+      return {
+        request = request,
+        notify = function(method, params)
+          write({ method = method, params = params })
+          if method == 'initialized' then
+            local line = { busy = false, kind = 'Normal', message = 'scripted' }
+            vim.schedule(function()
+              dispatchers.notification('didChangeStatus', line)
+            end)
+          end
+          return true
+        end,
+        is_closing = function()
+          return closing
+        end,
+        terminate = function()
+          closing = true
+          dispatchers.on_exit(0, 0)
+        end,
+      }
+    end,
+  })
+end
+
+return M
