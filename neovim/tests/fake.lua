@@ -159,6 +159,28 @@ return {
     end,
   },
   {
+    'what is accepted is told before the text changes',
+    function(home)
+      -- Neovim describes this insertion as ` two,` right of the first blank.
+      local editor, server = open(home, 'order.txt', 'one, three\n', { answer = ' two,' })
+      editor:type('0f,a')
+      editor:wait_for('one, two, three')
+      editor:press('Tab')
+      server:wait_for('textDocument/didChange', 1)
+      local methods = {}
+      for line in io.lines(server.log) do
+        table.insert(methods, vim.json.decode(line).method)
+      end
+      local accepted, changed
+      for at, method in ipairs(methods) do
+        accepted = accepted or (method == 'workspace/executeCommand' and at)
+        changed = changed or (method == 'textDocument/didChange' and at)
+      end
+      assert(accepted < changed, table.concat(methods, ', '))
+      check.equal({ 'one, two, three' }, editor:lines())
+    end,
+  },
+  {
     'an edit above the ghost moves it along',
     function(home)
       local editor = open(home, 'above.txt', 'one\n', { answer = ' two' })

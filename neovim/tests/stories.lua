@@ -336,6 +336,39 @@ return {
     end,
   },
   {
+    'stop ends the daemon, enable starts it again',
+    function(home)
+      local editor = home:edit('stop.rs', WEEK .. '\n')
+      editor:type(':Hone stop')
+      editor:press('Enter')
+      editor:wait_for('hone stopped')
+      editor:wait_for('hone: stopped')
+      editor:press('A')
+      editor:type(' x')
+      editor:press('BSpace')
+      editor:press('BSpace')
+      editor:press('Escape')
+      editor:type(':Hone enable')
+      editor:press('Enter')
+      editor:wait_for('hone smollm2')
+      editor:press('A')
+      editor:wait_for(GHOST)
+      editor:press('Tab')
+      fate(home, editor, 'stop.rs', 'accepted')
+    end,
+  },
+  {
+    'a server that had lived and ended is started again',
+    function(home)
+      local editor = home:edit('again.rs', WEEK .. '\n')
+      vim.wait(10500)
+      home:hone('stop')
+      editor:press('A')
+      editor:wait_for(GHOST)
+      check.equal('', vim.trim(editor:messages()))
+    end,
+  },
+  {
     'a missing program is told once, with the fix, and typing goes on',
     function(home)
       local editor = home:edit('missing.rs', WEEK .. '\n', {

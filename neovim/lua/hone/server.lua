@@ -65,7 +65,7 @@ local function wanted(buf)
     and not vim.list_contains(options.current.exclude_filetypes, filetype)
 end
 
---- What `:Hone enable` can be tried after.
+---@param why string what is wrong, with the fix
 local function cannot_serve(why)
   status.failed(why)
   notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
@@ -78,7 +78,7 @@ local function on_exit(code)
   if vim.uv.now() - started_at_ms >= RESTART_MIN_LIFE_MS then
     vim.defer_fn(notify.guard(M.start), RESTART_AFTER_MS)
   else
-    cannot_serve(('the server ended with code %d; `:checkhealth hone` may say why'):format(code))
+    cannot_serve(('the server keeps ending (code %d); see `:Hone log`'):format(code))
   end
 end
 

@@ -253,14 +253,17 @@ function M.take(part)
   cancel()
   live.taken = now
   local piece = part(offers.rest(live))
-  insert(piece)
   live.taken = live.taken + #piece
+  -- Told before the text changes: Neovim describes an insertion by what is left
+  -- of the line after the part both versions begin with, and so may place it
+  -- right of where it was made. By itself that looks like another edit.
   if live.taken == #live.text then
-    local accepted = live
+    report.accepted(live)
     drop()
-    report.accepted(accepted)
+    insert(piece)
   else
     report.partly_accepted(live, offers.utf16_length(live.text:sub(1, live.taken)))
+    insert(piece)
     draw()
   end
   return true
