@@ -1,7 +1,6 @@
---- Own ghost text, for Neovim 0.11: the first line inline at the cursor, the
---- others as virtual lines below it.
+--- Own ghost text, for Neovim 0.11, which has no inline completion.
 
-local offers = require('hone.offer')
+local virtual = require('hone.painter.virtual')
 local api = vim.api
 
 local M = {}
@@ -42,37 +41,11 @@ M.request = function(client, ...)
   return client:request(...)
 end
 
---- Virtual text shows a tab as one cell; the text it becomes does not.
-local function expand_tabs(text, column, width)
-  local expanded = ''
-  for piece, tab in text:gmatch('([^\t]*)(\t?)') do
-    expanded = expanded .. piece
-    if tab ~= '' then
-      local at = column + vim.fn.strdisplaywidth(expanded)
-      expanded = expanded .. (' '):rep(width - at % width)
-    end
-  end
-  return expanded
-end
-
 ---@param offer hone.Offer
 ---@return boolean shown
 function M.draw(offer)
   M.clear(offer.buf)
-  local row, col = unpack(api.nvim_win_get_cursor(0))
-  local tabstop = vim.bo[offer.buf].tabstop
-  local column = vim.fn.virtcol('.') - 1
-  local lines = {}
-  for line in vim.gsplit(offers.rest(offer), '\n', { plain = true }) do
-    lines[#lines + 1] = { { expand_tabs(line, column, tabstop), HIGHLIGHT } }
-    column = 0
-  end
-  api.nvim_buf_set_extmark(offer.buf, namespace, row - 1, col, {
-    virt_text = lines[1],
-    virt_text_pos = 'inline',
-    virt_lines = vim.list_slice(lines, 2),
-    hl_mode = 'combine',
-  })
+  virtual.draw(offer, namespace, HIGHLIGHT)
   return true
 end
 
