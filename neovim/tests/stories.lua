@@ -41,7 +41,7 @@ local function fate(home, editor, name, expected)
   return offer
 end
 
-return {
+local stories = {
   {
     'Tab accepts',
     function(home)
@@ -442,3 +442,40 @@ return {
     end,
   },
 }
+
+if vim.lsp.inline_completion then
+  vim.list_extend(stories, {
+    {
+      "the built-in client's own get() accepts, typed a bit before or not",
+      function(home)
+        local init = "vim.keymap.set('i', '<C-y>', function() vim.lsp.inline_completion.get() end)"
+        local editor = with_ghost(home, 'get.rs', { init = init })
+        local text = home:offers('get.rs')[1].text
+        -- For its first 200 ms in a buffer the built-in client knows of nothing.
+        wait.settle()
+        editor:type(' Th')
+        editor:press('C-y')
+        wait.until_('the offer in the buffer', function()
+          return editor:lines()[1] == WEEK .. text
+        end)
+        fate(home, editor, 'get.rs', 'accepted')
+      end,
+    },
+    {
+      'inline completion switched off is off',
+      function(home)
+        local editor = with_ghost(home, 'builtinoff.rs')
+        editor:press('Escape')
+        editor:type(':lua vim.lsp.inline_completion.enable(false, { bufnr = 0 })')
+        editor:press('Enter')
+        editor:press('A')
+        wait.settle()
+        check.lacks(editor:screen(), 'Thursday')
+        check.equal('', vim.trim(editor:messages()))
+        fate(home, editor, 'builtinoff.rs', 'rejected_esc')
+      end,
+    },
+  })
+end
+
+return stories

@@ -20,9 +20,9 @@ local function check_neovim()
     return false
   end
   if vim.lsp.inline_completion then
-    health.ok('suggestions are drawn by the built-in vim.lsp.inline_completion')
+    health.ok('suggestions are part of the built-in vim.lsp.inline_completion')
   else
-    health.ok("suggestions are drawn by Hone's own ghost text (Neovim 0.11)")
+    health.ok("suggestions are Hone's own ghost text (Neovim 0.11)")
   end
   return true
 end

@@ -55,7 +55,7 @@ function M.start()
   end
   started = true
   session.enable(options.current.enabled)
-  painter.setup(notify.guard(session.repaint))
+  require('hone.painter.virtual').setup()
   require('hone.commands').create()
   watch()
   server.start()

@@ -95,7 +95,8 @@ local function taken()
 end
 
 local function draw()
-  if painter.draw(live) and not live.shown then
+  painter.draw(live)
+  if not live.shown then
     live.shown = true
     report.shown(live)
   end
@@ -219,13 +220,6 @@ function M.abandon()
   place = nil
   cancel()
   drop()
-end
-
---- Can be drawn in this buffer now, and could not before.
-function M.repaint(buf)
-  if live and live.buf == buf and not live.shown and inserting() then
-    follow()
-  end
 end
 
 function M.is_visible()

@@ -1,4 +1,4 @@
---- Who draws: the built-in inline completion where Neovim has one.
+--- Who draws: the built-in inline completion takes part where Neovim has one.
 
 if vim.lsp.inline_completion then
   return require('hone.painter.builtin')

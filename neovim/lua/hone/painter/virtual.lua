@@ -1,10 +1,34 @@
 --- Virtual text for what remains of an offer: the first line inline at the
 --- cursor, the others as virtual lines below it.
 
+local notify = require('hone.notify')
 local offers = require('hone.offer')
 local api = vim.api
 
 local M = {}
+
+local HIGHLIGHT = 'HoneGhost'
+
+--- Where the colour scheme gives NonText no terminal colour (Neovim's own gives
+--- none), a ghost in 256 colours would pass for text: it is made grey there.
+local GREY_CTERM = 8
+
+local function set_highlight()
+  local base = api.nvim_get_hl(0, { name = 'NonText', link = false })
+  if base.ctermfg then
+    api.nvim_set_hl(0, HIGHLIGHT, { link = 'NonText', default = true })
+  else
+    api.nvim_set_hl(0, HIGHLIGHT, { fg = base.fg, ctermfg = GREY_CTERM, default = true })
+  end
+end
+
+function M.setup()
+  set_highlight()
+  api.nvim_create_autocmd('ColorScheme', {
+    group = api.nvim_create_augroup('hone.highlight', { clear = true }),
+    callback = notify.guard(set_highlight),
+  })
+end
 
 --- Virtual text shows a tab as one cell; the text it becomes does not.
 local function expand_tabs(text, column, width)
@@ -22,22 +46,29 @@ end
 --- Draws at the cursor, which is in the offer's buffer.
 ---@param offer hone.Offer
 ---@param namespace integer
----@param highlight string
-function M.draw(offer, namespace, highlight)
+function M.draw(offer, namespace)
+  M.clear(offer.buf, namespace)
   local row, col = unpack(api.nvim_win_get_cursor(0))
   local tabstop = vim.bo[offer.buf].tabstop
   local column = vim.fn.virtcol('.') - 1
   local lines = {}
   for line in vim.gsplit(offers.rest(offer), '\n', { plain = true }) do
-    lines[#lines + 1] = { { expand_tabs(line, column, tabstop), highlight } }
+    lines[#lines + 1] = { { expand_tabs(line, column, tabstop), HIGHLIGHT } }
     column = 0
   end
   api.nvim_buf_set_extmark(offer.buf, namespace, row - 1, col, {
     virt_text = lines[1],
     virt_text_pos = 'inline',
     virt_lines = vim.list_slice(lines, 2),
-    hl_mode = 'combine',
+    -- Not `combine`: behind a bracket that 'matchparen' marks, it would look marked.
+    hl_mode = 'replace',
   })
+end
+
+function M.clear(buf, namespace)
+  if api.nvim_buf_is_valid(buf) then
+    api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  end
 end
 
 return M
