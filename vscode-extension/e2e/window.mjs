@@ -84,6 +84,15 @@ export class Window {
         await eventually('no grey text', async () => (await this.ghost()) === '');
     }
 
+    /** Escape until nothing comes any more: an answer may be under way when the key is pressed. */
+    async dismiss() {
+        await eventually('no grey text comes any more', async () => {
+            await this.press('Escape');
+            await this.pause(250);
+            return (await this.ghost()) === '';
+        });
+    }
+
     /** A page of ours, by a text in it. */
     async webview(text) {
         return eventually(`a page with “${text}”`, async () => {

@@ -5,7 +5,7 @@ import * as vscode from 'vscode';
 import { pickModel } from './modelpicker';
 import type { Pages } from './pages';
 import { learnRequest, statusRequest } from './protocol';
-import { learnerLine } from './report';
+import { learnerLine, takenOfJudged } from './report';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
 import { quoted } from './shell';
@@ -80,11 +80,10 @@ function connected(server: Server) {
 
 async function status(server: Server): Promise<void> {
     const known = await connected(server).sendRequest(statusRequest);
-    const { accepted = 0, partly_accepted = 0, typed_through = 0, total = 0 } = known.episodes;
+    const { taken, judged } = takenOfJudged(known);
     const adapter = known.adapter.active === 0 ? 'no adapter yet' : `adapter v${known.adapter.active}`;
-    const taken = accepted + partly_accepted + typed_through;
     const report = 'Learning report';
-    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${taken} of ${total} offers taken. ${learnerLine(known)}.`;
+    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${taken} of ${judged} judged offers taken. ${learnerLine(known)}.`;
     const picked = await vscode.window.showInformationMessage(text, report);
     if (picked === report) await vscode.commands.executeCommand('hone.report');
 }

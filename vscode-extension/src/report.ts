@@ -26,6 +26,15 @@ export function reportPage(status: Status, labels: readonly Label[]): string {
     return page('Hone: learning report', [summary(status, labels), plots(labels), fates(status)].join('\n'));
 }
 
+/** Offers that were taken, whole or in part, and offers that were judged at all. */
+export function takenOfJudged({ episodes }: Status): { taken: number; judged: number } {
+    const count = (fate: string): number => episodes[fate] ?? 0;
+    return {
+        taken: count('accepted') + count('partly_accepted') + count('typed_through'),
+        judged: count('total') - count('superseded') - count('unseen') - count('unlabelled'),
+    };
+}
+
 function summary(status: Status, labels: readonly Label[]): string {
     const { adapter, learner, model } = status;
     const taken = labels.filter((label) => label.taken).length;

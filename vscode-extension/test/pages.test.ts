@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { checks, doctorPage, type Findings } from '../src/doctor';
 import { page } from '../src/html';
 import type { Status } from '../src/protocol';
-import { reportPage } from '../src/report';
+import { reportPage, takenOfJudged } from '../src/report';
 
 const STATUS: Status = {
     version: '0.1.0',
@@ -38,6 +38,11 @@ test('the report plots the rate and the swap, and escapes what is not its own', 
     assert.match(html, /<polyline class="line" points="44,12 238.7,83 433.3,59.3 628,47.5"\/>/);
     assert.equal(html.match(/class="swap"/g)?.length, 2, 'one in each plot');
     assert.doesNotMatch(html, /<script|style="|NaN/);
+});
+
+test('an offer that nobody judged is neither taken nor turned down', () => {
+    const episodes = { total: 9, accepted: 1, typed_through: 1, rejected_esc: 2, superseded: 3, unseen: 1, unlabelled: 1 };
+    assert.deepEqual(takenOfJudged({ ...STATUS, episodes }), { taken: 2, judged: 4 });
 });
 
 test('without labels there is nothing to plot, and the page says so', () => {
