@@ -55,6 +55,11 @@ export class HoneClient extends LanguageClient {
         });
     }
 
+    /** Into the output alone: what the user must know, the status bar and one message say. */
+    override error(message: string, data?: unknown): void {
+        super.error(message, data, false);
+    }
+
     /** The provider of offers is registered once, not at every connection: see `provider.ts`. */
     override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {
         const method = 'registrationType' in feature ? feature.registrationType.method : undefined;

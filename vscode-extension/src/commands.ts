@@ -57,6 +57,9 @@ async function menu({ server, output }: Parts): Promise<void> {
         { label: '$(graph-line) Learning report', command: 'hone.report' },
         ...(running ? [{ label: '$(mortar-board) Learn now', command: 'hone.learn' }] : []),
         { label: '$(package) Pick a model', command: 'hone.model' },
+        ...(vscode.workspace.isTrusted && vscode.workspace.workspaceFolders
+            ? [{ label: '$(terminal) Rehearse on this workspace', command: 'hone.rehearse' }]
+            : []),
         { label: '', kind: vscode.QuickPickItemKind.Separator },
         { label: '$(pulse) Doctor', command: 'hone.doctor' },
         { label: '$(output) Show output' },

@@ -2,8 +2,9 @@
 //! adapter, two implementations.
 //!
 //! llama.cpp quantises activations in its matrix products and the learner does
-//! not, so the log-probs of one token differ a little; the bounds below are
-//! what PPO's clip range leaves room for, and the distribution is printed.
+//! not, so the log-probs of one token differ a little. The bounds are twice what
+//! was measured (docs/learning.md), far inside PPO's clip range; the distribution
+//! is printed.
 
 use feedback::job::Report;
 use tests::buffer::Buffer;
@@ -56,10 +57,10 @@ fn check(model: Model, mean_bound: f32, p95_bound: f32) {
 
 #[test]
 fn the_learner_agrees_with_the_server_on_qwen() {
-    check(Model::Qwen, 0.05, 0.2);
+    check(Model::Qwen, 0.015, 0.07);
 }
 
 #[test]
 fn the_learner_agrees_with_the_server_on_smollm() {
-    check(Model::Smol, 0.05, 0.2);
+    check(Model::Smol, 0.075, 0.2);
 }

@@ -63,13 +63,10 @@ struct Measured {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let mut steps = Steps::default();
-    steps.run(
-        "build",
-        workspace.cargo().args(["build", "--release", "-p", "lsp-server", "-p", "learner"]),
-    )?;
-    let mut example = workspace.cargo();
-    example.args(["build", "--release", "-p", "learner", "--example", "step"]);
-    steps.run("build (example)", &mut example)?;
+    steps.run("build", &mut workspace.cargo_build())?;
+    // For the whole workspace again: another selection is another set of
+    // features, and would compile everything anew.
+    steps.run("build (examples)", workspace.cargo_build().arg("--examples"))?;
     let python = python(workspace, &mut steps)?;
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
