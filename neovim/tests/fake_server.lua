@@ -11,10 +11,11 @@ local OFFER_ID = 'offer-%d'
 
 local function item(params, text, number)
   local at = params.position
+  local id = OFFER_ID:format(number)
   return {
     insertText = text,
     range = { start = at, ['end'] = at },
-    command = { title = 'Accepted', command = 'hone.accept', arguments = { OFFER_ID:format(number) } },
+    command = { title = 'Accepted', command = 'hone.accept', arguments = { id } },
   }
 end
 

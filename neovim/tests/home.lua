@@ -78,7 +78,8 @@ end
 function Home:offers(name)
   local path = ('%s/project/%s'):format(self.path, name)
   local offers, by_id = {}, {}
-  for line in vim.gsplit(self:hone('events', '--json', '--with-code'), '\n', { trimempty = true }) do
+  local log = self:hone('events', '--json', '--with-code')
+  for line in vim.gsplit(log, '\n', { trimempty = true }) do
     local event = vim.json.decode(line)
     if event.event == 'completion' and event.path == path and event.shown ~= '' then
       local offer = { id = event.id, text = event.shown, shown = 0, parts = {}, outcomes = {} }

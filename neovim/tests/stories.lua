@@ -317,6 +317,42 @@ local stories = {
     end,
   },
   {
+    'switched off in one buffer',
+    function(home)
+      local init = "vim.api.nvim_create_autocmd('BufEnter', { command = 'let b:hone_enabled = v:false' })"
+      local editor = home:edit('bufferoff.rs', WEEK .. '\n', { init = init })
+      editor:press('A')
+      wait.settle()
+      check.lacks(editor:screen(), 'Thursday')
+      check.equal({}, home:offers('bufferoff.rs'))
+    end,
+  },
+  {
+    'set up long after the start, as a plugin manager may',
+    function(home)
+      -- The harness's rtp entry is taken out again before plugins are looked for.
+      local init = [[
+        local plugin = vim.opt.rtp:get()[#vim.opt.rtp:get()]
+        vim.opt.rtp:remove(plugin)
+        vim.o.statusline = 'bare'
+        vim.keymap.set('n', 'L', function()
+          vim.opt.rtp:append(plugin)
+          require('hone').setup({ keymaps = { accept = '<C-y>' } })
+          vim.o.statusline = "%{v:lua.require'hone'.statusline()}"
+        end)
+      ]]
+      local editor = home:edit('lazy.rs', WEEK .. '\n', { init = init, ready = 'bare' })
+      check.equal('0', vim.trim(editor:eval('exists(":Hone")')))
+      editor:type('L')
+      editor:wait_for('hone smollm2')
+      check.equal('2', vim.trim(editor:eval('exists(":Hone")')))
+      editor:press('A')
+      editor:wait_for(GHOST)
+      editor:press('C-y')
+      fate(home, editor, 'lazy.rs', 'accepted')
+    end,
+  },
+  {
     'the commands tell what hone tells',
     function(home)
       local editor = home:edit('commands.rs', WEEK .. '\n')

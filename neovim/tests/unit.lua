@@ -26,7 +26,8 @@ return {
   {
     'words never cut a character in two',
     function()
-      check.equal({ 'größe', ' 😀', '(', 'naïve', ')' }, pieces('größe 😀(naïve)', offers.word))
+      local expected = { 'größe', ' 😀', '(', 'naïve', ')' }
+      check.equal(expected, pieces('größe 😀(naïve)', offers.word))
     end,
   },
   {
@@ -48,7 +49,8 @@ return {
       check.equal(nil, options.set(given))
       check.equal(10, options.current.debounce_ms)
       local keymaps = options.current.keymaps
-      check.equal({ '<C-y>', '<C-Right>', false }, { keymaps.accept, keymaps.accept_word, keymaps.dismiss })
+      local keys = { keymaps.accept, keymaps.accept_word, keymaps.dismiss }
+      check.equal({ '<C-y>', '<C-Right>', false }, keys)
       check.equal(nil, options.set({ exclude_filetypes = {} }))
       check.equal({}, options.current.exclude_filetypes)
       options.set({})
@@ -62,8 +64,10 @@ return {
       end
       check.contains(fault({ debounce = 1 }), 'unknown option debounce; known: cmd, debounce_ms')
       check.contains(fault({ keymaps = { tab = 'x' } }), 'unknown option keymaps.tab; known: accept')
-      check.equal('option debounce_ms must be a number from 0 to 2000', fault({ debounce_ms = '75' }))
-      check.equal('option cmd must be a path, or a list such as { "hone", "lsp" }', fault({ cmd = {} }))
+      local range = 'option debounce_ms must be a number from 0 to 2000'
+      check.equal(range, fault({ debounce_ms = '75' }))
+      local command = 'option cmd must be a path, or a list such as { "hone", "lsp" }'
+      check.equal(command, fault({ cmd = {} }))
       check.contains(fault({ keymaps = { accept = true } }), 'option keymaps.accept must be a key')
       check.equal('setup takes a table of options', fault('fast'))
       check.equal(options.defaults, options.current, 'a faulty table changes nothing')

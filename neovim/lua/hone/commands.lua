@@ -6,17 +6,6 @@ local window = require('hone.window')
 
 local M = {}
 
---- Says what `hone` said, good or bad.
-local function run_and_say(arguments)
-  server.run(arguments, function(result)
-    if result.code == 0 then
-      notify.say(vim.trim(result.stdout))
-    else
-      notify.say(server.error_line(result), vim.log.levels.ERROR)
-    end
-  end)
-end
-
 ---@type table<string, fun()>
 local subcommands = {
   status = function()
@@ -24,12 +13,12 @@ local subcommands = {
       if result.code == 0 then
         window.show('Hone', vim.split(vim.trim(result.stdout), '\n'))
       else
-        notify.say(server.error_line(result), vim.log.levels.ERROR)
+        server.say_result(result)
       end
     end)
   end,
   learn = function()
-    run_and_say({ 'learn' })
+    server.run({ 'learn' }, server.say_result)
   end,
   stop = server.stop,
   log = function()

@@ -78,7 +78,8 @@ local function check_clients()
   health.start('hone: this session')
   local client = server.client()
   if not client then
-    health.warn('no buffer uses Hone yet', 'Open a file with a file type; `:Hone enable` if it was stopped')
+    local advice = 'Open a file with a file type; `:Hone enable` if it was stopped'
+    health.warn('no buffer uses Hone yet', advice)
     return
   end
   local buffers = vim.tbl_count(client.attached_buffers)

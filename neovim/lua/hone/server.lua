@@ -35,7 +35,8 @@ function M.find()
     return path
   end
   if options.current.cmd == options.defaults.cmd then
-    return nil, "no `hone` in PATH; install it, or name it: require('hone').setup({ cmd = '/path/to/hone' })"
+    local example = "require('hone').setup({ cmd = '/path/to/hone' })"
+    return nil, 'no `hone` in PATH; install it, or name it: ' .. example
   end
   return nil, ('option cmd: %s cannot be run; correct the path'):format(program)
 end
@@ -57,6 +58,16 @@ end
 function M.error_line(result)
   local line = vim.trim(result.stderr or ''):gsub('^Error: ', '')
   return line ~= '' and line or ('ended with code %d'):format(result.code)
+end
+
+--- Says what `hone` said, good or bad.
+---@param result vim.SystemCompleted
+function M.say_result(result)
+  if result.code == 0 then
+    notify.say(vim.trim(result.stdout))
+  else
+    notify.say(M.error_line(result), vim.log.levels.ERROR)
+  end
 end
 
 local function wanted(buf)
@@ -122,7 +133,7 @@ function M.start()
   local path, advice = M.find()
   if not path then
     status.failed(advice)
-    notify.once(advice, vim.log.levels.WARN)
+    notify.say(advice, vim.log.levels.WARN)
     return
   end
   if type(options.current.cmd) == 'table' then
@@ -144,10 +155,7 @@ function M.stop()
   stopping = true
   vim.lsp.enable(NAME, false)
   status.stopped()
-  M.run({ 'stop' }, function(result)
-    local ok = result.code == 0
-    notify.say(ok and vim.trim(result.stdout) or M.error_line(result), not ok and vim.log.levels.ERROR or nil)
-  end)
+  M.run({ 'stop' }, M.say_result)
 end
 
 ---@return vim.lsp.Client?
