@@ -27,7 +27,7 @@ end
 
 function Home.create()
   -- Short: a Unix socket lies in it.
-  local path = assert(vim.uv.fs_mkdtemp('/tmp/hone-nvim-XXXXXX'))
+  local path = assert(vim.uv.fs_mkdtemp(vim.uv.os_tmpdir() .. '/hone-nvim-XXXXXX'))
   local self = setmetatable({ path = path, editors = {} }, Home)
   vim.fn.mkdir(path .. '/models', 'p')
   vim.fn.mkdir(path .. '/project', 'p')

@@ -319,7 +319,7 @@ local stories = {
   {
     'switched off in one buffer',
     function(home)
-      local init = "vim.api.nvim_create_autocmd('BufEnter', { command = 'let b:hone_enabled = v:false' })"
+      local init = "vim.cmd('autocmd BufEnter * let b:hone_enabled = v:false')"
       local editor = home:edit('bufferoff.rs', WEEK .. '\n', { init = init })
       editor:press('A')
       wait.settle()

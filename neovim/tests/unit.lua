@@ -63,7 +63,8 @@ return {
         return options.set(given)
       end
       check.contains(fault({ debounce = 1 }), 'unknown option debounce; known: cmd, debounce_ms')
-      check.contains(fault({ keymaps = { tab = 'x' } }), 'unknown option keymaps.tab; known: accept')
+      local keymap = fault({ keymaps = { tab = 'x' } })
+      check.contains(keymap, 'unknown option keymaps.tab; known: accept, accept_line')
       local range = 'option debounce_ms must be a number from 0 to 2000'
       check.equal(range, fault({ debounce_ms = '75' }))
       local command = 'option cmd must be a path, or a list such as { "hone", "lsp" }'

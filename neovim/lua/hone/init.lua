@@ -37,8 +37,8 @@ end
 local function watch()
   local group = api.nvim_create_augroup('hone', { clear = true })
   local function on(events, callback, pattern)
-    local options_ = { group = group, callback = notify.guard(callback), pattern = pattern }
-    api.nvim_create_autocmd(events, options_)
+    local guarded = notify.guard(callback)
+    api.nvim_create_autocmd(events, { group = group, callback = guarded, pattern = pattern })
   end
   on('LspAttach', attached)
   on('LspDetach', detached)
@@ -48,17 +48,24 @@ local function watch()
   on({ 'BufLeave', 'WinLeave' }, session.abandon)
 end
 
---- Starts Hone with the options given so far; later calls change nothing.
-function M.start()
-  if started then
+local function start()
+  if vim.fn.has('nvim-0.11') == 0 then
+    notify.once('Neovim 0.11 or newer is needed')
     return
   end
-  started = true
   session.enable(options.current.enabled)
   require('hone.painter.virtual').setup()
   require('hone.commands').create()
   watch()
   server.start()
+end
+
+--- Starts Hone with the options given so far; later calls change nothing.
+function M.start()
+  if not started then
+    started = true
+    notify.guard(start)()
+  end
 end
 
 --- Takes options, all of them optional: |hone-options|.

@@ -70,11 +70,11 @@ function M.attach(buf)
     local key = options.current.keymaps[name]
     local before = key and find(api.nvim_buf_get_keymap(buf, 'i'), key)
     if key and not (before and before.desc == description(action)) then
-      local run = notify.guard(action.run)
+      local run, otherwise = notify.guard(action.run), notify.guard(fall_back)
       vim.keymap.set('i', key, function()
         -- The completion menu has the keys while it is open.
         if vim.fn.pumvisible() == 1 or not run() then
-          fall_back(key, before)
+          otherwise(key, before)
         end
       end, { buffer = buf, desc = description(action) })
     end
