@@ -170,7 +170,8 @@ return {
       check.equal({ 'one,  three' }, editor:lines(), 'a ghost is no text')
       editor:press('BSpace')
       editor:press('Tab')
-      server:wait_for('textDocument/didChange', 3)
+      server:wait_for('workspace/executeCommand', 1)
+      wait.settle()
       local methods = {}
       for line in io.lines(server.log) do
         table.insert(methods, vim.json.decode(line).method)

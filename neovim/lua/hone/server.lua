@@ -108,9 +108,6 @@ function M.config()
     reuse_client = function(client, config)
       return client.name == config.name and not client:is_stopped()
     end,
-    -- Changes sent together read as one: two letters typed would look like a
-    -- piece accepted at once, and be learned as that.
-    flags = { debounce_text_changes = 0 },
     handlers = {
       didChangeStatus = notify.guard(function(_, line)
         status.changed(line)
