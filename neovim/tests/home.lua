@@ -19,6 +19,9 @@ enabled = false
 --- The daemon's answer to a command, or its end.
 local COMMAND_TIMEOUT_MS = 10000
 
+local REMOVE_TIMEOUT_MS = 3000
+local REMOVE_RETRY_MS = 200
+
 local function write(path, text)
   local file = assert(io.open(path, 'w'))
   file:write(text)
@@ -117,7 +120,11 @@ end
 
 function Home:remove()
   pcall(self.hone, self, 'stop')
-  vim.fn.delete(self.path, 'rf')
+  -- Programs that are ending may still write.
+  vim.wait(REMOVE_TIMEOUT_MS, function()
+    vim.fn.delete(self.path, 'rf')
+    return not vim.uv.fs_stat(self.path)
+  end, REMOVE_RETRY_MS)
 end
 
 return Home
