@@ -71,7 +71,8 @@ export class Server implements vscode.Disposable {
         this.lineEmitter.dispose();
     }
 
-    private async start(): Promise<void> {
+    /** `again`: after a death, when a failure may pass, such as a daemon that has not ended yet. */
+    private async start(again = false): Promise<void> {
         const located = this.locate();
         if (located.path === undefined) {
             this.become({ kind: 'failed', problem: located.problem });
@@ -85,8 +86,9 @@ export class Server implements vscode.Disposable {
         try {
             await client.start();
         } catch (error) {
-            const problem = client.lastWord ?? (error as Error).message;
-            if (this.client === client) this.become({ kind: 'failed', problem });
+            if (this.client !== client) return;
+            if (again) this.startLater(client);
+            else this.become({ kind: 'failed', problem: client.lastWord ?? (error as Error).message });
             return;
         }
         if (this.client !== client) return;
@@ -101,7 +103,10 @@ export class Server implements vscode.Disposable {
 
     private lost(client: HoneClient): void {
         // One that ends while it starts is told by `start`.
-        if (this.client !== client || this.current.kind !== 'running') return;
+        if (this.client === client && this.current.kind === 'running') this.startLater(client);
+    }
+
+    private startLater(client: HoneClient): void {
         const delay_ms = this.backoff.died(Date.now());
         if (delay_ms === undefined) {
             const said = client.lastWord ? ` (${client.lastWord})` : '';
@@ -111,7 +116,7 @@ export class Server implements vscode.Disposable {
         this.become({ kind: 'starting' });
         this.restartTimer = setTimeout(() => {
             void client.dispose().catch(() => undefined);
-            void this.start();
+            void this.start(true);
         }, delay_ms);
     }
 
