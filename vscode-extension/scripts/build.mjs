@@ -1,6 +1,6 @@
 // Bundles the extension into dist/, or with --tests the unit tests into out/test/.
 import { build } from 'esbuild';
-import { readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -14,5 +14,15 @@ if (process.argv.includes('--tests')) {
     await build({ ...common, entryPoints: tests.map((name) => `test/${name}`), outdir: 'out/test', sourcemap: 'inline' });
 } else {
     rmSync(join(root, 'dist'), { recursive: true, force: true });
-    await build({ ...common, entryPoints: ['src/extension.ts'], outfile: 'dist/extension.js', external: ['vscode'], minify: true });
+    const built = await build({
+        ...common,
+        entryPoints: ['src/extension.ts'],
+        outfile: 'dist/extension.js',
+        external: ['vscode'],
+        minify: true,
+        metafile: true,
+    });
+    // For the packager, which adds the licences of what went in.
+    mkdirSync(join(root, 'out'), { recursive: true });
+    writeFileSync(join(root, 'out/inputs.json'), JSON.stringify(Object.keys(built.metafile.inputs)));
 }

@@ -2,7 +2,7 @@
 //   --marketplace        leaves the proposed API undeclared: the Marketplace takes no extension that declares one
 //   --target PLATFORM    one platform's package, with bin/<platform>/hone in it
 import { createVSIX } from '@vscode/vsce';
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -16,6 +16,7 @@ rmSync(stage, { recursive: true, force: true });
 mkdirSync(stage, { recursive: true });
 for (const part of ['dist', 'media', 'README.md']) cpSync(join(root, part), join(stage, part), { recursive: true });
 for (const licence of ['LICENSE', 'LICENSE-APACHE', 'LICENSE-MIT']) cpSync(join(root, '..', licence), join(stage, licence));
+writeFileSync(join(stage, 'THIRD-PARTY.txt'), thirdParty());
 if (values.target) {
     const folder = join('bin', values.target);
     if (!existsSync(join(root, folder))) throw new Error(`${folder}: put the binaries for ${values.target} there`);
@@ -36,3 +37,14 @@ await createVSIX({
     rewriteRelativeLinks: false,
     ...(values.target && { target: values.target }),
 });
+
+/** The licences of the packages that the bundle holds. */
+function thirdParty() {
+    const inputs = JSON.parse(readFileSync(join(root, 'out/inputs.json'), 'utf8'));
+    const folders = new Set(inputs.flatMap((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []));
+    return [...folders].sort().map((folder) => {
+        const name = readdirSync(join(root, folder)).find((file) => /^licen[cs]e/i.test(file));
+        if (!name) throw new Error(`${folder}: holds no licence; see whether it may be shipped`);
+        return `${folder.replace(/^.*node_modules\//, '')}\n\n${readFileSync(join(root, folder, name), 'utf8').trim()}\n`;
+    }).join('\n----\n\n');
+}

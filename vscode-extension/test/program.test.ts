@@ -22,5 +22,5 @@ test('lines are taken one by one, and a line that cannot be read is an error', a
 
 test('what goes to a terminal is read back as one argument', () => {
     assert.equal(quoted('/usr/bin/hone'), '/usr/bin/hone');
-    assert.equal(quoted("/tmp/a b'; rm -rf ~"), "'/tmp/a b'\\''; rm -rf ~'");
+    assert.equal(quoted("/home/a b'; rm -rf ~"), "'/home/a b'\\''; rm -rf ~'");
 });
