@@ -52,6 +52,18 @@ pub async fn connect(home: &Home, purpose: Purpose) -> Result<Option<Connection>
     }
 }
 
+/// The same, but waits for a daemon that is just starting or just ending.
+pub async fn connect_settled(home: &Home, purpose: Purpose) -> Result<Option<Connection>> {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        let connection = connect(home, purpose.clone()).await?;
+        if connection.is_some() || !lock_is_held(home)? || Instant::now() > deadline {
+            return Ok(connection);
+        }
+        sleep(POLL).await;
+    }
+}
+
 async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusal>> {
     let path = home.socket()?;
     let stream = match UnixStream::connect(&path).await {
@@ -176,7 +188,7 @@ pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
 /// # Errors
 /// The daemon's reason not to.
 pub async fn ask(home: &Home, purpose: Purpose) -> Result<bool> {
-    let Some(mut connection) = connect(home, purpose).await? else { return Ok(false) };
+    let Some(mut connection) = connect_settled(home, purpose).await? else { return Ok(false) };
     let mut text = String::new();
     connection.read.read_to_string(&mut text).await?;
     let answer: Answer = serde_json::from_str(&text).context("the daemon gave no answer")?;

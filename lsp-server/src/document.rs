@@ -1,7 +1,7 @@
 //! One open document: its text as a rope (a snapshot is a cheap clone), and the
 //! mapping between LSP positions and characters.
 
-use ropey::Rope;
+use ropey::{Rope, RopeSlice};
 use std::path::PathBuf;
 
 /// How the client counts columns (LSP `positionEncoding`).
@@ -89,9 +89,29 @@ impl Document {
             Some((start, end)) => (self.clamped(start, encoding), self.clamped(end, encoding)),
         };
         let end = end.max(start);
+        let edit = minimal(start, self.text.slice(start..end), &inserted);
         self.text.remove(start..end);
         self.text.insert(start, &inserted);
-        Edit { start, removed: end - start, inserted }
+        edit
+    }
+
+    /// The change just applied as one at `cursor` (an offset before it), if it
+    /// is the same change there. Editors find out what changed by comparing two
+    /// texts, and where the new text repeats the text beside it, they may report
+    /// another of several equal places.
+    pub fn seen_at(&self, edit: Edit, cursor: usize) -> Edit {
+        let length = edit.inserted.chars().count();
+        let (from, to) = (cursor.min(edit.start), cursor.max(edit.start));
+        let pure = edit.removed == 0 && length > 0;
+        if !pure || from == to || to + length > self.text.len_chars() {
+            return edit;
+        }
+        // Without either insertion the same text must remain.
+        if self.text.slice(from..to) != self.text.slice(from + length..to + length) {
+            return edit;
+        }
+        let inserted = self.text.slice(cursor..cursor + length).to_string();
+        Edit { start: cursor, removed: 0, inserted }
     }
 
     /// Text from the cursor to the end of its line, without the line break.
@@ -100,6 +120,22 @@ impl Document {
         let end = self.text.line_to_char(line + 1);
         let rest = self.text.slice(offset..end).to_string();
         rest.trim_end_matches(['\n', '\r']).to_owned()
+    }
+}
+
+/// A replacement without what it leaves as it was: some clients send a whole
+/// line, or the whole document, for one character.
+fn minimal(start: usize, removed: RopeSlice, inserted: &str) -> Edit {
+    let (before, after) = (removed.len_chars(), inserted.chars().count());
+    let same = |pair: &(char, char)| pair.0 == pair.1;
+    let prefix = removed.chars().zip(inserted.chars()).take_while(same).count();
+    let most = before.min(after) - prefix;
+    let backwards = removed.chars_at(before).reversed().zip(inserted.chars().rev());
+    let suffix = backwards.take(most).take_while(same).count();
+    Edit {
+        start: start + prefix,
+        removed: before - prefix - suffix,
+        inserted: inserted.chars().skip(prefix).take(after - prefix - suffix).collect(),
     }
 }
 
@@ -113,6 +149,42 @@ mod tests {
 
     fn at(line: u32, column: u32) -> Position {
         Position { line, column }
+    }
+
+    /// The change from `|` on, as the client says it and as it is read.
+    fn read(text: &str, change: (u32, u32, &str), cursor: usize) -> (String, Edit) {
+        let mut document = document(text);
+        let range = Some((at(0, change.0), at(0, change.1)));
+        let edit = document.apply(range, change.2.to_owned(), Encoding::Utf16);
+        let edit = document.seen_at(edit, cursor);
+        (document.text.to_string(), edit)
+    }
+
+    fn insertion(start: usize, inserted: &str) -> Edit {
+        Edit { start, removed: 0, inserted: inserted.into() }
+    }
+
+    /// Neovim compares lines from both ends: `b, c,` typed at 2 before ` b` is
+    /// reported as `, c, b` typed at 4.
+    #[test]
+    fn an_insertion_is_seen_at_the_cursor_where_that_is_the_same_change() {
+        let typed = "a b, c, b";
+        assert_eq!(read("a b", (3, 3, ", c, b"), 2), (typed.into(), insertion(2, "b, c, ")));
+        assert_eq!(read("a b", (2, 2, "b, c, "), 2), (typed.into(), insertion(2, "b, c, ")));
+        // The other way round: one more of what stands before the cursor.
+        assert_eq!(read("foo", (1, 1, "o"), 3), ("fooo".into(), insertion(3, "o")));
+        assert_eq!(read("a b", (0, 0, "x"), 2).1, insertion(0, "x"), "another change there");
+        assert_eq!(read("a b", (3, 3, "x"), 2).1, insertion(3, "x"));
+    }
+
+    #[test]
+    fn a_replacement_is_what_it_changes() {
+        let mut document = document("let x = fo;\nend\n");
+        let whole = document.apply(None, "let x = foo();\nend\n".into(), Encoding::Utf16);
+        assert_eq!(document.seen_at(whole, 10), insertion(10, "o()"));
+        assert_eq!(read("abc", (0, 3, "abc"), 1).1, insertion(3, ""), "nothing");
+        let other = Edit { start: 1, removed: 1, inserted: "x".into() };
+        assert_eq!(read("abc", (0, 3, "axc"), 1).1, other);
     }
 
     #[test]

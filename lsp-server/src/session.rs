@@ -111,7 +111,12 @@ impl Session {
         document.version = version;
         let mut events = vec![];
         for (range, text) in changes {
+            let cursor = tracker.cursor(uri);
             let edit = document.apply(range, text, *encoding);
+            let edit = match cursor {
+                Some(cursor) => document.seen_at(edit, cursor),
+                None => edit,
+            };
             events.extend(tracker.edit(uri, &edit, now_ms));
         }
         self.daemon.record(events);

@@ -100,6 +100,12 @@ impl Tracker {
         here.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
     }
 
+    /// Where in a document the live offer's next character would go.
+    pub fn cursor(&self, uri: &str) -> Option<usize> {
+        let live = self.live.as_ref().filter(|live| live.offer.uri == uri)?;
+        Some(live.offer.start + live.progress)
+    }
+
     /// The cursor is elsewhere, without an edit.
     pub fn supersede(&mut self, now_ms: u64) -> Vec<EventKind> {
         self.leave(Outcome::Superseded, Evidence::Document, now_ms)
@@ -112,6 +118,9 @@ impl Tracker {
         };
         let cursor = live.offer.start + live.progress;
         let inserted = edit.inserted.chars().count();
+        if edit.removed == 0 && inserted == 0 {
+            return vec![];
+        }
         if edit.start == cursor && edit.removed == 0 && inserted > 0 {
             let remaining = live.remaining();
             let left = remaining.chars().count();

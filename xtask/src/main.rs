@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod editors;
 mod packages;
 mod screencast;
 mod step;
@@ -20,7 +21,8 @@ enum Command {
     /// See Hone learn: build it, fetch the model, and rehearse on a repository
     /// in front of your eyes (about ten minutes on two cores after the build)
     Demo(demo::Arguments),
-    /// Run what CI runs: format, lints, every test with the real models
+    /// Run what CI runs: format, lints, every test with the real models and in
+    /// real editors
     Test,
     /// Measure Hone side by side with a peer
     #[command(subcommand)]

@@ -12,6 +12,8 @@ enum Sign {
     Program(&'static str),
     /// A file whose name begins like this in a library folder.
     Library(&'static str),
+    /// A module that Python 3 finds.
+    PythonModule(&'static str),
 }
 
 struct Package {
@@ -34,17 +36,39 @@ const PACKAGES: &[Package] = &[
     Package { name: "libgomp1", what: "the OpenMP runtime", sign: Sign::Library("libgomp.so.1") },
 ];
 
+/// What the editors' tests need beside that.
+const FOR_EDITORS: &[Package] = &[
+    Package { name: "git", what: "git", sign: Sign::Program("git") },
+    Package { name: "tmux", what: "tmux", sign: Sign::Program("tmux") },
+    Package { name: "chromium", what: "Chromium", sign: Sign::Program("chromium") },
+    Package {
+        name: "python3-venv",
+        what: "Python 3 with venv and pip",
+        sign: Sign::PythonModule("ensurepip"),
+    },
+];
+
 /// Library folders of Debian and its kin; LLVM keeps its own beside them.
 const LIBRARY_FOLDERS: &[&str] = &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"];
 
-/// Makes sure that everything is there: installs it on Debian and Ubuntu, says
-/// what to install elsewhere.
+/// Makes sure that what the build needs is there: installs it on Debian and
+/// Ubuntu, says what to install elsewhere.
 pub fn ensure() -> Result<()> {
+    ensure_all(PACKAGES)
+}
+
+/// The same for what the editors' tests need.
+pub fn ensure_for_editors() -> Result<()> {
+    ensure_all(FOR_EDITORS)
+}
+
+fn ensure_all(packages: &[Package]) -> Result<()> {
+    let mut missing: Vec<&Package> =
+        packages.iter().filter(|package| !is_present(package)).collect();
     if !cfg!(target_os = "linux") {
-        // Library folders differ; the build says it by itself if something is missing.
-        return programs_only();
+        // Library folders differ; the build says it by itself if one is missing.
+        missing.retain(|package| !matches!(package.sign, Sign::Library(_)));
     }
-    let missing: Vec<&Package> = PACKAGES.iter().filter(|package| !is_present(package)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -55,17 +79,9 @@ pub fn ensure() -> Result<()> {
     install(&missing)
 }
 
-fn programs_only() -> Result<()> {
-    let missing: Vec<&Package> = PACKAGES
-        .iter()
-        .filter(|package| matches!(package.sign, Sign::Program(_)) && !is_present(package))
-        .collect();
-    if missing.is_empty() { Ok(()) } else { bail!(tell(&missing)) }
-}
-
 fn tell(missing: &[&Package]) -> String {
     let list: Vec<&str> = missing.iter().map(|package| package.what).collect();
-    format!("the build needs {}: install it with your system's package manager", list.join(", "))
+    format!("missing: {}; install it with your system's package manager", list.join(", "))
 }
 
 fn install(missing: &[&Package]) -> Result<()> {
@@ -76,7 +92,7 @@ fn install(missing: &[&Package]) -> Result<()> {
     update.push("update");
     install.extend(["install", "--yes", "--no-install-recommends"]);
     install.extend(names);
-    eprintln!("The build needs system packages: {}", install.join(" "));
+    eprintln!("System packages are needed: {}", install.join(" "));
     if std::io::stdin().is_terminal() && !agreed()? {
         bail!("not installed; run this yourself and try again: {}", install.join(" "));
     }
@@ -124,6 +140,10 @@ fn is_present(package: &Package) -> bool {
             std::env::var_os("LIBCLANG_PATH").is_some() || has_library("libclang", ".so")
         }
         Sign::Library(name) => has_library(name, ""),
+        Sign::PythonModule(name) => Command::new("python3")
+            .args(["-c", &format!("import {name}")])
+            .output()
+            .is_ok_and(|output| output.status.success()),
     }
 }
 
@@ -164,7 +184,7 @@ mod tests {
         let missing: Vec<&Package> = PACKAGES.iter().take(2).collect();
         assert_eq!(
             tell(&missing),
-            "the build needs CMake, a C++ compiler and make: install it with your system's \
+            "missing: CMake, a C++ compiler and make; install it with your system's \
              package manager"
         );
     }

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: exactly what CI runs, in the same order.
 
+use crate::editors;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
@@ -44,6 +45,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
             .args(["test", "--release", "--workspace"])
             .env("HONE_TEST_MODELS", home.join("models")),
     )?;
+    editors::test(workspace, &mut steps, &home.join("models"))?;
     steps.print();
     Ok(())
 }

@@ -26,7 +26,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
 const PIPE_BYTES: usize = 64 * 1024;
 
 pub async fn status(home: &Home, json: bool) -> Result<()> {
-    let status = match client::connect(home, Purpose::Status).await? {
+    let status = match client::connect_settled(home, Purpose::Status).await? {
         Some(mut connection) => {
             let mut text = String::new();
             connection.read.read_to_string(&mut text).await?;
@@ -86,7 +86,7 @@ fn from_files(home: &Home) -> Result<Status> {
 }
 
 pub async fn events(home: &Home, with_code: bool) -> Result<()> {
-    if let Some(connection) = client::connect(home, Purpose::Events).await? {
+    if let Some(connection) = client::connect_settled(home, Purpose::Events).await? {
         return print_events(connection.read, with_code).await;
     }
     if !home.event_log().exists() {
@@ -118,7 +118,7 @@ async fn print_events(reader: impl AsyncBufRead + Unpin, with_code: bool) -> Res
 }
 
 pub async fn learn(home: &Home) -> Result<()> {
-    let mut connection = client::connect(home, Purpose::Learn)
+    let mut connection = client::connect_settled(home, Purpose::Learn)
         .await?
         .context("no daemon is running; open an editor, or run `hone serve`")?;
     let mut text = String::new();

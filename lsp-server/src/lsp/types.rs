@@ -48,6 +48,8 @@ pub enum RejectReason {
     Esc,
     Timeout,
     Edit,
+    /// It is not on screen any more (or never was), and nobody said no to it.
+    Hidden,
 }
 
 impl From<RejectReason> for Outcome {
@@ -56,6 +58,7 @@ impl From<RejectReason> for Outcome {
             RejectReason::Esc => Outcome::RejectedEsc,
             RejectReason::Timeout => Outcome::RejectedTimeout,
             RejectReason::Edit => Outcome::RejectedEdit,
+            RejectReason::Hidden => Outcome::Superseded,
         }
     }
 }
