@@ -15,7 +15,14 @@ pub fn shown_bytes(text: &[u8], healing: usize, rest_of_line: &str) -> usize {
     };
     let line = valid.split(['\n', '\r']).next().unwrap_or_default();
     let shown = without_overlap(line.trim_end(), rest_of_line.trim_end());
-    if shown.trim().is_empty() { 0 } else { shown.len() }
+    if shown.trim().is_empty() || repeats_closing(shown, rest_of_line) { 0 } else { shown.len() }
+}
+
+/// True if the text would close a bracket that is closed right behind the
+/// cursor already (by the editor, when the user typed the opening one).
+pub fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
+    let first = shown.trim_start().chars().next();
+    matches!(first, Some(')' | ']' | '}')) && first == rest_of_line.trim_start().chars().next()
 }
 
 /// Cuts the longest end of `shown` that `rest` begins with: accepting `a)`
@@ -77,6 +84,15 @@ mod tests {
         assert_eq!(shown("foo()", "", ")"), "foo()");
         assert_eq!(shown("foo(a[0])", "", ")"), "foo(a[0])");
         assert_eq!(shown("\"a\"", "", "\""), "\"a\"");
+    }
+
+    /// `pop(` typed where the editor adds `)`: the rest of `pop();` must not
+    /// become `pop();)`.
+    #[test]
+    fn a_bracket_that_is_closed_already_is_not_closed_again() {
+        assert_eq!(shown(");", "", ")"), "");
+        assert_eq!(shown("});", "", "})"), "");
+        assert_eq!(shown(");", "", "}"), ");");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::daemon::{Daemon, lock};
 use crate::document::{Document, Encoding, PastTheEnd, Position};
 use crate::engine::{EngineError, Generated, Request};
-use crate::postprocess::shown_bytes;
+use crate::postprocess::{repeats_closing, shown_bytes};
 use crate::prompt::{self, Window};
 use crate::tracker::{Offer, Tracker};
 use feedback::event::{Completion, EventKind, OfferId, Outcome, Sampling, Timing};
@@ -152,7 +152,10 @@ impl Session {
             .get(uri)
             .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let cursor = document.offset(position, encoding)?;
-        if let Some((id, text)) = state.tracker.continuation(uri, cursor) {
+        let rest_of_line = document.rest_of_line(cursor);
+        if let Some((id, text)) = state.tracker.continuation(uri, cursor)
+            && !repeats_closing(&text, &rest_of_line)
+        {
             return Ok(Begun::Known(Suggestion { id, position, text }));
         }
         let completion = &self.daemon.config.completion;
@@ -175,7 +178,7 @@ impl Session {
             language: document.language.clone(),
             cursor,
             position,
-            rest_of_line: document.rest_of_line(cursor),
+            rest_of_line,
             request,
         };
         state.newest = Some(abort);

@@ -124,6 +124,13 @@ impl Tracker {
         if edit.start == cursor && edit.removed == 0 && inserted > 0 {
             let remaining = live.remaining();
             let left = remaining.chars().count();
+            // The mark was typed; the editor closed it, and the cursor is between.
+            let typed_pair =
+                is_auto_closed_pair(&edit.inserted) && remaining.starts_with(&edit.inserted[..1]);
+            if typed_pair && (live.progress > 0 || left != inserted) {
+                live.progress += 1;
+                return vec![];
+            }
             if edit.inserted.starts_with(remaining) {
                 // One character at the end may be the last one typed; more
                 // than one at once is an editor's doing.
@@ -136,10 +143,6 @@ impl Tracker {
             }
             if remaining.starts_with(&edit.inserted) {
                 live.progress += inserted;
-                return vec![];
-            }
-            if is_auto_closed_pair(&edit.inserted) && remaining.starts_with(&edit.inserted[..1]) {
-                live.progress += 1;
                 return vec![];
             }
         }
@@ -385,6 +388,28 @@ mod tests {
         type_text(&mut tracker, "push");
         assert_eq!(tracker.edit(URI, &insert(14, "()"), READ), vec![]);
         assert_eq!(tracker.continuation(URI, 15), Some(("o1".into(), "item);".into())));
+    }
+
+    /// `()` typed by its first key is one character of the offer, not two: the
+    /// cursor stands between them.
+    #[test]
+    fn a_pair_in_the_offer_itself_is_typed_by_its_first_mark() {
+        let mut tracker = Tracker::default();
+        let text = "pop();".to_owned();
+        tracker.serve(Offer { id: "o1".into(), uri: URI.into(), start: 10, text }, 0);
+        type_text(&mut tracker, "pop");
+        assert_eq!(tracker.edit(URI, &insert(13, "()"), READ), vec![]);
+        assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), ");".into())));
+        let events = tracker.supersede(READ);
+        assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 4 }, Evidence::Document));
+    }
+
+    #[test]
+    fn what_is_no_longer_on_screen_was_not_rejected() {
+        let mut tracker = offered();
+        let events = tracker.rejected("o1", Outcome::Superseded, READ);
+        assert_eq!(events, outcome(Outcome::Superseded, Evidence::ClientNotice));
+        assert_eq!(tracker.tick(REJECT_TIMEOUT_MS), vec![], "nor later");
     }
 
     #[test]

@@ -219,9 +219,20 @@ local stories = {
       editor:type('zz')
       editor:wait_for(GHOST)
       wait.settle()
-      check.equal({}, kinds(home:offers('ctrlo.rs')[1]))
+      check.equal({ 'superseded' }, kinds(home:offers('ctrlo.rs')[1]))
       editor:press('Tab')
-      fate(home, editor, 'ctrlo.rs', 'accepted')
+      wait.until_('the second offer is accepted', function()
+        return vim.deep_equal({ 'accepted' }, kinds(home:offers('ctrlo.rs')[2]))
+      end)
+      editor:quit()
+    end,
+  },
+  {
+    'the cursor moved away is no reject, nor ten seconds later',
+    function(home)
+      local editor = with_ghost(home, 'left.rs')
+      editor:press('Left')
+      fate(home, editor, 'left.rs', 'superseded')
     end,
   },
   {

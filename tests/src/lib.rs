@@ -17,6 +17,14 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(240);
 const POLL: Duration = Duration::from_millis(50);
 
+/// Configuration for tests that run beside others on few cores: threads that
+/// wait for each other at every layer must not outnumber the cores, and a budget
+/// that a busy machine keeps.
+pub const PATIENT: &str = "\
+model.threads = 1
+completion.budget_ms = 120000
+";
+
 /// Configuration for tests in which the model's answer does not matter much:
 /// short answers, and a time budget that a busy machine keeps.
 pub const QUICK: &str = "\

@@ -57,6 +57,14 @@ export class Offers {
         this.live = undefined;
     }
 
+    /** Forgets the live offer; its id, if it is not what stands at this cursor. */
+    leftBehind(view: TextView, cursor: number): string | undefined {
+        if (!this.live || this.at(view, cursor)) return undefined;
+        const { id } = this.live;
+        this.live = undefined;
+        return id;
+    }
+
     /** The live offer, if its text still continues what stands before the cursor. */
     at(view: TextView, cursor: number): { offer: Offer; rest: string } | undefined {
         const offer = this.live;

@@ -17,7 +17,8 @@ export const didPartiallyAccept = new NotificationType<ItemReference & { accepte
     'textDocument/didPartiallyAcceptCompletion',
 );
 
-export const didReject = new NotificationType<{ id: string; reason: 'esc' }>('hone/didReject');
+/** `hidden`: not on screen (any more), and nobody said no to it. */
+export const didReject = new NotificationType<{ id: string; reason: 'esc' | 'hidden' }>('hone/didReject');
 
 export const didChangeStatus = new NotificationType<StatusLine>('didChangeStatus');
 

@@ -27,7 +27,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     readonly offers = new Offers();
     /** Whether the editor itself reports outcomes. */
     readonly proposedApi: boolean;
-    private readonly registration: vscode.Disposable;
+    private readonly subscriptions: vscode.Disposable[];
     private readonly shown = new Once();
     private readonly rejected = new Once();
 
@@ -46,7 +46,12 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
                 if (kind === END_REJECTED) this.reportRejected(offerId(item));
             },
         });
-        this.registration = registered.registration;
+        // VS Code takes ghost text away without a word when only the cursor moves.
+        this.subscriptions = [
+            registered.registration,
+            vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => this.cursorIn(textEditor)),
+            vscode.window.onDidChangeActiveTextEditor((editor) => editor && this.cursorIn(editor)),
+        ];
         this.proposedApi = registered.proposedApi;
     }
 
@@ -64,13 +69,18 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
             const start = document.offsetAt(selected.range.start);
             if (!this.offers.extends(view, cursor, { start, text: selected.text })) return undefined;
         }
+        const { version } = document;
         const done = this.thinking.begin();
         try {
             const params = client.code2ProtocolConverter.asInlineCompletionParams(document, position, context);
             const answer = await client.sendRequest(InlineCompletionRequest.type, params, token);
-            if (token.isCancellationRequested) return undefined;
-            const items = await client.protocol2CodeConverter.asInlineCompletionResult(answer, token);
+            const items = await client.protocol2CodeConverter.asInlineCompletionResult(answer);
             const list = Array.isArray(items) ? items : (items?.items ?? []);
+            if (token.isCancellationRequested) {
+                // Typed on: the offer may still hold, and the next request tells.
+                if (document.version === version && list[0]) this.reportHidden(offerId(list[0]));
+                return undefined;
+            }
             this.remember(list[0], view.uri, cursor);
             return list;
         } catch {
@@ -97,8 +107,19 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         void this.server.connected?.sendNotification(didReject, { id, reason: 'esc' });
     }
 
+    /** No verdict: the server would take its standing there for ten seconds as one. */
+    private reportHidden(id: string | undefined): void {
+        if (id === undefined) return;
+        void this.server.connected?.sendNotification(didReject, { id, reason: 'hidden' });
+    }
+
+    private cursorIn(editor: vscode.TextEditor): void {
+        const cursor = editor.document.offsetAt(editor.selection.active);
+        this.reportHidden(this.offers.leftBehind(viewOf(editor.document), cursor));
+    }
+
     dispose(): void {
-        this.registration.dispose();
+        for (const subscription of this.subscriptions) subscription.dispose();
     }
 
     private remember(item: vscode.InlineCompletionItem | undefined, uri: string, start: number): void {

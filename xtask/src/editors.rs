@@ -1,5 +1,6 @@
-//! The editors' side of `cargo xtask test`: the extension and the plugin, their
-//! own tests, and real editors on the real server.
+//! The editors' side of `cargo xtask test`: the extension's own checks, and with
+//! `--editors` a user's stories in a real Neovim and a real VS Code on the real
+//! server.
 
 use crate::packages;
 use crate::step::Steps;
@@ -9,8 +10,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub fn test(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<()> {
-    packages::ensure_for_editors()?;
+/// What needs no editor.
+pub fn check(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
+    packages::ensure_for_extension()?;
     let tools = Tools::install(workspace, steps)?;
     let extension = workspace.root.join("vscode-extension");
 
@@ -22,6 +24,14 @@ pub fn test(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<(
         npm.args(["run", "--silent", script]);
         steps.run(&format!("VS Code: {name}"), npm.current_dir(&extension))?;
     }
+    Ok(())
+}
+
+/// Real editors; after [`check`].
+pub fn stories(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<()> {
+    packages::ensure_for_editors()?;
+    let tools = Tools::install(workspace, steps)?;
+    let extension = workspace.root.join("vscode-extension");
 
     let mut neovim = tools.command("sh");
     neovim

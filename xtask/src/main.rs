@@ -21,9 +21,8 @@ enum Command {
     /// See Hone learn: build it, fetch the model, and rehearse on a repository
     /// in front of your eyes (about ten minutes on two cores after the build)
     Demo(demo::Arguments),
-    /// Run what CI runs: format, lints, every test with the real models and in
-    /// real editors
-    Test,
+    /// Run what CI runs: format, lints, every test, with the real models
+    Test(suite::Arguments),
     /// Measure Hone side by side with a peer
     #[command(subcommand)]
     Bench(bench::Command),
@@ -45,7 +44,7 @@ fn run(command: Command) -> Result<()> {
     let workspace = Workspace::find()?;
     match command {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
-        Command::Test => suite::run(&workspace),
+        Command::Test(arguments) => suite::run(&workspace, &arguments),
         Command::Bench(command) => bench::run(&workspace, &command),
         Command::Screencast => screencast::run(&workspace),
     }

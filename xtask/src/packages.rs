@@ -36,16 +36,17 @@ const PACKAGES: &[Package] = &[
     Package { name: "libgomp1", what: "the OpenMP runtime", sign: Sign::Library("libgomp.so.1") },
 ];
 
-/// What the editors' tests need beside that.
+/// Node and Neovim come from a Python package index, at pinned versions.
+const FOR_EXTENSION: &[Package] = &[Package {
+    name: "python3-venv",
+    what: "Python 3 with venv and pip",
+    sign: Sign::PythonModule("ensurepip"),
+}];
+
+/// What real editors need beside that.
 const FOR_EDITORS: &[Package] = &[
-    Package { name: "git", what: "git", sign: Sign::Program("git") },
     Package { name: "tmux", what: "tmux", sign: Sign::Program("tmux") },
     Package { name: "chromium", what: "Chromium", sign: Sign::Program("chromium") },
-    Package {
-        name: "python3-venv",
-        what: "Python 3 with venv and pip",
-        sign: Sign::PythonModule("ensurepip"),
-    },
 ];
 
 /// Library folders of Debian and its kin; LLVM keeps its own beside them.
@@ -57,7 +58,12 @@ pub fn ensure() -> Result<()> {
     ensure_all(PACKAGES)
 }
 
-/// The same for what the editors' tests need.
+/// The same for building and testing the VS Code extension.
+pub fn ensure_for_extension() -> Result<()> {
+    ensure_all(FOR_EXTENSION)
+}
+
+/// The same for the stories in real editors.
 pub fn ensure_for_editors() -> Result<()> {
     ensure_all(FOR_EDITORS)
 }

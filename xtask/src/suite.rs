@@ -5,12 +5,21 @@ use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::Result;
+use clap::Args;
 use std::process::Command;
 
 /// The default model, and the small one that most end-to-end tests use.
 const MODELS: [Option<&str>; 2] = [None, Some("smollm2-135m")];
 
-pub fn run(workspace: &Workspace) -> Result<()> {
+#[derive(Args)]
+pub struct Arguments {
+    /// Also play a user's stories in a real Neovim (in tmux) and a real VS Code
+    /// (code-server in Chromium): six more minutes, half a gigabyte of downloads
+    #[arg(long)]
+    editors: bool,
+}
+
+pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let mut steps = Steps::default();
     steps.run("format", workspace.cargo().args(["fmt", "--all", "--check"]))?;
@@ -30,6 +39,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
             .args(["clippy", "--release", "--package", "learner", "--features", "cuda"])
             .args(["--all-targets", "--", "-D", "warnings"]),
     )?;
+    editors::check(workspace, &mut steps)?;
     steps.run("build", &mut workspace.cargo_build())?;
     let home = workspace.target.join("test-home");
     for model in MODELS {
@@ -45,7 +55,9 @@ pub fn run(workspace: &Workspace) -> Result<()> {
             .args(["test", "--release", "--workspace"])
             .env("HONE_TEST_MODELS", home.join("models")),
     )?;
-    editors::test(workspace, &mut steps, &home.join("models"))?;
+    if arguments.editors {
+        editors::stories(workspace, &mut steps, &home.join("models"))?;
+    }
     steps.print();
     Ok(())
 }

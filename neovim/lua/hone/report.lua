@@ -29,4 +29,12 @@ function M.rejected(offer)
   offer.client:notify('hone/didReject', { id = offer.id, reason = 'esc' })
 end
 
+--- It is not on screen, and nobody said no to it: without this the server would
+--- take its standing there for ten seconds as a reject.
+---@param client vim.lsp.Client
+---@param id string
+function M.hidden(client, id)
+  client:notify('hone/didReject', { id = id, reason = 'hidden' })
+end
+
 return M

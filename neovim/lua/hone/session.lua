@@ -106,6 +106,10 @@ end
 local function follow()
   local now = live and taken()
   if not now or now == #live.text then
+    -- Where an edit ended it, the server knows; else only the cursor moved.
+    if live and not now then
+      report.hidden(live.client, live.id)
+    end
     drop()
     return false
   end
@@ -148,11 +152,18 @@ local function answer(client, asked_at, err, result)
     end
     return
   end
-  if not inserting() or not vim.deep_equal(asked_at, here()) then
-    return
-  end
   -- `null` arrives as vim.NIL or nil.
   local items = type(result) == 'table' and (result.items or result) or {}
+  if not inserting() or not vim.deep_equal(asked_at, here()) then
+    -- Typed on: the offer may still hold, and the next request tells.
+    local id = vim.tbl_get(items, 1, 'command', 'arguments', 1)
+    if type(id) == 'string' and api.nvim_buf_is_valid(asked_at[1])
+      and api.nvim_buf_get_changedtick(asked_at[1]) == asked_at[2]
+    then
+      report.hidden(client, id)
+    end
+    return
+  end
   if items[1] then
     offer(client, items[1])
   else
@@ -219,6 +230,9 @@ end
 function M.abandon()
   place = nil
   cancel()
+  if live then
+    report.hidden(live.client, live.id)
+  end
   drop()
 end
 

@@ -8,7 +8,7 @@
 
 use feedback::job::Report;
 use tests::buffer::Buffer;
-use tests::{Home, Model, learn};
+use tests::{Home, Model, PATIENT, learn};
 
 /// Places of different kinds: line start, after a dot, inside a word, in a call.
 const PLACES: &[&str] = &[
@@ -38,7 +38,7 @@ fn round(home: &Home, round: usize) -> Report {
 }
 
 fn check(model: Model, mean_bound: f32, p95_bound: f32) {
-    let home = Home::with(model, "");
+    let home = Home::with(model, PATIENT);
     for parent in ["base", "adapter v1"] {
         let report = round(&home, usize::from(parent != "base"));
         let (mismatch, ratio) = (report.mismatch, report.ratio_before);

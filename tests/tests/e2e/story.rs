@@ -5,7 +5,7 @@
 use feedback::event::{Completion, Evidence, Outcome};
 use rehearsal::client::TriggerKind;
 use tests::buffer::Buffer;
-use tests::{Home, Model, eventually, learn};
+use tests::{Home, Model, PATIENT, eventually, learn};
 
 const COUNTER: &str = "\
 /// Counts how often each word occurs.
@@ -58,7 +58,7 @@ fn logprob_of_common(a: &Completion, b: &Completion) -> (f32, f32, usize) {
 
 #[test]
 fn feedback_becomes_an_adapter_that_serves_the_next_completion() {
-    let home = Home::with(Model::Qwen, "");
+    let home = Home::with(Model::Qwen, PATIENT);
     let editor = home.editor();
 
     let mut counter = Buffer::open(&editor, "counter.rs", COUNTER);
@@ -107,7 +107,7 @@ fn feedback_becomes_an_adapter_that_serves_the_next_completion() {
 
 #[test]
 fn completions_go_on_and_stay_whole_while_an_adapter_is_learned_and_swapped_in() {
-    let home = Home::with(Model::Smol, "");
+    let home = Home::with(Model::Smol, PATIENT);
     let editor = home.editor();
     for i in 0..4 {
         let mut buffer = Buffer::open(&editor, &format!("label{i}.rs"), COUNTER);
@@ -140,7 +140,7 @@ fn completions_go_on_and_stay_whole_while_an_adapter_is_learned_and_swapped_in()
 
 #[test]
 fn an_adapter_is_still_served_after_a_restart() {
-    let home = Home::with(Model::Smol, "");
+    let home = Home::with(Model::Smol, PATIENT);
     let editor = home.editor();
     let mut buffer = Buffer::open(&editor, "a.rs", COUNTER);
     let offer = buffer.offer();
