@@ -14,7 +14,7 @@ const LEARN_LIMIT_MS = 240_000;
 /** One file for each story, so that none has another's offers. */
 export const FILES = {
     'accept.rs': '', 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
-    'late.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'latency.rs': '', 'learned.rs': '',
+    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'latency.rs': '', 'learned.rs': '',
 };
 
 /** Types the week and waits for an offer that goes on from it. */
@@ -111,6 +111,12 @@ export const stories = {
         await fate(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }, { kind: 'accepted', evidence: 'command' }]);
     },
 
+    async 'the cursor moved away is no reject'(at) {
+        const offer = await week(at, 'away.rs');
+        await at.window.press('Control+Home');
+        await fate(at.hone, offer, [{ kind: 'superseded', evidence: 'client_notice' }]);
+    },
+
     async 'switched off there is silence, and on again there are offers'(at) {
         await at.window.command('Hone: Turn On or Off for This Language');
         await eventually('the status bar says off', async () => (await at.window.statusBar()) === 'Hone: off');
@@ -195,6 +201,21 @@ export const lastStories = {
         const offer = await week(at, 'learned.rs');
         await at.window.press('Tab');
         await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+    },
+
+    async 'the adapter is rolled back, and taken again'(at) {
+        for (const [choice, version] of [['the model alone', 0], ['v1', 1]]) {
+            await at.window.command('Hone: Roll Back the Adapter');
+            await at.window.page.locator('.quick-input-list .monaco-list-row', { hasText: choice }).first().click();
+            await eventually(`${choice} serves`, () => at.hone.status().adapter.active === version);
+        }
+    },
+
+    async 'learning is paused and goes on'(at) {
+        for (const state of ['off', 'idle']) {
+            await at.window.command('Hone: Pause or Resume Learning');
+            await eventually(`learning is ${state}`, () => at.hone.status().learner.state === state);
+        }
     },
 
     async 'the report shows what was taken and learned'(at) {

@@ -2,6 +2,7 @@
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
+import { pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import type { Pages } from './pages';
 import { learnRequest, statusRequest } from './protocol';
@@ -27,6 +28,8 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
         status: () => status(server),
         report: () => pages.report(),
         learn: () => learn(server),
+        toggleLearning: () => toggleLearning(server),
+        adapter: () => pickAdapter(server),
         model: () => pickModel(server),
         rehearse: () => rehearse(server),
         doctor: () => pages.doctor(),
@@ -55,7 +58,13 @@ async function menu({ server, output }: Parts): Promise<void> {
         { label: '', kind: vscode.QuickPickItemKind.Separator },
         ...(running ? [{ label: '$(info) Status', command: 'hone.status' }] : []),
         { label: '$(graph-line) Learning report', command: 'hone.report' },
-        ...(running ? [{ label: '$(mortar-board) Learn now', command: 'hone.learn' }] : []),
+        ...(running
+            ? [
+                  { label: '$(mortar-board) Learn now', command: 'hone.learn' },
+                  { label: '$(debug-pause) Pause or resume learning', command: 'hone.toggleLearning' },
+              ]
+            : []),
+        { label: '$(history) Roll back the adapter', command: 'hone.adapter' },
         { label: '$(package) Pick a model', command: 'hone.model' },
         ...(vscode.workspace.isTrusted && vscode.workspace.workspaceFolders
             ? [{ label: '$(terminal) Rehearse on this workspace', command: 'hone.rehearse' }]

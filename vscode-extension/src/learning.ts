@@ -1,0 +1,45 @@
+// Pausing what is learned, and going back to an earlier adapter.
+
+import * as vscode from 'vscode';
+import { parseAdapters, type Adapter } from './adapters';
+import { ask } from './program';
+import { statusRequest } from './protocol';
+import type { Server } from './server';
+
+export async function toggleLearning(server: Server): Promise<void> {
+    if (!server.connected) throw new Error('the server is not running; `Hone: Doctor` tells why');
+    const { learner } = await server.connected.sendRequest(statusRequest);
+    const said = await ask(program(server), [learner.state === 'off' ? 'resume' : 'pause']);
+    void vscode.window.showInformationMessage(`Hone: ${said.trim()}`);
+}
+
+export async function pickAdapter(server: Server): Promise<void> {
+    const path = program(server);
+    const { active, adapters } = parseAdapters(await ask(path, ['adapter', 'list', '--json']));
+    if (adapters.length === 0) throw new Error('nothing learned yet: `Hone: Status` tells how many labels are missing');
+    const entries = [entry(undefined, active), ...adapters.filter(({ kept }) => kept).map((adapter) => entry(adapter, active))];
+    const title = 'Hone: the adapter that serves from the next completion on';
+    const picked = await vscode.window.showQuickPick(entries.reverse(), { title });
+    if (!picked || picked.version === active) return;
+    const said = await ask(path, ['adapter', 'use', String(picked.version)]);
+    void vscode.window.showInformationMessage(`Hone: ${said.trim()}`);
+}
+
+function entry(adapter: Adapter | undefined, active: number): vscode.QuickPickItem & { version: number } {
+    const version = adapter?.version ?? 0;
+    const name = adapter ? `v${version}` : 'the model alone';
+    return {
+        version,
+        label: version === active ? `$(check) ${name}` : name,
+        ...(adapter && {
+            description: new Date(adapter.created_at).toLocaleString(),
+            detail: `${adapter.report.episodes_used} labels, learned from ${adapter.parent === 0 ? 'the model' : `v${adapter.parent}`}`,
+        }),
+    };
+}
+
+function program(server: Server): string {
+    const located = server.locate();
+    if (located.path === undefined) throw new Error(located.problem);
+    return located.path;
+}
