@@ -53,6 +53,8 @@ pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
     let (free, _) = context.mem_get_info().context("cannot ask for the GPU's free memory")?;
     ensure!(free >= needed, "the GPU has {} MiB free, {} are needed", free >> 20, needed >> 20);
 
+    let name = context.name().context("cannot ask for the GPU's name")?;
+
     let moved = weights
         .layers
         .iter()
@@ -63,7 +65,7 @@ pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
             *weight = Weight::Gpu(Arc::new(moved));
         }
     }
-    context.name().context("cannot ask for the GPU's name")
+    Ok(name)
 }
 
 impl Gpu {
