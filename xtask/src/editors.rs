@@ -1,8 +1,6 @@
-//! The editors' side of `cargo xtask test`: the extension's own checks, and with
-//! `--editors` a user's stories in a real Neovim and a real VS Code on the real
-//! server.
+//! The editors' side of `cargo xtask test`: the extension's own checks, and a
+//! user's stories in two real Neovims and a real VS Code on the real server.
 
-use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::Result;
@@ -11,9 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What needs no editor.
-pub fn check(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
-    packages::ensure_for_extension()?;
-    let tools = Tools::install(workspace, steps)?;
+pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let extension = workspace.root.join("vscode-extension");
 
     let mut install = tools.command("npm");
@@ -27,19 +23,26 @@ pub fn check(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     Ok(())
 }
 
-/// Real editors; after [`check`].
-pub fn stories(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<()> {
-    packages::ensure_for_editors()?;
-    let tools = Tools::install(workspace, steps)?;
+/// Real editors; after [`check`], which installs what drives VS Code.
+pub fn stories(
+    workspace: &Workspace,
+    tools: &Tools,
+    steps: &mut Steps,
+    models: &Path,
+) -> Result<()> {
+    let binaries = workspace.target.join("release");
+    let tests = workspace.root.join("neovim/tests");
     let extension = workspace.root.join("vscode-extension");
 
-    let mut neovim = tools.command("sh");
-    neovim
-        .arg(workspace.root.join("neovim/tests/run.sh"))
-        .arg(tools.bin.join("nvim"))
-        .arg(workspace.target.join("release"))
-        .arg(models);
-    steps.run("Neovim: stories", &mut neovim)?;
+    let newer = workspace.target.join("neovim-0.12");
+    let mut install = tools.command("sh");
+    install.arg(tests.join("install-0.12.sh")).arg(&newer);
+    steps.run("Neovim 0.12: an editor", &mut install)?;
+    for (version, nvim) in [("0.11", tools.bin.join("nvim")), ("0.12", newer.join("nvim"))] {
+        let mut neovim = tools.command("sh");
+        neovim.arg(tests.join("run.sh")).arg(nvim).arg(&binaries).arg(models);
+        steps.run(&format!("Neovim {version}: stories"), &mut neovim)?;
+    }
 
     let code_server = workspace.target.join("code-server");
     let mut install = tools.command("bash");
@@ -49,18 +52,18 @@ pub fn stories(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Resul
     stories
         .args(["run", "--silent", "e2e"])
         .env("CODE_SERVER", &code_server)
-        .env("HONE_BIN", workspace.target.join("release"))
+        .env("HONE_BIN", &binaries)
         .env("HONE_TEST_MODELS", models);
     steps.run("VS Code: stories", stories.current_dir(&extension))
 }
 
-/// Node and Neovim at pinned versions, whatever the system has.
-struct Tools {
+/// Node and Neovim 0.11 at pinned versions, whatever the system has.
+pub struct Tools {
     bin: PathBuf,
 }
 
 impl Tools {
-    fn install(workspace: &Workspace, steps: &mut Steps) -> Result<Tools> {
+    pub fn install(workspace: &Workspace, steps: &mut Steps) -> Result<Tools> {
         let venv = workspace.target.join("editors-venv");
         let tools = Tools { bin: venv.join("bin") };
         if !tools.bin.join("python").exists() {

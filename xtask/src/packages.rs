@@ -47,6 +47,7 @@ const FOR_EXTENSION: &[Package] = &[Package {
 const FOR_EDITORS: &[Package] = &[
     Package { name: "tmux", what: "tmux", sign: Sign::Program("tmux") },
     Package { name: "chromium", what: "Chromium", sign: Sign::Program("chromium") },
+    Package { name: "patchelf", what: "patchelf", sign: Sign::Program("patchelf") },
 ];
 
 /// Library folders of Debian and its kin; LLVM keeps its own beside them.

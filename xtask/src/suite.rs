@@ -13,14 +13,19 @@ const MODELS: [Option<&str>; 2] = [None, Some("smollm2-135m")];
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Also play a user's stories in a real Neovim (in tmux) and a real VS Code
-    /// (code-server in Chromium): six more minutes, half a gigabyte of downloads
+    /// Leave out a user's stories in two real Neovims (in tmux) and a real VS Code
+    /// (code-server in Chromium): they need Debian, half a gigabyte of downloads
+    /// and some minutes
     #[arg(long)]
-    editors: bool,
+    no_editors: bool,
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
+    packages::ensure_for_extension()?;
+    if !arguments.no_editors {
+        packages::ensure_for_editors()?;
+    }
     let mut steps = Steps::default();
     steps.run("format", workspace.cargo().args(["fmt", "--all", "--check"]))?;
     // The release profile throughout: one set of artifacts, and numerics at speed.
@@ -39,7 +44,8 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             .args(["clippy", "--release", "--package", "learner", "--features", "cuda"])
             .args(["--all-targets", "--", "-D", "warnings"]),
     )?;
-    editors::check(workspace, &mut steps)?;
+    let tools = editors::Tools::install(workspace, &mut steps)?;
+    editors::check(workspace, &tools, &mut steps)?;
     steps.run("build", &mut workspace.cargo_build())?;
     let home = workspace.target.join("test-home");
     for model in MODELS {
@@ -55,8 +61,8 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             .args(["test", "--release", "--workspace"])
             .env("HONE_TEST_MODELS", home.join("models")),
     )?;
-    if arguments.editors {
-        editors::stories(workspace, &mut steps, &home.join("models"))?;
+    if !arguments.no_editors {
+        editors::stories(workspace, &tools, &mut steps, &home.join("models"))?;
     }
     steps.print();
     Ok(())
