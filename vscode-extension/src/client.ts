@@ -13,26 +13,34 @@ import {
     type StaticFeature,
 } from 'vscode-languageclient/node';
 import { lastLine } from './program';
+import type { Connection } from './supervisor';
 
 /** Files on a disk and files not saved yet; never a diff's other side or a log. */
 export const DOCUMENTS = [{ scheme: 'file' }, { scheme: 'untitled' }];
 
-export interface Connection {
+/** A trace, which a user's setting can ask for, holds the messages whole: documents. */
+const NO_TRACE = {
+    logLevel: vscode.LogLevel.Off,
+    onDidChangeLogLevel: () => new vscode.Disposable(() => undefined),
+    trace: () => undefined,
+} as unknown as vscode.LogOutputChannel;
+
+export interface Origin {
     path: string;
     output: vscode.LogOutputChannel;
     /** The connection ended and nobody had asked for it. */
     lost(): void;
 }
 
-export class HoneClient extends LanguageClient {
-    /** The server's last line on stderr, which says why it ended. */
+export class HoneClient extends LanguageClient implements Connection {
     lastWord: string | undefined;
 
-    constructor({ path, output, lost }: Connection) {
+    constructor({ path, output, lost }: Origin) {
         const start = async () => spawn(path, ['lsp'], { stdio: 'pipe' });
         super('hone', 'Hone', start, {
             documentSelector: DOCUMENTS,
             outputChannel: output,
+            traceOutputChannel: NO_TRACE,
             initializationFailedHandler: () => false,
             errorHandler: {
                 error: () => ({ action: ErrorAction.Continue, handled: true }),

@@ -111,8 +111,7 @@ async function learn(server: Server): Promise<void> {
 }
 
 async function rehearse(server: Server): Promise<void> {
-    const located = server.locate();
-    if (located.path === undefined) throw new Error(located.problem);
+    const program = server.program();
     const folders = vscode.workspace.workspaceFolders ?? [];
     const folder = folders.length > 1 ? await vscode.window.showWorkspaceFolderPick() : folders[0];
     if (!folder) return;
@@ -122,7 +121,7 @@ async function rehearse(server: Server): Promise<void> {
         iconPath: new vscode.ThemeIcon('mortar-board'),
     });
     terminal.show();
-    terminal.sendText([located.path, 'rehearse', '--repo', folder.uri.fsPath].map(quoted).join(' '));
+    terminal.sendText([program, 'rehearse', '--repo', folder.uri.fsPath].map(quoted).join(' '));
 }
 
 /** The README's instructions, from this very package: they need no network and fit its version. */

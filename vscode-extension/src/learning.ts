@@ -9,12 +9,12 @@ import type { Server } from './server';
 export async function toggleLearning(server: Server): Promise<void> {
     if (!server.connected) throw new Error('the server is not running; `Hone: Doctor` tells why');
     const { learner } = await server.connected.sendRequest(statusRequest);
-    const said = await ask(program(server), [learner.state === 'off' ? 'resume' : 'pause']);
+    const said = await ask(server.program(), [learner.state === 'off' ? 'resume' : 'pause']);
     void vscode.window.showInformationMessage(`Hone: ${said.trim()}`);
 }
 
 export async function pickAdapter(server: Server): Promise<void> {
-    const path = program(server);
+    const path = server.program();
     const { active, adapters } = parseAdapters(await ask(path, ['adapter', 'list', '--json']));
     if (adapters.length === 0) throw new Error('nothing learned yet: `Hone: Status` tells how many labels are missing');
     const entries = [entry(undefined, active), ...adapters.filter(({ kept }) => kept).map((adapter) => entry(adapter, active))];
@@ -36,10 +36,4 @@ function entry(adapter: Adapter | undefined, active: number): vscode.QuickPickIt
             detail: `${adapter.report.episodes_used} labels, learned from ${adapter.parent === 0 ? 'the model' : `v${adapter.parent}`}`,
         }),
     };
-}
-
-function program(server: Server): string {
-    const located = server.locate();
-    if (located.path === undefined) throw new Error(located.problem);
-    return located.path;
 }

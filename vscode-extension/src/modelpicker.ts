@@ -9,9 +9,7 @@ import type { Server } from './server';
 const POLL_MS = 1_000;
 
 export async function pickModel(server: Server): Promise<void> {
-    const located = server.locate();
-    if (located.path === undefined) throw new Error(located.problem);
-    const { path } = located;
+    const path = server.program();
     const models = parseModels(await ask(path, ['model', 'list']));
     const picked = await vscode.window.showQuickPick(models.map(entry), { title: 'Hone: the model that completes' });
     if (!picked) return;

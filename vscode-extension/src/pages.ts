@@ -29,7 +29,7 @@ export class Pages implements vscode.Disposable {
 
     async report(): Promise<void> {
         await this.show('report', 'Hone: Learning Report', async () => {
-            const path = this.programPath();
+            const path = this.server.program();
             const status = await readStatus(path);
             const history = new History();
             await run(path, ['events', '--json'], (line) => history.add(line));
@@ -44,12 +44,6 @@ export class Pages implements vscode.Disposable {
     dispose(): void {
         this.listener.dispose();
         for (const panel of this.open.values()) panel.dispose();
-    }
-
-    private programPath(): string {
-        const located = this.server.locate();
-        if (located.path === undefined) throw new Error(located.problem);
-        return located.path;
     }
 
     private async show(kind: string, title: string, html: () => Promise<string>): Promise<void> {

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { Supervisor, type Connection } from '../src/supervisor';
+
+/** A server that does what the test says. */
+class Fake implements Connection {
+    initializeResult: Connection['initializeResult'];
+    lastWord: string | undefined;
+    disposed = false;
+
+    constructor(
+        readonly die: () => void,
+        version: string,
+        private readonly refusal?: string,
+    ) {
+        this.initializeResult = { serverInfo: { name: 'hone', version } };
+        this.lastWord = refusal;
+    }
+
+    async start(): Promise<void> {
+        if (this.refusal !== undefined) throw new Error('ended');
+    }
+
+    async dispose(): Promise<void> {
+        this.disposed = true;
+    }
+}
+
+function supervised(options: { version?: string; refusal?: string; missing?: boolean } = {}) {
+    const started: Fake[] = [];
+    const said: string[] = [];
+    const supervisor = new Supervisor<Fake>({
+        locate: () => (options.missing ? { problem: 'not found' } : { path: '/bin/hone', source: 'PATH' }),
+        connect: (_path, lost) => {
+            const fake = new Fake(lost, options.version ?? '0.1.0', options.refusal);
+            started.push(fake);
+            return fake;
+        },
+        changed: (state) => said.push(state.kind === 'failed' ? state.problem : state.kind),
+    });
+    return { supervisor, started, said, options };
+}
+
+/** Lets what waits for a promise go on; the timers stand still. */
+async function settled(): Promise<void> {
+    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+}
+
+test('a server that dies is started again, each time later, and in the end no more', async () => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+    const { supervisor, started, said } = supervised();
+    await supervisor.restart();
+    assert.deepEqual(said, ['stopped', 'starting', 'running']);
+    for (const delay_ms of [500, 1_000, 2_000, 4_000, 8_000]) {
+        const before = started.length;
+        started.at(-1)?.die();
+        assert.equal(supervisor.connected, undefined, 'nothing is sent to a dead one');
+        mock.timers.tick(delay_ms - 1);
+        await settled();
+        assert.equal(started.length, before, `not before ${delay_ms} ms`);
+        mock.timers.tick(1);
+        await settled();
+        assert.equal(started.length, before + 1);
+        assert.equal(supervisor.connected, started.at(-1));
+        assert.equal(started.at(-2)?.disposed, true);
+    }
+    started.at(-1)?.die();
+    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'The server keeps ending; see the output "Hone"' });
+    mock.timers.tick(60_000);
+    await settled();
+    assert.equal(started.length, 6);
+
+    await supervisor.restart();
+    assert.notEqual(supervisor.connected, undefined, 'the user may always ask for another');
+    started.at(-1)?.die();
+    assert.equal(supervisor.state.kind, 'starting', 'and the earlier deaths are forgotten');
+    mock.timers.reset();
+});
+
+test('a start that fails says the server’s own last word, and is not tried again by itself', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const { supervisor, started } = supervised({ refusal: 'no model; run `hone model pull`' });
+    await supervisor.restart();
+    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'no model; run `hone model pull`' });
+    mock.timers.tick(60_000);
+    await settled();
+    assert.equal(started.length, 1);
+    mock.timers.reset();
+});
+
+test('after a death a start that fails is tried again, for the reason may pass', async () => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+    const { supervisor, started, options } = supervised();
+    await supervisor.restart();
+    options.refusal = 'the old daemon has not ended yet';
+    started[0]?.die();
+    mock.timers.tick(500);
+    await settled();
+    assert.equal(supervisor.state.kind, 'starting');
+    delete options.refusal;
+    mock.timers.tick(1_000);
+    await settled();
+    assert.equal(supervisor.state.kind, 'running');
+    mock.timers.reset();
+});
+
+test('a server that is too old is ended and told', async () => {
+    const { supervisor, started } = supervised({ version: '0.0.9' });
+    await supervisor.restart();
+    const problem = '/bin/hone: Hone 0.0.9 is too old for this extension; install 0.1.0 or later';
+    assert.deepEqual(supervisor.state, { kind: 'failed', problem });
+    assert.equal(started[0]?.disposed, true);
+    assert.equal(supervisor.connected, undefined);
+});
+
+test('without a program nothing is started', async () => {
+    const { supervisor, started } = supervised({ missing: true });
+    await supervisor.restart();
+    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'not found' });
+    assert.equal(started.length, 0);
+});
+
+test('stopped while a restart waits, it stays stopped', async () => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+    const { supervisor, started } = supervised();
+    await supervisor.restart();
+    started[0]?.die();
+    await supervisor.stop();
+    mock.timers.tick(60_000);
+    await settled();
+    assert.equal(supervisor.state.kind, 'stopped');
+    assert.equal(started.length, 1);
+    mock.timers.reset();
+});
