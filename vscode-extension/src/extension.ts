@@ -2,6 +2,7 @@
 
 import * as vscode from 'vscode';
 import { registerCommands } from './commands';
+import { Configurator } from './configurator';
 import { registerKeys } from './keys';
 import { Pages } from './pages';
 import { Provider } from './provider';
@@ -27,6 +28,7 @@ export function activate(context: vscode.ExtensionContext): void {
         thinking,
         provider,
         pages,
+        new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),
         ...registerCommands({ server, pages, output, extensionUri: context.extensionUri }),
         tellOnce(server),

@@ -16,10 +16,8 @@ export async function pickModel(server: Server): Promise<void> {
     const { model } = picked;
     if (model.here !== 'yes' && !(await pull(path, model))) return;
     await ask(path, ['model', 'use', model.name]);
-    // The daemon serves one model for its life; other windows start theirs again by themselves.
-    await server.stop();
-    await ask(path, ['stop']);
-    await server.restart();
+    // The daemon serves one model for its life.
+    await server.restartDaemon();
 }
 
 function entry(model: Model): vscode.QuickPickItem & { model: Model } {

@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import * as vscode from 'vscode';
 import { HoneClient } from './client';
 import { locate, type Located } from './locate';
+import { ask } from './program';
 import { didChangeStatus } from './protocol';
 import { programPath } from './settings';
 import type { ServerState, StatusLine } from './status';
@@ -70,6 +71,14 @@ export class Server implements vscode.Disposable {
 
     stop(): Promise<void> {
         return this.supervisor.stop();
+    }
+
+    /** The daemon that all windows share; the others' connections start again by themselves. */
+    async restartDaemon(): Promise<void> {
+        const path = this.program();
+        await this.stop();
+        await ask(path, ['stop']);
+        await this.restart();
     }
 
     dispose(): void {

@@ -33,8 +33,18 @@ export async function toggleLanguage(languageId: string): Promise<void> {
     await update('languages', turned(section().get<LanguageSwitches>('languages', {}), languageId));
 }
 
-export function affects(event: vscode.ConfigurationChangeEvent, name?: 'path'): boolean {
-    return event.affectsConfiguration(name ? `${SECTION}.${name}` : SECTION);
+/** Those of the machine's settings that were set, not left at their default. */
+export function setByUser(names: readonly string[]): Record<string, unknown> {
+    const values = names.map((name) => {
+        const found = section().inspect(name);
+        // In a remote window the remote machine's own value is in here too, and wins.
+        return [name, found?.globalValue] as const;
+    });
+    return Object.fromEntries(values.filter(([, value]) => value !== undefined));
+}
+
+export function affects(event: vscode.ConfigurationChangeEvent, name: string): boolean {
+    return event.affectsConfiguration(`${SECTION}.${name}`);
 }
 
 /** Where the value comes from is where it is changed: elsewhere it would have no effect. */
