@@ -62,7 +62,7 @@ pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
         .collect::<anyhow::Result<Vec<Vec<GpuMatrix>>>>()?;
     for (layer, moved) in weights.layers.iter_mut().zip(moved) {
         for (weight, moved) in layer.maps.iter_mut().zip(moved) {
-            *weight = Weight::Gpu(Arc::new(moved));
+            *weight = Weight::Gpu(moved);
         }
     }
     Ok(name)
@@ -80,15 +80,20 @@ impl Gpu {
     }
 
     fn keep(self: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
-        let host = weight.dequantised()?;
-        let (rows_out, rows_in) = host.dims2()?;
-        let values = with_values(&host, |values: &[f32]| self.stream.clone_htod(values))?
-            .context("cannot copy a matrix to the GPU")?;
+        let rows_out = weight.rows()?;
+        let rows: Vec<u32> = (0..rows_out as u32).collect();
+        let host = weight.rows_of::<f32>(&rows)?;
+        let rows_in = host.len() / rows_out;
+        let values = self.stream.clone_htod(&host).context("cannot copy a matrix to the GPU")?;
         Ok(GpuMatrix { gpu: self.clone(), values, rows_out, rows_in })
     }
 }
 
 impl GpuMatrix {
+    pub fn rows_out(&self) -> usize {
+        self.rows_out
+    }
+
     /// x · Wᵀ: `rows × in` → `rows × out`.
     pub fn forward(&self, x: &Tensor) -> candle_core::Result<Tensor> {
         self.product(x, CUBLAS_OP_T).map_err(candle_core::Error::wrap)
@@ -159,8 +164,8 @@ mod tests {
         };
         // A square matrix too: its transpose has the same shape.
         for (rows_out, rows_in) in [(7, 5), (6, 6)] {
-            let weight = Weight::Plain(host(rows_out, rows_in));
-            let (on_cpu, on_gpu) = (weight.dequantised().unwrap(), gpu.keep(&weight).unwrap());
+            let on_cpu = host(rows_out, rows_in);
+            let on_gpu = gpu.keep(&Weight::Plain(on_cpu.clone())).unwrap();
             let (x, dy) = (host(3, rows_in), host(3, rows_out));
             let pairs = [
                 (on_gpu.forward(&x).unwrap(), x.matmul(&on_cpu.t().unwrap()).unwrap()),

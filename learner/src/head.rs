@@ -6,7 +6,7 @@
 //! softmax of FlashAttention, arXiv:2205.14135), so the `rows × vocabulary`
 //! logits never exist, and one pass over the matrix serves value and gradient.
 
-use crate::kernels::{matrix, values, with_values};
+use crate::kernels::{matrix, values};
 use crate::real::Real;
 use crate::weights::Vocabulary;
 use candle_core::{Result, Tensor};
@@ -116,11 +116,10 @@ fn partial<T: Real>(
     targets: &[Target],
     want_gradient: bool,
 ) -> Result<Partial<T>> {
-    let width = head.width;
-    let weight = head.blocks[block].dequantised()?;
-    let count = weight.dim(0)?;
+    let weight = &head.blocks[block];
+    let count = weight.rows()?;
     let from = block * head.block_rows;
-    let mut odds = values::<T>(&x.matmul(&weight.t()?)?)?;
+    let mut odds = values::<T>(&weight.forward(x)?)?;
     let mut top = vec![None; targets.len()];
     let mut sum = vec![T::zero(); targets.len()];
     let mut found = Vec::new();
@@ -131,11 +130,8 @@ fn partial<T: Real>(
         }
         let token = (target.token as usize).wrapping_sub(from);
         if token < count {
-            let token_row = if want_gradient {
-                with_values(&weight, |weight: &[T]| weight[token * width..][..width].to_vec())?
-            } else {
-                Vec::new()
-            };
+            let token_row =
+                if want_gradient { weight.rows_of(&[token as u32])? } else { Vec::new() };
             found.push((row, odds[token], token_row));
         }
         match &target.allowed {
@@ -173,7 +169,7 @@ fn partial<T: Real>(
         }
     }
     let weighted = if want_gradient {
-        Some(values(&matrix(odds, targets.len(), count)?.matmul(&weight)?)?)
+        Some(values(&weight.backward(&matrix(odds, targets.len(), count)?)?)?)
     } else {
         None
     };

@@ -3,12 +3,14 @@
 //! From the border inwards: [`stream`] (job lines), [`train`] (one job),
 //! [`batch`] (episodes → samples), [`ppo`] (the algorithm), [`optim`] (AdamW),
 //! [`model`] (forward and backward of a tail), [`prompt`] (the constant part),
-//! and below them [`head`], [`attention`], [`lora`], [`kernels`], [`weights`].
+//! and below them [`head`], [`attention`], [`lora`], [`kernels`], [`weights`],
+//! [`product`] (products with quantised matrices), [`blocks`] (their formats).
 //!
 //! Only this crate knows candle.
 
 pub mod attention;
 pub mod batch;
+pub mod blocks;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 pub mod head;
@@ -17,6 +19,7 @@ pub mod lora;
 pub mod model;
 pub mod optim;
 pub mod ppo;
+pub mod product;
 pub mod prompt;
 pub mod real;
 pub mod stream;

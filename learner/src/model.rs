@@ -179,7 +179,7 @@ impl<T: Real> Model<T> {
         kv: &PromptKv,
     ) -> Result<(Tensor, Saved)> {
         let epsilon = self.shape.rms_epsilon;
-        let maps = layer.dense()?;
+        let maps = &layer.maps;
         let mut reduced = Vec::with_capacity(MAPS.len());
         // Called in the order of MAPS, so that `reduced` is in it too.
         let mut linear = |map: usize, x: &Tensor| -> Result<Tensor> {
@@ -237,7 +237,7 @@ impl<T: Real> Model<T> {
         batch: &TailBatch,
     ) -> Result<(Tensor, Vec<LoraGradient>)> {
         let epsilon = self.shape.rms_epsilon;
-        let maps = layer.dense()?;
+        let maps = &layer.maps;
         let mut gradients: [Option<LoraGradient>; 7] = Default::default();
         let mut linear = |map: usize, x: &Tensor, dy: &Tensor| -> Result<Tensor> {
             let (gradient, through) = pairs[map].backward(x, &saved.reduced[map], dy, scale)?;

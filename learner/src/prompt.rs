@@ -4,7 +4,7 @@
 //! Episodes of one document share long prefixes, so the prompts of a group form
 //! a prefix tree: a row is computed once for every prompt that starts with it.
 //! Attention is causal, so this is exact. The pass runs layer by layer over all
-//! rows of a group, and each layer is dequantised once.
+//! rows of a group.
 
 use crate::attention::Sequence;
 use crate::kernels::{add, matrix, rms_norm, swiglu, with_values};
@@ -15,8 +15,7 @@ use candle_core::{Device, Result, Tensor, bail};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Tree rows computed in one pass. More rows spread a layer's dequantisation
-/// over more work; the activations of all of them are in memory at once.
+/// Tree rows computed in one pass: the activations of all are in memory at once.
 pub const GROUP_ROWS: usize = 4096;
 
 /// Rows of the feed-forward computed at once: its activations are the widest.
@@ -178,8 +177,7 @@ fn pass<T: Real>(model: &Model<T>, tree: &Tree) -> Result<Vec<(Tensor, Tensor)>>
     let heads = model.heads();
     let mut x = model.embedding.embed::<T>(&tree.tokens)?;
     for (index, layer) in model.layers.iter().enumerate() {
-        let maps = layer.dense()?;
-        let linear = |map: usize, x: &Tensor| maps[map].forward(x);
+        let linear = |map: usize, x: &Tensor| layer.maps[map].forward(x);
         let normed = rms_norm(&x, &layer.attention_norm, shape.rms_epsilon)?;
         let k = bias(linear(K, &normed)?, &layer.bias[K])?;
         let k = model.rope.rotate::<T>(&k, &tree.positions)?;

@@ -1,17 +1,17 @@
 //! The base model's weights as the served GGUF stores them.
 //!
-//! Matrices stay quantised in memory and are dequantised when they are used:
+//! Matrices stay quantised in memory and are dequantised where they are used:
 //! the learner then computes with exactly the numbers the server's engine holds.
 
-use crate::kernels::{Rope, RopePairs};
+use crate::blocks::Format;
+use crate::kernels::{Rope, RopePairs, matrix};
+use crate::product::Quantised;
 use crate::real::Real;
 use anyhow::{Context, bail};
-use candle_core::quantized::{GgmlDType, QTensor, gguf_file};
 use candle_core::{Device, Tensor};
 use models::gguf::{Gguf, TensorInfo, Value};
-use rayon::prelude::*;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 /// Rows of the vocabulary matrices held, and dequantised, as one block:
@@ -63,63 +63,53 @@ impl Shape {
 pub enum Weight {
     /// Already in the number type of the model (tests).
     Plain(Tensor),
-    Quantised(QTensor),
+    Quantised(Quantised),
     /// Dequantised, in GPU memory.
     #[cfg(feature = "cuda")]
-    Gpu(Arc<crate::gpu::GpuMatrix>),
+    Gpu(crate::gpu::GpuMatrix),
 }
 
-/// A frozen matrix as products take it.
-pub enum Dense {
-    Host(Tensor),
-    #[cfg(feature = "cuda")]
-    Gpu(Arc<crate::gpu::GpuMatrix>),
-}
-
-impl Dense {
+impl Weight {
     /// x · Wᵀ: `rows × in` → `rows × out`.
     pub fn forward(&self, x: &Tensor) -> candle_core::Result<Tensor> {
         match self {
-            Dense::Host(weight) => x.matmul(&weight.t()?),
+            Weight::Plain(weight) => x.matmul(&weight.t()?),
+            Weight::Quantised(weight) => weight.forward(x),
             #[cfg(feature = "cuda")]
-            Dense::Gpu(weight) => weight.forward(x),
+            Weight::Gpu(weight) => weight.forward(x),
         }
     }
 
     /// The gradient through it, dy · W: `rows × out` → `rows × in`.
     pub fn backward(&self, dy: &Tensor) -> candle_core::Result<Tensor> {
         match self {
-            Dense::Host(weight) => dy.matmul(weight),
+            Weight::Plain(weight) => dy.matmul(weight),
+            Weight::Quantised(weight) => weight.backward(dy),
             #[cfg(feature = "cuda")]
-            Dense::Gpu(weight) => weight.backward(dy),
-        }
-    }
-}
-
-impl Weight {
-    /// The matrix as a tensor of the model's number type.
-    pub fn dequantised(&self) -> candle_core::Result<Tensor> {
-        match self {
-            Weight::Plain(tensor) => Ok(tensor.clone()),
-            Weight::Quantised(quantised) => quantised.dequantize(&Device::Cpu),
-            #[cfg(feature = "cuda")]
-            Weight::Gpu(_) => candle_core::bail!("a matrix on the GPU was asked for on the CPU"),
+            Weight::Gpu(weight) => weight.backward(dy),
         }
     }
 
-    fn dense(&self) -> candle_core::Result<Dense> {
+    pub fn rows(&self) -> candle_core::Result<usize> {
         match self {
+            Weight::Plain(tensor) => tensor.dim(0),
+            Weight::Quantised(quantised) => Ok(quantised.rows()),
             #[cfg(feature = "cuda")]
-            Weight::Gpu(matrix) => Ok(Dense::Gpu(matrix.clone())),
-            _ => self.dequantised().map(Dense::Host),
+            Weight::Gpu(matrix) => Ok(matrix.rows_out()),
         }
     }
 
-    fn rows_of(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
-        let ids = Tensor::new(ids, &Device::Cpu)?;
+    /// Some rows, one after the other, in the model's number type.
+    pub fn rows_of<T: Real>(&self, rows: &[u32]) -> candle_core::Result<Vec<T>> {
         match self {
-            Weight::Plain(tensor) => tensor.index_select(&ids, 0),
-            Weight::Quantised(quantised) => quantised.embedding(&ids),
+            Weight::Plain(tensor) => {
+                crate::kernels::values(&tensor.index_select(&Tensor::new(rows, &Device::Cpu)?, 0)?)
+            }
+            Weight::Quantised(quantised) => {
+                let values = quantised.dequantised(rows.iter().map(|row| *row as usize));
+                let tensor = matrix(values, rows.len(), quantised.width())?;
+                crate::kernels::values(&tensor.to_dtype(T::DTYPE)?)
+            }
             #[cfg(feature = "cuda")]
             Weight::Gpu(_) => candle_core::bail!("a matrix on the GPU was asked for on the CPU"),
         }
@@ -133,13 +123,6 @@ pub struct Layer<T> {
     pub maps: [Weight; 7],
     /// Of q, k and v; qwen2 has them.
     pub bias: [Option<Vec<T>>; 3],
-}
-
-impl<T> Layer<T> {
-    /// All seven maps, dequantised side by side.
-    pub fn dense(&self) -> candle_core::Result<Vec<Dense>> {
-        self.maps.par_iter().with_max_len(1).map(Weight::dense).collect()
-    }
 }
 
 /// A `vocabulary × width` matrix in row blocks.
@@ -161,12 +144,12 @@ impl Vocabulary {
                 continue;
             }
             let local: Vec<u32> = here.iter().map(|i| ids[*i] % self.block_rows as u32).collect();
-            let found = crate::kernels::values::<T>(&weight.rows_of(&local)?)?;
+            let found = weight.rows_of::<T>(&local)?;
             for (row, values) in here.iter().zip(found.chunks(self.width)) {
                 rows[row * self.width..][..self.width].copy_from_slice(values);
             }
         }
-        crate::kernels::matrix(rows, ids.len(), self.width)
+        matrix(rows, ids.len(), self.width)
     }
 }
 
@@ -189,13 +172,13 @@ pub struct Weights<T> {
 pub fn load(gguf: &Gguf) -> anyhow::Result<Weights<f32>> {
     let file = File::open(&gguf.path)
         .with_context(|| format!("cannot open the base model {}", gguf.path.display()))?;
-    let mut reader = Reader { gguf, file: BufReader::new(file) };
+    let mut reader = Reader { gguf, file };
     reader.weights().with_context(|| format!("cannot use the base model {}", gguf.path.display()))
 }
 
 struct Reader<'a> {
     gguf: &'a Gguf,
-    file: BufReader<File>,
+    file: File,
 }
 
 impl Reader<'_> {
@@ -341,45 +324,22 @@ impl Reader<'_> {
         width: usize,
     ) -> anyhow::Result<Weight> {
         let info = self.gguf.tensor(name).with_context(|| format!("{name} is missing"))?;
-        let dtype = dtype(info.ggml_type).with_context(|| {
+        let format = Format::of_ggml(info.ggml_type).with_context(|| {
             format!("{name} has ggml type {}, which is not supported", info.ggml_type)
         })?;
-        if !width.is_multiple_of(dtype.block_size()) {
-            bail!("a row of {name} is not a whole number of {dtype:?} blocks");
-        }
-        let row_bytes = width / dtype.block_size() * dtype.type_size();
-        let part = gguf_file::TensorInfo {
-            ggml_dtype: dtype,
-            shape: (count, width).into(),
-            offset: info.offset + (from * row_bytes) as u64,
-        };
-        let tensor = part.read(&mut self.file, self.gguf.data_offset, &Device::Cpu)?;
-        Ok(Weight::Quantised(tensor))
+        let row_bytes = width / format.block_values() * format.block_bytes();
+        let offset = self.gguf.data_offset + info.offset + (from * row_bytes) as u64;
+        let mut bytes = vec![0; count * row_bytes];
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.read_exact(&mut bytes).with_context(|| format!("{name} is truncated"))?;
+        let quantised =
+            Quantised::new(format, bytes, count, width).with_context(|| name.to_owned())?;
+        Ok(Weight::Quantised(quantised))
     }
 
     fn vector(&mut self, name: &str, length: usize) -> anyhow::Result<Vec<f32>> {
         self.info(name, &[length as u64])?;
         let weight = self.rows(name, 0, 1, length)?;
-        Ok(crate::kernels::values(&weight.dequantised()?)?)
+        Ok(weight.rows_of(&[0])?)
     }
-}
-
-/// ggml's type numbers (ggml.h) for the types the learner reads.
-fn dtype(ggml_type: u32) -> Option<GgmlDType> {
-    Some(match ggml_type {
-        0 => GgmlDType::F32,
-        1 => GgmlDType::F16,
-        2 => GgmlDType::Q4_0,
-        3 => GgmlDType::Q4_1,
-        6 => GgmlDType::Q5_0,
-        7 => GgmlDType::Q5_1,
-        8 => GgmlDType::Q8_0,
-        10 => GgmlDType::Q2K,
-        11 => GgmlDType::Q3K,
-        12 => GgmlDType::Q4K,
-        13 => GgmlDType::Q5K,
-        14 => GgmlDType::Q6K,
-        30 => GgmlDType::BF16,
-        _ => return None,
-    })
 }

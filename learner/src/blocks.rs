@@ -1,0 +1,324 @@
+//! ggml's quantised formats (ggml-common.h, ggml-quants.c of llama.cpp): bytes of
+//! whole blocks → values. The loops are plain so that they vectorise for the CPU
+//! the caller has dispatched to (`pulp::Arch`); every function is inlined there.
+
+use half::{bf16, f16};
+
+/// Values of a K-quant's super-block.
+const SUPER: usize = 256;
+
+/// A number format of a GGUF tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    F32,
+    F16,
+    Bf16,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
+    Q2K,
+    Q3K,
+    Q4K,
+    Q5K,
+    Q6K,
+}
+
+impl Format {
+    /// From ggml's type number (ggml.h).
+    pub fn of_ggml(number: u32) -> Option<Format> {
+        Some(match number {
+            0 => Format::F32,
+            1 => Format::F16,
+            2 => Format::Q4_0,
+            3 => Format::Q4_1,
+            6 => Format::Q5_0,
+            7 => Format::Q5_1,
+            8 => Format::Q8_0,
+            10 => Format::Q2K,
+            11 => Format::Q3K,
+            12 => Format::Q4K,
+            13 => Format::Q5K,
+            14 => Format::Q6K,
+            30 => Format::Bf16,
+            _ => return None,
+        })
+    }
+
+    /// Values of a block.
+    pub fn block_values(self) -> usize {
+        match self {
+            Format::F32 | Format::F16 | Format::Bf16 => 1,
+            Format::Q4_0 | Format::Q4_1 | Format::Q5_0 | Format::Q5_1 | Format::Q8_0 => 32,
+            _ => SUPER,
+        }
+    }
+
+    pub fn block_bytes(self) -> usize {
+        match self {
+            Format::F32 => 4,
+            Format::F16 | Format::Bf16 => 2,
+            Format::Q4_0 => 18,
+            Format::Q4_1 => 20,
+            Format::Q5_0 => 22,
+            Format::Q5_1 => 24,
+            Format::Q8_0 => 34,
+            Format::Q2K => 84,
+            Format::Q3K => 110,
+            Format::Q4K => 144,
+            Format::Q5K => 176,
+            Format::Q6K => 210,
+        }
+    }
+
+    /// Fills `y` from the blocks of `bytes`, which hold exactly its values.
+    #[inline(always)]
+    pub fn dequantise(self, bytes: &[u8], y: &mut [f32]) {
+        match self {
+            Format::F32 => each(bytes, y, |b: &[u8; 4], y: &mut [f32; 1]| {
+                y[0] = f32::from_le_bytes(*b);
+            }),
+            Format::F16 => each(bytes, y, |b: &[u8; 2], y: &mut [f32; 1]| y[0] = half_at(b, 0)),
+            Format::Bf16 => each(bytes, y, |b: &[u8; 2], y: &mut [f32; 1]| {
+                y[0] = bf16::from_le_bytes(*b).to_f32();
+            }),
+            Format::Q4_0 => each(bytes, y, q4_0),
+            Format::Q4_1 => each(bytes, y, q4_1),
+            Format::Q5_0 => each(bytes, y, q5_0),
+            Format::Q5_1 => each(bytes, y, q5_1),
+            Format::Q8_0 => each(bytes, y, q8_0),
+            Format::Q2K => each(bytes, y, q2k),
+            Format::Q3K => each(bytes, y, q3k),
+            Format::Q4K => each(bytes, y, q4k),
+            Format::Q5K => each(bytes, y, q5k),
+            Format::Q6K => each(bytes, y, q6k),
+        }
+    }
+}
+
+#[inline(always)]
+fn each<const BYTES: usize, const VALUES: usize>(
+    bytes: &[u8],
+    y: &mut [f32],
+    block: impl Fn(&[u8; BYTES], &mut [f32; VALUES]),
+) {
+    let (bytes, y) = (bytes.as_chunks().0, y.as_chunks_mut().0);
+    for (bytes, y) in bytes.iter().zip(y) {
+        block(bytes, y);
+    }
+}
+
+#[inline(always)]
+fn half_at(bytes: &[u8], at: usize) -> f32 {
+    f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32()
+}
+
+/// Four-bit values: the low halves of the bytes are the first sixteen.
+#[inline(always)]
+fn nibbles(packed: &[u8], y: &mut [f32; 32], value: impl Fn(i32) -> f32) {
+    for j in 0..16 {
+        y[j] = value(i32::from(packed[j] & 15));
+        y[j + 16] = value(i32::from(packed[j] >> 4));
+    }
+}
+
+/// The same with a fifth bit each, gathered in one word.
+#[inline(always)]
+fn five_bits(high: &[u8], packed: &[u8], y: &mut [f32; 32], value: impl Fn(i32) -> f32) {
+    let high = u32::from_le_bytes([high[0], high[1], high[2], high[3]]);
+    for j in 0..16 {
+        let fifth = |bit: usize| (high >> bit & 1) << 4;
+        y[j] = value((u32::from(packed[j] & 15) | fifth(j)) as i32);
+        y[j + 16] = value((u32::from(packed[j] >> 4) | fifth(j + 16)) as i32);
+    }
+}
+
+#[inline(always)]
+fn q4_0(b: &[u8; 18], y: &mut [f32; 32]) {
+    let d = half_at(b, 0);
+    nibbles(&b[2..], y, |q| (q - 8) as f32 * d);
+}
+
+#[inline(always)]
+fn q4_1(b: &[u8; 20], y: &mut [f32; 32]) {
+    let (d, m) = (half_at(b, 0), half_at(b, 2));
+    nibbles(&b[4..], y, |q| q as f32 * d + m);
+}
+
+#[inline(always)]
+fn q5_0(b: &[u8; 22], y: &mut [f32; 32]) {
+    let d = half_at(b, 0);
+    five_bits(&b[2..6], &b[6..], y, |q| (q - 16) as f32 * d);
+}
+
+#[inline(always)]
+fn q5_1(b: &[u8; 24], y: &mut [f32; 32]) {
+    let (d, m) = (half_at(b, 0), half_at(b, 2));
+    five_bits(&b[4..8], &b[8..], y, |q| q as f32 * d + m);
+}
+
+#[inline(always)]
+fn q8_0(b: &[u8; 34], y: &mut [f32; 32]) {
+    let d = half_at(b, 0);
+    for i in 0..32 {
+        y[i] = f32::from(b[2 + i] as i8) * d;
+    }
+}
+
+/// Sixteen sub-blocks of 16: scales u4 | mins u4, 2-bit values, d, dmin.
+#[inline(always)]
+fn q2k(b: &[u8; 84], y: &mut [f32; SUPER]) {
+    let (scales, values) = (&b[..16], &b[16..80]);
+    let (d, dmin) = (half_at(b, 80), half_at(b, 82));
+    for (index, y) in y.chunks_exact_mut(16).enumerate() {
+        let (half, shift, side) = (index / 8, index % 8 / 2 * 2, index % 2);
+        let scale = d * f32::from(scales[index] & 15);
+        let min = dmin * f32::from(scales[index] >> 4);
+        for (y, q) in y.iter_mut().zip(&values[half * 32 + side * 16..]) {
+            *y = scale * f32::from(q >> shift & 3) - min;
+        }
+    }
+}
+
+/// Sixteen sub-blocks of 16: third bits, 2-bit values, 6-bit scales, d.
+#[inline(always)]
+fn q3k(b: &[u8; 110], y: &mut [f32; SUPER]) {
+    let (high, values, scales, d) = (&b[..32], &b[32..96], &b[96..108], half_at(b, 108));
+    for (index, y) in y.chunks_exact_mut(16).enumerate() {
+        let (half, shift, side) = (index / 8, index % 8 / 2 * 2, index % 2);
+        let low = if index < 8 { scales[index] & 15 } else { scales[index - 8] >> 4 };
+        let top = scales[8 + index % 4] >> (2 * (index / 4)) & 3;
+        let scale = d * (i32::from(low | top << 4) - 32) as f32;
+        let bit = half * 4 + shift / 2;
+        let at = side * 16;
+        for ((y, q), high) in y.iter_mut().zip(&values[half * 32 + at..]).zip(&high[at..]) {
+            let third = i32::from(high >> bit & 1) * 4;
+            *y = scale * (i32::from(q >> shift & 3) + third - 4) as f32;
+        }
+    }
+}
+
+/// The 6-bit scale and min of sub-block `j` of 8, packed into twelve bytes.
+#[inline(always)]
+fn scale_and_min(j: usize, packed: &[u8]) -> (u8, u8) {
+    if j < 4 {
+        (packed[j] & 63, packed[j + 4] & 63)
+    } else {
+        let low = packed[j + 4];
+        (low & 15 | packed[j - 4] >> 6 << 4, low >> 4 | packed[j] >> 6 << 4)
+    }
+}
+
+/// Eight sub-blocks of 32: d, dmin, scales, 4-bit values.
+#[inline(always)]
+fn q4k(b: &[u8; 144], y: &mut [f32; SUPER]) {
+    let (d, dmin) = (half_at(b, 0), half_at(b, 2));
+    let (scales, values) = (&b[4..16], &b[16..]);
+    for (index, y) in y.chunks_exact_mut(32).enumerate() {
+        let (scale, min) = scale_and_min(index, scales);
+        let (scale, min) = (d * f32::from(scale), dmin * f32::from(min));
+        let shift = index % 2 * 4;
+        for (y, q) in y.iter_mut().zip(&values[index / 2 * 32..]) {
+            *y = scale * f32::from(q >> shift & 15) - min;
+        }
+    }
+}
+
+/// Q4_K with a fifth bit each.
+#[inline(always)]
+fn q5k(b: &[u8; 176], y: &mut [f32; SUPER]) {
+    let (d, dmin) = (half_at(b, 0), half_at(b, 2));
+    let (scales, high, values) = (&b[4..16], &b[16..48], &b[48..]);
+    for (index, y) in y.chunks_exact_mut(32).enumerate() {
+        let (scale, min) = scale_and_min(index, scales);
+        let (scale, min) = (d * f32::from(scale), dmin * f32::from(min));
+        let shift = index % 2 * 4;
+        for ((y, q), high) in y.iter_mut().zip(&values[index / 2 * 32..]).zip(high) {
+            *y = scale * f32::from((q >> shift & 15) | (high >> index & 1) << 4) - min;
+        }
+    }
+}
+
+/// Sixteen sub-blocks of 16: low four bits, high two bits, scales i8, d.
+#[inline(always)]
+fn q6k(b: &[u8; 210], y: &mut [f32; SUPER]) {
+    let (low, high, scales, d) = (&b[..128], &b[128..192], &b[192..208], half_at(b, 208));
+    for half in 0..2 {
+        let (low, high) = (&low[half * 64..][..64], &high[half * 32..][..32]);
+        let (scales, y) = (&scales[half * 8..][..8], &mut y[half * 128..][..128]);
+        six_bits::<0, 0>(&low[..32], high, &scales[..2], d, &mut y[..32]);
+        six_bits::<0, 2>(&low[32..], high, &scales[2..4], d, &mut y[32..64]);
+        six_bits::<4, 4>(&low[..32], high, &scales[4..6], d, &mut y[64..96]);
+        six_bits::<4, 6>(&low[32..], high, &scales[6..], d, &mut y[96..]);
+    }
+}
+
+/// 32 six-bit values whose parts lie at fixed bits of their bytes.
+#[inline(always)]
+fn six_bits<const LOW: u8, const HIGH: u8>(
+    low: &[u8],
+    high: &[u8],
+    scales: &[u8],
+    d: f32,
+    y: &mut [f32],
+) {
+    for (side, scale) in scales.iter().enumerate() {
+        let scale = d * f32::from(*scale as i8);
+        for i in side * 16..side * 16 + 16 {
+            let q = low[i] >> LOW & 15 | (high[i] >> HIGH & 3) << 4;
+            y[i] = scale * (i32::from(q) - 32) as f32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use candle_core::Device;
+    use candle_core::quantized::{GgmlDType, ggml_file};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// candle's reading of the same bytes is the reference.
+    #[test]
+    fn every_format_reads_what_candle_reads() {
+        let cases = [
+            (0, GgmlDType::F32),
+            (1, GgmlDType::F16),
+            (2, GgmlDType::Q4_0),
+            (3, GgmlDType::Q4_1),
+            (6, GgmlDType::Q5_0),
+            (7, GgmlDType::Q5_1),
+            (8, GgmlDType::Q8_0),
+            (10, GgmlDType::Q2K),
+            (11, GgmlDType::Q3K),
+            (12, GgmlDType::Q4K),
+            (13, GgmlDType::Q5K),
+            (14, GgmlDType::Q6K),
+            (30, GgmlDType::BF16),
+        ];
+        let mut random = StdRng::seed_from_u64(1);
+        for (number, dtype) in cases {
+            let format = Format::of_ggml(number).unwrap();
+            assert_eq!(format.block_values(), dtype.block_size(), "{format:?}");
+            assert_eq!(format.block_bytes(), dtype.type_size(), "{format:?}");
+            let blocks = 2 * SUPER / format.block_values();
+            let bytes: Vec<u8> =
+                (0..blocks * format.block_bytes()).map(|_| random.random()).collect();
+            let shape = vec![1, 2 * SUPER];
+            let reference =
+                ggml_file::qtensor_from_ggml(dtype, &bytes, shape, &Device::Cpu).unwrap();
+            let reference = reference.dequantize(&Device::Cpu).unwrap();
+            let reference: Vec<f32> = reference.flatten_all().unwrap().to_vec1().unwrap();
+            let mut ours = vec![0.0; 2 * SUPER];
+            format.dequantise(&bytes, &mut ours);
+            for (ours, reference) in ours.iter().zip(&reference) {
+                // Random bytes make scales that are infinite or no number.
+                let same = ours == reference || ours.is_nan() && reference.is_nan();
+                let close = (ours - reference).abs() <= 1e-6 * reference.abs();
+                assert!(same || close, "{format:?}: {ours} for {reference}");
+            }
+        }
+    }
+}

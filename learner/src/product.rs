@@ -1,0 +1,537 @@
+//! Products with a matrix that stays quantised: x·Wᵀ and its gradient dy·W.
+//!
+//! A task dequantises a tile of W into its own cache and multiplies it there
+//! with every row of x, so that W crosses the memory bus as the few bits it is
+//! stored in and is never written back. That is what a step of few rows spends
+//! its time on; with the many rows of a prompt the arithmetic dominates, and the
+//! same kernels run at the speed of the CPU's multipliers.
+//!
+//! Results do not depend on the number of threads: a task owns its columns of
+//! the result and adds up in one fixed order.
+
+use crate::blocks::Format;
+use crate::kernels::{matrix, with_values};
+use candle_core::{Result, Tensor, bail};
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Rows of W a task of the forward product dequantises together.
+const ROW_TILE: usize = 64;
+
+/// Values of a row of W, and of x, worked on together: a tile of
+/// ROW_TILE · DEPTH f32 stays in the L2 cache, what one kernel call reads in L1.
+const DEPTH: usize = 1024;
+
+/// Columns of W a task of the backward product owns: wide enough that what it
+/// reads of a row spans cache lines.
+const COLUMN_TILE: usize = 256;
+
+/// Rows of W the backward product dequantises together.
+const BACK_DEPTH: usize = 128;
+
+/// Rows of W a task of the backward product owns. Their sums are added up in
+/// the order of the rows.
+const BACK_ROWS: usize = 1024;
+
+/// Rows of x from which on it pays to turn a tile of W round: dot products end
+/// in a sum across a vector, which costs as much as some dozens of products.
+const MANY_ROWS: usize = 64;
+
+/// Values of a cache line, and of the widest vector: a load that crosses lines
+/// costs two.
+const LINE: usize = 16;
+
+const _: () = assert!(DEPTH.is_multiple_of(256) && COLUMN_TILE.is_multiple_of(256));
+
+/// A frozen matrix, `rows × width`, as its file stores it.
+#[derive(Debug)]
+pub struct Quantised {
+    format: Format,
+    bytes: Vec<u8>,
+    rows: usize,
+    width: usize,
+}
+
+impl Quantised {
+    /// # Errors
+    /// A row that is no whole number of blocks, or another number of bytes.
+    pub fn new(format: Format, bytes: Vec<u8>, rows: usize, width: usize) -> Result<Quantised> {
+        if !width.is_multiple_of(format.block_values()) {
+            bail!("a row of {width} values is not a whole number of {format:?} blocks");
+        }
+        let expected = rows * (width / format.block_values() * format.block_bytes());
+        if bytes.len() != expected {
+            bail!("{} bytes for {rows} × {width} {format:?} values, not {expected}", bytes.len());
+        }
+        Ok(Quantised { format, bytes, rows, width })
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bytes of `columns` of a row; they begin and end at blocks.
+    #[inline(always)]
+    fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {
+        let (values, bytes) = (self.format.block_values(), self.format.block_bytes());
+        let start = row * (self.width / values * bytes);
+        &self.bytes[start + columns.start / values * bytes..start + columns.end / values * bytes]
+    }
+
+    /// `rows` of the matrix, one after the other.
+    pub fn dequantised(&self, rows: impl IntoIterator<Item = usize>) -> Vec<f32> {
+        let mut all = Vec::new();
+        for row in rows {
+            let from = all.len();
+            all.resize(from + self.width, 0.0);
+            let y = &mut all[from..];
+            Arch::new().dispatch(|| self.format.dequantise(self.part(row, &(0..self.width)), y));
+        }
+        all
+    }
+
+    /// x · Wᵀ: `n × width` → `n × rows`.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let x = Copied::of(x, self.width)?;
+        let tiles = spans(self.rows, ROW_TILE);
+        let parts = tiles
+            .par_iter()
+            .with_max_len(1)
+            .map(|rows| {
+                let (weight, x, rows) = (self, x.rows(), rows.clone());
+                Arch::new().dispatch(Forward { weight, x, rows })
+            })
+            .collect();
+        together(vec![parts], ROW_TILE, x.count, self.rows)
+    }
+
+    /// The gradient through it, dy · W: `n × rows` → `n × width`.
+    pub fn backward(&self, dy: &Tensor) -> Result<Tensor> {
+        let dy = Copied::of(dy, self.rows)?;
+        let tiles = spans(self.width, COLUMN_TILE);
+        let layers: Vec<Vec<Vec<f32>>> = spans(self.rows, BACK_ROWS)
+            .par_iter()
+            .map(|rows| {
+                tiles
+                    .par_iter()
+                    .with_max_len(1)
+                    .map(|columns| {
+                        let (dy, columns) = (dy.rows(), columns.clone());
+                        Arch::new().dispatch(Backward {
+                            weight: self,
+                            dy,
+                            rows: rows.clone(),
+                            columns,
+                        })
+                    })
+                    .collect()
+            })
+            .collect();
+        together(layers, COLUMN_TILE, dy.count, self.width)
+    }
+}
+
+/// 0..`end` in pieces of `length`.
+fn spans(end: usize, length: usize) -> Vec<Range<usize>> {
+    (0..end).step_by(length).map(|start| start..end.min(start + length)).collect()
+}
+
+/// The sum, in their order, of layers of parts that lie side by side, `tile`
+/// columns each but the last.
+fn together(layers: Vec<Vec<Vec<f32>>>, tile: usize, rows: usize, width: usize) -> Result<Tensor> {
+    /// Rows a parallel task copies at least.
+    const ROWS: usize = 32;
+    let mut y = vec![0.0; rows * width];
+    y.par_chunks_mut(width.max(1)).enumerate().with_min_len(ROWS).for_each(|(row, y)| {
+        for (index, parts) in layers.iter().enumerate() {
+            for (y, part) in y.chunks_mut(tile).zip(parts) {
+                let part = &part[row * y.len()..][..y.len()];
+                if index == 0 {
+                    y.copy_from_slice(part);
+                } else {
+                    y.iter_mut().zip(part).for_each(|(y, part)| *y += part);
+                }
+            }
+        }
+    });
+    matrix(y, rows, width)
+}
+
+/// The rows of a tensor, each beginning at a cache line.
+struct Copied {
+    values: Aligned,
+    count: usize,
+    stride: usize,
+    width: usize,
+}
+
+impl Copied {
+    fn of(x: &Tensor, expected: usize) -> Result<Copied> {
+        let (count, width) = x.dims2()?;
+        if width != expected {
+            bail!("a row of {width} values, {expected} were expected");
+        }
+        let stride = stride(width);
+        let mut values = Aligned::zeros(count * stride);
+        with_values(&x.contiguous()?, |x: &[f32]| {
+            for (copy, x) in values.slice_mut().chunks_mut(stride).zip(x.chunks(width)) {
+                copy[..width].copy_from_slice(x);
+            }
+        })?;
+        Ok(Copied { values, count, stride, width })
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        let Copied { values, count, stride, width } = self;
+        Rows { values: values.slice(), count: *count, stride: *stride, depth: *width }
+    }
+}
+
+/// From one row to the next: whole cache lines, and never a power of two, which
+/// would put every row into the same few sets of the cache.
+fn stride(width: usize) -> usize {
+    let lines = width.next_multiple_of(LINE);
+    if lines.is_multiple_of(4 * LINE) { lines + LINE } else { lines }
+}
+
+/// Zeros that begin at a cache line.
+struct Aligned {
+    values: Vec<f32>,
+    start: usize,
+}
+
+impl Aligned {
+    fn zeros(length: usize) -> Aligned {
+        let values = vec![0.0; length + LINE];
+        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        Aligned { values, start }
+    }
+
+    #[inline(always)]
+    fn slice(&self) -> &[f32] {
+        &self.values[self.start..]
+    }
+
+    #[inline(always)]
+    fn slice_mut(&mut self) -> &mut [f32] {
+        &mut self.values[self.start..]
+    }
+}
+
+/// Some columns of x·Wᵀ: dot products of rows of x with rows of W.
+struct Forward<'a> {
+    weight: &'a Quantised,
+    x: Rows<'a>,
+    rows: Range<usize>,
+}
+
+impl WithSimd for Forward<'_> {
+    type Output = Vec<f32>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+        let Forward { weight, x, rows } = self;
+        let (width, count) = (weight.width, rows.len());
+        let mut y = vec![0.0; x.count * count];
+        let stride = stride(DEPTH.min(width));
+        let mut tile = Aligned::zeros(count * stride);
+        let mut turned = Aligned::zeros(BACK_DEPTH * ROW_TILE);
+        for from in (0..width).step_by(DEPTH) {
+            let columns = from..width.min(from + DEPTH);
+            let depth = columns.len();
+            for (row, values) in rows.clone().zip(tile.slice_mut().chunks_mut(stride)) {
+                weight.format.dequantise(weight.part(row, &columns), &mut values[..depth]);
+            }
+            let w = Rows { values: tile.slice(), count, stride, depth };
+            let x = x.part(from, depth);
+            if x.count >= MANY_ROWS {
+                turned_sums(simd, x, w, turned.slice_mut(), &mut y);
+            } else if S::REGISTER_COUNT >= 32 {
+                dots::<S, 6, 4>(simd, x, w, &mut y);
+            } else {
+                dots::<S, 3, 4>(simd, x, w, &mut y);
+            }
+        }
+        y
+    }
+}
+
+/// `count` rows of `depth` values each, `stride` apart.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    values: &'a [f32],
+    count: usize,
+    stride: usize,
+    depth: usize,
+}
+
+impl<'a> Rows<'a> {
+    #[inline(always)]
+    fn row(self, index: usize) -> &'a [f32] {
+        &self.values[index * self.stride..][..self.depth]
+    }
+
+    /// N rows from `from` on. Past the end the last one is taken again; the
+    /// caller drops what it computes from it.
+    #[inline(always)]
+    fn block<const N: usize>(self, from: usize) -> [&'a [f32]; N] {
+        let mut rows = [self.row(from); N];
+        for (k, row) in rows.iter_mut().enumerate().skip(1) {
+            *row = self.row((from + k).min(self.count - 1));
+        }
+        rows
+    }
+
+    /// `depth` columns from `from` on.
+    #[inline(always)]
+    fn part(self, from: usize, depth: usize) -> Rows<'a> {
+        Rows { values: &self.values[from..], depth, ..self }
+    }
+}
+
+/// y[i][j] += x[i] · w[j], M × N of them in registers.
+#[inline(always)]
+fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+    let (n, count) = (x.count, w.count);
+    for i in (0..n).step_by(M) {
+        for j in (0..count).step_by(N) {
+            let sums = dot_block::<S, M, N>(simd, x.block(i), w.block(j));
+            for (k, sums) in sums.iter().enumerate().take(n - i) {
+                let y = &mut y[(i + k) * count + j..(i + k + 1) * count];
+                y.iter_mut().zip(sums).for_each(|(y, sum)| *y += sum);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn dot_block<S: Simd, const M: usize, const N: usize>(
+    simd: S,
+    x: [&[f32]; M],
+    w: [&[f32]; N],
+) -> [[f32; N]; M] {
+    let length = x[0].len() / S::F32_LANES;
+    let mut x_head = [&[] as &[S::f32s]; M];
+    let mut w_head = [&[] as &[S::f32s]; N];
+    for i in 0..M {
+        x_head[i] = &S::as_simd_f32s(x[i]).0[..length];
+    }
+    for j in 0..N {
+        w_head[j] = &S::as_simd_f32s(w[j]).0[..length];
+    }
+    let mut sums = [[simd.splat_f32s(0.0); N]; M];
+    for at in 0..length {
+        let mut w = [simd.splat_f32s(0.0); N];
+        for j in 0..N {
+            w[j] = w_head[j][at];
+        }
+        for i in 0..M {
+            let x = x_head[i][at];
+            for j in 0..N {
+                sums[i][j] = simd.mul_add_e_f32s(x, w[j], sums[i][j]);
+            }
+        }
+    }
+    let mut total = [[0.0; N]; M];
+    for i in 0..M {
+        for j in 0..N {
+            let from = length * S::F32_LANES;
+            let rest = x[i][from..].iter().zip(&w[j][from..]).map(|(x, w)| x * w).sum::<f32>();
+            total[i][j] = simd.reduce_sum_f32s(sums[i][j]) + rest;
+        }
+    }
+    total
+}
+
+/// y += x · wᵀ by sums of the columns of w, laid side by side first.
+#[inline(always)]
+fn turned_sums<S: Simd>(simd: S, x: Rows, w: Rows, turned: &mut [f32], y: &mut [f32]) {
+    let count = w.count;
+    for from in (0..w.depth).step_by(BACK_DEPTH) {
+        let depth = BACK_DEPTH.min(w.depth - from);
+        for at in (0..depth).step_by(LINE) {
+            for j in 0..count {
+                let values = &w.row(j)[from + at..from + depth.min(at + LINE)];
+                for (k, value) in values.iter().enumerate() {
+                    turned[(at + k) * count + j] = *value;
+                }
+            }
+        }
+        let tile = Rows { values: turned, count: depth, stride: count, depth: count };
+        best_sums(simd, x.part(from, depth), tile, y);
+    }
+}
+
+#[inline(always)]
+fn best_sums<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+    if S::REGISTER_COUNT >= 32 {
+        sums::<S, 6, 4>(simd, x, w, y);
+    } else {
+        sums::<S, 6, 2>(simd, x, w, y);
+    }
+}
+
+/// What some rows of W add to some columns of dy·W.
+struct Backward<'a> {
+    weight: &'a Quantised,
+    dy: Rows<'a>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl WithSimd for Backward<'_> {
+    type Output = Vec<f32>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+        let Backward { weight, dy, rows, columns } = self;
+        let count = columns.len();
+        let mut dx = vec![0.0; dy.count * count];
+        let stride = stride(count);
+        let mut tile = Aligned::zeros(BACK_DEPTH.min(rows.len()) * stride);
+        for from in rows.clone().step_by(BACK_DEPTH) {
+            let depth = BACK_DEPTH.min(rows.end - from);
+            let values = tile.slice_mut().chunks_mut(stride);
+            for (row, values) in (from..from + depth).zip(values) {
+                weight.format.dequantise(weight.part(row, &columns), &mut values[..count]);
+            }
+            let w = Rows { values: tile.slice(), count: depth, stride, depth: count };
+            best_sums(simd, dy.part(from, depth), w, &mut dx);
+        }
+        dx
+    }
+}
+
+/// dx[i] += Σₖ dy[i][k] · w[k] for a tile of rows w of `count` values, M rows by
+/// N vectors of the result in registers.
+#[inline(always)]
+fn sums<S: Simd, const M: usize, const N: usize>(simd: S, dy: Rows, w: Rows, dx: &mut [f32]) {
+    let (n, count) = (dy.count, w.depth);
+    let span = N * S::F32_LANES;
+    let whole = count / span * span;
+    for column in (0..whole).step_by(span) {
+        for i in (0..n).step_by(M) {
+            let dys = dy.block::<M>(i);
+            let mut sums = [[simd.splat_f32s(0.0); N]; M];
+            #[allow(clippy::needless_range_loop, reason = "k counts rows of w and columns of dy")]
+            for k in 0..w.count {
+                let w = S::as_simd_f32s(&w.row(k)[column..column + span]).0;
+                for i in 0..M {
+                    let dy = simd.splat_f32s(dys[i][k]);
+                    for j in 0..N {
+                        sums[i][j] = simd.mul_add_e_f32s(dy, w[j], sums[i][j]);
+                    }
+                }
+            }
+            for (k, sums) in sums.iter().enumerate().take(n - i) {
+                let dx = &mut dx[(i + k) * count + column..][..span];
+                let dx = S::as_mut_simd_f32s(dx).0;
+                dx.iter_mut().zip(sums).for_each(|(dx, sum)| *dx = simd.add_f32s(*dx, *sum));
+            }
+        }
+    }
+    if whole == count {
+        return;
+    }
+    // Columns that fill no vector: formats of single values may have any width.
+    for (i, dx) in dx.chunks_exact_mut(count).enumerate() {
+        let dy = dy.row(i);
+        for (k, dy) in dy.iter().enumerate() {
+            dx[whole..].iter_mut().zip(&w.row(k)[whole..]).for_each(|(dx, w)| *dx += dy * w);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use candle_core::Device;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    fn random(random: &mut StdRng, rows: usize, width: usize) -> Tensor {
+        let values = (0..rows * width).map(|_| random.random_range(-1f32..1.0)).collect();
+        matrix(values, rows, width).unwrap()
+    }
+
+    fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {
+        let difference = (a - b).unwrap().abs().unwrap().flatten_all().unwrap();
+        difference.max(0).unwrap().to_scalar().unwrap()
+    }
+
+    /// Odd sizes, so that every edge of every tile is met.
+    #[test]
+    fn products_equal_those_with_the_dequantised_matrix() {
+        let mut rng = StdRng::seed_from_u64(1);
+        for (format, rows, width) in [
+            (Format::Q5_0, 70, 96),
+            (Format::Q8_0, 37, 1120),
+            (Format::Q4K, 300, 512),
+            (Format::F16, 35, 75),
+            (Format::F32, 1, 3),
+        ] {
+            let blocks = rows * width / format.block_values();
+            let mut bytes: Vec<u8> =
+                (0..blocks * format.block_bytes()).map(|_| rng.random()).collect();
+            if format == Format::F32 {
+                bytes = [0.5f32, -1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+            } else {
+                // Scales, and the halves themselves, near one: 0x3c00 is 1.0.
+                for block in bytes.chunks_mut(format.block_bytes()) {
+                    block[1] = 0x28 | block[1] & 1;
+                    if format == Format::Q4K {
+                        block[3] = 0x28;
+                    }
+                }
+            }
+            let weight = Quantised::new(format, bytes, rows, width).unwrap();
+            let dense = matrix(weight.dequantised(0..rows), rows, width).unwrap();
+            let scale = dense.abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
+            for n in [1, 7, 24] {
+                let x = random(&mut rng, n, width);
+                let expected = x.matmul(&dense.t().unwrap()).unwrap();
+                let off = largest_difference(&weight.forward(&x).unwrap(), &expected);
+                assert!(off < 1e-5 * scale * width as f32, "{format:?}, {n} rows: {off}");
+                let dy = random(&mut rng, n, rows);
+                let expected = dy.matmul(&dense).unwrap();
+                let off = largest_difference(&weight.backward(&dy).unwrap(), &expected);
+                assert!(off < 1e-5 * scale * rows as f32, "{format:?}, {n} rows back: {off}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_no_bit() {
+        let mut rng = StdRng::seed_from_u64(2);
+        let bytes = (0..160 * 34 * 3).map(|i| if i % 34 == 1 { 0x28 } else { i as u8 }).collect();
+        let weight = Quantised::new(Format::Q8_0, bytes, 160, 96).unwrap();
+        let x = random(&mut rng, 9, 96);
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let y = weight.forward(&x).unwrap();
+                let dx = weight.backward(&y).unwrap();
+                let bits = |t: &Tensor| with_values(t, |v: &[f32]| v.to_vec()).unwrap();
+                (bits(&y), bits(&dx))
+            })
+        };
+        assert_eq!(run(1), run(3));
+    }
+
+    #[test]
+    fn a_matrix_of_the_wrong_size_is_refused() {
+        let refused = |format, bytes, rows, width| {
+            Quantised::new(format, vec![0; bytes], rows, width).unwrap_err().to_string()
+        };
+        assert!(refused(Format::Q8_0, 34, 1, 33).contains("whole number"));
+        assert!(refused(Format::Q8_0, 33, 1, 32).contains("not 34"));
+        let weight = Quantised::new(Format::Q8_0, vec![0; 34], 1, 32).unwrap();
+        let x = Tensor::zeros((2, 31), candle_core::DType::F32, &Device::Cpu).unwrap();
+        assert!(weight.forward(&x).is_err());
+    }
+}
