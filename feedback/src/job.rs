@@ -8,6 +8,7 @@
 use crate::episode::Episode;
 use crate::event::AdapterVersion;
 use crate::reward::RewardVersion;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -48,20 +49,27 @@ pub struct Parent {
 }
 
 /// Every number PPO depends on. docs/learning.md gives each one's source.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hyper {
     /// LoRA rank r; all seven linear maps of every layer are adapted.
+    #[schemars(range(min = 1, max = 256))]
     pub lora_rank: usize,
     /// LoRA alpha; the update is scaled by alpha / rank.
     pub lora_alpha: f32,
+    /// Adam's step size, once warmed up.
+    #[schemars(range(min = 0.0))]
     pub learning_rate: f32,
     /// Optimizer steps over which the learning rate rises linearly to its value,
     /// counted over the adapter's whole life.
     pub warmup_steps: u32,
+    /// Decay of Adam's mean of the gradients.
     pub adam_beta1: f32,
+    /// Decay of Adam's mean of their squares.
     pub adam_beta2: f32,
+    /// What Adam adds to the root it divides by.
     pub adam_epsilon: f32,
+    /// Share of a weight that a step takes off, times the learning rate.
     pub weight_decay: f32,
     /// Global L2 norm the gradient is clipped to.
     pub max_grad_norm: f32,
@@ -69,11 +77,14 @@ pub struct Hyper {
     /// all its weights; a step past it is scaled back.
     pub max_update_ratio: f32,
     /// Passes over the batch.
+    #[schemars(range(min = 1))]
     pub epochs: u32,
     /// Episodes per optimizer step.
+    #[schemars(range(min = 1))]
     pub minibatch_episodes: usize,
     /// Ratio is clipped to [1 − clip_low, 1 + clip_high].
     pub clip_low: f32,
+    /// The upper side of that range.
     pub clip_high: f32,
     /// V: the reward at which showing and silence are worth the same.
     pub baseline: f32,

@@ -3,7 +3,7 @@
 //! stdio (`hone lsp --in-process`).
 
 use crate::adapters::Registry;
-use crate::config::Config;
+use crate::config::{Config, ModelConfig};
 use crate::engine::worker::EngineHandle;
 use crate::home::Home;
 use crate::session::Session;
@@ -16,7 +16,7 @@ use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
@@ -36,7 +36,11 @@ pub struct ServedModel {
 }
 
 pub struct Daemon {
-    pub config: Config,
+    pub home: Home,
+    /// Replaced whole by [`Daemon::configure`].
+    config: Mutex<Arc<Config>>,
+    /// What was loaded at the start, and stays so until the next.
+    loaded: ModelConfig,
     pub model: ServedModel,
     pub engine: EngineHandle,
     pub clock: Arc<dyn Clock>,
@@ -50,8 +54,6 @@ pub struct Daemon {
     sessions: Mutex<Vec<Weak<Session>>>,
     /// What editors show; changes are pushed to every connection.
     pub status_line: watch::Sender<StatusLine>,
-    /// Whether labels may start updates; a user can pause it.
-    learning: AtomicBool,
     /// Adapters are exchanged one at a time.
     swapping: tokio::sync::Mutex<()>,
     next_offer: AtomicU64,
@@ -99,11 +101,12 @@ impl Daemon {
         learner.last_error = trouble;
         learner.updates = registry.entries().len() as u64;
         learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
-        let learning = config.learning.enabled;
-        let ready = if learning { StatusLine::ready } else { StatusLine::paused };
+        let ready = if config.learning.enabled { StatusLine::ready } else { StatusLine::paused };
         let status_line = watch::Sender::new(ready(&model.name, registry.active()));
         let daemon = Arc::new(Daemon {
-            config,
+            home: home.clone(),
+            loaded: config.model.clone(),
+            config: Mutex::new(Arc::new(config)),
             model,
             engine,
             clock,
@@ -115,7 +118,6 @@ impl Daemon {
             learn: Notify::new(),
             sessions: Mutex::new(vec![]),
             status_line,
-            learning: AtomicBool::new(learning),
             swapping: tokio::sync::Mutex::new(()),
             next_offer: AtomicU64::new(1),
             life: rand::random(),
@@ -162,7 +164,7 @@ impl Daemon {
                 }
             }
         }
-        if fold.waiting() >= self.config.learning.batch_episodes {
+        if fold.waiting() >= self.config().learning.batch_episodes {
             self.learn.notify_one();
         }
     }
@@ -184,26 +186,41 @@ impl Daemon {
     /// Whether enough labels wait for an update that may be registered.
     pub fn update_is_due(&self) -> bool {
         self.is_learning()
-            && self.waiting_episodes() >= self.config.learning.batch_episodes
+            && self.waiting_episodes() >= self.config().learning.batch_episodes
             && lock(&self.registry).sealed().is_none()
     }
 
-    pub fn is_learning(&self) -> bool {
-        self.learning.load(Ordering::Relaxed)
+    pub fn config(&self) -> Arc<Config> {
+        lock(&self.config).clone()
     }
 
-    /// Pauses learning, or takes it up again. An update under way is finished.
-    pub fn set_learning(&self, enabled: bool) {
-        self.learning.store(enabled, Ordering::Relaxed);
+    /// Whether labels may start updates; a user can pause it.
+    pub fn is_learning(&self) -> bool {
+        self.config().learning.enabled
+    }
+
+    /// Takes changed settings from the next message on; those of the model wait
+    /// for the next start. An update under way is finished.
+    pub fn configure(&self, config: Config) {
+        let enabled = config.learning.enabled;
+        *lock(&self.config) = Arc::new(config);
         let mut learner = lock(&self.learner);
         learner.state = match (enabled, learner.state) {
             (true, LearnerState::Off) => LearnerState::Idle,
             (false, LearnerState::Idle | LearnerState::Backoff) => LearnerState::Off,
             (_, state) => state,
         };
+        let training = learner.state == LearnerState::Training;
         drop(learner);
-        self.show_ready();
+        if !training {
+            self.show_ready();
+        }
         self.learn.notify_one();
+    }
+
+    /// Whether a setting was changed that only the next start takes.
+    pub fn needs_restart(&self) -> bool {
+        self.config().model != self.loaded
     }
 
     /// What editors show while nothing happens.

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use directories::ProjectDirs;
+use serde::{Deserialize, Serialize};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,15 @@ const SOCKET_PATH_BYTES: usize = 103;
 #[derive(Debug, Clone)]
 pub struct Home {
     root: PathBuf,
+}
+
+/// Where to look, as the status tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paths {
+    pub home: PathBuf,
+    pub config: PathBuf,
+    pub socket: PathBuf,
+    pub log: PathBuf,
 }
 
 impl Home {
@@ -57,7 +67,7 @@ impl Home {
     /// # Errors
     /// A path too long for a socket, with the fix.
     pub fn socket(&self) -> Result<PathBuf> {
-        let path = self.run().join("hone.sock");
+        let path = self.socket_path();
         anyhow::ensure!(
             path.as_os_str().len() <= SOCKET_PATH_BYTES,
             "{}: too long for a socket ({SOCKET_PATH_BYTES} bytes at most); set HONE_HOME to a \
@@ -65,6 +75,19 @@ impl Home {
             path.display()
         );
         Ok(path)
+    }
+
+    pub fn paths(&self) -> Paths {
+        Paths {
+            home: self.root.clone(),
+            config: self.config_file(),
+            socket: self.socket_path(),
+            log: self.daemon_log(),
+        }
+    }
+
+    fn socket_path(&self) -> PathBuf {
+        self.run().join("hone.sock")
     }
 
     fn run(&self) -> PathBuf {

@@ -1,5 +1,6 @@
 //! `hone serve`: the one daemon of a user, behind a private Unix socket.
 
+use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use crate::events;
 use crate::home::Home;
@@ -65,7 +66,7 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
                 });
             }
             () = idle(&daemon) => {
-                tracing::info!("no editor for {} s: ending", daemon.config.daemon.idle_exit_s);
+                tracing::info!("no editor for {} s: ending", daemon.config().daemon.idle_exit_s);
                 break;
             }
             () = stop.notified() => break,
@@ -105,10 +106,10 @@ pub fn elect(home: &Home) -> Result<File> {
 
 /// Resolves when nobody has been connected for the configured time.
 async fn idle(daemon: &Daemon) {
-    let limit = Duration::from_secs(daemon.config.daemon.idle_exit_s);
+    let limit = || Duration::from_secs(daemon.config().daemon.idle_exit_s);
     let mut since = Instant::now();
-    while since.elapsed() < limit {
-        tokio::time::sleep(IDLE_CHECK.min(limit)).await;
+    while since.elapsed() < limit() {
+        tokio::time::sleep(IDLE_CHECK.min(limit())).await;
         let training = lock(&daemon.learner).state == LearnerState::Training;
         if daemon.open_sessions() > 0 || training {
             since = Instant::now();
@@ -163,9 +164,10 @@ async fn connection(
             let answer = Answer::from(daemon.use_adapter(adapter).await);
             write_line(&mut write, &answer).await?;
         }
-        Purpose::Learning { enabled } => {
-            daemon.set_learning(enabled);
-            write_line(&mut write, &Answer::from(Ok(()))).await?;
+        Purpose::Configure => {
+            let config = Config::load(&daemon.home.config_file());
+            let answer = Answer::from(config.map(|config| daemon.configure(config)));
+            write_line(&mut write, &answer).await?;
         }
         Purpose::Events => events::stream(daemon.event_log(), &mut write).await?,
         Purpose::Stop => {

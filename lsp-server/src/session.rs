@@ -29,6 +29,15 @@ struct State {
     newest: Option<Arc<AtomicBool>>,
 }
 
+/// What made the client ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// Typing.
+    Automatic,
+    /// The user, by hand: always answered.
+    Invoked,
+}
+
 /// What goes into an inline completion item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
@@ -63,6 +72,8 @@ struct Asked {
 }
 
 enum Begun {
+    /// The user wants none here.
+    Off,
     Known(Suggestion),
     Asked(Box<Asked>),
 }
@@ -128,8 +139,10 @@ impl Session {
         &self,
         uri: &str,
         position: Position,
+        trigger: Trigger,
     ) -> Result<Option<Suggestion>, SessionError> {
-        let asked = match self.begin(uri, position)? {
+        let asked = match self.begin(uri, position, trigger)? {
+            Begun::Off => return Ok(None),
             Begun::Known(suggestion) => return Ok(Some(suggestion)),
             Begun::Asked(asked) => asked,
         };
@@ -143,7 +156,14 @@ impl Session {
     }
 
     /// Everything that must see messages in order: no await before or in it.
-    fn begin(&self, uri: &str, position: Position) -> Result<Begun, SessionError> {
+    fn begin(
+        &self,
+        uri: &str,
+        position: Position,
+        trigger: Trigger,
+    ) -> Result<Begun, SessionError> {
+        let config = self.daemon.config();
+        let completion = &config.completion;
         let mut state = lock(&self.state);
         state.abort_newest();
         let encoding = state.encoding;
@@ -158,14 +178,18 @@ impl Session {
         {
             return Ok(Begun::Known(Suggestion { id, position, text }));
         }
-        let completion = &self.daemon.config.completion;
+        if trigger == Trigger::Automatic && !completion.is_on(&document.language) {
+            let events = state.tracker.supersede(self.daemon.clock.now_ms());
+            self.daemon.record(events);
+            return Ok(Begun::Off);
+        }
         let window =
             Window { prefix_chars: completion.prefix_chars, suffix_chars: completion.suffix_chars };
         let abort = Arc::new(AtomicBool::new(false));
         let request = Request {
             prompt: prompt::build(&document.text, cursor, window),
             adapter: self.daemon.active_adapter(),
-            sampling: self.sampling(&document.text, cursor),
+            sampling: sampling(completion.temperature, &document.text, cursor),
             max_tokens: completion.max_tokens,
             budget: Duration::from_millis(completion.budget_ms),
             min_probability: completion.min_probability,
@@ -185,17 +209,6 @@ impl Session {
         let events = state.tracker.supersede(self.daemon.clock.now_ms());
         self.daemon.record(events);
         Ok(Begun::Asked(Box::new(asked)))
-    }
-
-    /// The seed depends on nothing but the place: a replay draws the same.
-    fn sampling(&self, text: &Rope, cursor: usize) -> Sampling {
-        match self.daemon.config.completion.temperature {
-            0.0 => Sampling::GREEDY,
-            temperature => {
-                let seed = (text.len_chars() as u64) << 32 | cursor as u64;
-                Sampling { temperature, seed }
-            }
-        }
     }
 
     /// Records what the engine did and makes it an offer, if the user is still there.
@@ -288,6 +301,15 @@ impl Session {
     }
 }
 
+/// The seed depends on nothing but the place: a replay draws the same.
+fn sampling(temperature: f32, text: &Rope, cursor: usize) -> Sampling {
+    if temperature == 0.0 {
+        return Sampling::GREEDY;
+    }
+    let seed = (text.len_chars() as u64) << 32 | cursor as u64;
+    Sampling { temperature, seed }
+}
+
 impl State {
     fn abort_newest(&mut self) {
         if let Some(abort) = self.newest.take() {
@@ -310,6 +332,7 @@ mod tests {
 
     const URI: &str = "file:///a.rs";
     const CURSOR: Position = Position { line: 1, column: 4 };
+    const AUTOMATIC: Trigger = Trigger::Automatic;
 
     /// A session on `fn a() {\n    |\n}\n` whose engine always answers `call(x);`.
     async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
@@ -341,10 +364,14 @@ mod tests {
     #[tokio::test]
     async fn typing_along_keeps_the_offer_and_asks_the_engine_nothing() {
         let (_folder, session) = session(Duration::ZERO).await;
-        let offer = session.complete(URI, CURSOR).await.unwrap().unwrap();
+        let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().unwrap();
         assert_eq!(offer.text, "call(x);");
         type_at_cursor(&session, "cal");
-        let rest = session.complete(URI, Position { line: 1, column: 7 }).await.unwrap().unwrap();
+        let rest = session
+            .complete(URI, Position { line: 1, column: 7 }, AUTOMATIC)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
         assert_eq!(session.daemon().counts().total, 1);
     }
@@ -353,7 +380,7 @@ mod tests {
     async fn an_edit_while_computing_means_that_nothing_was_offered() {
         let (_folder, session) = session(Duration::from_secs(60)).await;
         let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR).await });
+        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
         while lock(&session.state).newest.is_none() {
             tokio::task::yield_now().await;
         }
@@ -366,8 +393,10 @@ mod tests {
     async fn a_newer_request_takes_the_place_of_an_older_one() {
         let (_folder, session) = session(Duration::from_millis(50)).await;
         let newer = Position { line: 0, column: 0 };
-        let (older, newer) =
-            tokio::join!(session.complete(URI, CURSOR), session.complete(URI, newer));
+        let (older, newer) = tokio::join!(
+            session.complete(URI, CURSOR, AUTOMATIC),
+            session.complete(URI, newer, AUTOMATIC)
+        );
         assert!(matches!(older, Err(SessionError::Superseded)));
         assert!(newer.unwrap().is_some());
     }
@@ -376,7 +405,7 @@ mod tests {
     async fn a_document_that_was_never_opened_is_named() {
         let (_folder, session) = session(Duration::ZERO).await;
         let unknown = "file:///other.rs";
-        let error = session.complete(unknown, CURSOR).await.unwrap_err().to_string();
+        let error = session.complete(unknown, CURSOR, AUTOMATIC).await.unwrap_err().to_string();
         assert!(error.contains(unknown) && error.contains("open the file again"), "{error}");
         let error = session.change(unknown, 1, vec![]).unwrap_err().to_string();
         assert!(error.contains(unknown), "{error}");

@@ -2,6 +2,7 @@
 //! person, and the line editors show.
 
 use crate::daemon::{Daemon, lock};
+use crate::home::Paths;
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Status {
     pub version: String,
+    pub paths: Paths,
     /// `None` when no daemon runs.
     pub daemon: Option<DaemonStatus>,
     pub model: ModelStatus,
@@ -24,6 +26,8 @@ pub struct DaemonStatus {
     pub pid: u32,
     pub uptime_s: u64,
     pub sessions: usize,
+    /// A setting was changed that only the next start takes.
+    pub needs_restart: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -138,16 +142,18 @@ pub fn of(daemon: &Daemon) -> Status {
     drop(registry);
     let mut learner = lock(&daemon.learner).clone();
     learner.waiting = daemon.waiting_episodes();
-    learner.batch = daemon.config.learning.batch_episodes;
+    learner.batch = daemon.config().learning.batch_episodes;
     if learner.state == LearnerState::Idle && learner.waiting >= learner.batch {
         learner.state = LearnerState::Waiting;
     }
     Status {
         version: env!("CARGO_PKG_VERSION").into(),
+        paths: daemon.home.paths(),
         daemon: Some(DaemonStatus {
             pid: std::process::id(),
             uptime_s: daemon.started.elapsed().as_secs(),
             sessions: daemon.open_sessions(),
+            needs_restart: daemon.needs_restart(),
         }),
         model: ModelStatus {
             name: daemon.model.name.clone(),
@@ -180,6 +186,7 @@ pub fn screen(status: &Status) -> String {
     if let Some(error) = &status.learner.last_error {
         table.add_row(vec!["last error".into(), error.clone()]);
     }
+    table.add_row(vec!["files".into(), status.paths.home.display().to_string()]);
     format!("Hone {}\n{table}", status.version)
 }
 
@@ -187,10 +194,11 @@ fn daemon_line(status: &Status) -> String {
     match &status.daemon {
         None => "not running (an editor starts it)".into(),
         Some(daemon) => format!(
-            "pid {}, up {} min, {} editor session(s)",
+            "pid {}, up {} min, {} editor session(s){}",
             daemon.pid,
             daemon.uptime_s / 60,
-            daemon.sessions
+            daemon.sessions,
+            if daemon.needs_restart { "; `hone stop`, and the next takes model.*" } else { "" }
         ),
     }
 }

@@ -90,7 +90,7 @@ impl Supervisor {
             if trigger == Trigger::Batch && !self.daemon.update_is_due() {
                 continue;
             }
-            let most = MAX_JOB_EPISODES.max(self.daemon.config.learning.batch_episodes);
+            let most = MAX_JOB_EPISODES.max(self.daemon.config().learning.batch_episodes);
             let Some(batch) = self.daemon.take_batch(most) else {
                 continue;
             };
@@ -167,7 +167,7 @@ impl Supervisor {
             optimizer_out: registry.optimizer_file(candidate),
             seed: u64::from(candidate),
             reward: REWARD,
-            hyper: self.daemon.config.learning.ppo.clone(),
+            hyper: self.daemon.config().learning.ppo.clone(),
             episodes: batch.episodes.clone(),
         }
     }

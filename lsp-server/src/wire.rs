@@ -38,8 +38,8 @@ pub enum Purpose {
     Learn,
     /// Serves another registered adapter; an [`Answer`] follows.
     UseAdapter { adapter: AdapterVersion },
-    /// Pauses learning or takes it up again; an [`Answer`] follows.
-    Learning { enabled: bool },
+    /// Takes what changed in `config.toml`; an [`Answer`] follows.
+    Configure,
     /// A purpose of a later version.
     #[serde(other)]
     Unknown,
@@ -125,9 +125,7 @@ mod tests {
     /// A purpose's fields lie beside those of `Hello`: a name of both would be lost.
     #[test]
     fn every_purpose_comes_back_as_it_was_said() {
-        for purpose in
-            [Purpose::Lsp, Purpose::Learning { enabled: false }, Purpose::UseAdapter { adapter: 3 }]
-        {
+        for purpose in [Purpose::Lsp, Purpose::Configure, Purpose::UseAdapter { adapter: 3 }] {
             let hello = Hello::new(purpose);
             let line = serde_json::to_string(&hello).unwrap();
             assert_eq!(serde_json::from_str::<Hello>(&line).unwrap(), hello, "{line}");

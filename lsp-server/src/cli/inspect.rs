@@ -65,6 +65,7 @@ fn from_files(home: &Home) -> Result<Status> {
     let entry = registry.entry(registry.active());
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").into(),
+        paths: home.paths(),
         daemon: None,
         model: ModelStatus {
             name: manifest.name.clone(),

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod adapter;
+mod config;
 mod inspect;
 mod learning;
 mod model;
@@ -78,6 +79,9 @@ enum Command {
     /// Show what was learned, and go back to an earlier adapter
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
+    /// Show and change settings
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// End the daemon cleanly; the next editor starts it again
     Stop,
     /// List, fetch and choose models
@@ -155,6 +159,7 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
         Command::Pause => learning::set(&home, false).await,
         Command::Resume => learning::set(&home, true).await,
         Command::Adapter(command) => adapter::run(&home, command).await,
+        Command::Config(command) => config::run(&home, command).await,
         Command::Stop => {
             let stopped = client::stop(&home).await?;
             println!("{}", if stopped { "stopped" } else { "no daemon was running" });

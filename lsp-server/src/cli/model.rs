@@ -62,7 +62,7 @@ pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
         }
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
-            config::set(&home.config_file(), "model", "name", manifest.name.as_str())?;
+            config::set(&home.config_file(), "model.name", Some(&name.as_str().into()))?;
             println!("{name} serves from the next start on (`hone stop` ends the daemon)");
             if store.status(manifest) == ModelStatus::Missing {
                 println!("it is not here yet: `hone model pull`");

@@ -7,7 +7,7 @@
 pub mod types;
 
 use crate::document::{Document, Encoding, Position};
-use crate::session::{Session, SessionError};
+use crate::session::{Session, SessionError, Trigger};
 use crate::status;
 use ropey::Rope;
 use serde_json::Value;
@@ -18,8 +18,9 @@ use tower_lsp::ls_types::{
     self as lsp, Command, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
     DidOpenTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, InitializeParams,
     InitializeResult, InitializedParams, InlineCompletionItem, InlineCompletionList,
-    InlineCompletionOptions, InlineCompletionParams, MessageType, OneOf, PositionEncodingKind,
-    Range, ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
+    InlineCompletionOptions, InlineCompletionParams, InlineCompletionTriggerKind, MessageType,
+    OneOf, PositionEncodingKind, Range, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
+    TextDocumentSyncKind,
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
 use types::{
@@ -161,7 +162,11 @@ impl Backend {
     ) -> Result<InlineCompletionList> {
         let place = params.text_document_position;
         let at = position(place.position);
-        let answer = self.session.complete(place.text_document.uri.as_str(), at).await;
+        let trigger = match params.context.trigger_kind {
+            InlineCompletionTriggerKind::INVOKED => Trigger::Invoked,
+            _ => Trigger::Automatic,
+        };
+        let answer = self.session.complete(place.text_document.uri.as_str(), at, trigger).await;
         let items = match answer {
             Ok(suggestion) => suggestion.into_iter().map(item).collect(),
             Err(SessionError::Superseded) => return Err(superseded()),

@@ -8,4 +8,5 @@ mod labels;
 mod learner_faults;
 mod parity;
 mod protocol;
+mod settings;
 mod story;

@@ -1,0 +1,193 @@
+//! `config.toml`: every key has a default, an unknown one is an error.
+//!
+//! These types are the one definition of the settings: what a key means, its
+//! default and its range are read from them by the check below, by
+//! `hone config schema`, and through it by the editors.
+
+mod file;
+mod schema;
+
+pub use file::set;
+pub use schema::{node, schema};
+
+use crate::engine::llama::MAX_TOKENS;
+use anyhow::{Context, Result};
+use feedback::job::Hyper;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Stands for every language that is not named.
+const ANY_LANGUAGE: &str = "*";
+
+/// Settings of Hone
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub model: ModelConfig,
+    pub completion: CompletionConfig,
+    pub learning: LearningConfig,
+    pub daemon: DaemonConfig,
+}
+
+/// What is loaded when the daemon starts; a change needs a restart of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelConfig {
+    /// A name from `hone model list`; absent: the default model.
+    #[schemars(extend("x-restart" = true))]
+    pub name: Option<String>,
+    /// Inference threads; 0: one a core, at most eight.
+    #[schemars(extend("x-restart" = true), range(max = 512))]
+    pub threads: usize,
+    /// Layers on the GPU, where Hone was built for one.
+    #[schemars(extend("x-restart" = true), range(max = 1000))]
+    pub gpu_layers: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompletionConfig {
+    /// Languages that are completed as you type, by their editor's id; `*` is every other.
+    /// On unless said otherwise; asking by hand is always answered.
+    pub languages: BTreeMap<String, bool>,
+    /// Tokens a completion may have.
+    #[schemars(range(min = 1, max = MAX_TOKENS))]
+    pub max_tokens: usize,
+    /// Milliseconds a completion may take.
+    #[schemars(range(min = 1))]
+    pub budget_ms: u64,
+    /// 0 decodes greedily.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: f32,
+    /// Decoding stops before a token less likely than this.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub min_probability: f32,
+    /// Characters before the cursor that the model sees.
+    #[schemars(range(max = 100_000))]
+    pub prefix_chars: usize,
+    /// Characters after the cursor that the model sees.
+    #[schemars(range(max = 100_000))]
+    pub suffix_chars: usize,
+}
+
+impl Default for CompletionConfig {
+    fn default() -> Self {
+        CompletionConfig {
+            languages: BTreeMap::new(),
+            max_tokens: 32,
+            budget_ms: 10_000,
+            temperature: 0.0,
+            min_probability: 0.0,
+            prefix_chars: 1_500,
+            suffix_chars: 500,
+        }
+    }
+}
+
+impl CompletionConfig {
+    /// Whether this language is completed as the user types.
+    pub fn is_on(&self, language: &str) -> bool {
+        let named = self.languages.get(language).or_else(|| self.languages.get(ANY_LANGUAGE));
+        named.copied().unwrap_or(true)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LearningConfig {
+    /// Whether labels start updates; they are recorded either way.
+    pub enabled: bool,
+    /// Labelled episodes that start an update.
+    #[schemars(range(min = 1, max = 4096))]
+    pub batch_episodes: usize,
+    pub ppo: Hyper,
+}
+
+impl Default for LearningConfig {
+    fn default() -> Self {
+        LearningConfig { enabled: true, batch_episodes: 16, ppo: Hyper::default() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DaemonConfig {
+    /// The daemon ends this many seconds after its last editor.
+    pub idle_exit_s: u64,
+}
+
+impl Default for DaemonConfig {
+    fn default() -> Self {
+        DaemonConfig { idle_exit_s: 600 }
+    }
+}
+
+impl Config {
+    pub fn load(path: &Path) -> Result<Config> {
+        let text = file::read(path)?;
+        Config::parse(&text).with_context(|| {
+            format!("{}: not a valid configuration; correct or remove the line", path.display())
+        })
+    }
+
+    fn parse(text: &str) -> Result<Config> {
+        let config: Config = toml::from_str(text)?;
+        schema::check(&config.to_json()?)?;
+        Ok(config)
+    }
+
+    /// Every setting with the value it has, defaults included.
+    pub fn to_json(&self) -> Result<Value> {
+        Ok(schema::shortest(serde_json::to_value(self)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<Config> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        std::fs::write(&path, text).unwrap();
+        Config::load(&path)
+    }
+
+    #[test]
+    fn an_empty_file_and_no_file_are_the_defaults() {
+        assert_eq!(load("").unwrap(), Config::default());
+        assert_eq!(Config::load(Path::new("/nowhere/config.toml")).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_file_and_line() {
+        let error = format!("{:#}", load("[learning]\nbatch_episode = 3\n").unwrap_err());
+        assert!(error.contains("config.toml"), "{error}");
+        assert!(error.contains("line 2"), "{error}");
+        assert!(error.contains("`batch_episode`"), "{error}");
+        assert!(error.contains("`batch_episodes`"), "{error}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused() {
+        let error = format!("{:#}", load("[completion]\nmax_tokens = 0\n").unwrap_err());
+        assert!(error.contains("completion.max_tokens must be from 1 to 128"), "{error}");
+        let error = format!("{:#}", load("completion.temperature = 2.5\n").unwrap_err());
+        assert!(error.contains("completion.temperature must be from 0 to 2"), "{error}");
+        let error = format!("{:#}", load("learning.ppo.epochs = 0\n").unwrap_err());
+        assert!(error.contains("learning.ppo.epochs must be at least 1"), "{error}");
+    }
+
+    #[test]
+    fn a_language_is_on_unless_it_or_every_other_is_switched_off() {
+        let on = |text: &str, language: &str| load(text).unwrap().completion.is_on(language);
+        assert!(on("", "rust"));
+        let markdown = "[completion.languages]\nmarkdown = false\n";
+        assert!(on(markdown, "rust") && !on(markdown, "markdown"));
+        let only_rust = "[completion.languages]\n\"*\" = false\nrust = true\n";
+        assert!(on(only_rust, "rust") && !on(only_rust, "markdown"));
+    }
+}
