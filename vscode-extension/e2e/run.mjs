@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { CodeServer, gateProposedApi } from './codeserver.mjs';
 import { Hone, eventually } from './hone.mjs';
 import { latency } from './latency.mjs';
-import { FILES, everyLabelOnce, lastStories, stories } from './stories.mjs';
+import { FILES, everyLabelOnce, lastStories, noCode, stories } from './stories.mjs';
 import { Window, openBrowser } from './window.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -29,10 +29,15 @@ async function inMode(mode, proposedApi) {
     const install = required('CODE_SERVER');
     const hone = new Hone(required('HONE_BIN'), required('HONE_TEST_MODELS'), process.env.HONE_E2E_MODEL ?? 'smollm2-135m');
     const profile = mkdtempSync(join(tmpdir(), 'hone-vscode-'));
-    const workspace = join(profile, 'workspace');
+    const folder = (name, files) => {
+        const path = join(profile, name);
+        mkdirSync(path);
+        for (const [file, text] of Object.entries(files)) writeFileSync(join(path, file), text);
+        return path;
+    };
+    const workspace = folder('workspace', FILES);
     const shots = join(ROOT, 'e2e/shots', mode);
-    for (const folder of [workspace, shots]) mkdirSync(folder, { recursive: true });
-    for (const [name, text] of Object.entries(FILES)) writeFileSync(join(workspace, name), text);
+    mkdirSync(shots, { recursive: true });
     const server = new CodeServer(install, profile, PORT, { 'hone.path': hone.program }, hone.environment);
     let browser;
     let failed = 0;
@@ -41,18 +46,20 @@ async function inMode(mode, proposedApi) {
         server.installExtension(packaged(proposedApi));
         await server.start();
         browser = await openBrowser();
-        const open = () => Window.open(browser, PORT, workspace, shots);
-        const window = await open();
+        const told = (name, story) => tell(name, story, browser, shots);
+        const open = (place) => Window.open(browser, PORT, place, shots);
+        const window = await open({ folder: workspace });
         const ready = () => eventually('Hone is ready', async () => (await window.statusBar()) === 'Hone: ready', READY_LIMIT_MS);
-        if ((failed = await tell('the extension finds hone and starts it', ready, window))) return failed;
-        const at = { window, hone, workspace, proposedApi, anotherWindow: open };
+        if ((failed = await told('the extension finds hone and starts it', ready))) return failed;
+        const at = { window, hone, workspace, proposedApi, open, folder };
         // Figures are worth nothing on a busy machine, so they are made only when asked for.
         const all = chosenStory === LATENCY ? { [LATENCY]: () => latency(window, hone) } : { ...stories, ...lastStories };
         for (const [name, story] of Object.entries(all)) {
             if (chosenStory && !name.includes(chosenStory)) continue;
-            failed += await tell(name, () => story(at), window);
+            failed += await told(name, () => story(at));
         }
-        failed += await tell('no offer has two labels', async () => console.log(`  ${everyLabelOnce(hone)} labels`), window);
+        failed += await told('no log holds code', async () => noCode([...server.logs('Hone.log'), hone.log]));
+        failed += await told('no offer has two labels', async () => console.log(`  ${everyLabelOnce(hone)} labels`));
     } finally {
         await browser?.close();
         await server.stop();
@@ -63,7 +70,7 @@ async function inMode(mode, proposedApi) {
     return failed;
 }
 
-async function tell(name, story, window) {
+async function tell(name, story, browser, shots) {
     const start = Date.now();
     try {
         await story();
@@ -71,7 +78,9 @@ async function tell(name, story, window) {
         return 0;
     } catch (error) {
         console.log(`FAILED  ${name}\n${error.message}`);
-        await window.shot(`failed-${name.replaceAll(/\W+/g, '-')}`);
+        const pages = browser.contexts().flatMap((context) => context.pages());
+        const file = (at) => join(shots, `failed-${name.replaceAll(/\W+/g, '-')}-${at + 1}.png`);
+        await Promise.all(pages.map((page, at) => page.screenshot({ path: file(at) })));
         return 1;
     }
 }

@@ -1,7 +1,7 @@
 // What a person does, and the label that the daemon must have logged for it: once and right.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from './hone.mjs';
 
@@ -14,7 +14,7 @@ const LEARN_LIMIT_MS = 240_000;
 /** One file for each story, so that none has another's offers. */
 export const FILES = {
     'accept.rs': '', 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
-    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'latency.rs': '', 'learned.rs': '',
+    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'learned.rs': '',
 };
 
 /** Types the week and waits for an offer that goes on from it. */
@@ -173,10 +173,41 @@ export const stories = {
         await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
-    async 'two windows share one daemon'(at) {
-        const second = await at.anotherWindow();
+    async 'a folder that nobody trusts has offers, and a rehearsal once it is trusted'(at) {
+        const [window, entry] = [at.window, 'Hone: Rehearse on This Workspace'];
+        const rehearsal = async () => {
+            await window.palette('Hone: ');
+            await eventually('the palette has answered', async () => (await window.choices()).includes('Hone: Doctor'));
+            const offered = (await window.choices()).includes(entry);
+            await window.press('Escape');
+            return offered;
+        };
+        assert.equal(await rehearsal(), false);
+        const offer = await week(at, 'untrusted.rs');
+        await window.press('Tab');
+        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await window.trust();
+        assert.equal(await rehearsal(), true);
+    },
+
+    async 'two windows share one daemon; one of two folders has offers in both, and is asked which to rehearse on'(at) {
+        const { pid } = at.hone.status().daemon;
+        const folders = ['first', 'other'].map((name) => at.folder(name, { [`${name}.rs`]: '' }));
+        const workspace = join(at.folder('both', {}), 'both.code-workspace');
+        writeFileSync(workspace, JSON.stringify({ folders: folders.map((path) => ({ path })) }));
+        const window = await at.open({ workspace });
+        await window.trust();
         await eventually('two sessions', () => at.hone.status().daemon.sessions === 2);
-        await second.close();
+        assert.equal(at.hone.status().daemon.pid, pid);
+        for (const name of ['first', 'other']) {
+            const offer = await week({ ...at, window }, `${name}.rs`);
+            await window.press('Escape');
+            await fate(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
+        }
+        await window.command('Hone: Rehearse on This Workspace');
+        await eventually('both folders are listed', async () => (await window.choices()).join() === 'first,other');
+        await window.press('Escape');
+        await window.close();
         await eventually('one session', () => at.hone.status().daemon.sessions === 1, 30_000);
     },
 
@@ -206,7 +237,7 @@ export const lastStories = {
     async 'the adapter is rolled back, and taken again'(at) {
         for (const [choice, version] of [['the model alone', 0], ['v1', 1]]) {
             await at.window.command('Hone: Roll Back the Adapter');
-            await at.window.page.locator('.quick-input-list .monaco-list-row', { hasText: choice }).first().click();
+            await at.window.choose(choice);
             await eventually(`${choice} serves`, () => at.hone.status().adapter.active === version);
         }
     },
@@ -228,6 +259,15 @@ export const lastStories = {
         await at.window.shot('report');
     },
 };
+
+/** Nothing that was typed or offered is in a log, at its most talkative and with a trace asked for. */
+export function noCode(logs) {
+    assert.ok(logs.length > 1, 'the extension and the daemon have logs');
+    for (const file of logs) {
+        const said = readFileSync(file, 'utf8');
+        for (const word of ['Wednesday', 'Thursday', 'evening']) assert.ok(!said.includes(word), `${file}: holds ${word}`);
+    }
+}
 
 /** No offer of the whole run may have two verdicts, unless the later is the stronger. */
 export function everyLabelOnce(hone) {

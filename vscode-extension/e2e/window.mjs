@@ -13,7 +13,8 @@ export async function openBrowser() {
 }
 
 export class Window {
-    static async open(browser, port, workspace, shots) {
+    /** `place`: a `folder` or a `workspace`, by its path. Nothing is trusted in it until `trust`. */
+    static async open(browser, port, place, shots) {
         const context = await browser.newContext({ viewport: { width: 1100, height: 640 } });
         // Whatever is not on this machine is cut off; what the editor asks of others is not tested here.
         await context.route('**/*', (route) => {
@@ -22,7 +23,7 @@ export class Window {
             return local || hostname.endsWith('.vscode-cdn.net') ? route.continue() : route.abort();
         });
         const page = await context.newPage();
-        await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(workspace)}`);
+        await page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
         const window = new Window(page, shots);
         await page.locator('.explorer-folders-view .monaco-list-row').first().waitFor({ timeout: START_LIMIT_MS });
         return window;
@@ -35,6 +36,14 @@ export class Window {
 
     close() {
         return this.page.context().close();
+    }
+
+    async trust() {
+        const restricted = this.page.locator('.statusbar-item', { hasText: 'Restricted Mode' });
+        await restricted.click();
+        await this.page.locator('.workspace-trust-editor').getByRole('button', { name: 'Trust', exact: true }).click();
+        await restricted.waitFor({ state: 'detached' });
+        await this.command('View: Close Editor');
     }
 
     async file(name) {
@@ -57,10 +66,24 @@ export class Window {
     }
 
     async command(title) {
+        await this.palette(title);
+        await this.choose(title);
+    }
+
+    /** Types into the palette and leaves it open. */
+    async palette(title) {
         await this.press('F1');
-        await this.page.locator('.quick-input-widget input').first().waitFor();
-        await this.type(title, 5);
-        await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click();
+        await this.page.locator('.quick-input-widget .quick-input-box input').fill(`>${title}`);
+    }
+
+    /** Clicks an entry of the list that is open. */
+    choose(entry) {
+        return this.page.locator('.quick-input-list .monaco-list-row', { hasText: entry }).first().click();
+    }
+
+    /** The entries of the list that is open. */
+    choices() {
+        return this.page.locator('.quick-input-list .monaco-list-row .label-name').allTextContents();
     }
 
     /** The grey text on screen, or ''. */

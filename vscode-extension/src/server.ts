@@ -32,6 +32,7 @@ export class Server implements vscode.Disposable {
             },
             changed: (state) => {
                 if (state.kind === 'failed') output.error(state.problem);
+                if (state.kind === 'running') output.info(`Connected to ${this.locate().path}, version ${this.version()}`);
                 this.stateEmitter.fire(state);
             },
         });
@@ -44,6 +45,10 @@ export class Server implements vscode.Disposable {
     /** The client, while the server answers. */
     get connected(): HoneClient | undefined {
         return this.supervisor.connected;
+    }
+
+    private version(): string | undefined {
+        return this.connected?.initializeResult?.serverInfo?.version;
     }
 
     locate(): Located {
