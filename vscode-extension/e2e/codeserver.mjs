@@ -22,9 +22,10 @@ export class CodeServer {
         this.node = join(bin, 'node');
         this.entry = join(install, 'cs/node_modules/code-server/out/node/entry.js');
         mkdirSync(join(folder, 'User'), { recursive: true });
-        mkdirSync(join(folder, 'Machine'), { recursive: true });
+        mkdirSync(join(folder, 'Machine'));
         mkdirSync(join(folder, 'home'), { recursive: true });
-        writeFileSync(join(folder, 'Machine/settings.json'), JSON.stringify(machine));
+        this.machine = machine;
+        this.set({});
         copyFileSync(new URL('settings.json', import.meta.url), join(folder, 'User/settings.json'));
         writeFileSync(join(folder, 'config.yaml'), `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
         this.folders = ['--config', join(folder, 'config.yaml'), '--user-data-dir', folder, '--extensions-dir', join(folder, 'ext')];
@@ -36,6 +37,11 @@ export class CodeServer {
             HOME: join(folder, 'home'),
             EXTENSIONS_GALLERY: JSON.stringify(gallery),
         };
+    }
+
+    /** This machine's settings, beside those given at first. */
+    set(settings) {
+        writeFileSync(join(this.folder, 'Machine/settings.json'), JSON.stringify({ ...this.machine, ...settings }));
     }
 
     installExtension(vsix) {

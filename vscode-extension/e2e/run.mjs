@@ -51,7 +51,7 @@ async function inMode(mode, proposedApi) {
         const window = await open({ folder: workspace });
         const ready = () => eventually('Hone is ready', async () => (await window.statusBar()) === 'Hone: ready', READY_LIMIT_MS);
         if ((failed = await told('the extension finds hone and starts it', ready))) return failed;
-        const at = { window, hone, workspace, proposedApi, open, folder };
+        const at = { window, hone, workspace, proposedApi, open, folder, set: (settings) => server.set(settings) };
         // Figures are worth nothing on a busy machine, so they are made only when asked for.
         const all = chosenStory === LATENCY ? { [LATENCY]: () => latency(window, hone) } : { ...stories, ...lastStories };
         for (const [name, story] of Object.entries(all)) {

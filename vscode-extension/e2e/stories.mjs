@@ -14,7 +14,7 @@ const LEARN_LIMIT_MS = 240_000;
 /** One file for each story, so that none has another's offers. */
 export const FILES = {
     'accept.rs': '', 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
-    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'learned.rs': '',
+    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'learned.rs': '',
 };
 
 /** Types the week and waits for an offer that goes on from it. */
@@ -135,6 +135,19 @@ export const stories = {
         await fate(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
     },
 
+    async 'a setting of the server’s reaches it, and goes back when it is removed'(at) {
+        const tokens = () => JSON.parse(at.hone.run('config', 'get', 'completion.max_tokens', '--json'));
+        const usual = tokens();
+        at.set({ 'hone.completion.max_tokens': 4 });
+        await eventually('config.toml has it', () => tokens() === 4);
+        const offer = await week(at, 'short.rs');
+        assert.ok(at.hone.lastOffer().tokens.length <= 4, 'the daemon goes by it');
+        await at.window.press('Tab');
+        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        at.set({});
+        await eventually('config.toml has it no more', () => tokens() === usual);
+    },
+
     async 'without an offer Tab indents'(at) {
         await at.window.file('indent.rs');
         await at.window.press('Escape', 'Tab');
@@ -243,9 +256,10 @@ export const lastStories = {
     },
 
     async 'learning is paused and goes on'(at) {
-        for (const state of ['off', 'idle']) {
+        for (const [state, shown] of [['off', 'paused'], ['idle', 'ready']]) {
             await at.window.command('Hone: Pause or Resume Learning');
             await eventually(`learning is ${state}`, () => at.hone.status().learner.state === state);
+            await eventually(`the status bar says ${shown}`, async () => (await at.window.statusBar()) === `Hone: ${shown}`);
         }
     },
 

@@ -33,6 +33,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
         model: () => pickModel(server),
         rehearse: () => rehearse(server),
         doctor: () => pages.doctor(),
+        log: () => log(server),
         restart: () => server.restart(),
         install: () => install(parts.extensionUri),
     };
@@ -72,6 +73,7 @@ async function menu({ server, output }: Parts): Promise<void> {
         { label: '', kind: vscode.QuickPickItemKind.Separator },
         { label: '$(pulse) Doctor', command: 'hone.doctor' },
         { label: '$(output) Show output' },
+        ...(running ? [{ label: '$(list-flat) Show the daemon’s log', command: 'hone.log' }] : []),
         { label: '$(debug-restart) Restart server', command: 'hone.restart' },
     ];
     const title = server.state.kind === 'failed' ? server.state.problem : 'Hone';
@@ -98,6 +100,11 @@ async function status(server: Server): Promise<void> {
     const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${taken} of ${judged} judged offers taken. ${learnerLine(known)}.`;
     const picked = await vscode.window.showInformationMessage(text, report);
     if (picked === report) await vscode.commands.executeCommand('hone.report');
+}
+
+async function log(server: Server): Promise<void> {
+    const { paths } = await connected(server).sendRequest(statusRequest);
+    await vscode.window.showTextDocument(vscode.Uri.file(paths.log));
 }
 
 async function learn(server: Server): Promise<void> {

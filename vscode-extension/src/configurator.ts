@@ -57,6 +57,6 @@ export class Configurator implements vscode.Disposable {
     private async offerRestart(): Promise<void> {
         const now = 'Restart Now';
         const picked = await vscode.window.showInformationMessage('Hone: the server takes this setting when it starts again.', now);
-        if (picked === now) await this.server.restartDaemon();
+        if (picked === now) await this.server.restart();
     }
 }

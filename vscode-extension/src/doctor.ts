@@ -37,6 +37,7 @@ export function checks(found: Findings): Check[] {
         model(found.model),
         daemon(found.status),
         socket(found),
+        files(found.status),
         connection(found.server),
         editor(found),
         labels(found.proposedApi),
@@ -84,12 +85,18 @@ const OTHERS = 0o077;
 function socket({ socketMode, status }: Findings): Check | undefined {
     if (!status || 'problem' in status || !status.daemon) return undefined;
     if (socketMode === undefined) {
-        return { name: 'Socket', state: 'warning', detail: 'Not in the models’ neighbour folder `run`' };
+        return { name: 'Socket', state: 'warning', detail: `Missing: ${status.paths.socket}` };
     }
     const mode = (socketMode & 0o777).toString(8);
     return (socketMode & OTHERS) === 0
         ? { name: 'Socket', state: 'good', detail: `Private to you (mode ${mode})` }
         : { name: 'Socket', state: 'bad', detail: `Open to others (mode ${mode}): \`hone stop\`, then restart the server` };
+}
+
+function files(status: Findings['status']): Check | undefined {
+    if (!status || 'problem' in status) return undefined;
+    const { home, config, log } = status.paths;
+    return { name: 'Files', state: 'good', detail: `${home}; settings in ${config}; the daemon’s log is ${log}` };
 }
 
 function connection(server: ServerState): Check {

@@ -33,11 +33,11 @@ export function activate(context: vscode.ExtensionContext): void {
         ...registerCommands({ server, pages, output, extensionUri: context.extensionUri }),
         tellOnce(server),
         vscode.workspace.onDidChangeConfiguration((event) => {
-            if (affects(event, 'path')) void server.restart();
+            if (affects(event, 'path')) void server.start();
         }),
     );
     // Not awaited: a large model takes its time, and the commands are there already.
-    void server.restart();
+    void server.start();
 }
 
 /** Awaited by the editor, so that the server hears of the end. */

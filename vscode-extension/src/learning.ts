@@ -3,13 +3,13 @@
 import * as vscode from 'vscode';
 import { parseAdapters, type Adapter } from './adapters';
 import { ask } from './program';
-import { statusRequest } from './protocol';
 import type { Server } from './server';
 
 export async function toggleLearning(server: Server): Promise<void> {
-    if (!server.connected) throw new Error('the server is not running; `Hone: Doctor` tells why');
-    const { learner } = await server.connected.sendRequest(statusRequest);
-    const said = await ask(server.program(), [learner.state === 'off' ? 'resume' : 'pause']);
+    const path = server.program();
+    // Not the learner's state: an update that is under way when it is paused goes on.
+    const enabled = JSON.parse(await ask(path, ['config', 'get', 'learning.enabled', '--json'])) as boolean;
+    const said = await ask(path, [enabled ? 'pause' : 'resume']);
     void vscode.window.showInformationMessage(`Hone: ${said.trim()}`);
 }
 

@@ -17,7 +17,7 @@ export async function pickModel(server: Server): Promise<void> {
     if (model.here !== 'yes' && !(await pull(path, model))) return;
     await ask(path, ['model', 'use', model.name]);
     // The daemon serves one model for its life.
-    await server.restartDaemon();
+    await server.restart();
 }
 
 function entry(model: Model): vscode.QuickPickItem & { model: Model } {

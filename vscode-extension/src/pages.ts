@@ -1,7 +1,6 @@
 // Pages of their own tab: the learning report and the doctor's.
 
 import { lstatSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import * as vscode from 'vscode';
 import { checks, doctorPage, type Findings } from './doctor';
 import { History } from './history';
@@ -94,9 +93,7 @@ function problemOf(error: Error): { problem: string } {
     return { problem: error.message };
 }
 
-/** The socket lies in `run`, beside the folder `models` that the model is in. */
-function socketMode(status: Status): number | undefined {
-    const home = dirname(dirname(status.model.path));
-    const found = lstatSync(join(home, 'run', 'hone.sock'), { throwIfNoEntry: false });
+function socketMode({ paths }: Status): number | undefined {
+    const found = lstatSync(paths.socket, { throwIfNoEntry: false });
     return found?.isSocket() ? found.mode : undefined;
 }

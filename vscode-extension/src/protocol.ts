@@ -33,6 +33,7 @@ export function itemReference(id: string): ItemReference {
 /** `hone/status` and `hone status --json`: the parts used here. */
 export interface Status {
     version: string;
+    paths: { home: string; config: string; socket: string; log: string };
     daemon: { pid: number; uptime_s: number; sessions: number } | null;
     model: { name: string; path: string; backend: string | null };
     adapter: { active: number; updated_at: number | null };

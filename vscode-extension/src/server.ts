@@ -70,20 +70,22 @@ export class Server implements vscode.Disposable {
         return located.path;
     }
 
-    restart(): Promise<void> {
-        return this.supervisor.restart();
-    }
-
     stop(): Promise<void> {
         return this.supervisor.stop();
     }
 
-    /** The daemon that all windows share; the others' connections start again by themselves. */
-    async restartDaemon(): Promise<void> {
-        const path = this.program();
+    /** Starts anew, whatever was before. */
+    start(): Promise<void> {
+        return this.supervisor.restart();
+    }
+
+    /** With the daemon that all windows share; the others' connections start again by themselves. */
+    async restart(): Promise<void> {
         await this.stop();
-        await ask(path, ['stop']);
-        await this.restart();
+        const { path } = this.locate();
+        // If it cannot be ended, the start says why.
+        if (path !== undefined) await ask(path, ['stop']).catch(() => undefined);
+        await this.start();
     }
 
     dispose(): void {

@@ -19,6 +19,8 @@ export type ServerState =
 export interface Known {
     server: ServerState;
     line: StatusLine | undefined;
+    /** Learning is; completions go on. */
+    paused: boolean;
     thinking: boolean;
     /** `hone.enabled` */
     enabled: boolean;
@@ -27,7 +29,7 @@ export interface Known {
 }
 
 export interface Shown {
-    state: 'ready' | 'thinking' | 'learning' | 'warning' | 'error' | 'off' | 'starting';
+    state: 'ready' | 'thinking' | 'learning' | 'paused' | 'warning' | 'error' | 'off' | 'starting';
     /** With a codicon. */
     text: string;
     tooltip: string;
@@ -49,6 +51,7 @@ export function shown(known: Known): Shown {
     if (line?.kind === 'Warning') return { state: 'warning', text: '$(warning) Hone', tooltip: line.message };
     // Completions go on meanwhile.
     if (line?.busy) return { state: 'learning', text: '$(mortar-board) Hone', tooltip: 'Learning from your labels' };
+    if (known.paused) return { state: 'paused', text: '$(debug-pause) Hone', tooltip: line?.message ?? 'Learning is paused' };
     return { state: 'ready', text: '$(sparkle) Hone', tooltip: line?.message ?? 'Ready' };
 }
 

@@ -1,6 +1,7 @@
 // The item in the status bar.
 
 import * as vscode from 'vscode';
+import { statusRequest } from './protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
 import { shown, type StatusLine } from './status';
@@ -11,6 +12,7 @@ const PRIORITY = 100;
 export class StatusBar implements vscode.Disposable {
     private readonly item: vscode.StatusBarItem;
     private line: StatusLine | undefined;
+    private paused = false;
     private thinking = false;
     private readonly listeners: vscode.Disposable[];
 
@@ -27,6 +29,7 @@ export class StatusBar implements vscode.Disposable {
             server.onLine((line) => {
                 this.line = line;
                 this.refresh();
+                void this.askWhetherPaused();
             }),
             vscode.window.onDidChangeActiveTextEditor(() => this.refresh()),
             vscode.workspace.onDidChangeConfiguration(() => this.refresh()),
@@ -40,18 +43,25 @@ export class StatusBar implements vscode.Disposable {
         this.refresh();
     }
 
+    private async askWhetherPaused(): Promise<void> {
+        const status = await this.server.connected?.sendRequest(statusRequest).catch(() => undefined);
+        this.paused = status?.learner.state === 'off';
+        this.refresh();
+    }
+
     dispose(): void {
         for (const listener of this.listeners) listener.dispose();
         this.item.dispose();
     }
 
     private refresh(): void {
-        const { server, line, thinking } = this;
+        const { server, line, paused, thinking } = this;
         const language = vscode.window.activeTextEditor?.document.languageId;
         const languageOff = language !== undefined && !isLanguageOn(language) ? language : undefined;
         const { state, text, tooltip } = shown({
             server: server.state,
             line,
+            paused,
             thinking,
             enabled: isEnabled(),
             languageOff,

@@ -7,6 +7,12 @@ import { reportPage, takenOfJudged } from '../src/report';
 
 const STATUS: Status = {
     version: '0.1.0',
+    paths: {
+        home: '/home/ada/hone',
+        config: '/home/ada/hone/config.toml',
+        socket: '/home/ada/hone/run/hone.sock',
+        log: '/home/ada/hone/logs/daemon.log',
+    },
     daemon: { pid: 7, uptime_s: 60, sessions: 2 },
     model: { name: 'qwen<script>', path: '/home/ada/hone/models/qwen.gguf', backend: 'cpu' },
     adapter: { active: 1, updated_at: 5 },
@@ -68,7 +74,7 @@ const states = (found: Partial<Findings>): Record<string, string> =>
 
 test('where all is well, every check says so', () => {
     assert.deepEqual(new Set(Object.values(states({}))), new Set(['good']));
-    assert.deepEqual(Object.keys(states({})), ['Program', 'Version', 'Model', 'Daemon', 'Socket', 'This window', 'Editor', 'Labels']);
+    assert.deepEqual(Object.keys(states({})), ['Program', 'Version', 'Model', 'Daemon', 'Socket', 'Files', 'This window', 'Editor', 'Labels']);
 });
 
 test('each thing that can be wrong is found', () => {

@@ -5,6 +5,7 @@ import { Thinking, shown, type Known } from '../src/status';
 const READY: Known = {
     server: { kind: 'running' },
     line: { busy: false, kind: 'Normal', message: 'qwen, adapter v3' },
+    paused: false,
     thinking: false,
     enabled: true,
     languageOff: undefined,
@@ -18,6 +19,9 @@ test('the most important thing is what the status bar says', () => {
     const learning = { busy: true, kind: 'Normal', message: 'learning' } as const;
     assert.equal(state({ line: learning }), 'learning');
     assert.equal(state({ line: learning, thinking: true }), 'thinking');
+    assert.equal(state({ paused: true }), 'paused');
+    assert.equal(state({ line: learning, paused: true }), 'learning', 'an update under way is finished');
+    assert.equal(state({ paused: true, thinking: true }), 'thinking');
     assert.equal(state({ line: { busy: false, kind: 'Warning', message: 'w' } }), 'warning');
     assert.equal(state({ line: { busy: false, kind: 'Error', message: 'e' }, thinking: true }), 'error');
     assert.equal(state({ languageOff: 'rust', thinking: true }), 'off');

@@ -23,6 +23,14 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
     Ok(())
 }
 
+/// The extension's settings are those that the server just built has.
+pub fn settings(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    let mut npm = tools.command("npm");
+    npm.args(["run", "--silent", "settings", "--", "--check"])
+        .env("HONE_BIN", workspace.target.join("release"));
+    steps.run("VS Code: settings", npm.current_dir(workspace.root.join("vscode-extension")))
+}
+
 /// Real editors; after [`check`], which installs what drives VS Code.
 pub fn stories(
     workspace: &Workspace,
