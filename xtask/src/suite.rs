@@ -47,6 +47,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let tools = editors::Tools::install(workspace, &mut steps)?;
     editors::check(workspace, &tools, &mut steps)?;
     steps.run("build", &mut workspace.cargo_build())?;
+    editors::settings(workspace, &tools, &mut steps)?;
     let home = workspace.target.join("test-home");
     for model in MODELS {
         let name = format!("model {}", model.unwrap_or("(default)"));
