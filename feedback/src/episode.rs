@@ -14,6 +14,10 @@ pub struct Episode {
     pub shown: bool,
     /// `None` while the offer is still open.
     pub outcome: Option<(Outcome, Evidence)>,
+    /// What the user typed instead of it, where that is known: the tokens of the
+    /// healed text and of what was typed.
+    #[serde(default)]
+    pub instead: Option<Vec<u32>>,
 }
 
 impl Episode {
@@ -136,7 +140,13 @@ impl Fold {
     }
 
     fn open(&mut self, seq: u64, completion: &Completion) {
-        let episode = Episode { seq, completion: completion.clone(), shown: false, outcome: None };
+        let episode = Episode {
+            seq,
+            completion: completion.clone(),
+            shown: false,
+            outcome: None,
+            instead: None,
+        };
         if episode.is_silence() {
             self.counts.silent += 1;
             return;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of these lines. A learner refuses a job with another one.
-pub const JOB_FORMAT: u32 = 1;
+pub const JOB_FORMAT: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -32,6 +32,17 @@ pub struct Job {
     pub reward: RewardVersion,
     pub hyper: Hyper,
     pub episodes: Vec<Episode>,
+    /// Episodes an earlier update has learned from, to be learned from again.
+    pub replay: Vec<Episode>,
+    /// The learner may hold this much memory; 0: as much as there is.
+    pub memory_limit_mb: u64,
+}
+
+/// A line that is no job: the job of this id is not wanted any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    pub cancel: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,6 +99,8 @@ pub struct Hyper {
     pub clip_high: f32,
     /// V: the reward at which showing and silence are worth the same.
     pub baseline: f32,
+    /// What a reward is compared with.
+    pub advantage: Advantage,
     /// Weight of the KL(π‖base) penalty.
     pub kl_coefficient: f32,
     /// Cap on the importance weight π_parent/π_behaviour.
@@ -97,6 +110,21 @@ pub struct Hyper {
     pub max_staleness: u32,
     /// An epoch stops early when the mean KL(parent‖π) passes this, in nats per token.
     pub target_kl: f32,
+    /// Weight of imitating what the user typed instead of an offer; 0: not at all.
+    #[schemars(range(min = 0.0))]
+    pub demonstration_coefficient: f32,
+}
+
+/// What a reward is compared with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Advantage {
+    /// r − V: one sample a prompt, as life gives them.
+    #[default]
+    Baseline,
+    /// (r − mean) / (standard deviation) over the samples of one prompt (GRPO,
+    /// arXiv:2402.03300), where a simulated developer judges as many as it likes.
+    Group,
 }
 
 impl Default for Hyper {
@@ -117,10 +145,12 @@ impl Default for Hyper {
             clip_low: 0.2,
             clip_high: 0.28,
             baseline: 0.25,
+            advantage: Advantage::Baseline,
             kl_coefficient: 0.02,
             max_importance_weight: 2.0,
             max_staleness: 4,
             target_kl: 0.1,
+            demonstration_coefficient: 0.0,
         }
     }
 }
@@ -137,6 +167,10 @@ pub enum LearnerLine {
     Progress(Progress),
     /// The job is done; the files named in it are written and synced.
     Done(Box<Report>),
+    /// The job was given up as asked; no file was left behind.
+    Cancelled {
+        job: String,
+    },
     /// The job failed; no file was left behind.
     Failed {
         job: String,
@@ -172,6 +206,12 @@ pub struct Report {
     pub adapter_sha256: String,
     pub episodes_used: usize,
     pub episodes_dropped: usize,
+    /// Of those learned from: taken from earlier updates.
+    #[serde(default)]
+    pub episodes_replayed: usize,
+    /// What the user typed instead, learned from beside the offers.
+    #[serde(default)]
+    pub demonstrations: usize,
     pub tokens_trained: usize,
     pub steps: u32,
     /// True when `target_kl` ended the epochs early.
@@ -199,7 +239,7 @@ pub struct Report {
     pub peak_memory_mb: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepLog {
     pub loss: f32,
     pub grad_norm: f32,

@@ -17,6 +17,7 @@ use learner::lora::Lora;
 use learner::model::{Tail, TailBatch};
 use learner::optim::{AdamW, GradientSum};
 use learner::prompt::PromptKv;
+use learner::threads::Threads;
 use learner::weights::Shape;
 use learner::{kernels, system, weights};
 use models::gguf::Gguf;
@@ -86,7 +87,8 @@ fn main() -> anyhow::Result<()> {
     let mut lora = Lora::fresh(&model.shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
     let mut optimizer = AdamW::new(&lora);
 
-    let pass = || PromptKv::compute(&model, &[&tokens[..past]], |_| ());
+    let threads = Threads::fixed(rayon::current_num_threads());
+    let pass = || PromptKv::compute(&model, &[&tokens[..past]], &threads, |_| Ok(()));
     let mut kv = pass()?;
     let tail = |kv: &PromptKv| {
         TailBatch::new([&Tail {

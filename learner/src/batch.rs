@@ -1,13 +1,14 @@
 //! Episodes → samples: what PPO trains on, and what it leaves out.
 //!
 //! Dropped with a count (ordinary life): no label, served too long ago, served
-//! by another base model, nothing shown. An error (a broken record that a
-//! correct daemon never writes): everything [`BatchError`] lists.
+//! by another base model, nothing shown, a group of one opinion. An error (a
+//! broken record that a correct daemon never writes): everything [`BatchError`]
+//! lists.
 
 use crate::head::Target;
 use feedback::episode::Episode;
 use feedback::event::{AdapterVersion, Completion};
-use feedback::job::Hyper;
+use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
 use models::vocab::Vocab;
 use std::collections::HashMap;
@@ -36,13 +37,23 @@ pub struct Sample {
     pub tail: Vec<u32>,
     /// The trained tokens, with the softmax each was drawn from.
     pub targets: Vec<Target>,
+    /// `None`: a demonstration. The tokens were typed by the user, in place of
+    /// those of the sample with the same `seq`.
+    pub verdict: Option<Verdict>,
+}
+
+/// What became of sampled tokens.
+#[derive(Debug, Clone)]
+pub struct Verdict {
     /// Recorded ln π_behaviour of each target, in nats.
     pub behaviour: Vec<f32>,
     pub reward: f32,
-    /// reward − V.
+    /// By [`Hyper::advantage`].
     pub advantage: f32,
     /// Served by the very adapter this job starts from.
     pub by_parent: bool,
+    /// An earlier update has learned from it.
+    pub replayed: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -53,11 +64,13 @@ pub struct Dropped {
     pub foreign: usize,
     /// Nothing was shown.
     pub empty: usize,
+    /// In a group whose samples all earned the same, or alone in it.
+    pub flat: usize,
 }
 
 impl Dropped {
     pub fn total(&self) -> usize {
-        self.unlabelled + self.stale + self.foreign + self.empty
+        self.unlabelled + self.stale + self.foreign + self.empty + self.flat
     }
 }
 
@@ -74,8 +87,9 @@ pub struct Batch {
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum BatchError {
     #[error(
-        "no episode to learn from: of {episodes}, {} unlabelled, {} stale, {} of another base, {} empty",
-        dropped.unlabelled, dropped.stale, dropped.foreign, dropped.empty
+        "no episode to learn from: of {episodes}, {} unlabelled, {} stale, {} of another base, \
+         {} empty, {} in groups of one opinion",
+        dropped.unlabelled, dropped.stale, dropped.foreign, dropped.empty, dropped.flat
     )]
     Nothing { episodes: usize, dropped: Dropped },
     #[error("episode {seq}: {what}; drop it from the batch")]
@@ -95,15 +109,32 @@ pub struct Context<'a> {
 }
 
 impl Batch {
-    pub fn new(episodes: &[Episode], context: &Context) -> Result<Batch, BatchError> {
-        let mut order: Vec<&Episode> = episodes.iter().collect();
-        order.sort_by(|a, b| (&a.completion.path, a.seq).cmp(&(&b.completion.path, b.seq)));
+    /// `replay`: episodes an earlier update has learned from.
+    pub fn new(
+        episodes: &[Episode],
+        replay: &[Episode],
+        context: &Context,
+    ) -> Result<Batch, BatchError> {
+        let fresh = episodes.iter().map(|episode| (episode, false));
+        let mut order: Vec<(&Episode, bool)> =
+            fresh.chain(replay.iter().map(|episode| (episode, true))).collect();
+        order.sort_by(|(a, _), (b, _)| {
+            (&a.completion.path, a.seq).cmp(&(&b.completion.path, b.seq))
+        });
         let mut dropped = Dropped::default();
         let mut samples = Vec::with_capacity(order.len());
         let mut healing = Healing { vocab: context.vocab, known: HashMap::new() };
-        for episode in order {
+        for (episode, replayed) in order {
             let completion = &episode.completion;
-            let Some(reward) = episode.reward(context.reward) else {
+            let grouped = context.hyper.advantage == Advantage::Group;
+            let silent = episode.is_silence() || completion.tokens.is_empty();
+            // Silence earns V by definition: only a group can prefer it.
+            let reward = if grouped && silent {
+                Some(context.hyper.baseline)
+            } else {
+                episode.reward(context.reward)
+            };
+            let Some(reward) = reward else {
                 dropped.unlabelled += 1;
                 continue;
             };
@@ -117,16 +148,38 @@ impl Batch {
                 dropped.stale += 1;
                 continue;
             }
-            if episode.is_silence() || completion.tokens.is_empty() {
+            let count = trained(completion, context.vocab);
+            if silent && !grouped || count == 0 {
                 dropped.empty += 1;
                 continue;
             }
             let broken = |what: String| BatchError::Broken { seq: episode.seq, what };
             check(completion, context).map_err(broken)?;
-            samples.push(sample(episode, reward, context, &mut healing).map_err(broken)?);
+            let ids: Vec<u32> = completion.tokens[..count].iter().map(|token| token.id).collect();
+            let mut judged = sample(episode, &ids, context, &mut healing)
+                .map_err(|Unhealed(index)| {
+                    format!("token {index} does not reproduce the text that healing cut")
+                })
+                .map_err(broken)?;
+            judged.verdict = Some(Verdict {
+                behaviour: completion.tokens[..count].iter().map(|token| token.logprob).collect(),
+                reward,
+                advantage: reward - context.hyper.baseline,
+                by_parent: completion.adapter == context.parent,
+                replayed,
+            });
+            samples.push(judged);
+            if reward < context.hyper.baseline
+                && let Some(demonstration) = demonstration(episode, context, &mut healing)
+            {
+                samples.push(demonstration);
+            }
+        }
+        if context.hyper.advantage == Advantage::Group {
+            dropped.flat = compare_within_groups(&mut samples);
         }
         if samples.is_empty() {
-            return Err(BatchError::Nothing { episodes: episodes.len(), dropped });
+            return Err(BatchError::Nothing { episodes: episodes.len() + replay.len(), dropped });
         }
         let invocation = samples[0].tail[0];
         let shared = context.vocab.piece(invocation).is_empty()
@@ -134,13 +187,51 @@ impl Batch {
         Ok(Batch { samples, dropped, invocation: shared.then_some(invocation) })
     }
 
-    pub fn tokens(&self) -> usize {
-        self.samples.iter().map(|sample| sample.targets.len()).sum()
+    /// The samples that a verdict is known of.
+    pub fn judged(&self) -> impl Iterator<Item = (&Sample, &Verdict)> {
+        self.samples.iter().filter_map(|sample| Some((sample, sample.verdict.as_ref()?)))
     }
 
-    pub fn mean_of(&self, value: impl Fn(&Sample) -> f32) -> f32 {
-        self.samples.iter().map(value).sum::<f32>() / self.samples.len() as f32
+    /// Judged tokens.
+    pub fn tokens(&self) -> usize {
+        self.judged().map(|(sample, _)| sample.targets.len()).sum()
     }
+
+    pub fn mean_of(&self, value: impl Fn(&Verdict) -> f32) -> f32 {
+        let (sum, count) =
+            self.judged().fold((0.0, 0), |(sum, n), (_, verdict)| (sum + value(verdict), n + 1));
+        sum / count.max(1) as f32
+    }
+}
+
+/// GRPO (arXiv:2402.03300): A = (r − mean) / standard deviation over the samples
+/// of one prompt. Answers how many it dropped: where all samples earned the same,
+/// or there is only one, nothing can be told.
+fn compare_within_groups(samples: &mut Vec<Sample>) -> usize {
+    /// Rewards closer than this are the same.
+    const SPREAD: f32 = 1e-4;
+    let prompt = |sample: &Sample| {
+        let ours = sample.tail.len() + 1 - sample.targets.len();
+        [&sample.prompt[..], &sample.tail[..ours]].concat()
+    };
+    let mut groups: HashMap<Vec<u32>, Vec<f32>> = HashMap::new();
+    for sample in samples.iter() {
+        if let Some(verdict) = &sample.verdict {
+            groups.entry(prompt(sample)).or_default().push(verdict.reward);
+        }
+    }
+    let before = samples.len();
+    samples.retain_mut(|sample| {
+        let rewards = &groups[&prompt(sample)];
+        let count = rewards.len() as f32;
+        let mean = rewards.iter().sum::<f32>() / count;
+        let deviation = (rewards.iter().map(|r| (r - mean).powi(2)).sum::<f32>() / count).sqrt();
+        if let Some(verdict) = &mut sample.verdict {
+            verdict.advantage = (verdict.reward - mean) / deviation.max(SPREAD);
+        }
+        deviation > SPREAD
+    });
+    before - samples.len()
 }
 
 /// Everything about a record that would make its numbers meaningless.
@@ -184,41 +275,56 @@ fn check(completion: &Completion, context: &Context) -> Result<(), String> {
     Ok(())
 }
 
+/// Index of a token that does not reproduce the text that healing cut.
+struct Unhealed(usize);
+
+/// `ids` as the continuation of the episode's prompt.
 fn sample(
     episode: &Episode,
-    reward: f32,
+    ids: &[u32],
     context: &Context,
     healing: &mut Healing,
-) -> Result<Sample, String> {
+) -> Result<Sample, Unhealed> {
     let completion = &episode.completion;
-    let count = trained(completion, context.vocab);
     let temperature = f64::from(completion.sampling.policy_temperature());
     let mut need = completion.healing.as_bytes();
-    let mut targets = Vec::with_capacity(count);
-    for (index, token) in completion.tokens[..count].iter().enumerate() {
+    let mut targets = Vec::with_capacity(ids.len());
+    for (index, id) in ids.iter().enumerate() {
         let allowed = match need {
             [] => None,
             _ => Some(healing.allowed(need)),
         };
-        if allowed.as_ref().is_some_and(|allowed| allowed.binary_search(&token.id).is_err()) {
-            return Err(format!("token {index} does not reproduce the text that healing cut"));
+        if allowed.as_ref().is_some_and(|allowed| allowed.binary_search(id).is_err()) {
+            return Err(Unhealed(index));
         }
-        let piece = context.vocab.piece(token.id);
+        let piece = context.vocab.piece(*id);
         need = if need.is_empty() { need } else { &need[piece.len().min(need.len())..] };
-        targets.push(Target { token: token.id, temperature, allowed });
+        targets.push(Target { token: *id, temperature, allowed });
     }
     let (prompt, ours) = completion.prompt.split_at(completion.adapter_from);
-    let fed = completion.tokens[..count - 1].iter().map(|token| token.id);
+    let fed = &ids[..ids.len() - 1];
     Ok(Sample {
         seq: episode.seq,
         prompt: prompt.to_vec(),
-        tail: ours.iter().copied().chain(fed).collect(),
-        behaviour: completion.tokens[..count].iter().map(|token| token.logprob).collect(),
+        tail: ours.iter().chain(fed).copied().collect(),
         targets,
-        reward,
-        advantage: reward - context.hyper.baseline,
-        by_parent: completion.adapter == context.parent,
+        verdict: None,
     })
+}
+
+/// What the user typed instead of the offer, to be imitated. `None` where that
+/// is not known, not wanted, or no token sequence the policy could have drawn.
+fn demonstration(episode: &Episode, context: &Context, healing: &mut Healing) -> Option<Sample> {
+    let ids = episode.instead.as_ref().filter(|ids| !ids.is_empty())?;
+    let known = ids.iter().all(|id| (*id as usize) < context.vocab.len());
+    let own = episode.completion.prompt.len() - episode.completion.adapter_from;
+    if context.hyper.demonstration_coefficient == 0.0
+        || !known
+        || own + ids.len() > TAIL_TOKENS_LIMIT
+    {
+        return None;
+    }
+    sample(episode, ids, context, healing).ok()
 }
 
 /// How many of the tokens the user's verdict is about, counted from the first:

@@ -4,7 +4,8 @@
 //! [`batch`] (episodes → samples), [`ppo`] (the algorithm), [`optim`] (AdamW),
 //! [`model`] (forward and backward of a tail), [`prompt`] (the constant part),
 //! and below them [`head`], [`attention`], [`lora`], [`kernels`], [`weights`],
-//! [`product`] (products with quantised matrices), [`blocks`] (their formats).
+//! [`product`] (products with quantised matrices), [`blocks`] (their formats),
+//! and [`threads`] and [`system`]: what of the machine is taken.
 //!
 //! Only this crate knows candle.
 
@@ -24,5 +25,6 @@ pub mod prompt;
 pub mod real;
 pub mod stream;
 pub mod system;
+pub mod threads;
 pub mod train;
 pub mod weights;

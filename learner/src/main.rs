@@ -6,6 +6,7 @@ use feedback::job::LearnerLine;
 use learner::train::Trainer;
 use learner::{stream, system};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 ///   {"line":"progress",…}   how far a job is
 ///   {"line":"done",…}       the report; adapter and optimizer state are on disk
 ///   {"line":"failed",…}     why not; no file was left behind
+///   {"line":"cancelled",…}  given up as a line {"cancel":"<job id>"} asked
 ///
 /// A job names a base model (GGUF), a parent adapter, the episodes to learn
 /// from and where to write. The same job gives the same bytes. The base model
@@ -81,6 +83,7 @@ fn run(path: &std::path::Path) -> anyhow::Result<ExitCode> {
                 if unprinted.is_ok() {
                     unprinted = print(&LearnerLine::Progress(progress));
                 }
+                ControlFlow::Continue(())
             });
             unprinted?;
             answer

@@ -11,12 +11,16 @@
 //!   engine that rounds differently, or an older version that served, costs a
 //!   weight and not the trust region;
 //! - *base*: the model without an adapter, the anchor of the KL penalty.
+//!
+//! Beside the judged tokens there may be demonstrations: what the user typed
+//! instead of a rejected offer, whose log-prob is simply raised.
 
-use crate::batch::{Batch, Sample};
+use crate::batch::{Batch, Sample, Verdict};
 use crate::lora::Lora;
 use crate::model::{Model, Tail, TailBatch};
 use crate::optim::{AdamW, GradientSum};
 use crate::prompt::PromptKv;
+use crate::threads::Threads;
 use feedback::job::{BeforeAfter, Distribution, Hyper, Phase, StepLog};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -130,34 +134,45 @@ struct Microbatch {
 }
 
 impl Microbatch {
-    fn token(&self, index: usize, policy: f32, samples: &[Sample]) -> Token {
+    /// The token and the verdict on it; `None` for one of a demonstration.
+    fn token<'a>(
+        &self,
+        index: usize,
+        policy: f32,
+        samples: &'a [Sample],
+    ) -> Option<(Token, &'a Verdict)> {
         let (sample, token) = self.tokens[index];
-        Token {
+        let verdict = samples[sample].verdict.as_ref()?;
+        let token = Token {
             policy: f64::from(policy),
             parent: f64::from(self.parent[index]),
-            behaviour: f64::from(samples[sample].behaviour[token]),
+            behaviour: f64::from(verdict.behaviour[token]),
             base: f64::from(self.base[index]),
-            advantage: f64::from(samples[sample].advantage),
-        }
+            advantage: f64::from(verdict.advantage),
+        };
+        Some((token, verdict))
     }
 
-    fn losses(&self, policy: &[f32], samples: &[Sample], hyper: &Hyper) -> Vec<TokenLoss> {
-        let loss = |(index, policy): (usize, &f32)| self.token(index, *policy, samples).loss(hyper);
-        policy.iter().enumerate().map(loss).collect()
+    fn judged(&self, samples: &[Sample]) -> usize {
+        self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
     }
 }
 
 /// Runs the epochs.
 ///
+/// `progress` is asked after every microbatch, and its error ends the update.
+///
 /// # Errors
 /// A number that is not finite, anywhere: the update is then worth nothing.
+#[allow(clippy::too_many_arguments, reason = "what a pure function depends on")]
 pub fn update(
     model: &Model<f32>,
     start: Start,
     batch: &Batch,
     kv: &PromptKv,
     hyper: &Hyper,
-    progress: &mut dyn FnMut(Phase, usize, usize),
+    threads: &Threads,
+    progress: &mut dyn FnMut(Phase, usize, usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<Update> {
     let Start { mut lora, mut optimizer, fresh, seed } = start;
     let samples = &batch.samples;
@@ -166,36 +181,45 @@ pub fn update(
     // 1. Minibatches. Which episodes share one is drawn once; only their order
     //    changes between epochs. The parent's log-probs are then computed by the
     //    very products that the first step repeats: its ratio is 1, not 1 ± ε.
+    //    A demonstration goes with the offer it replaced.
     let mut random = StdRng::seed_from_u64(seed ^ ORDER_STREAM);
-    let mut shuffled: Vec<usize> = (0..samples.len()).collect();
+    let judged = |index: &usize| samples[*index].verdict.is_some();
+    let (mut shuffled, demonstrations): (Vec<usize>, Vec<usize>) =
+        (0..samples.len()).partition(judged);
     shuffled.shuffle(&mut random);
     let mut minibatches: Vec<Vec<Microbatch>> = shuffled
         .chunks(hyper.minibatch_episodes)
-        .map(|episodes| microbatches(episodes, samples, kv))
+        .map(|episodes| {
+            let with = |other: &&usize| {
+                episodes.iter().any(|index| samples[*index].seq == samples[**other].seq)
+            };
+            let beside = demonstrations.iter().filter(with);
+            microbatches(&episodes.iter().chain(beside).copied().collect::<Vec<_>>(), samples, kv)
+        })
         .collect();
 
     // 2. What parent and base say of the sampled tokens.
     let mut done = 0;
     for micro in minibatches.iter_mut().flatten() {
-        micro.base = model.logprobs(None, &micro.tails, kv)?;
+        micro.base = threads.run(|| model.logprobs(None, &micro.tails, kv))?;
         micro.parent = if fresh {
             micro.base.clone()
         } else {
-            model.logprobs(Some(&parent), &micro.tails, kv)?
+            threads.run(|| model.logprobs(Some(&parent), &micro.tails, kv))?
         };
         if !micro.base.iter().chain(&micro.parent).all(|logprob| logprob.is_finite()) {
             anyhow::bail!("the base or the parent adapter gives log-probs that are not finite");
         }
         done += micro.tails.len();
-        progress(Phase::Prompt, samples.len() + done, 2 * samples.len());
+        progress(Phase::Prompt, samples.len() + done, 2 * samples.len())?;
     }
     let known: Vec<(Token, bool)> = minibatches
         .iter()
         .flatten()
         .flat_map(|micro| {
-            (0..micro.tokens.len()).map(|index| {
-                let by_parent = samples[micro.tokens[index].0].by_parent;
-                (micro.token(index, micro.parent[index], samples), by_parent)
+            (0..micro.tokens.len()).filter_map(|index| {
+                let (token, verdict) = micro.token(index, micro.parent[index], samples)?;
+                Some((token, verdict.by_parent))
             })
         })
         .collect();
@@ -217,32 +241,34 @@ pub fn update(
     'epochs: for _ in 0..hyper.epochs {
         minibatches.shuffle(&mut random);
         for minibatch in &minibatches {
-            // Token mean over the minibatch, however it is cut into microbatches.
+            // Token means over the minibatch, however it is cut into microbatches.
             let tokens: usize = minibatch.iter().map(|micro| micro.tokens.len()).sum();
-            let share = 1.0 / tokens as f64;
+            let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
+            let share = 1.0 / judged as f64;
+            let imitation =
+                f64::from(hyper.demonstration_coefficient) / (tokens - judged).max(1) as f64;
             let mut gradient = GradientSum::like(&lora)?;
-            let mut log = StepLog {
-                loss: 0.0,
-                grad_norm: 0.0,
-                clip_fraction: 0.0,
-                kl_parent: 0.0,
-                kl_base: 0.0,
-                learning_rate: 0.0,
-            };
+            let mut log = StepLog::default();
             for micro in minibatch {
-                let pass = model.forward(&lora, &micro.tails, kv)?;
-                let losses = micro.losses(&pass.logprobs, samples, hyper);
-                for loss in &losses {
+                let pass = threads.run(|| model.forward(&lora, &micro.tails, kv))?;
+                let mut d_loss = Vec::with_capacity(pass.logprobs.len());
+                for (index, policy) in pass.logprobs.iter().enumerate() {
+                    let Some((token, _)) = micro.token(index, *policy, samples) else {
+                        // −ln π: nothing was sampled, so nothing is weighted or clipped.
+                        log.loss -= (f64::from(*policy) * imitation) as f32;
+                        d_loss.push(-imitation as f32);
+                        continue;
+                    };
+                    let loss = token.loss(hyper);
                     log.loss += (loss.loss * share) as f32;
                     log.clip_fraction += if loss.clipped { share as f32 } else { 0.0 };
                     log.kl_parent += (loss.kl_parent * share) as f32;
                     log.kl_base += (loss.kl_base * share) as f32;
+                    d_loss.push((loss.d_policy * share) as f32);
                 }
-                let d_loss: Vec<f32> =
-                    losses.iter().map(|loss| (loss.d_policy * share) as f32).collect();
-                gradient.add(&pass.backward(&d_loss)?)?;
+                threads.run(|| gradient.add(&pass.backward(&d_loss)?))?;
                 done += micro.tails.len();
-                progress(Phase::Train, done, total);
+                progress(Phase::Train, done, total)?;
             }
             // The step is not taken: π is already this far from the parent.
             if log.kl_parent > hyper.target_kl {
@@ -257,7 +283,7 @@ pub fn update(
                 );
             }
             gradient.clip(hyper.max_grad_norm);
-            log.learning_rate = optimizer.step(&mut lora, &gradient, hyper)?;
+            log.learning_rate = threads.run(|| optimizer.step(&mut lora, &gradient, hyper))?;
             limit.apply(&mut lora)?;
             steps.push(log);
         }
@@ -269,16 +295,15 @@ pub fn update(
     let mut kl_base = 0.0;
     let mut done = 0;
     for micro in minibatches.iter().flatten() {
-        let after = model.logprobs(Some(&lora), &micro.tails, kv)?;
+        let after = threads.run(|| model.logprobs(Some(&lora), &micro.tails, kv))?;
         for (index, after) in after.iter().enumerate() {
-            let (sample, _) = micro.tokens[index];
-            let means =
-                if samples[sample].advantage > 0.0 { &mut rewarded } else { &mut unrewarded };
+            let Some((token, verdict)) = micro.token(index, *after, samples) else { continue };
+            let means = if verdict.advantage > 0.0 { &mut rewarded } else { &mut unrewarded };
             means.add(micro.parent[index], *after);
-            kl_base += micro.token(index, *after, samples).loss(hyper).kl_base;
+            kl_base += token.loss(hyper).kl_base;
         }
         done += micro.tails.len();
-        progress(Phase::Evaluate, done, samples.len());
+        progress(Phase::Evaluate, done, samples.len())?;
     }
     let kl_base = (kl_base / known.len() as f64) as f32;
     let update_ratio = limit.ratio(&lora)?;
@@ -516,10 +541,7 @@ mod tests {
             prompt: vec![],
             tail: vec![0; rows],
             targets: vec![],
-            behaviour: vec![],
-            reward: 0.0,
-            advantage: 0.0,
-            by_parent: true,
+            verdict: None,
         };
         let samples: Vec<Sample> = [100, 28, 1, 500, 60, 60].map(sample).into();
         assert_eq!(cut(&[0, 1, 2, 3, 4, 5], &samples), [vec![0, 1], vec![2], vec![3], vec![4, 5]]);

@@ -10,8 +10,10 @@ use crate::attention::Sequence;
 use crate::kernels::{add, matrix, rms_norm, swiglu, with_values};
 use crate::model::{Model, bias};
 use crate::real::Real;
+use crate::threads::Threads;
 use crate::weights::{DOWN, GATE, K, O, Q, UP, V};
-use candle_core::{Device, Result, Tensor, bail};
+use anyhow::bail;
+use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -107,31 +109,37 @@ pub struct PromptKv {
 }
 
 impl PromptKv {
-    /// Computes the prompts; `done` hears how many of them are finished.
+    /// Computes the prompts. `done` hears after every layer how many of them that
+    /// makes, and ends the pass with an error.
     pub fn compute<T: Real>(
         model: &Model<T>,
         prompts: &[&[u32]],
-        mut done: impl FnMut(usize),
-    ) -> Result<PromptKv> {
+        threads: &Threads,
+        mut done: impl FnMut(usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<PromptKv> {
         let mut kv = PromptKv { groups: Vec::new(), places: Vec::new(), rows: 0 };
         let mut tree = Tree::default();
         for prompt in prompts {
             let own = prompt.len() - tree.shared(prompt).0;
             if !tree.paths.is_empty() && tree.tokens.len() + own > GROUP_ROWS {
-                kv.finish(model, std::mem::take(&mut tree))?;
-                done(kv.places.len());
+                kv.finish(model, std::mem::take(&mut tree), threads, &mut done)?;
             }
             kv.places.push(Place { group: kv.groups.len(), prompt: tree.paths.len() });
             tree.insert(prompt);
         }
         if !tree.paths.is_empty() {
-            kv.finish(model, tree)?;
-            done(kv.places.len());
+            kv.finish(model, tree, threads, &mut done)?;
         }
         Ok(kv)
     }
 
-    fn finish<T: Real>(&mut self, model: &Model<T>, tree: Tree) -> Result<()> {
+    fn finish<T: Real>(
+        &mut self,
+        model: &Model<T>,
+        tree: Tree,
+        threads: &Threads,
+        done: &mut impl FnMut(usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         self.rows += tree.tokens.len();
         let shape = &model.shape;
         let row_bytes =
@@ -142,7 +150,10 @@ impl PromptKv {
                 KV_BYTES_LIMIT >> 20
             )
         }
-        let layers = pass(model, &tree)?;
+        let finished = self.places.len() - tree.paths.len();
+        let layers = pass(model, &tree, threads, |layer| {
+            done(finished + tree.paths.len() * layer / shape.layers)
+        })?;
         self.groups.push(GroupKv { layers, paths: tree.paths });
         Ok(())
     }
@@ -167,62 +178,81 @@ impl PromptKv {
     }
 }
 
-/// The base over one tree.
-fn pass<T: Real>(model: &Model<T>, tree: &Tree) -> Result<Vec<(Tensor, Tensor)>> {
+/// The base over one tree; `done` hears how many layers are finished.
+fn pass<T: Real>(
+    model: &Model<T>,
+    tree: &Tree,
+    threads: &Threads,
+    mut done: impl FnMut(usize) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<(Tensor, Tensor)>> {
     let mut kept = Vec::with_capacity(model.layers.len());
     if tree.tokens.is_empty() {
         return Ok(kept);
     }
-    let shape = &model.shape;
-    let heads = model.heads();
     let mut x = model.embedding.embed::<T>(&tree.tokens)?;
-    for (index, layer) in model.layers.iter().enumerate() {
-        let linear = |map: usize, x: &Tensor| layer.maps[map].forward(x);
-        let normed = rms_norm(&x, &layer.attention_norm, shape.rms_epsilon)?;
-        let k = bias(linear(K, &normed)?, &layer.bias[K])?;
-        let k = model.rope.rotate::<T>(&k, &tree.positions)?;
-        let v = bias(linear(V, &normed)?, &layer.bias[V])?;
-        kept.push((k.to_dtype(T::KV)?, v.to_dtype(T::KV)?));
-        if index + 1 == model.layers.len() {
-            // Nothing reads what the last layer says of the prompt.
-            break;
-        }
-        let q = bias(linear(Q, &normed)?, &layer.bias[Q])?;
-        let q = model.rope.rotate::<T>(&q, &tree.positions)?;
-        drop(normed);
-
-        let parts: Vec<Tensor> = tree
-            .branches
-            .par_iter()
-            .map(|branch| {
-                let end = branch.start + branch.rows.len();
-                let path = Tensor::new(&tree.paths[branch.prompt][..end], &Device::Cpu)?;
-                let sequence = Sequence {
-                    q: q.narrow(0, branch.rows.start, branch.rows.len())?,
-                    k: k.index_select(&path, 0)?,
-                    v: v.index_select(&path, 0)?,
-                    past: branch.start,
-                };
-                sequence.forward::<T>(heads)
-            })
-            .collect::<Result<_>>()?;
-        // Branches were appended in the order of their rows.
-        let attended = Tensor::cat(&parts, 0)?;
-        x = add::<T>(&x, &linear(O, &attended)?)?;
-        drop((q, attended, parts));
-
-        let (rows, width) = x.dims2()?;
-        let mut after = Vec::with_capacity(rows * width);
-        for from in (0..rows).step_by(FEED_FORWARD_ROWS) {
-            let block = x.narrow(0, from, FEED_FORWARD_ROWS.min(rows - from))?;
-            let normed = rms_norm(&block, &layer.feed_forward_norm, shape.rms_epsilon)?;
-            let h = swiglu::<T>(&linear(GATE, &normed)?, &linear(UP, &normed)?)?;
-            let block = add::<T>(&block, &linear(DOWN, &h)?)?;
-            with_values(&block, |block: &[T]| after.extend_from_slice(block))?;
-        }
-        x = matrix(after, rows, width)?;
+    for index in 0..model.layers.len() {
+        let (kv, y) = threads.run(|| layer(model, tree, index, x))?;
+        x = y;
+        kept.push(kv);
+        done(index + 1)?;
     }
     Ok(kept)
+}
+
+/// Keys and values of a layer, and its output. The last layer has none: nothing
+/// reads what it says of the prompt.
+fn layer<T: Real>(
+    model: &Model<T>,
+    tree: &Tree,
+    index: usize,
+    x: Tensor,
+) -> Result<((Tensor, Tensor), Tensor)> {
+    let shape = &model.shape;
+    let heads = model.heads();
+    let layer = &model.layers[index];
+    let linear = |map: usize, x: &Tensor| layer.maps[map].forward(x);
+    let normed = rms_norm(&x, &layer.attention_norm, shape.rms_epsilon)?;
+    let k = bias(linear(K, &normed)?, &layer.bias[K])?;
+    let k = model.rope.rotate::<T>(&k, &tree.positions)?;
+    let v = bias(linear(V, &normed)?, &layer.bias[V])?;
+    let kept = (k.to_dtype(T::KV)?, v.to_dtype(T::KV)?);
+    if index + 1 == model.layers.len() {
+        return Ok((kept, x));
+    }
+    let q = bias(linear(Q, &normed)?, &layer.bias[Q])?;
+    let q = model.rope.rotate::<T>(&q, &tree.positions)?;
+    drop(normed);
+
+    let parts: Vec<Tensor> = tree
+        .branches
+        .par_iter()
+        .map(|branch| {
+            let end = branch.start + branch.rows.len();
+            let path = Tensor::new(&tree.paths[branch.prompt][..end], &Device::Cpu)?;
+            let sequence = Sequence {
+                q: q.narrow(0, branch.rows.start, branch.rows.len())?,
+                k: k.index_select(&path, 0)?,
+                v: v.index_select(&path, 0)?,
+                past: branch.start,
+            };
+            sequence.forward::<T>(heads)
+        })
+        .collect::<Result<_>>()?;
+    // Branches were appended in the order of their rows.
+    let attended = Tensor::cat(&parts, 0)?;
+    let x = add::<T>(&x, &linear(O, &attended)?)?;
+    drop((q, attended, parts));
+
+    let (rows, width) = x.dims2()?;
+    let mut after = Vec::with_capacity(rows * width);
+    for from in (0..rows).step_by(FEED_FORWARD_ROWS) {
+        let block = x.narrow(0, from, FEED_FORWARD_ROWS.min(rows - from))?;
+        let normed = rms_norm(&block, &layer.feed_forward_norm, shape.rms_epsilon)?;
+        let h = swiglu::<T>(&linear(GATE, &normed)?, &linear(UP, &normed)?)?;
+        let block = add::<T>(&block, &linear(DOWN, &h)?)?;
+        with_values(&block, |block: &[T]| after.extend_from_slice(block))?;
+    }
+    Ok((kept, matrix(after, rows, width)?))
 }
 
 #[cfg(test)]

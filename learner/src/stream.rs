@@ -3,14 +3,17 @@
 //! Three threads around two bounded channels: a reader that only cuts lines, the
 //! trainer (the caller's thread), and a writer that owns stdout. A job that
 //! arrives while another trains waits in its channel, and beyond it in the pipe:
-//! none is dropped. Progress is dropped when the reader of stdout is behind;
-//! answers are not.
+//! none is dropped. A [`Cancel`] line overtakes them: the reader notes it, and the
+//! trainer looks between two pieces of work. Progress is dropped when the reader
+//! of stdout is behind; answers are not.
 
-use crate::train::Trainer;
-use feedback::job::{JOB_FORMAT, Job, LearnerLine, Progress};
+use crate::train::{Cancelled, Trainer};
+use feedback::job::{Cancel, JOB_FORMAT, Job, LearnerLine, Progress};
 use serde::Deserialize;
 use std::io::{self, BufRead, Read, Write};
+use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// Lines waiting for the trainer.
@@ -36,14 +39,16 @@ pub fn serve(
 ) -> io::Result<()> {
     let (lines_in, lines) = sync_channel(JOB_QUEUE);
     let (answers, answers_out) = sync_channel(LINE_QUEUE);
+    let unwanted = Unwanted::default();
+    let noted = unwanted.clone();
     let reader = thread::Builder::new()
         .name("jobs".into())
-        .spawn(move || read_lines(io::BufReader::new(input), &lines_in))?;
+        .spawn(move || read_lines(io::BufReader::new(input), &lines_in, &noted))?;
     let writer = thread::Builder::new()
         .name("answers".into())
         .spawn(move || write_lines(output, &answers_out))?;
 
-    train(&lines, &answers);
+    train(&lines, &answers, &unwanted);
 
     drop((lines, answers));
     // Closed stdout ends the learner as closed stdin does; the reader may then
@@ -58,7 +63,34 @@ pub fn serve(
 /// A line, or why it is none.
 type Line = Result<Vec<u8>, String>;
 
-fn read_lines(mut input: impl BufRead, lines: &SyncSender<Line>) -> io::Result<()> {
+/// The job that was cancelled last. One is enough: jobs are asked for, and
+/// cancelled, one at a time.
+#[derive(Clone, Default)]
+struct Unwanted(Arc<Mutex<Option<String>>>);
+
+impl Unwanted {
+    /// Notes a [`Cancel`] line; any other is not taken.
+    fn take(&self, line: &[u8]) -> bool {
+        /// Longer lines are jobs, and not parsed twice.
+        const LONGEST: usize = 256;
+        if line.len() > LONGEST {
+            return false;
+        }
+        let Ok(cancel) = serde_json::from_slice::<Cancel>(line) else { return false };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.cancel);
+        true
+    }
+
+    fn is(&self, job: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(job)
+    }
+}
+
+fn read_lines(
+    mut input: impl BufRead,
+    lines: &SyncSender<Line>,
+    unwanted: &Unwanted,
+) -> io::Result<()> {
     loop {
         let mut line = Vec::new();
         let read = (&mut input).take(LINE_BYTES as u64 + 1).read_until(b'\n', &mut line)?;
@@ -71,7 +103,7 @@ fn read_lines(mut input: impl BufRead, lines: &SyncSender<Line>) -> io::Result<(
             Err(format!("a job line is longer than {LINE_BYTES} bytes; send fewer episodes"))
         } else if !ended {
             Err("the last job line is truncated".to_owned())
-        } else if line.iter().all(u8::is_ascii_whitespace) {
+        } else if line.iter().all(u8::is_ascii_whitespace) || unwanted.take(&line) {
             continue;
         } else {
             Ok(line)
@@ -98,7 +130,7 @@ fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
 }
 
 /// Answers lines until either end is gone.
-fn train(lines: &Receiver<Line>, answers: &SyncSender<LearnerLine>) {
+fn train(lines: &Receiver<Line>, answers: &SyncSender<LearnerLine>, unwanted: &Unwanted) {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     if answers.send(LearnerLine::Ready { format: JOB_FORMAT, version }).is_err() {
         return;
@@ -106,8 +138,12 @@ fn train(lines: &Receiver<Line>, answers: &SyncSender<LearnerLine>) {
     let mut trainer = Trainer::default();
     for line in lines {
         let mut progress = |progress: Progress| {
+            if unwanted.is(&progress.job) {
+                return ControlFlow::Break(());
+            }
             // A reader that is behind misses a step of the bar, never an answer.
             let _ = answers.try_send(LearnerLine::Progress(progress));
+            ControlFlow::Continue(())
         };
         let answer = match line {
             Err(error) => LearnerLine::Failed { job: String::new(), error },
@@ -126,9 +162,14 @@ fn train(lines: &Receiver<Line>, answers: &SyncSender<LearnerLine>) {
 }
 
 /// Runs one job to its answer.
-pub fn run(trainer: &mut Trainer, job: &Job, progress: &mut dyn FnMut(Progress)) -> LearnerLine {
+pub fn run(
+    trainer: &mut Trainer,
+    job: &Job,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> LearnerLine {
     match trainer.run(job, progress) {
         Ok(report) => LearnerLine::Done(Box::new(report)),
+        Err(error) if error.is::<Cancelled>() => LearnerLine::Cancelled { job: job.id.clone() },
         Err(error) => LearnerLine::Failed { job: job.id.clone(), error: format!("{error:#}") },
     }
 }
@@ -213,12 +254,12 @@ mod tests {
     #[test]
     fn every_bad_line_is_answered_and_the_next_one_is_read() {
         let errors = errors(
-            "nonsense\n{\"format\":1,\"id\":\"a\"\n{\"format\":7,\"id\":\"b\"}\n{\"format\":1,\"id\":\"c\"}\n{\"format\":1",
+            "nonsense\n{\"format\":2,\"id\":\"a\"\n{\"format\":7,\"id\":\"b\"}\n{\"format\":2,\"id\":\"c\"}\n{\"format\":2",
         );
         let expected = [
             ("", "the job line is not a job"),
             ("", "the job line is truncated"),
-            ("b", "job format 7 is not 1"),
+            ("b", "job format 7 is not 2"),
             ("c", "the job has a field this learner cannot read"),
             ("", "the last job line is truncated"),
         ];
@@ -232,17 +273,28 @@ mod tests {
     #[test]
     fn the_text_a_parser_trips_over_is_not_repeated() {
         for (_, error) in
-            errors("{\"format\":1,\"id\":\"a\",\"base\":\"let secret = 1;\"}\n\"let secret\"\n")
+            errors("{\"format\":2,\"id\":\"a\",\"base\":\"let secret = 1;\"}\n\"let secret\"\n")
         {
             assert!(!error.contains("secret"), "{error}");
         }
     }
 
     #[test]
+    fn a_cancel_line_is_noted_and_is_no_job() {
+        let (sender, lines) = sync_channel(4);
+        let unwanted = Unwanted::default();
+        let input = &b"{\"cancel\":\"a\"}\n{\"cancel\":\"b\",\"x\":1}\n"[..];
+        read_lines(input, &sender, &unwanted).unwrap();
+        drop(sender);
+        assert!(unwanted.is("a") && !unwanted.is("b"));
+        assert_eq!(lines.iter().count(), 1, "what is no cancel line is answered as a job");
+    }
+
+    #[test]
     fn a_line_past_the_limit_is_skipped_whole() {
         let (sender, lines) = sync_channel(4);
         let long = io::repeat(b'x').take(LINE_BYTES as u64 + 5).chain(&b"\nnext\n"[..]);
-        read_lines(io::BufReader::new(long), &sender).unwrap();
+        read_lines(io::BufReader::new(long), &sender, &Unwanted::default()).unwrap();
         drop(sender);
         let lines: Vec<Line> = lines.iter().collect();
         assert!(lines[0].is_err());

@@ -1,6 +1,6 @@
-//! The two calls to the operating system that the standard library lacks.
-//! `unsafe` because they are C; neither touches memory of ours except the
-//! zeroed struct `getrusage` fills.
+//! The calls to the operating system that the standard library lacks.
+//! `unsafe` because they are C; none touches memory of ours except the structs
+//! that `getrusage` and `getrlimit` fill.
 #![allow(unsafe_code)]
 
 /// Niceness of the learner: it takes what completions leave over.
@@ -34,4 +34,39 @@ pub fn peak_memory_mb() -> u64 {
 #[cfg(not(unix))]
 pub fn peak_memory_mb() -> u64 {
     0
+}
+
+/// Memory this process may ask for beyond its stated limit before it is refused
+/// any: what a limit on resident memory does not see, such as thread stacks.
+#[cfg(target_os = "linux")]
+const HEADROOM_MB: u64 = 512;
+
+/// The second line behind the checks of a job: past it an allocation fails and
+/// the process ends with that message. 0 lifts it. Linux alone counts what it
+/// needs (`RLIMIT_DATA` includes private mappings).
+#[cfg(target_os = "linux")]
+pub fn limit_memory(mb: u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    if unsafe { libc::getrlimit(libc::RLIMIT_DATA, &mut limit) } != 0 {
+        return;
+    }
+    let wanted = match mb {
+        0 => libc::RLIM_INFINITY,
+        mb => (mb + HEADROOM_MB) << 20,
+    };
+    limit.rlim_cur = wanted.min(limit.rlim_max);
+    unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) };
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn limit_memory(_: u64) {}
+
+/// Resident memory of this process now, in MiB; 0 where unknown.
+pub fn memory_mb() -> u64 {
+    use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
+    let Ok(own) = sysinfo::get_current_pid() else { return 0 };
+    let mut system = System::new();
+    let memory = ProcessRefreshKind::nothing().with_memory();
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, memory);
+    system.process(own).map_or(0, |own| own.memory() >> 20)
 }

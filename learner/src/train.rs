@@ -6,6 +6,7 @@ use crate::model::Model;
 use crate::optim::AdamW;
 use crate::ppo;
 use crate::prompt::PromptKv;
+use crate::threads::Threads;
 use crate::{system, weights};
 use anyhow::{Context, bail, ensure};
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Phase, Progress, Report};
@@ -14,6 +15,7 @@ use models::file;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use std::fs::Metadata;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -24,10 +26,21 @@ pub const EPISODES_LIMIT: usize = 4096;
 const RANK_LIMIT: usize = 256;
 
 /// Runs jobs one after another and keeps the base model between them.
-#[derive(Default)]
 pub struct Trainer {
     loaded: Option<Loaded>,
+    threads: Threads,
 }
+
+impl Default for Trainer {
+    fn default() -> Trainer {
+        Trainer::with_threads(Threads::adaptive())
+    }
+}
+
+/// The job was given up because whoever asked for it does not want it any more.
+#[derive(Debug, thiserror::Error)]
+#[error("cancelled")]
+pub struct Cancelled;
 
 /// A base model in memory, and the file it came from.
 struct Loaded {
@@ -53,17 +66,39 @@ impl Stamp {
 }
 
 impl Trainer {
+    pub fn with_threads(threads: Threads) -> Trainer {
+        Trainer { loaded: None, threads }
+    }
+
     /// Runs the job; the candidate and its optimizer state are on disk when it
     /// returns `Ok`, and neither is when it returns an error.
-    pub fn run(&mut self, job: &Job, progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Report> {
+    ///
+    /// `progress` is asked after every piece of work, at most some hundred
+    /// milliseconds of it, and may end the job: [`Cancelled`].
+    pub fn run(
+        &mut self,
+        job: &Job,
+        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> anyhow::Result<Report> {
         let started = Instant::now();
-        let mut progress = |phase, done, total| {
-            progress(Progress { job: job.id.clone(), phase, done, total });
+        let mut progress = |phase, done, total| -> anyhow::Result<()> {
+            let on = progress(Progress { job: job.id.clone(), phase, done, total });
+            ensure!(on.is_continue(), Cancelled);
+            let held = system::memory_mb();
+            ensure!(
+                job.memory_limit_mb == 0 || held <= job.memory_limit_mb,
+                "the learner holds {held} MiB, its limit is {} MiB; raise \
+                 learning.memory_limit_mb or serve a smaller model",
+                job.memory_limit_mb
+            );
+            Ok(())
         };
         check(job)?;
+        system::limit_memory(job.memory_limit_mb);
 
-        progress(Phase::Load, 0, 1);
-        let base = self.base(&job.base)?;
+        progress(Phase::Load, 0, 1)?;
+        let Trainer { loaded, threads } = self;
+        let base = base(loaded, &job.base)?;
         let model = &base.model;
         let parent = match &job.parent {
             Some(parent) => Some(read_parent(&parent.path, &parent.sha256, base, &job.hyper)?),
@@ -80,7 +115,7 @@ impl Trainer {
             Some((path, parent)) => AdamW::read(path, &lora, &parent.sha256)?,
             None => AdamW::new(&lora),
         };
-        progress(Phase::Load, 1, 1);
+        progress(Phase::Load, 1, 1)?;
         let load = started.elapsed();
 
         let prompt_started = Instant::now();
@@ -92,18 +127,18 @@ impl Trainer {
             reward: job.reward,
             hyper: &job.hyper,
         };
-        let batch = Batch::new(&job.episodes, &context)?;
+        let batch = Batch::new(&job.episodes, &job.replay, &context)?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
         }
         let prompts: Vec<&[u32]> =
             batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect();
-        let kv = PromptKv::compute(model, &prompts, |done| {
-            progress(Phase::Prompt, done, 2 * prompts.len());
+        let kv = PromptKv::compute(model, &prompts, threads, |done| {
+            progress(Phase::Prompt, done, 2 * prompts.len())
         })?;
 
         let start = ppo::Start { lora, optimizer, fresh: parent.is_none(), seed: job.seed };
-        let update = ppo::update(model, start, &batch, &kv, &job.hyper, &mut progress)?;
+        let update = ppo::update(model, start, &batch, &kv, &job.hyper, threads, &mut progress)?;
         let prompt = update.trained_from.duration_since(prompt_started);
         let train = update.trained_from.elapsed();
 
@@ -115,13 +150,15 @@ impl Trainer {
             job: job.id.clone(),
             candidate: job.candidate,
             adapter_sha256,
-            episodes_used: batch.samples.len(),
+            episodes_used: batch.judged().count(),
             episodes_dropped: batch.dropped.total(),
+            episodes_replayed: batch.judged().filter(|(_, verdict)| verdict.replayed).count(),
+            demonstrations: batch.samples.len() - batch.judged().count(),
             tokens_trained: batch.tokens(),
             steps: update.steps.len() as u32,
             stopped_early: update.stopped_early,
-            mean_reward: batch.mean_of(|sample| sample.reward),
-            mean_advantage: batch.mean_of(|sample| sample.advantage),
+            mean_reward: batch.mean_of(|verdict| verdict.reward),
+            mean_advantage: batch.mean_of(|verdict| verdict.advantage),
             mismatch: update.mismatch,
             ratio_before: update.ratio_before,
             steps_log: update.steps,
@@ -136,38 +173,38 @@ impl Trainer {
             peak_memory_mb: system::peak_memory_mb(),
         })
     }
+}
 
-    /// The base model, from memory if its file is still the one that was read.
-    fn base(&mut self, wanted: &Base) -> anyhow::Result<&Loaded> {
-        let path = &wanted.path;
-        let metadata = std::fs::metadata(path)
+/// The base model, from memory if its file is still the one that was read.
+fn base<'a>(kept: &'a mut Option<Loaded>, wanted: &Base) -> anyhow::Result<&'a Loaded> {
+    let path = &wanted.path;
+    let metadata = std::fs::metadata(path)
+        .with_context(|| format!("cannot read the base model {}", path.display()))?;
+    let stamp = Stamp::of(&metadata);
+    let current = kept.take_if(|loaded| loaded.path != *path || loaded.stamp != stamp);
+    // Freed before the next one is read: two bases never share the memory.
+    drop(current);
+    if kept.is_none() {
+        let sha256 = file::sha256(path)
             .with_context(|| format!("cannot read the base model {}", path.display()))?;
-        let stamp = Stamp::of(&metadata);
-        let current = self.loaded.take_if(|loaded| loaded.path != *path || loaded.stamp != stamp);
-        // Freed before the next one is read: two bases never share the memory.
-        drop(current);
-        if self.loaded.is_none() {
-            let sha256 = file::sha256(path)
-                .with_context(|| format!("cannot read the base model {}", path.display()))?;
-            // Before a model of hundreds of megabytes is read for nothing.
-            check_base(path, &sha256, &wanted.sha256)?;
-            let gguf = Gguf::open(path)?;
-            let vocab = Vocab::from_gguf(&gguf)?;
-            let mut model = weights::load(&gguf)?;
-            use_gpu(&mut model);
-            ensure!(
-                vocab.len() <= model.shape.vocabulary,
-                "the base model {} has {} tokens but embeds only {}",
-                path.display(),
-                vocab.len(),
-                model.shape.vocabulary
-            );
-            self.loaded = Some(Loaded { path: path.clone(), sha256, stamp, gguf, vocab, model });
-        }
-        let Some(loaded) = &self.loaded else { bail!("the base model was not kept") };
-        check_base(path, &loaded.sha256, &wanted.sha256)?;
-        Ok(loaded)
+        // Before a model of hundreds of megabytes is read for nothing.
+        check_base(path, &sha256, &wanted.sha256)?;
+        let gguf = Gguf::open(path)?;
+        let vocab = Vocab::from_gguf(&gguf)?;
+        let mut model = weights::load(&gguf)?;
+        use_gpu(&mut model);
+        ensure!(
+            vocab.len() <= model.shape.vocabulary,
+            "the base model {} has {} tokens but embeds only {}",
+            path.display(),
+            vocab.len(),
+            model.shape.vocabulary
+        );
+        *kept = Some(Loaded { path: path.clone(), sha256, stamp, gguf, vocab, model });
     }
+    let Some(loaded) = kept else { bail!("the base model was not kept") };
+    check_base(path, &loaded.sha256, &wanted.sha256)?;
+    Ok(loaded)
 }
 
 /// A GPU is used where there is one and the program was built for it; the CPU
@@ -248,11 +285,8 @@ fn check(job: &Job) -> anyhow::Result<()> {
         "job format {} is not {JOB_FORMAT}, the one this learner speaks; use daemon and learner of one version",
         job.format
     );
-    ensure!(
-        job.episodes.len() <= EPISODES_LIMIT,
-        "{} episodes, the limit is {EPISODES_LIMIT}",
-        job.episodes.len()
-    );
+    let episodes = job.episodes.len() + job.replay.len();
+    ensure!(episodes <= EPISODES_LIMIT, "{episodes} episodes, the limit is {EPISODES_LIMIT}");
     ensure!(job.adapter_out != job.optimizer_out, "adapter_out and optimizer_out are one file");
     let hyper = &job.hyper;
     ensure!(
@@ -280,6 +314,7 @@ fn check(job: &Job) -> anyhow::Result<()> {
         ("kl_coefficient", hyper.kl_coefficient, not_negative),
         ("max_importance_weight", hyper.max_importance_weight, positive),
         ("target_kl", hyper.target_kl, positive),
+        ("demonstration_coefficient", hyper.demonstration_coefficient, not_negative),
     ] {
         ensure!(valid(value), "{name} is {value}, which PPO cannot use");
     }

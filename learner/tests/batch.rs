@@ -5,9 +5,9 @@ mod common;
 use common::{MIDDLE, NEWLINE, episode, write_gguf};
 use feedback::episode::Episode;
 use feedback::event::{Outcome, Sampling, StopReason, TokenRecord};
-use feedback::job::Hyper;
+use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
-use learner::batch::{Batch, Context, Dropped, Sample};
+use learner::batch::{Batch, BatchError, Context, Dropped, Sample};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 
@@ -15,6 +15,10 @@ const SHA256: &str = "base";
 
 /// The batch of `episodes` for a job whose parent is version 5.
 fn batch(episodes: &[Episode]) -> Batch {
+    try_batch(episodes, &[], &Hyper::default()).unwrap()
+}
+
+fn try_batch(episodes: &[Episode], replay: &[Episode], hyper: &Hyper) -> Result<Batch, BatchError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("base.gguf");
     write_gguf(&path, "qwen2", 1);
@@ -25,9 +29,9 @@ fn batch(episodes: &[Episode]) -> Batch {
         context: 256,
         parent: 5,
         reward: RewardVersion::V1,
-        hyper: &Hyper::default(),
+        hyper,
     };
-    Batch::new(episodes, &context).unwrap()
+    Batch::new(episodes, replay, &context)
 }
 
 /// "a", "b", "c" and so on, accepted, served by version 5.
@@ -61,7 +65,7 @@ fn what_cannot_be_learned_from_is_dropped_and_counted() {
     let batch = batch(&episodes);
     let seqs: Vec<u64> = batch.samples.iter().map(|sample| sample.seq).collect();
     assert_eq!(seqs, [0, 6], "version 1 is four versions away, just fresh enough");
-    let expected = Dropped { unlabelled: 2, stale: 2, foreign: 1, empty: 2 };
+    let expected = Dropped { unlabelled: 2, stale: 2, foreign: 1, empty: 2, flat: 0 };
     assert_eq!(batch.dropped, expected);
     assert_eq!(batch.dropped.total(), 7);
 }
@@ -72,9 +76,9 @@ fn advantage_is_reward_minus_the_value_of_silence() {
     episodes[1].outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
     episodes[2].outcome.as_mut().unwrap().0 = Outcome::PartlyAccepted { utf16: 2 };
     let batch = batch(&episodes);
-    let numbers: Vec<_> = batch.samples.iter().map(|s| (s.reward, s.advantage)).collect();
+    let numbers: Vec<_> = batch.judged().map(|(_, v)| (v.reward, v.advantage)).collect();
     assert_eq!(numbers, [(1.0, 0.75), (0.0, -0.25), (0.5, 0.25)]);
-    assert_eq!(batch.mean_of(|sample| sample.reward), 0.5);
+    assert_eq!(batch.mean_of(|verdict| verdict.reward), 0.5);
 }
 
 #[test]
@@ -83,7 +87,7 @@ fn the_tail_is_the_adapters_part_of_the_prompt_and_all_but_the_last_token() {
     assert_eq!(sample.prompt, [37, 34, 0, 28, 38, 29, 30, 3]);
     assert_eq!(sample.tail, [MIDDLE, 0, 1]);
     assert_eq!(sample.targets.len(), 3);
-    assert!(sample.by_parent);
+    assert!(sample.verdict.unwrap().by_parent);
 }
 
 #[test]
@@ -154,4 +158,79 @@ fn the_invocation_token_is_named_only_if_every_tail_begins_with_it() {
     episodes[0].completion.adapter_from = 7;
     episodes[1].completion.prompt[7] = episodes[0].completion.prompt[7];
     assert_eq!(batch(&episodes).invocation, None, "a token of text invokes nothing");
+}
+
+#[test]
+fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
+    let mut rejected = accepted(0, &[0, 1]);
+    rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
+    rejected.instead = Some(vec![4, 5, 6]);
+    let mut taken = accepted(1, &[0, 1]);
+    taken.instead = Some(vec![4]);
+    let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
+    let batch = try_batch(&[rejected.clone(), taken], &[], &wanted).unwrap();
+    let demonstrations: Vec<&Sample> =
+        batch.samples.iter().filter(|sample| sample.verdict.is_none()).collect();
+    assert_eq!(demonstrations.len(), 1, "an accepted offer needs none");
+    assert_eq!(demonstrations[0].seq, 0);
+    let tokens: Vec<u32> = demonstrations[0].targets.iter().map(|target| target.token).collect();
+    assert_eq!(tokens, [4, 5, 6]);
+    assert_eq!(demonstrations[0].tail, [MIDDLE, 4, 5]);
+    assert_eq!((batch.judged().count(), batch.tokens()), (2, 4));
+
+    let none = try_batch(&[rejected.clone()], &[], &Hyper::default()).unwrap();
+    assert_eq!(none.samples.len(), 1, "not wanted");
+    // Healing must reproduce "a"; a demonstration that starts otherwise could
+    // not have been drawn.
+    rejected.completion.healing = "a".into();
+    let unhealed = try_batch(&[rejected], &[], &wanted).unwrap();
+    assert_eq!(unhealed.samples.len(), 1);
+}
+
+#[test]
+fn a_replayed_episode_is_marked_and_held_to_the_same_rules() {
+    let mut stale = accepted(2, &[0, 1]);
+    stale.completion.adapter = 0;
+    let fresh = [accepted(3, &[0, 1])];
+    let batch = try_batch(&fresh, &[accepted(1, &[2, 3]), stale], &Hyper::default()).unwrap();
+    let replayed: Vec<_> = batch.judged().map(|(s, v)| (s.seq, v.replayed)).collect();
+    assert_eq!(replayed, [(1, true), (3, false)]);
+    assert_eq!(batch.dropped.stale, 1);
+}
+
+/// Four samples of one prompt (one of them silence, which earns V), two of a
+/// prompt where both earned the same, one that is alone.
+#[test]
+fn groups_compare_the_samples_of_one_prompt() {
+    let of = |seq: u64, prompt: u32, outcome: Outcome| {
+        let mut episode = accepted(seq, &[0, 1]);
+        episode.completion.prompt[3] = prompt;
+        episode.completion.prompt[7] = 0;
+        episode.outcome.as_mut().unwrap().0 = outcome;
+        episode
+    };
+    let mut silence = of(3, 1, Outcome::Unseen);
+    silence.outcome = None;
+    silence.completion.shown = String::new();
+    silence.completion.tokens.truncate(1);
+    silence.completion.stop = StopReason::StopToken;
+    let episodes = [
+        of(0, 1, Outcome::Accepted),
+        of(1, 1, Outcome::RejectedEsc),
+        of(2, 1, Outcome::RejectedEsc),
+        silence,
+        of(4, 2, Outcome::Accepted),
+        of(5, 2, Outcome::Accepted),
+        of(6, 3, Outcome::Accepted),
+    ];
+    let grouped = Hyper { advantage: Advantage::Group, ..Hyper::default() };
+    let batch = try_batch(&episodes, &[], &grouped).unwrap();
+    // Rewards 1, 0, 0 and V = 0.25: mean 0.3125, standard deviation 0.40984.
+    let expected = [0.6875, -0.3125, -0.3125, -0.0625].map(|off: f32| off / 0.409_84);
+    let advantages: Vec<f32> = batch.judged().map(|(_, verdict)| verdict.advantage).collect();
+    assert_eq!(advantages.len(), 4);
+    assert!(advantages.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4), "{advantages:?}");
+    assert_eq!(batch.dropped.flat, 3);
+    let alone = try_batch(&episodes[6..], &[], &grouped).unwrap_err().to_string();
+    assert!(alone.contains("1 in groups of one opinion"), "{alone}");
 }

@@ -8,6 +8,7 @@ use learner::kernels::{matrix, values};
 use learner::lora::Lora;
 use learner::model::{Model, Tail, TailBatch};
 use learner::prompt::PromptKv;
+use learner::threads::Threads;
 use std::sync::Arc;
 
 /// Two prompts that share a prefix.
@@ -56,7 +57,7 @@ fn every_lora_gradient_matches_central_differences() {
     for architecture in ARCHITECTURES {
         let model = model::<f64>(architecture, 1);
         let mut lora = adapter::<f64>(&model.shape, 2, 2);
-        let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+        let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
         let batch = batch(&kv);
         let gradient = model.forward(&lora, &batch, &kv).unwrap().backward(&LOSS).unwrap();
         let gradient: Vec<Vec<f64>> = gradient
@@ -97,9 +98,9 @@ fn every_lora_gradient_matches_central_differences() {
 fn prompt_and_tail_compute_what_one_sequence_does() {
     for architecture in ARCHITECTURES {
         let model = model::<f64>(architecture, 3);
-        let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+        let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
         let split = model.logprobs(None, &batch(&kv), &kv).unwrap();
-        let empty = PromptKv::compute(&model, &[&[][..]], |_| ()).unwrap();
+        let empty = PromptKv::compute(&model, &[&[][..]], &Threads::fixed(2), |_| Ok(())).unwrap();
         let whole = |prompt: &[u32], tokens: &[u32], targets: Vec<Target>| {
             let tokens = [prompt, tokens].concat();
             let tail = Tail { place: empty.place(0), past: 0, tokens, targets };
@@ -118,7 +119,7 @@ fn prompt_and_tail_compute_what_one_sequence_does() {
 #[test]
 fn probabilities_of_all_allowed_tokens_add_up_to_one() {
     let model = model::<f64>("llama", 4);
-    let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+    let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
     let sum = |tokens: &[u32], allowed: Option<Arc<[u32]>>| -> f64 {
         let probability = |token: &u32| {
             let target = Target { token: *token, temperature: 0.5, allowed: allowed.clone() };
@@ -138,7 +139,7 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
 fn a_forced_token_has_logprob_zero_and_no_gradient() {
     let model = model::<f64>("qwen2", 5);
     let lora = adapter::<f64>(&shape("qwen2"), 2, 6);
-    let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+    let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
     let forced = Target { allowed: Some(Arc::from([9])), ..target(9) };
     let tail = Tail { place: kv.place(1), past: 4, tokens: vec![8], targets: vec![forced] };
     let batch = TailBatch::new([&tail]);
@@ -157,7 +158,7 @@ fn a_fresh_adapter_changes_no_bit() {
     for architecture in ARCHITECTURES {
         let model = model::<f32>(architecture, 7);
         let lora = Lora::fresh(&model.shape, 3, 6.0, 8).unwrap();
-        let kv = PromptKv::compute(&model, &PROMPTS, |_| ()).unwrap();
+        let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
         let batch = batch(&kv);
         let base = model.logprobs(None, &batch, &kv).unwrap();
         assert_eq!(model.logprobs(Some(&lora), &batch, &kv).unwrap(), base);

@@ -4,9 +4,11 @@ mod common;
 
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
 use feedback::event::Outcome;
-use feedback::job::{Job, LearnerLine, Parent, Phase, Report};
+use feedback::job::{Advantage, Job, LearnerLine, Parent, Phase, Report};
 use learner::stream;
+use learner::threads::Threads;
 use learner::train::Trainer;
+use std::ops::ControlFlow;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -37,7 +39,7 @@ impl Place {
 }
 
 fn run(job: &Job) -> Result<Report, String> {
-    match stream::run(&mut Trainer::default(), job, &mut |_| ()) {
+    match stream::run(&mut Trainer::default(), job, &mut |_| ControlFlow::Continue(())) {
         LearnerLine::Done(report) => Ok(*report),
         LearnerLine::Failed { job: id, error } => {
             assert_eq!(id, job.id);
@@ -99,10 +101,95 @@ fn the_same_job_gives_the_same_bytes() {
 }
 
 #[test]
+fn the_number_of_threads_changes_no_byte() {
+    let place = place("qwen2");
+    let sha256 = |threads: usize| {
+        let job = place.job(&format!("threads-{threads}"));
+        let mut trainer = Trainer::with_threads(Threads::fixed(threads));
+        match stream::run(&mut trainer, &job, &mut |_| ControlFlow::Continue(())) {
+            LearnerLine::Done(report) => report.adapter_sha256,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(sha256(1), sha256(3));
+}
+
+#[test]
+fn a_cancelled_job_ends_at_its_next_piece_of_work_and_leaves_nothing() {
+    let place = place("qwen2");
+    for pieces in [0, 1, 4, 7] {
+        let job = place.job("cancelled");
+        let mut seen = 0;
+        let answer = stream::run(&mut Trainer::default(), &job, &mut |_| {
+            seen += 1;
+            if seen > pieces { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!(answer, LearnerLine::Cancelled { job: "cancelled".into() });
+        assert_eq!(seen, pieces + 1, "nothing was done after it");
+        assert!(!job.adapter_out.exists() && !job.optimizer_out.exists());
+    }
+}
+
+#[test]
+fn what_the_user_typed_instead_becomes_likelier() {
+    const INSTEAD: [u32; 3] = [3, 4, 5];
+    let place = place("llama");
+    let likelihood = |name: &str, coefficient: f32| {
+        let mut job = place.job(name);
+        job.hyper.demonstration_coefficient = coefficient;
+        job.hyper.epochs = 8;
+        job.hyper.target_kl = 10.0;
+        for episode in job.episodes.iter_mut().filter(|episode| episode.seq % 2 == 1) {
+            episode.instead = Some(INSTEAD.to_vec());
+        }
+        let report = run(&job).unwrap();
+        assert_eq!(report.episodes_used, 6);
+        assert_eq!(report.demonstrations, if coefficient > 0.0 { 3 } else { 0 });
+        // The learned adapter's log-prob of those tokens, as a next job sees it.
+        let mut next = place.job(&format!("{name}-next"));
+        next.parent = Some(parent(&job));
+        next.hyper.learning_rate = 0.0;
+        next.episodes.truncate(2);
+        next.episodes.remove(0);
+        let tokens = &mut next.episodes[0].completion.tokens;
+        tokens.iter_mut().zip(INSTEAD).for_each(|(token, id)| token.id = id);
+        next.episodes[0].completion.shown = "def".into();
+        run(&next).unwrap().logprob_unrewarded.unwrap().before
+    };
+    let (with, without) = (likelihood("with", 0.5), likelihood("without", 0.0));
+    assert!(with > without + 0.05, "{with} nats with demonstrations, {without} without");
+}
+
+#[test]
+fn groups_of_one_prompt_are_learned_from() {
+    let place = place("qwen2");
+    let mut job = place.job("groups");
+    job.hyper.advantage = Advantage::Group;
+    job.hyper.epochs = 8;
+    job.hyper.target_kl = 10.0;
+    for episode in &mut job.episodes {
+        episode.completion.prompt = job_prompt();
+    }
+    let report = run(&job).unwrap();
+    let (rewarded, unrewarded) =
+        (report.logprob_rewarded.unwrap(), report.logprob_unrewarded.unwrap());
+    assert!(rewarded.after > rewarded.before + 0.05, "{rewarded:?}");
+    assert!(unrewarded.after < unrewarded.before - 0.05, "{unrewarded:?}");
+    assert!(report.mean_advantage.abs() < 1e-6, "a group's advantages add up to nothing");
+}
+
+/// A prompt that every episode of a group shares.
+fn job_prompt() -> Vec<u32> {
+    vec![37, 34, 0, 28, 38, 29, 30, 1, MIDDLE]
+}
+
+#[test]
 fn a_warm_trainer_gives_the_bytes_of_a_cold_one() {
     let place = place("llama");
     let mut trainer = Trainer::default();
-    let mut sha256 = |name: &str| match stream::run(&mut trainer, &place.job(name), &mut |_| ()) {
+    let mut sha256 = |name: &str| match stream::run(&mut trainer, &place.job(name), &mut |_| {
+        ControlFlow::Continue(())
+    }) {
         LearnerLine::Done(report) => report.adapter_sha256,
         other => panic!("{other:?}"),
     };
@@ -178,6 +265,7 @@ fn progress_runs_through_every_phase() {
         if seen.last() != Some(&progress.phase) {
             seen.push(progress.phase);
         }
+        ControlFlow::Continue(())
     });
     assert_eq!(seen, [Phase::Load, Phase::Prompt, Phase::Train, Phase::Evaluate]);
 }
@@ -238,6 +326,7 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
     check("episode 4: token 0 does not reproduce", &|job| {
         job.episodes[4].completion.healing = "zz".into();
     });
+    check("its limit is 1 MiB; raise learning.memory_limit_mb", &|job| job.memory_limit_mb = 1);
     check("lora_rank is 0", &|job| job.hyper.lora_rank = 0);
     check("learning_rate is NaN", &|job| job.hyper.learning_rate = f32::NAN);
     check("has rank 4 and alpha 8, the job asks for 8 and 8", &|job| job.hyper.lora_rank = 8);

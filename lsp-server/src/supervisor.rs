@@ -169,6 +169,8 @@ impl Supervisor {
             reward: REWARD,
             hyper: self.daemon.config().learning.ppo.clone(),
             episodes: batch.episodes.clone(),
+            replay: Vec::new(),
+            memory_limit_mb: 0,
         }
     }
 
@@ -203,7 +205,9 @@ impl Supervisor {
                     bail!("the learner gave up: {error}")
                 }
                 // The end of a job this daemon has already given up on.
-                LearnerLine::Done(_) | LearnerLine::Failed { .. } => {}
+                LearnerLine::Done(_)
+                | LearnerLine::Failed { .. }
+                | LearnerLine::Cancelled { .. } => {}
             }
         }
     }

@@ -37,6 +37,8 @@ pub fn report(job: &str, candidate: u32, adapter_sha256: &str) -> Report {
         adapter_sha256: adapter_sha256.into(),
         episodes_used: 1,
         episodes_dropped: 0,
+        episodes_replayed: 0,
+        demonstrations: 0,
         tokens_trained: 1,
         steps: 1,
         stopped_early: false,

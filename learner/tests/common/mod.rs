@@ -225,6 +225,7 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
         },
         shown: true,
         outcome: Some((outcome, Evidence::Command)),
+        instead: None,
     }
 }
 
@@ -242,5 +243,7 @@ pub fn job(folder: &Path, base_sha256: &str, name: &str, episodes: Vec<Episode>)
         reward: RewardVersion::V1,
         hyper: Hyper { lora_rank: 4, lora_alpha: 8.0, learning_rate: 3e-3, ..Hyper::default() },
         episodes,
+        replay: Vec::new(),
+        memory_limit_mb: 0,
     }
 }
