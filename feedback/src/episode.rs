@@ -91,6 +91,8 @@ pub struct Fold {
     fates: BoundedMap<Fate>,
     /// Labelled episodes by the log position of their label.
     waiting: BTreeMap<u64, Episode>,
+    /// Which reading of the log this is, told by [`Fold::replace`].
+    reading: u64,
 }
 
 #[derive(Debug)]
@@ -112,7 +114,19 @@ impl Fold {
             unlabelled: BoundedMap::new(UNLABELLED_LIMIT),
             fates: BoundedMap::new(FATE_LIMIT),
             waiting: BTreeMap::new(),
+            reading: 0,
         }
+    }
+
+    /// Starts over from another reading of the log, in which what was forgotten
+    /// is missing. What waits now includes what a batch under way had taken.
+    pub fn replace(&mut self, fresh: Fold) {
+        *self = Fold { reading: self.reading + 1, ..fresh };
+    }
+
+    /// False for a batch that was taken before the log was read anew.
+    pub fn is_current(&self, batch: &Batch) -> bool {
+        batch.reading == self.reading
     }
 
     pub fn counts(&self) -> Counts {
@@ -197,7 +211,7 @@ impl Fold {
 
     /// Takes up to `limit` waiting episodes, oldest label first.
     pub fn take_batch(&mut self, limit: usize) -> Option<Batch> {
-        let mut batch = Batch { labels: Vec::new(), episodes: Vec::new() };
+        let mut batch = Batch { labels: Vec::new(), episodes: Vec::new(), reading: self.reading };
         while batch.episodes.len() < limit
             && let Some((seq, episode)) = self.waiting.pop_first()
         {
@@ -212,6 +226,9 @@ impl Fold {
 
     /// Puts a batch back whose update failed: feedback outlives a learner.
     pub fn return_batch(&mut self, batch: Batch) {
+        if !self.is_current(&batch) {
+            return;
+        }
         for (seq, episode) in batch.labels.into_iter().zip(batch.episodes) {
             if let Some(fate) = self.fates.get_mut(&episode.completion.id) {
                 fate.waiting_at = Some(seq);
@@ -226,6 +243,7 @@ impl Fold {
 pub struct Batch {
     labels: Vec<u64>,
     pub episodes: Vec<Episode>,
+    reading: u64,
 }
 
 impl Batch {
@@ -233,6 +251,10 @@ impl Batch {
     pub fn span(&self) -> (u64, u64) {
         let first = self.labels.first().copied().unwrap_or(0);
         (first, self.labels.last().copied().unwrap_or(first))
+    }
+
+    pub fn offers(&self) -> Vec<OfferId> {
+        self.episodes.iter().map(|episode| episode.completion.id.clone()).collect()
     }
 }
 
@@ -369,6 +391,27 @@ mod tests {
         let ids: Vec<_> = both.episodes.iter().map(|e| e.completion.id.as_str()).collect();
         assert_eq!((ids, both.span()), (vec!["b", "a"], (2, 3)));
         assert!(fold.take_batch(16).is_none());
+    }
+
+    #[test]
+    fn a_batch_taken_before_something_was_forgotten_is_void() {
+        let events = || {
+            let accepted = |id| outcome(id, Outcome::Accepted, Evidence::Command);
+            vec![
+                completion("a", "0123456789"),
+                completion("b", "0123456789"),
+                accepted("a"),
+                accepted("b"),
+            ]
+        };
+        let mut fold = fold(None, events());
+        let batch = fold.take_batch(16).unwrap();
+        let kept = events().into_iter().filter(|kind| kind.offer_id() != "a").collect();
+        fold.replace(self::fold(None, kept));
+        assert!(!fold.is_current(&batch));
+        fold.return_batch(batch);
+        let batch = fold.take_batch(16).unwrap();
+        assert_eq!((batch.offers(), fold.is_current(&batch)), (vec!["b".to_owned()], true));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::event::{Event, EventKind};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -39,11 +40,17 @@ pub trait EventLog: Send + Sync {
         from_seq: u64,
         visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
     ) -> Result<(), LogError>;
+
+    /// Forgets every event that `keep` says no to: when this returns, nothing
+    /// of them is left on disk. The others keep their numbers, and no number is
+    /// given twice. Events may be appended meanwhile; they are asked about too.
+    fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError>;
 }
 
 #[derive(Default)]
 pub struct MemoryLog {
     events: Mutex<Vec<Event>>,
+    next_seq: AtomicU64,
 }
 
 impl MemoryLog {
@@ -55,7 +62,7 @@ impl MemoryLog {
 impl EventLog for MemoryLog {
     fn append(&self, at_ms: u64, kind: EventKind) -> Result<Event, LogError> {
         let mut events = self.events();
-        let event = Event { seq: events.len() as u64, at_ms, kind };
+        let event = Event { seq: self.next_seq.fetch_add(1, Ordering::Relaxed), at_ms, kind };
         events.push(event.clone());
         Ok(event)
     }
@@ -71,6 +78,10 @@ impl EventLog for MemoryLog {
     ) -> Result<(), LogError> {
         let _ =
             self.events().iter().filter(|event| event.seq >= from_seq).cloned().try_for_each(visit);
+        Ok(())
+    }
+    fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
+        self.events().retain(|event| keep(event));
         Ok(())
     }
 }

@@ -4,15 +4,33 @@
 //! |-------|----------------------------------------------------|
 //! | key   | sequence number, u64 big-endian (so keys sort)     |
 //! | value | one byte [`EVENT_FORMAT`], then the event as JSON  |
+//!
+//! sled appends: what is removed from a tree stays on disk until its space is
+//! needed. So to forget is to write the log anew, beside the old one, and to
+//! have it take its place by two renames:
+//!
+//! | on disk                  | what happened                | then                   |
+//! |--------------------------|------------------------------|------------------------|
+//! | log                      | –                            | –                      |
+//! | log, `.rewrite`          | it was not written to the end | the rewrite is removed |
+//! | `.forgotten`, `.rewrite` | it was, and is the log now   | the second rename      |
+//! | log, `.forgotten`        | both renames are done        | the old one is removed |
+//!
+//! The tree `meta` holds `next_seq`, a u64 big-endian, for when the newest
+//! events are among the forgotten: no number is given twice.
 
 use crate::event::{EVENT_FORMAT, Event, EventKind};
 use crate::log::{EventLog, LogError};
+use models::file::{beside, publish, sync_folder_of};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-const TREE: &str = "events";
+const EVENTS: &str = "events";
+const META: &str = "meta";
+const NEXT_SEQ: &str = "next_seq";
 
 /// sled's page cache. The log is written in order and read once at start.
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
@@ -25,16 +43,25 @@ const BACKGROUND_FLUSH_MS: u64 = 200;
 const HANDOVER: Duration = Duration::from_secs(3);
 const HANDOVER_POLL: Duration = Duration::from_millis(20);
 
+/// Events read at a time: a slow reader must not hold up a rewrite, nor that
+/// the next append.
+const SCAN_EVENTS: usize = 64;
+
 pub struct SledLog {
     path: PathBuf,
-    db: sled::Db,
-    events: sled::Tree,
+    /// `None` only if the log could not be opened again after a rewrite.
+    store: RwLock<Option<Store>>,
     /// The next sequence number; the lock also keeps numbers in append order.
     next_seq: Mutex<u64>,
 }
 
-impl SledLog {
-    pub fn open(path: &Path) -> Result<SledLog, LogError> {
+struct Store {
+    db: sled::Db,
+    events: sled::Tree,
+}
+
+impl Store {
+    fn open(path: &Path) -> Result<Store, LogError> {
         let deadline = Instant::now() + HANDOVER;
         let db = loop {
             let opened = sled::Config::new()
@@ -50,35 +77,119 @@ impl SledLog {
                 Err(error) => return Err(error),
             }
         };
-        let events = db.open_tree(TREE).map_err(|error| open_error(path, &error))?;
-        let last = events.last().map_err(|error| open_error(path, &error))?;
-        let next_seq = match last {
+        let events = db.open_tree(EVENTS).map_err(|error| open_error(path, &error))?;
+        Ok(Store { db, events })
+    }
+
+    fn next_seq(&self, path: &Path) -> Result<u64, LogError> {
+        let failed = |error| open_error(path, &error);
+        let meta = self.db.open_tree(META).map_err(failed)?;
+        let noted = meta.get(NEXT_SEQ).map_err(failed)?;
+        let noted = noted.and_then(|bytes| bytes.as_ref().try_into().ok()).map(u64::from_be_bytes);
+        let last = self.events.last().map_err(failed)?;
+        let after_last = match last {
             None => 0,
             Some((key, value)) => decode(path, &key, &value)?.seq + 1,
         };
-        Ok(SledLog { path: path.to_owned(), db, events, next_seq: Mutex::new(next_seq) })
+        Ok(after_last.max(noted.unwrap_or(0)))
+    }
+
+    /// Up to [`SCAN_EVENTS`] events from a number on.
+    fn some(&self, path: &Path, from_seq: u64) -> Result<Vec<Event>, LogError> {
+        let items = self.events.range(from_seq.to_be_bytes()..).take(SCAN_EVENTS);
+        items
+            .map(|item| {
+                let (key, value) = item.map_err(|error| LogError::Read {
+                    path: path.to_owned(),
+                    seq: from_seq,
+                    reason: error.to_string(),
+                })?;
+                decode(path, &key, &value)
+            })
+            .collect()
+    }
+}
+
+impl SledLog {
+    pub fn open(path: &Path) -> Result<SledLog, LogError> {
+        let cannot =
+            |error: io::Error| LogError::Open { path: path.to_owned(), reason: error.to_string() };
+        let (rewrite, forgotten) = (rewrite_of(path), forgotten_of(path));
+        if !path.exists() && forgotten.exists() && rewrite.exists() {
+            publish(&rewrite, path).map_err(cannot)?;
+        }
+        let store = Store::open(path)?;
+        // Ours alone from here on, and so is what lies beside it.
+        remove(&rewrite).and_then(|()| remove(&forgotten)).map_err(cannot)?;
+        let next_seq = store.next_seq(path)?;
+        let (store, next_seq) = (RwLock::new(Some(store)), Mutex::new(next_seq));
+        Ok(SledLog { path: path.to_owned(), store, next_seq })
     }
 
     fn write_error(&self, error: impl ToString) -> LogError {
         LogError::Write { path: self.path.clone(), reason: error.to_string() }
     }
+
+    fn next_seq(&self) -> MutexGuard<'_, u64> {
+        self.next_seq.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store(&self) -> RwLockReadGuard<'_, Option<Store>> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is there, for as long as nobody writes it anew.
+    fn with_store<T>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        match self.store().as_ref() {
+            Some(store) => work(store),
+            None => Err(self.write_error("it could not be opened after it was written anew")),
+        }
+    }
+
+    /// Copies what `keep` says yes to from `from_seq` on; answers where it ended.
+    fn copy(
+        &self,
+        to: &Store,
+        from_seq: u64,
+        keep: &(dyn Fn(&Event) -> bool + Sync),
+    ) -> Result<u64, LogError> {
+        let mut end = from_seq;
+        let mut failed = None;
+        self.scan(from_seq, &mut |event| {
+            end = event.seq + 1;
+            if keep(&event)
+                && let Err(error) = self.insert(to, &event)
+            {
+                failed = Some(error);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })?;
+        failed.map_or(Ok(end), Err)
+    }
+
+    fn insert(&self, store: &Store, event: &Event) -> Result<(), LogError> {
+        let mut value = vec![EVENT_FORMAT];
+        serde_json::to_writer(&mut value, event).map_err(|error| self.write_error(error))?;
+        let inserted = store.events.insert(event.seq.to_be_bytes(), value);
+        inserted.map(drop).map_err(|error| self.write_error(error))
+    }
 }
 
 impl EventLog for SledLog {
     fn append(&self, at_ms: u64, kind: EventKind) -> Result<Event, LogError> {
-        let mut next_seq = self.next_seq.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut next_seq = self.next_seq();
         let event = Event { seq: *next_seq, at_ms, kind };
-        let mut value = vec![EVENT_FORMAT];
-        serde_json::to_writer(&mut value, &event).map_err(|error| self.write_error(error))?;
-        self.events
-            .insert(event.seq.to_be_bytes(), value)
-            .map_err(|error| self.write_error(error))?;
+        self.with_store(|store| self.insert(store, &event))?;
         *next_seq += 1;
         Ok(event)
     }
 
     fn flush(&self) -> Result<(), LogError> {
-        self.db.flush().map(drop).map_err(|error| self.write_error(error))
+        self.with_store(|store| store.db.flush().map(drop).map_err(|error| self.write_error(error)))
     }
 
     fn scan(
@@ -86,17 +197,68 @@ impl EventLog for SledLog {
         from_seq: u64,
         visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        for item in self.events.range(from_seq.to_be_bytes()..) {
-            let (key, value) = item.map_err(|error| LogError::Read {
-                path: self.path.clone(),
-                seq: from_seq,
-                reason: error.to_string(),
-            })?;
-            if visit(decode(&self.path, &key, &value)?).is_break() {
-                break;
+        let mut from_seq = from_seq;
+        loop {
+            let events = self.with_store(|store| store.some(&self.path, from_seq))?;
+            let Some(last) = events.last() else { return Ok(()) };
+            from_seq = last.seq + 1;
+            if events.into_iter().try_for_each(&mut *visit).is_break() {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+
+    fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
+        let rewrite = rewrite_of(&self.path);
+        let cannot = |error: io::Error| self.write_error(error);
+        remove(&rewrite).map_err(cannot)?;
+        let new = Store::open(&rewrite)?;
+        let copied = self.copy(&new, 0, keep)?;
+        // Most is there by now; appends wait for what came meanwhile.
+        let next_seq = self.next_seq();
+        self.copy(&new, copied, keep)?;
+        let noted = new
+            .db
+            .open_tree(META)
+            .and_then(|meta| meta.insert(NEXT_SEQ, &next_seq.to_be_bytes()))
+            .and_then(|_| new.db.flush());
+        noted.map_err(|error| self.write_error(error))?;
+        drop(new);
+        // sled keeps some records in files that it names by its folder's path,
+        // so neither folder is open when it gets another name.
+        let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        drop(store.take());
+        let taken = take_place(&self.path);
+        if self.path.exists() {
+            *store = Some(Store::open(&self.path)?);
+        }
+        taken.map_err(cannot)
+    }
+}
+
+fn rewrite_of(path: &Path) -> PathBuf {
+    beside(path, ".rewrite")
+}
+
+fn forgotten_of(path: &Path) -> PathBuf {
+    beside(path, ".forgotten")
+}
+
+/// The rewrite becomes the log, and what was the log is gone.
+fn take_place(path: &Path) -> io::Result<()> {
+    let (rewrite, forgotten) = (rewrite_of(path), forgotten_of(path));
+    publish(path, &forgotten)?;
+    if let Err(error) = publish(&rewrite, path) {
+        publish(&forgotten, path)?;
+        return Err(error);
+    }
+    remove(&forgotten)
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| sync_folder_of(folder)),
     }
 }
 
@@ -171,14 +333,104 @@ mod tests {
     #[test]
     fn a_record_of_a_newer_hone_is_refused_and_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let log = SledLog::open(dir.path()).unwrap();
+        let store = Store::open(dir.path()).unwrap();
         let newer = vec![EVENT_FORMAT + 1, b'?'];
-        log.events.insert(7u64.to_be_bytes(), newer.clone()).unwrap();
-        drop(log);
+        store.events.insert(7u64.to_be_bytes(), newer.clone()).unwrap();
+        drop(store);
         let error = SledLog::open(dir.path()).map(drop).unwrap_err();
         assert!(matches!(error, LogError::NewerFormat { seq: 7, .. }), "{error}");
         let db = sled::open(dir.path()).unwrap();
-        let kept = db.open_tree(TREE).unwrap().get(7u64.to_be_bytes()).unwrap().unwrap();
+        let kept = db.open_tree(EVENTS).unwrap().get(7u64.to_be_bytes()).unwrap().unwrap();
         assert_eq!(kept.as_ref(), newer);
+    }
+
+    /// Every byte of every file below a folder.
+    fn bytes_below(folder: &Path) -> Vec<u8> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .flat_map(|path| match path.is_dir() {
+                true => bytes_below(&path),
+                false => std::fs::read(&path).unwrap(),
+            })
+            .collect()
+    }
+
+    fn holds(folder: &Path, text: &str) -> bool {
+        bytes_below(folder).windows(text.len()).any(|window| window == text.as_bytes())
+    }
+
+    #[test]
+    fn what_is_forgotten_is_gone_from_the_disk_and_its_numbers_are_not_given_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.sled");
+        let log = SledLog::open(&path).unwrap();
+        let long = "keep-".repeat(2_000);
+        for i in 0..200 {
+            let id = if i % 3 == 2 { format!("canary-{i}") } else { format!("{long}{i}") };
+            log.append(i, accepted(&id)).unwrap();
+        }
+        log.flush().unwrap();
+        assert!(holds(dir.path(), "canary-"), "or this test tells nothing");
+        let kept: Vec<_> = all(&log)
+            .into_iter()
+            .filter(|event| !event.kind.offer_id().starts_with("canary"))
+            .collect();
+
+        log.retain(&|event| !event.kind.offer_id().starts_with("canary")).unwrap();
+        assert!(!holds(dir.path(), "canary-"));
+        assert_eq!(all(&log), kept);
+        log.retain(&|event| event.seq < 100).unwrap();
+        drop(log);
+        let log = SledLog::open(&path).unwrap();
+        assert_eq!(all(&log), kept[..67]);
+        assert_eq!(log.append(0, accepted("next")).unwrap().seq, 200);
+    }
+
+    #[test]
+    fn events_appended_during_a_rewrite_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.sled");
+        let log = SledLog::open(&path).unwrap();
+        for i in 0..500 {
+            log.append(i, accepted("early")).unwrap();
+        }
+        std::thread::scope(|scope| {
+            let appending = scope.spawn(|| {
+                for i in 0..500 {
+                    log.append(i, accepted("late")).unwrap();
+                }
+            });
+            log.retain(&|event| event.kind.offer_id() != "early").unwrap();
+            appending.join().unwrap();
+        });
+        let late = all(&log);
+        assert!(late.len() == 500 && late.iter().all(|event| event.kind.offer_id() == "late"));
+        assert!(late.is_sorted_by_key(|event| event.seq));
+    }
+
+    /// The states of the table at the top, as a death at any point leaves them.
+    #[test]
+    fn a_rewrite_that_was_cut_short_is_ended_or_undone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.sled");
+        let written = |at: &Path, id: &str| {
+            SledLog::open(at).unwrap().append(0, accepted(id)).unwrap();
+        };
+        let only = |id: &str| {
+            let events = all(&SledLog::open(&path).unwrap());
+            assert_eq!(events.len(), 1);
+            assert_eq!(events[0].kind.offer_id(), id);
+            assert!(!rewrite_of(&path).exists() && !forgotten_of(&path).exists());
+        };
+        written(&path, "old");
+        written(&rewrite_of(&path), "half");
+        only("old");
+
+        written(&rewrite_of(&path), "new");
+        std::fs::rename(&path, forgotten_of(&path)).unwrap();
+        only("new");
+
+        written(&forgotten_of(&path), "old");
+        only("new");
     }
 }

@@ -5,10 +5,11 @@
 //! adapter files are immutable once registered.
 
 use anyhow::{Context, Result, bail, ensure};
-use feedback::event::AdapterVersion;
+use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, Report};
 use models::file::{sha256, write_atomic};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Version of `registry.json`.
@@ -37,6 +38,14 @@ pub struct Entry {
     pub created_at_ms: u64,
     /// Log positions of the first and last label it learned from.
     pub labels: (u64, u64),
+    /// The offers these labels were given to. An entry of a Hone that did not
+    /// say counts as having learned from any.
+    #[serde(default)]
+    pub offers: Option<Vec<OfferId>>,
+    /// It, or what it grew from, learned from something forgotten since: its
+    /// file is gone.
+    #[serde(default)]
+    pub forgotten: bool,
     pub report: Report,
 }
 
@@ -117,6 +126,12 @@ impl Registry {
     fn usable(&self, entry: &Entry, base_sha256: &str) -> Result<()> {
         let path = self.adapter_file(entry.version);
         ensure!(
+            !entry.forgotten,
+            "{}: adapter v{} learned from what was forgotten since, and went with it",
+            path.display(),
+            entry.version
+        );
+        ensure!(
             entry.base_sha256 == base_sha256,
             "{}: adapter v{} was trained on another base model",
             path.display(),
@@ -145,8 +160,10 @@ impl Registry {
     }
 
     /// Log position of the last label that an adapter of this base learned from.
+    /// What a forgotten one had learned from other files may be learned again.
     pub fn learned_through(&self, base_sha256: &str) -> Option<u64> {
-        let of_base = self.index.adapters.iter().filter(|e| e.base_sha256 == base_sha256);
+        let of_base = |entry: &&Entry| entry.base_sha256 == base_sha256 && !entry.forgotten;
+        let of_base = self.index.adapters.iter().filter(of_base);
         of_base.map(|entry| entry.labels.1).max()
     }
 
@@ -191,6 +208,64 @@ impl Registry {
         let mut index = self.index.clone();
         index.active = version;
         self.replace(index)
+    }
+
+    /// Versions that learned from any of these offers, themselves or through
+    /// what they grew from.
+    pub fn taught_by(&self, offers: &HashSet<OfferId>) -> Vec<AdapterVersion> {
+        let mut taught = vec![];
+        if offers.is_empty() {
+            return taught;
+        }
+        // A parent stands before its children.
+        for entry in self.index.adapters.iter().filter(|entry| !entry.forgotten) {
+            let own = entry.offers.as_ref();
+            if own.is_none_or(|own| own.iter().any(|offer| offers.contains(offer)))
+                || taught.contains(&entry.parent)
+            {
+                taught.push(entry.version);
+            }
+        }
+        taught
+    }
+
+    /// What may serve once these versions are forgotten: the active one or its
+    /// nearest sound ancestor.
+    pub fn active_without(&self, taught: &[AdapterVersion], base_sha256: &str) -> AdapterVersion {
+        let mut version = self.index.active;
+        while let Some(entry) = self.entry(version) {
+            if !taught.contains(&version) && self.usable(entry, base_sha256).is_ok() {
+                break;
+            }
+            version = entry.parent;
+        }
+        version
+    }
+
+    /// Removes these versions for good, and has `active` serve.
+    pub fn forget(&mut self, taught: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
+        if let Some(reason) = &self.sealed {
+            bail!("{reason}");
+        }
+        let mut index = self.index.clone();
+        index.active = active;
+        for entry in index.adapters.iter_mut().filter(|entry| taught.contains(&entry.version)) {
+            entry.forgotten = true;
+        }
+        self.replace(index)?;
+        // Those of an earlier time too, whose removal may have been cut short.
+        for entry in self.index.adapters.iter().filter(|entry| entry.forgotten) {
+            for path in [self.adapter_file(entry.version), self.optimizer_file(entry.version)] {
+                match std::fs::remove_file(&path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(error)
+                            .with_context(|| format!("{}: cannot be removed", path.display()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether a version may serve over this base.
@@ -248,6 +323,8 @@ mod tests {
             base_sha256: base.into(),
             created_at_ms: 0,
             labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
+            offers: Some(vec![format!("offer-{version}")]),
+            forgotten: false,
             report: serde_json::from_value(report()).unwrap(),
         }
     }
@@ -324,6 +401,45 @@ mod tests {
         let (registry, _) = Registry::open(dir.path(), "base");
         assert_eq!((registry.active(), registry.next_version()), (1, 4));
         assert_eq!(registry.parent().unwrap().version, 1, "learning goes on from there");
+    }
+
+    #[test]
+    fn what_learned_from_a_forgotten_offer_goes_with_all_that_grew_from_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = with_three(dir.path());
+        registry.activate(1).unwrap();
+        let sibling = entry(&registry, "base");
+        registry.promote(sibling).unwrap();
+        let offers = HashSet::from(["offer-2".to_owned()]);
+        let taught = registry.taught_by(&offers);
+        assert_eq!(taught, [2, 3], "v4 grew from v1");
+        assert_eq!(registry.active_without(&taught, "base"), 4);
+        registry.activate(3).unwrap();
+        assert_eq!(registry.active_without(&taught, "base"), 1);
+
+        registry.forget(&taught, 1).unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "base");
+        assert_eq!((registry.active(), trouble, registry.next_version()), (1, None, 5));
+        assert!(!registry.adapter_file(2).exists() && !registry.adapter_file(3).exists());
+        assert!(registry.adapter_file(1).exists() && registry.adapter_file(4).exists());
+        assert!(registry.check(2, "base").unwrap_err().to_string().contains("went with it"));
+        assert_eq!(registry.taught_by(&offers), Vec::<AdapterVersion>::new());
+        assert_eq!(registry.taught_by(&HashSet::new()), Vec::<AdapterVersion>::new());
+    }
+
+    #[test]
+    fn an_adapter_that_does_not_say_counts_as_taught_and_its_labels_may_be_learned_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(dir.path(), "base");
+        let first = entry(&registry, "base");
+        registry.promote(first).unwrap();
+        let silent = Entry { offers: None, ..entry(&registry, "base") };
+        registry.promote(silent).unwrap();
+        assert_eq!(registry.learned_through("base"), Some(29));
+        let taught = registry.taught_by(&HashSet::from(["elsewhere".to_owned()]));
+        assert_eq!(taught, [2]);
+        registry.forget(&taught, 1).unwrap();
+        assert_eq!(registry.learned_through("base"), Some(19));
     }
 
     #[test]

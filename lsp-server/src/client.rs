@@ -5,6 +5,7 @@ use crate::home::Home;
 use crate::launch::ServeOptions;
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
@@ -188,14 +189,19 @@ pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
 /// # Errors
 /// The daemon's reason not to.
 pub async fn ask(home: &Home, purpose: Purpose) -> Result<bool> {
-    let Some(mut connection) = connect_settled(home, purpose).await? else { return Ok(false) };
+    match question::<Answer>(home, purpose).await? {
+        None => Ok(false),
+        Some(Answer { error: None }) => Ok(true),
+        Some(Answer { error: Some(error) }) => bail!("{error}"),
+    }
+}
+
+/// What a running daemon answers; `None` if none runs.
+pub async fn question<T: DeserializeOwned>(home: &Home, purpose: Purpose) -> Result<Option<T>> {
+    let Some(mut connection) = connect_settled(home, purpose).await? else { return Ok(None) };
     let mut text = String::new();
     connection.read.read_to_string(&mut text).await?;
-    let answer: Answer = serde_json::from_str(&text).context("the daemon gave no answer")?;
-    match answer.error {
-        None => Ok(true),
-        Some(error) => bail!("{error}"),
-    }
+    serde_json::from_str(&text).map(Some).context("the daemon gave no answer")
 }
 
 /// `hone stop`: answers whether there was a daemon to stop.

@@ -5,6 +5,7 @@
 use crate::adapters::Registry;
 use crate::config::{Config, ModelConfig};
 use crate::engine::worker::EngineHandle;
+use crate::forget::{Forgotten, Found};
 use crate::home::Home;
 use crate::session::Session;
 use crate::status::{LearnerState, LearnerStatus, StatusLine};
@@ -12,7 +13,7 @@ use anyhow::Result;
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Fold};
 use feedback::event::{AdapterVersion, EventKind};
-use feedback::log::EventLog;
+use feedback::log::{EventLog, LogError};
 use feedback::reward::RewardVersion;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -265,6 +266,61 @@ impl Daemon {
         Ok(())
     }
 
+    /// Forgets what was offered in some files and what was learned from it.
+    pub async fn forget(self: &Arc<Self>, files: Vec<String>) -> Result<Forgotten> {
+        let _no_update_is_promoted = self.swapping.lock().await;
+        let log = self.log.clone();
+        let found = tokio::task::spawn_blocking(move || Found::search(&*log, files)).await??;
+        let plan = found.plan(&lock(&self.registry), &self.model.sha256);
+        if plan.events == 0 {
+            return Ok(plan);
+        }
+        if plan.serves != self.active_adapter() && plan.serves > 0 {
+            let (path, active) = {
+                let registry = lock(&self.registry);
+                (registry.adapter_file(plan.serves), registry.active())
+            };
+            self.engine.load_adapter(plan.serves, path, active).await?;
+        }
+        // The registry first: as long as the log knows the offers, another try
+        // finds what they taught.
+        lock(&self.registry).forget(&plan.adapters, plan.serves)?;
+        let daemon = self.clone();
+        tokio::task::spawn_blocking(move || daemon.read_without(&found)).await??;
+        self.show_ready();
+        self.learn.notify_one();
+        tracing::info!("forgot {} offer(s) and {} adapter(s)", plan.offers, plan.adapters.len());
+        Ok(plan)
+    }
+
+    /// What [`Daemon::forget`] would do.
+    pub async fn plan_to_forget(&self, files: Vec<String>) -> Result<Forgotten> {
+        let log = self.log.clone();
+        let found = tokio::task::spawn_blocking(move || Found::search(&*log, files)).await??;
+        Ok(found.plan(&lock(&self.registry), &self.model.sha256))
+    }
+
+    fn read_without(&self, found: &Found) -> Result<()> {
+        found.erase(&*self.log)?;
+        let learned_through = lock(&self.registry).learned_through(&self.model.sha256);
+        let mut fresh = Fold::new(REWARD, &self.model.sha256, learned_through);
+        let mut end = 0;
+        let mut read_from = |from: u64| {
+            self.log.scan(from, &mut |event| {
+                end = event.seq + 1;
+                fresh.apply(&event);
+                ControlFlow::Continue(())
+            })?;
+            Ok::<u64, LogError>(end)
+        };
+        let most = read_from(0)?;
+        // Nothing is appended while the fold is held.
+        let mut fold = lock(&self.fold);
+        read_from(most)?;
+        fold.replace(fresh);
+        Ok(())
+    }
+
     pub fn counts(&self) -> feedback::episode::Counts {
         lock(&self.fold).counts()
     }
@@ -275,6 +331,11 @@ impl Daemon {
 
     pub fn take_batch(&self, limit: usize) -> Option<Batch> {
         lock(&self.fold).take_batch(limit)
+    }
+
+    /// False once something was forgotten since this batch was taken.
+    pub fn is_current(&self, batch: &Batch) -> bool {
+        lock(&self.fold).is_current(batch)
     }
 
     pub fn return_batch(&self, batch: Batch) {

@@ -8,6 +8,7 @@ mod daemon;
 mod document;
 mod engine;
 mod events;
+mod forget;
 mod home;
 mod launch;
 mod lsp;

@@ -169,6 +169,13 @@ async fn connection(
             let answer = Answer::from(config.map(|config| daemon.configure(config)));
             write_line(&mut write, &answer).await?;
         }
+        Purpose::Forget { files, plan } => {
+            let answer = match plan {
+                true => daemon.plan_to_forget(files).await,
+                false => daemon.forget(files).await,
+            };
+            write_line(&mut write, &answer.map_err(|error| format!("{error:#}"))).await?;
+        }
         Purpose::Events => events::stream(daemon.event_log(), &mut write).await?,
         Purpose::Stop => {
             stop.notify_one();

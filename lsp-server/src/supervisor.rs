@@ -237,14 +237,27 @@ impl Supervisor {
             base_sha256: daemon.model.sha256.clone(),
             created_at_ms: daemon.clock.now_ms(),
             labels: batch.span(),
+            offers: Some(batch.offers()),
+            forgotten: false,
             report,
         };
-        self.promote(entry).await
+        let promoted = self.promote(entry, batch).await;
+        if promoted.is_err() {
+            // It may have learned from what was forgotten meanwhile.
+            let _ = std::fs::remove_file(&job.adapter_out);
+            let _ = std::fs::remove_file(&job.optimizer_out);
+        }
+        promoted
     }
 
-    async fn promote(&self, entry: Entry) -> Result<()> {
+    async fn promote(&self, entry: Entry, batch: &Batch) -> Result<()> {
         let (version, parent, took_ms) = (entry.version, entry.parent, entry.report.total_ms);
+        let daemon = self.daemon.clone();
         let swapped = self.daemon.swap(version, move |registry| {
+            ensure!(
+                daemon.is_current(batch),
+                "a file was forgotten while the update learned; what is left is learned from again"
+            );
             // A user who rolled back while it learned does not want its child.
             ensure!(
                 registry.active() == parent,

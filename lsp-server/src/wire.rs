@@ -9,8 +9,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 /// Raised when a forwarder and a daemon of different builds cannot talk.
 pub const PROTOCOL: u32 = 1;
 
-/// Longest first line, in bytes.
-const LINE_LIMIT: u64 = 4096;
+/// Longest first line, in bytes: room for a few names of a file, of 4096 each.
+const LINE_LIMIT: u64 = 32 * 1024;
 
 /// Time to say the first line in.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
@@ -40,6 +40,9 @@ pub enum Purpose {
     UseAdapter { adapter: AdapterVersion },
     /// Takes what changed in `config.toml`; an [`Answer`] follows.
     Configure,
+    /// Forgets what is recorded under these names, or with `plan` only says what
+    /// that would be; one line of `Result<Forgotten, String>` follows.
+    Forget { files: Vec<String>, plan: bool },
     /// A purpose of a later version.
     #[serde(other)]
     Unknown,
@@ -125,7 +128,12 @@ mod tests {
     /// A purpose's fields lie beside those of `Hello`: a name of both would be lost.
     #[test]
     fn every_purpose_comes_back_as_it_was_said() {
-        for purpose in [Purpose::Lsp, Purpose::Configure, Purpose::UseAdapter { adapter: 3 }] {
+        for purpose in [
+            Purpose::Lsp,
+            Purpose::Configure,
+            Purpose::UseAdapter { adapter: 3 },
+            Purpose::Forget { files: vec!["/a".into()], plan: true },
+        ] {
             let hello = Hello::new(purpose);
             let line = serde_json::to_string(&hello).unwrap();
             assert_eq!(serde_json::from_str::<Hello>(&line).unwrap(), hello, "{line}");

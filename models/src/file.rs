@@ -62,27 +62,27 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Renames a finished, synced file to its final name and makes the name durable.
-pub(crate) fn publish(from: &Path, to: &Path) -> io::Result<()> {
+pub fn publish(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     sync_folder_of(to)
 }
 
 /// `path` with `suffix` after its whole name: `m.gguf` → `m.gguf.part`.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
 #[cfg(unix)]
-fn sync_folder_of(path: &Path) -> io::Result<()> {
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// A folder cannot be opened for syncing here; the rename is journalled by the file system.
 #[cfg(not(unix))]
-fn sync_folder_of(_path: &Path) -> io::Result<()> {
+pub fn sync_folder_of(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 

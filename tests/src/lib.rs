@@ -8,6 +8,8 @@ use feedback::event::{Completion, Event, EventKind, Evidence, Outcome};
 use rehearsal::client::Client;
 use serde_json::Value;
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -128,6 +130,17 @@ impl Home {
     /// An environment variable for every `hone` that is run from now on.
     pub fn set_env(&mut self, name: &'static str, value: impl Into<OsString>) {
         self.environment.push((name, value.into()));
+    }
+
+    /// A learner that waits as long as the file at this path exists.
+    pub fn hold_learner(&mut self) -> PathBuf {
+        let (script, hold) = (self.path().join("learner.sh"), self.path().join("hold"));
+        let wait = format!("while [ -e {} ]; do sleep 0.1; done", hold.display());
+        let body = format!("#!/bin/sh\n{wait}\nexec {}\n", learner().display());
+        std::fs::write(&script, body).expect("a script");
+        std::fs::set_permissions(&script, Permissions::from_mode(0o700)).expect("its mode");
+        self.set_env("HONE_LEARNER", &script);
+        hold
     }
 
     /// `hone` in this home, its output caught.

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod config;
+mod forget;
 mod inspect;
 mod learning;
 mod model;
@@ -79,6 +80,11 @@ enum Command {
     /// Show what was learned, and go back to an earlier adapter
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
+    /// Forget a file: what was offered in it, and every adapter that learned from it
+    ///
+    /// Nothing of it is left on disk; learning goes on from the last adapter
+    /// that never saw it. This cannot be undone.
+    Forget(forget::ForgetArgs),
     /// Show and change settings
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -159,6 +165,7 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
         Command::Pause => learning::set(&home, false).await,
         Command::Resume => learning::set(&home, true).await,
         Command::Adapter(command) => adapter::run(&home, command).await,
+        Command::Forget(args) => forget::run(&home, args).await,
         Command::Config(command) => config::run(&home, command).await,
         Command::Stop => {
             let stopped = client::stop(&home).await?;

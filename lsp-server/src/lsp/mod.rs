@@ -7,6 +7,7 @@
 pub mod types;
 
 use crate::document::{Document, Encoding, Position};
+use crate::forget::{self, Forgotten};
 use crate::session::{Session, SessionError, Trigger};
 use crate::status;
 use ropey::Rope;
@@ -24,7 +25,8 @@ use tower_lsp::ls_types::{
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
 use types::{
-    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, ItemParams, LearnAnswer, RejectParams,
+    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, ForgetParams, ItemParams, LearnAnswer,
+    RejectParams,
 };
 
 /// Messages handled at once. At the transport's default of 4, four slow
@@ -58,6 +60,7 @@ pub async fn serve(
             .custom_method("textDocument/didPartiallyAcceptCompletion", Backend::did_partly_accept)
             .custom_method("textDocument/didFocus", Backend::did_focus)
             .custom_method("hone/didReject", Backend::did_reject)
+            .custom_method("hone/forget", Backend::forget)
             .custom_method("hone/status", Backend::status)
             .custom_method("hone/learn", Backend::learn_now)
             .custom_method("hone/advanceClock", Backend::advance_clock)
@@ -200,6 +203,15 @@ impl Backend {
 
     async fn did_reject(&self, params: RejectParams) {
         self.session.rejected(&params.id, params.reason.into());
+    }
+
+    async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
+        let names = forget::names_of(&path_of(&params.uri));
+        self.session.daemon().forget(names).await.map_err(|error| Error {
+            code: ErrorCode::InternalError,
+            message: format!("{error:#}").into(),
+            data: None,
+        })
     }
 
     async fn status(&self) -> Result<status::Status> {

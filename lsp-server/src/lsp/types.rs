@@ -3,6 +3,7 @@
 
 use feedback::event::Outcome;
 use serde::{Deserialize, Serialize};
+use tower_lsp::ls_types::Uri;
 use tower_lsp::ls_types::notification::Notification;
 
 /// Accepts an offer; `arguments[0]` is its id.
@@ -61,6 +62,12 @@ impl From<RejectReason> for Outcome {
             RejectReason::Hidden => Outcome::Superseded,
         }
     }
+}
+
+/// `hone/forget`
+#[derive(Debug, Deserialize)]
+pub struct ForgetParams {
+    pub uri: Uri,
 }
 
 /// `hone/advanceClock`, on a daemon whose clock is manual.

@@ -1,9 +1,8 @@
 //! What was learned can be seen, taken back and paused, with a daemon and without.
 
 use rehearsal::client::Client;
-use std::os::unix::fs::PermissionsExt;
 use tests::buffer::Buffer;
-use tests::{Home, Model, QUICK, eventually, learn, learner};
+use tests::{Home, Model, QUICK, eventually, learn};
 
 const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 
@@ -72,15 +71,7 @@ fn a_choice_that_cannot_be_served_is_refused_by_name() {
 #[test]
 fn an_update_is_not_served_if_its_parent_was_taken_back_meanwhile() {
     let mut home = Home::with(Model::Smol, QUICK);
-    let (script, hold) = (home.path().join("learner.sh"), home.path().join("hold"));
-    let body = format!(
-        "#!/bin/sh\nwhile [ -e {} ]; do sleep 0.1; done\nexec {}\n",
-        hold.display(),
-        learner().display()
-    );
-    std::fs::write(&script, body).expect("a script");
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).expect("its mode");
-    home.set_env("HONE_LEARNER", &script);
+    let hold = home.hold_learner();
     let editor = home.editor();
     accept_one(&editor, "a.rs");
     learn(&editor);

@@ -4,6 +4,7 @@
 mod adapters;
 mod bad_input;
 mod daemon;
+mod forget;
 mod labels;
 mod learner_faults;
 mod parity;
