@@ -1,0 +1,124 @@
+//! How many cores a pass may take: those that others leave idle.
+//!
+//! Looked at again before every pass, so that an update that began on an idle
+//! machine makes room for the compiler that starts while it runs. What is
+//! computed does not depend on the number.
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use sysinfo::{CpuRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System};
+
+/// The machine's load is looked at this often, at most.
+const LOOK: Duration = Duration::from_millis(500);
+
+const _: () = assert!(LOOK.as_millis() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL.as_millis());
+
+pub struct Threads(Mutex<State>);
+
+struct State {
+    cores: usize,
+    count: usize,
+    /// `None`: the count is fixed.
+    load: Option<Load>,
+    pools: HashMap<usize, Arc<ThreadPool>>,
+}
+
+struct Load {
+    system: System,
+    own: Option<Pid>,
+    looked: Instant,
+}
+
+impl Threads {
+    /// As many as others leave idle, from one to all cores.
+    pub fn adaptive() -> Threads {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cpu = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing().with_cpu_usage());
+        let load = Load {
+            system: System::new_with_specifics(cpu),
+            own: sysinfo::get_current_pid().ok(),
+            looked: Instant::now(),
+        };
+        Threads::new(cores, Some(load))
+    }
+
+    pub fn fixed(count: usize) -> Threads {
+        Threads::new(count.max(1), None)
+    }
+
+    fn new(cores: usize, load: Option<Load>) -> Threads {
+        Threads(Mutex::new(State { cores, count: cores, load, pools: HashMap::new() }))
+    }
+
+    /// Runs `work` in a pool of threads; the caller waits for it.
+    ///
+    /// # Errors
+    /// What `work` answers, or no thread can be started.
+    pub fn run<R: Send>(
+        &self,
+        work: impl FnOnce() -> candle_core::Result<R> + Send,
+    ) -> candle_core::Result<R> {
+        let pool = self.pool().map_err(candle_core::Error::wrap)?;
+        pool.install(work)
+    }
+
+    fn pool(&self) -> Result<Arc<ThreadPool>, rayon::ThreadPoolBuildError> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        if let Some(load) = &mut state.load
+            && load.looked.elapsed() >= LOOK
+        {
+            state.count = idle(state.cores, load.busy_with_others(state.cores));
+        }
+        if let Some(pool) = state.pools.get(&state.count) {
+            return Ok(pool.clone());
+        }
+        let pool = Arc::new(ThreadPoolBuilder::new().num_threads(state.count).build()?);
+        state.pools.insert(state.count, pool.clone());
+        Ok(pool)
+    }
+}
+
+/// Threads for us when others keep `busy` of the cores.
+fn idle(cores: usize, busy: f32) -> usize {
+    ((cores as f32 - busy).round() as usize).clamp(1, cores)
+}
+
+impl Load {
+    /// Cores that processes other than this one have kept busy since the last look.
+    fn busy_with_others(&mut self, cores: usize) -> f32 {
+        self.looked = Instant::now();
+        self.system.refresh_cpu_usage();
+        let all = self.system.global_cpu_usage() / 100.0 * cores as f32;
+        let Some(own) = self.own else { return 0.0 };
+        self.system.refresh_processes_specifics(
+            ProcessesToUpdate::Some(&[own]),
+            false,
+            ProcessRefreshKind::nothing().with_cpu(),
+        );
+        let ours = self.system.process(own).map_or(0.0, |own| own.cpu_usage() / 100.0);
+        (all - ours).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_take_their_cores_and_one_is_always_left() {
+        assert_eq!(idle(8, 0.2), 8);
+        assert_eq!(idle(8, 3.1), 5);
+        assert_eq!(idle(8, 8.0), 1);
+        assert_eq!(idle(1, 0.0), 1);
+        assert_eq!(idle(2, 9.0), 1, "a measurement may be off");
+    }
+
+    #[test]
+    fn work_runs_in_a_pool_of_the_counted_size() {
+        let threads = Threads::fixed(3);
+        assert_eq!(threads.run(|| Ok(rayon::current_num_threads())).unwrap(), 3);
+    }
+}
