@@ -5,7 +5,7 @@
 
 use crate::daemon::{Daemon, lock};
 use crate::document::{Document, Encoding, PastTheEnd, Position};
-use crate::engine::{EngineError, Generated, Request};
+use crate::engine::{Answer, EngineError, Generated, Request};
 use crate::postprocess::{repeats_closing, shown_bytes};
 use crate::prompt::{self, Window};
 use crate::tracker::{Offer, Tracker};
@@ -38,6 +38,9 @@ pub enum Trigger {
     Invoked,
 }
 
+/// Offers beside the first, where the user asks by hand.
+const ALTERNATIVES: usize = 2;
+
 /// What goes into an inline completion item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
@@ -68,13 +71,14 @@ struct Asked {
     cursor: usize,
     position: Position,
     rest_of_line: String,
+    trigger: Trigger,
     request: Request,
 }
 
 enum Begun {
     /// The user wants none here.
     Off,
-    Known(Suggestion),
+    Known(Vec<Suggestion>),
     Asked(Box<Asked>),
 }
 
@@ -134,23 +138,24 @@ impl Session {
         Ok(())
     }
 
-    /// Answers a request for an inline completion; `None` is silence.
+    /// Answers a request for an inline completion: one offer, more to choose from
+    /// where the user asked, none for silence.
     pub async fn complete(
         &self,
         uri: &str,
         position: Position,
         trigger: Trigger,
-    ) -> Result<Option<Suggestion>, SessionError> {
+    ) -> Result<Vec<Suggestion>, SessionError> {
         let asked = match self.begin(uri, position, trigger)? {
-            Begun::Off => return Ok(None),
-            Begun::Known(suggestion) => return Ok(Some(suggestion)),
+            Begun::Off => return Ok(vec![]),
+            Begun::Known(suggestions) => return Ok(suggestions),
             Begun::Asked(asked) => asked,
         };
         let answer = self.daemon.engine.generate(asked.request.clone(), asked.abort.clone()).await;
         match answer {
             Ok(generated) => self.finish(*asked, generated),
             Err(EngineError::Aborted) => Err(SessionError::Superseded),
-            Err(EngineError::OverBudget) => Ok(None),
+            Err(EngineError::OverBudget) => Ok(vec![]),
             Err(error) => Err(SessionError::Engine(error)),
         }
     }
@@ -173,10 +178,17 @@ impl Session {
             .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let cursor = document.offset(position, encoding)?;
         let rest_of_line = document.rest_of_line(cursor);
-        if let Some((id, text)) = state.tracker.continuation(uri, cursor)
-            && !repeats_closing(&text, &rest_of_line)
-        {
-            return Ok(Begun::Known(Suggestion { id, position, text }));
+        let live = state.tracker.continuation(uri, cursor);
+        let live = live.filter(|(_, text)| !repeats_closing(text, &rest_of_line));
+        let goes_on = live.is_some();
+        let known = match trigger {
+            Trigger::Automatic => live.map(|live| vec![live]),
+            Trigger::Invoked if goes_on => state.tracker.continuations(uri, cursor),
+            Trigger::Invoked => None,
+        };
+        if let Some(known) = known {
+            let known = known.into_iter().map(|(id, text)| Suggestion { id, position, text });
+            return Ok(Begun::Known(known.collect()));
         }
         if trigger == Trigger::Automatic && !completion.is_on(&document.language) {
             let events = state.tracker.supersede(self.daemon.clock.now_ms());
@@ -193,6 +205,7 @@ impl Session {
             max_tokens: completion.max_tokens,
             budget: Duration::from_millis(completion.budget_ms),
             min_probability: completion.min_probability,
+            alternatives: if trigger == Trigger::Invoked { ALTERNATIVES } else { 0 },
         };
         let asked = Asked {
             abort: abort.clone(),
@@ -203,64 +216,87 @@ impl Session {
             cursor,
             position,
             rest_of_line,
+            trigger,
             request,
         };
         state.newest = Some(abort);
-        let events = state.tracker.supersede(self.daemon.clock.now_ms());
-        self.daemon.record(events);
+        if !goes_on {
+            let events = state.tracker.supersede(self.daemon.clock.now_ms());
+            self.daemon.record(events);
+        }
         Ok(Begun::Asked(Box::new(asked)))
     }
 
-    /// Records what the engine did and makes it an offer, if the user is still there.
-    fn finish(
-        &self,
-        asked: Asked,
-        generated: Generated,
-    ) -> Result<Option<Suggestion>, SessionError> {
+    /// Records what the engine did and makes offers of it, if the user is still there.
+    fn finish(&self, asked: Asked, generated: Generated) -> Result<Vec<Suggestion>, SessionError> {
         let mut state = lock(&self.state);
         // An edit or a newer request has taken this one's place.
         let current = state.newest.take_if(|newest| Arc::ptr_eq(newest, &asked.abort));
         if current.is_none() {
             return Err(SessionError::Superseded);
         }
-        let healing = asked.request.prompt.healing;
-        let length = shown_bytes(&generated.text, healing.len(), &asked.rest_of_line);
-        let shown_from = healing.len().min(generated.text.len());
-        let shown = &generated.text[shown_from..shown_from + length];
-        let text = String::from_utf8_lossy(shown).into_owned();
-        let id = self.daemon.next_offer_id();
+        // What is on screen comes first, and is not offered twice.
+        let live = state.tracker.continuation(&asked.uri, asked.cursor);
+        let live = live.filter(|_| asked.trigger == Trigger::Invoked);
+        let goes_on = live.is_some();
+        let position = asked.position;
+        let suggestion = |(id, text)| Suggestion { id, position, text };
+        let mut suggestions: Vec<_> = live.into_iter().map(suggestion).collect();
+        let (mut events, mut offers) = (vec![], vec![]);
+        for (index, answer) in generated.answers.iter().enumerate() {
+            let completion = self.completion(&asked, &generated, answer);
+            let (id, text) = (completion.id.clone(), completion.shown.clone());
+            let is_known = suggestions.iter().any(|known| known.text == text);
+            if is_known || suggestions.len() > ALTERNATIVES || (index > 0 && text.is_empty()) {
+                continue;
+            }
+            events.push(EventKind::Completion(Box::new(completion)));
+            if !text.is_empty() {
+                let (uri, start) = (asked.uri.clone(), asked.cursor);
+                offers.push(Offer { id: id.clone(), uri, start, text: text.clone() });
+                suggestions.push(Suggestion { id, position, text });
+            }
+        }
+        let now_ms = self.daemon.clock.now_ms();
+        if goes_on {
+            state.tracker.complete(offers, now_ms);
+        } else {
+            let is_complete = asked.trigger == Trigger::Invoked;
+            events.extend(state.tracker.serve(offers, is_complete, now_ms));
+        }
+        self.daemon.record(events);
+        Ok(suggestions)
+    }
+
+    /// The record of one answer, and which part of it may be shown.
+    fn completion(&self, asked: &Asked, generated: &Generated, answer: &Answer) -> Completion {
+        let healing = asked.request.prompt.healing.clone();
+        let length = shown_bytes(&answer.text, healing.len(), &asked.rest_of_line);
+        let shown_from = healing.len().min(answer.text.len());
+        let shown = &answer.text[shown_from..shown_from + length];
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
-        let completion = Completion {
-            id: id.clone(),
-            path: asked.path,
-            language: asked.language,
+        Completion {
+            id: self.daemon.next_offer_id(),
+            path: asked.path.clone(),
+            language: asked.language.clone(),
             model_sha256: self.daemon.model.sha256.clone(),
             adapter: asked.request.adapter,
             sampling: asked.request.sampling,
-            prompt: generated.prompt,
+            prompt: generated.prompt.clone(),
             adapter_from: generated.adapter_from,
             healing,
-            tokens: generated.tokens,
-            stop: generated.stop,
-            shown: text.clone(),
+            tokens: answer.tokens.clone(),
+            stop: answer.stop,
+            shown: String::from_utf8_lossy(shown).into_owned(),
             shown_from,
             timing: Timing {
                 prompt_reused: generated.prompt_reused,
                 prompt_evaluated: generated.prompt_evaluated,
                 prompt_ms: ms(generated.prompt_time),
-                decode_ms: ms(generated.decode_time),
+                decode_ms: ms(answer.decode_time),
                 total_ms: ms(asked.arrived.elapsed()),
             },
-        };
-        let mut events = vec![EventKind::Completion(Box::new(completion))];
-        if !text.is_empty() {
-            let offer =
-                Offer { id: id.clone(), uri: asked.uri, start: asked.cursor, text: text.clone() };
-            events.extend(state.tracker.serve(offer, self.daemon.clock.now_ms()));
         }
-        self.daemon.record(events);
-        let suggestion = Suggestion { id, position: asked.position, text };
-        Ok((!suggestion.text.is_empty()).then_some(suggestion))
     }
 
     pub fn accepted(&self, id: &str) {
@@ -268,7 +304,7 @@ impl Session {
     }
 
     pub fn shown(&self, id: &str) {
-        self.track(|tracker, _| tracker.shown(id));
+        self.track(|tracker, now_ms| tracker.shown(id, now_ms));
     }
 
     pub fn partly_accepted(&self, id: &str, utf16: u32) {
@@ -332,9 +368,10 @@ mod tests {
 
     const URI: &str = "file:///a.rs";
     const CURSOR: Position = Position { line: 1, column: 4 };
+    const ANSWERS: &[&str] = &["call(x);", "call(y);", "close();"];
     const AUTOMATIC: Trigger = Trigger::Automatic;
 
-    /// A session on `fn a() {\n    |\n}\n` whose engine always answers `call(x);`.
+    /// A session on `fn a() {\n    |\n}\n` whose engine always answers the same.
     async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
         let folder = tempfile::tempdir().unwrap();
         let model = ServedModel {
@@ -344,7 +381,7 @@ mod tests {
             sha256: "base".into(),
         };
         let engine =
-            EngineHandle::start(move || Ok(ScriptedEngine { answer: "call(x);", takes })).unwrap();
+            EngineHandle::start(move || Ok(ScriptedEngine { answers: ANSWERS, takes })).unwrap();
         let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
         let log = Arc::new(MemoryLog::default());
         let config = Config::default();
@@ -364,16 +401,51 @@ mod tests {
     #[tokio::test]
     async fn typing_along_keeps_the_offer_and_asks_the_engine_nothing() {
         let (_folder, session) = session(Duration::ZERO).await;
-        let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().unwrap();
+        let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
         assert_eq!(offer.text, "call(x);");
         type_at_cursor(&session, "cal");
         let rest = session
             .complete(URI, Position { line: 1, column: 7 }, AUTOMATIC)
             .await
             .unwrap()
-            .unwrap();
+            .remove(0);
         assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
         assert_eq!(session.daemon().counts().total, 1);
+    }
+
+    fn texts(suggestions: &[Suggestion]) -> Vec<&str> {
+        suggestions.iter().map(|suggestion| suggestion.text.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn asking_by_hand_offers_others_beside_what_is_on_screen() {
+        let (_folder, session) = session(Duration::ZERO).await;
+        let first = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+        assert_eq!(texts(&first), ["call(x);"], "one as the user types");
+        let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+        assert_eq!(texts(&all), ANSWERS);
+        assert_eq!(all[0].id, first[0].id, "what is on screen stays the same offer");
+        assert_eq!(session.daemon().counts().total, 3);
+        let again = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+        assert_eq!(again, all, "and asks the engine nothing");
+
+        session.shown(&all[1].id);
+        type_at_cursor(&session, "call(y);");
+        let counts = session.daemon().counts();
+        assert_eq!((counts.accepted, counts.unseen, counts.unlabelled), (1, 2, 0));
+    }
+
+    #[tokio::test]
+    async fn asking_by_hand_where_nothing_stands_offers_all_at_once() {
+        let (_folder, session) = session(Duration::ZERO).await;
+        let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+        assert_eq!(texts(&all), ANSWERS);
+        type_at_cursor(&session, "cal");
+        let after = Position { line: 1, column: 7 };
+        let one = session.complete(URI, after, AUTOMATIC).await.unwrap();
+        assert_eq!(texts(&one), ["l(x);"]);
+        let fitting = session.complete(URI, after, Trigger::Invoked).await.unwrap();
+        assert_eq!(texts(&fitting), ["l(x);", "l(y);"]);
     }
 
     #[tokio::test]
@@ -398,7 +470,7 @@ mod tests {
             session.complete(URI, newer, AUTOMATIC)
         );
         assert!(matches!(older, Err(SessionError::Superseded)));
-        assert!(newer.unwrap().is_some());
+        assert_eq!(newer.unwrap().len(), 1);
     }
 
     #[tokio::test]

@@ -1,10 +1,12 @@
 //! What becomes of an offer: a pure state machine over what the client says and
 //! what its document shows.
 //!
-//! A session has one live offer. Clients differ in what they report, so the
+//! A session has one live answer: an offer on screen and, where the user asked
+//! by hand, others to turn to. Clients differ in what they report, so the
 //! document itself is evidence: the offer's text appearing at once is an
 //! acceptance, typed bit by bit it is typed through, anything else in its place
-//! is a rejection. What the user cannot have read in time is no label.
+//! is a rejection. What the user cannot have read in time is no label, and
+//! neither is what was turned away from for another offer of the same answer.
 
 use crate::document::Edit;
 use feedback::event::{EventKind, Evidence, OfferId, Outcome};
@@ -44,9 +46,72 @@ struct Live {
     progress: usize,
     /// UTF-16 units taken by the client's partial-accept commands.
     accepted_utf16: u32,
+    /// The document went another way: no longer to be turned to.
+    astray: bool,
+}
+
+/// What an edit does to an offer.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// A part of it was typed, or taken back.
+    Along,
+    /// All of it stands there; at once, if no hand can have typed it.
+    Whole { at_once: bool },
+    /// It does not fit any more.
+    Away,
 }
 
 impl Live {
+    fn new(offer: Offer, now_ms: u64) -> Live {
+        Live {
+            offer,
+            served_at_ms: now_ms,
+            shown: false,
+            progress: 0,
+            accepted_utf16: 0,
+            astray: false,
+        }
+    }
+
+    /// Where in the document its next character would go.
+    fn cursor(&self) -> usize {
+        self.offer.start + self.progress
+    }
+
+    fn step(&mut self, edit: &Edit) -> Step {
+        let inserted = edit.inserted.chars().count();
+        if edit.start == self.cursor() && edit.removed == 0 {
+            let remaining = self.remaining();
+            let left = remaining.chars().count();
+            // The mark was typed; the editor closed it, and the cursor is between.
+            let typed_pair =
+                is_auto_closed_pair(&edit.inserted) && remaining.starts_with(&edit.inserted[..1]);
+            if typed_pair && (self.progress > 0 || left != inserted) {
+                self.progress += 1;
+                return Step::Along;
+            }
+            if edit.inserted.starts_with(remaining) {
+                // One character at the end may be the last one typed; more
+                // than one at once is an editor's doing.
+                let at_once = left > 1 || self.accepted_utf16 > 0;
+                self.progress += left;
+                return Step::Whole { at_once };
+            }
+            if remaining.starts_with(&edit.inserted) {
+                self.progress += inserted;
+                return Step::Along;
+            }
+        }
+        let takes_back = edit.inserted.is_empty()
+            && edit.start >= self.offer.start
+            && edit.start + edit.removed == self.cursor();
+        if takes_back {
+            self.progress -= edit.removed;
+            return Step::Along;
+        }
+        Step::Away
+    }
+
     fn remaining(&self) -> &str {
         let at = self.offer.text.char_indices().nth(self.progress);
         at.map_or("", |(byte, _)| &self.offer.text[byte..])
@@ -72,38 +137,81 @@ impl Live {
     }
 }
 
+/// The offers one request was answered with, all for one place.
+#[derive(Debug)]
+struct Answer {
+    /// In the order they were given; never empty.
+    offers: Vec<Live>,
+    /// The one on screen, as far as we know.
+    current: usize,
+    /// The user asked for others; there are no more than these.
+    is_complete: bool,
+}
+
+impl Answer {
+    fn current(&self) -> &Live {
+        &self.offers[self.current]
+    }
+
+    fn current_mut(&mut self) -> &mut Live {
+        &mut self.offers[self.current]
+    }
+
+    fn index_of(&self, id: &str) -> Option<usize> {
+        self.offers.iter().position(|live| live.offer.id == id)
+    }
+
+    fn others(&mut self) -> impl Iterator<Item = (usize, &mut Live)> {
+        let current = self.current;
+        let others = self.offers.iter_mut().enumerate();
+        others.filter(move |(index, live)| *index != current && !live.astray)
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Tracker {
-    live: Option<Live>,
+    live: Option<Answer>,
     decided: VecDeque<(OfferId, Outcome)>,
 }
 
 impl Tracker {
-    /// A new offer takes the place of the live one.
-    pub fn serve(&mut self, offer: Offer, now_ms: u64) -> Vec<EventKind> {
+    /// A new answer takes the place of the live one; its first offer is on
+    /// screen. `is_complete` if it holds all offers there are for the place.
+    pub fn serve(&mut self, offers: Vec<Offer>, is_complete: bool, now_ms: u64) -> Vec<EventKind> {
         let events = self.leave(Outcome::Superseded, Evidence::Document, now_ms);
-        self.live = Some(Live {
-            offer,
-            served_at_ms: now_ms,
-            shown: false,
-            progress: 0,
-            accepted_utf16: 0,
-        });
+        let offers: Vec<_> = offers.into_iter().map(|offer| Live::new(offer, now_ms)).collect();
+        self.live = (!offers.is_empty()).then_some(Answer { offers, current: 0, is_complete });
         events
+    }
+
+    /// Others the user may turn to from the live offer.
+    pub fn complete(&mut self, offers: Vec<Offer>, now_ms: u64) {
+        if let Some(answer) = &mut self.live {
+            answer.offers.extend(offers.into_iter().map(|offer| Live::new(offer, now_ms)));
+            answer.is_complete = true;
+        }
     }
 
     /// What remains of the live offer at this cursor, if the document still
     /// agrees with it: typing along needs no new computation and no new offer.
     pub fn continuation(&self, uri: &str, cursor: usize) -> Option<(OfferId, String)> {
-        let live = self.live.as_ref()?;
-        let here = live.offer.uri == uri && live.offer.start + live.progress == cursor;
+        let live = self.live.as_ref()?.current();
+        let here = live.offer.uri == uri && live.cursor() == cursor;
         here.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
+    }
+
+    /// The same for every offer of the live answer, once others were asked for.
+    pub fn continuations(&self, uri: &str, cursor: usize) -> Option<Vec<(OfferId, String)>> {
+        self.continuation(uri, cursor)?;
+        let answer = self.live.as_ref().filter(|answer| answer.is_complete)?;
+        let fitting = answer.offers.iter().filter(|live| !live.astray);
+        Some(fitting.map(|live| (live.offer.id.clone(), live.remaining().to_owned())).collect())
     }
 
     /// Where in a document the live offer's next character would go.
     pub fn cursor(&self, uri: &str) -> Option<usize> {
-        let live = self.live.as_ref().filter(|live| live.offer.uri == uri)?;
-        Some(live.offer.start + live.progress)
+        let live = self.live.as_ref()?.current();
+        (live.offer.uri == uri).then(|| live.cursor())
     }
 
     /// The cursor is elsewhere, without an edit.
@@ -113,52 +221,39 @@ impl Tracker {
 
     /// The document changed.
     pub fn edit(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
-        let Some(live) = self.live.as_mut().filter(|live| live.offer.uri == uri) else {
-            return vec![];
-        };
-        let cursor = live.offer.start + live.progress;
-        let inserted = edit.inserted.chars().count();
-        if edit.removed == 0 && inserted == 0 {
+        let on = |answer: &&mut Answer| answer.current().offer.uri == uri;
+        let Some(answer) = self.live.as_mut().filter(on) else { return vec![] };
+        if edit.removed == 0 && edit.inserted.is_empty() {
             return vec![];
         }
-        if edit.start == cursor && edit.removed == 0 && inserted > 0 {
-            let remaining = live.remaining();
-            let left = remaining.chars().count();
-            // The mark was typed; the editor closed it, and the cursor is between.
-            let typed_pair =
-                is_auto_closed_pair(&edit.inserted) && remaining.starts_with(&edit.inserted[..1]);
-            if typed_pair && (live.progress > 0 || left != inserted) {
-                live.progress += 1;
-                return vec![];
+        match answer.current_mut().step(edit) {
+            Step::Along => {
+                answer.others().for_each(|(_, live)| live.astray = live.step(edit) != Step::Along);
+                vec![]
             }
-            if edit.inserted.starts_with(remaining) {
-                // One character at the end may be the last one typed; more
-                // than one at once is an editor's doing.
-                let at_once = left > 1 || live.accepted_utf16 > 0;
-                live.progress += left;
-                let utf16 = live.progress_utf16();
-                let outcome =
-                    if at_once { Outcome::Accepted } else { Outcome::TypedThrough { utf16 } };
-                return self.decide(outcome, Evidence::Document);
+            TAKEN => self.decide(Outcome::Accepted, Evidence::Document),
+            Step::Whole { at_once: false } => {
+                let utf16 = answer.current().progress_utf16();
+                self.decide(Outcome::TypedThrough { utf16 }, Evidence::Document)
             }
-            if remaining.starts_with(&edit.inserted) {
-                live.progress += inserted;
-                return vec![];
+            Step::Away => {
+                // Another one was taken by a client that does not say what it shows.
+                let taken =
+                    answer.others().find_map(|(i, live)| (live.step(edit) == TAKEN).then_some(i));
+                match taken {
+                    Some(index) => {
+                        answer.current = index;
+                        self.decide(Outcome::Accepted, Evidence::Document)
+                    }
+                    None => self.leave(Outcome::RejectedEdit, Evidence::Document, now_ms),
+                }
             }
         }
-        let takes_back = edit.inserted.is_empty()
-            && edit.start >= live.offer.start
-            && edit.start + edit.removed == cursor;
-        if takes_back && edit.removed > 0 {
-            live.progress -= edit.removed;
-            return vec![];
-        }
-        self.leave(Outcome::RejectedEdit, Evidence::Document, now_ms)
     }
 
     /// The client ran the offer's accept command.
     pub fn accepted(&mut self, id: &str) -> Vec<EventKind> {
-        if self.is_live(id) {
+        if self.turn_to(id).is_some() {
             return self.decide(Outcome::Accepted, Evidence::Command);
         }
         // The change came first and may have been read otherwise.
@@ -172,23 +267,23 @@ impl Tracker {
         }
     }
 
-    /// The client confirms that the offer is on screen.
-    pub fn shown(&mut self, id: &str) -> Vec<EventKind> {
-        match self.live.as_mut() {
-            Some(live) if live.offer.id == id && !live.shown => {
-                live.shown = true;
-                vec![EventKind::Shown { id: id.to_owned() }]
-            }
-            _ => vec![],
+    /// The client confirms that the offer is on screen, perhaps instead of
+    /// another one of the same answer.
+    pub fn shown(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
+        let before = self.live.as_ref().map(|answer| answer.current);
+        let Some(live) = self.turn_to(id) else { return vec![] };
+        let first_time = !std::mem::replace(&mut live.shown, true);
+        let turned = self.live.as_ref().map(|answer| answer.current) != before;
+        if let Some(answer) = self.live.as_mut().filter(|_| turned) {
+            answer.current_mut().served_at_ms = now_ms;
         }
+        if first_time { vec![EventKind::Shown { id: id.to_owned() }] } else { vec![] }
     }
 
     /// The client took a part: `length` UTF-16 units from the start of the
     /// text as it was offered last.
     pub fn partly_accepted(&mut self, id: &str, length: u32) -> Vec<EventKind> {
-        let Some(live) = self.live.as_mut().filter(|live| live.offer.id == id) else {
-            return vec![];
-        };
+        let Some(live) = self.turn_to(id) else { return vec![] };
         let accepted_utf16 = live.accepted_utf16.max(live.progress_utf16()).max(length);
         live.accepted_utf16 = accepted_utf16;
         vec![EventKind::PartlyAccepted { id: id.to_owned(), accepted_utf16 }]
@@ -196,50 +291,75 @@ impl Tracker {
 
     /// The client says that the user turned the offer down.
     pub fn rejected(&mut self, id: &str, reason: Outcome, now_ms: u64) -> Vec<EventKind> {
-        if self.is_live(id) { self.leave(reason, Evidence::ClientNotice, now_ms) } else { vec![] }
+        let Some(answer) = &mut self.live else { return vec![] };
+        match answer.index_of(id) {
+            Some(index) if index == answer.current || reason != Outcome::Superseded => {
+                answer.current = index;
+                self.leave(reason, Evidence::ClientNotice, now_ms)
+            }
+            // Nobody looked at it; what is on screen stays.
+            Some(index) => {
+                answer.offers[index].astray = true;
+                vec![]
+            }
+            None => vec![],
+        }
     }
 
     /// Time passed.
     pub fn tick(&mut self, now_ms: u64) -> Vec<EventKind> {
-        let expired = self
-            .live
-            .as_ref()
-            .is_some_and(|live| now_ms.saturating_sub(live.served_at_ms) >= REJECT_TIMEOUT_MS);
+        let since = self.live.as_ref().map(|answer| answer.current().served_at_ms);
+        let expired = since.is_some_and(|since| now_ms.saturating_sub(since) >= REJECT_TIMEOUT_MS);
         if expired { self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms) } else { vec![] }
     }
 
     /// The document was closed.
     pub fn closed(&mut self, uri: &str, now_ms: u64) -> Vec<EventKind> {
         match &self.live {
-            Some(live) if live.offer.uri == uri => self.supersede(now_ms),
+            Some(answer) if answer.current().offer.uri == uri => self.supersede(now_ms),
             _ => vec![],
         }
     }
 
-    fn is_live(&self, id: &str) -> bool {
-        self.live.as_ref().is_some_and(|live| live.offer.id == id)
+    /// The client speaks of this offer, so it is the one on screen.
+    fn turn_to(&mut self, id: &str) -> Option<&mut Live> {
+        let answer = self.live.as_mut()?;
+        answer.current = answer.index_of(id)?;
+        Some(answer.current_mut())
     }
 
     fn leave(&mut self, outcome: Outcome, evidence: Evidence, now_ms: u64) -> Vec<EventKind> {
         match &self.live {
-            Some(live) => {
-                let outcome = live.left_with(outcome, now_ms);
+            Some(answer) => {
+                let outcome = answer.current().left_with(outcome, now_ms);
                 self.decide(outcome, evidence)
             }
             None => vec![],
         }
     }
 
+    /// The offer on screen meets its fate; the others of its answer end without
+    /// a label.
     fn decide(&mut self, outcome: Outcome, evidence: Evidence) -> Vec<EventKind> {
-        let Some(live) = self.live.take() else { return vec![] };
-        let event = outcome_event(&live.offer.id, outcome, evidence);
-        self.decided.push_back((live.offer.id, outcome));
-        if self.decided.len() > DECIDED_LIMIT {
+        let Some(Answer { mut offers, current, .. }) = self.live.take() else { return vec![] };
+        let judged = offers.remove(current);
+        let mut fates = vec![(judged.offer.id, outcome, evidence)];
+        for other in offers {
+            let outcome = if other.shown { Outcome::Superseded } else { Outcome::Unseen };
+            fates.push((other.offer.id, outcome, Evidence::Document));
+        }
+        let events = fates.iter().map(|(id, outcome, by)| outcome_event(id, *outcome, *by));
+        let events = events.collect();
+        self.decided.extend(fates.into_iter().map(|(id, outcome, _)| (id, outcome)));
+        while self.decided.len() > DECIDED_LIMIT {
             self.decided.pop_front();
         }
-        vec![event]
+        events
     }
 }
+
+/// Whole and at once: not by hand.
+const TAKEN: Step = Step::Whole { at_once: true };
 
 fn outcome_event(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
     EventKind::Outcome { id: id.to_owned(), outcome, evidence }
@@ -263,7 +383,7 @@ mod tests {
         let mut tracker = Tracker::default();
         let text = "push(item);".to_owned();
         let offer = Offer { id: "o1".into(), uri: URI.into(), start: 10, text };
-        assert_eq!(tracker.serve(offer, 0), vec![]);
+        assert_eq!(tracker.serve(vec![offer], false, 0), vec![]);
         tracker
     }
 
@@ -340,8 +460,8 @@ mod tests {
         let events = tracker.edit(URI, &insert(10, "x"), MIN_VISIBLE_MS - 1);
         assert_eq!(events, outcome(Outcome::Unseen, Evidence::Document));
         let mut tracker = offered();
-        assert_eq!(tracker.shown("o1"), vec![EventKind::Shown { id: "o1".into() }]);
-        assert_eq!(tracker.shown("o1"), vec![], "VS Code shows again at every key");
+        assert_eq!(tracker.shown("o1", 0), vec![EventKind::Shown { id: "o1".into() }]);
+        assert_eq!(tracker.shown("o1", 0), vec![], "VS Code shows again at every key");
         let events = tracker.edit(URI, &insert(10, "x"), MIN_VISIBLE_MS - 1);
         assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
     }
@@ -396,7 +516,8 @@ mod tests {
     fn a_pair_in_the_offer_itself_is_typed_by_its_first_mark() {
         let mut tracker = Tracker::default();
         let text = "pop();".to_owned();
-        tracker.serve(Offer { id: "o1".into(), uri: URI.into(), start: 10, text }, 0);
+        let offer = Offer { id: "o1".into(), uri: URI.into(), start: 10, text };
+        tracker.serve(vec![offer], false, 0);
         type_text(&mut tracker, "pop");
         assert_eq!(tracker.edit(URI, &insert(13, "()"), READ), vec![]);
         assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), ");".into())));
@@ -419,5 +540,100 @@ mod tests {
         assert_eq!(events, outcome(Outcome::Superseded, Evidence::Document));
         assert_eq!(offered().closed(URI, 0), outcome(Outcome::Unseen, Evidence::Document));
         assert_eq!(offered().closed("file:///b.rs", 0), vec![]);
+    }
+
+    /// `o1` as above on screen, `o2` and `o3` to turn to.
+    fn asked_by_hand() -> Tracker {
+        let mut tracker = offered();
+        let offer = |id: &str, text: &str| Offer {
+            id: id.into(),
+            uri: URI.into(),
+            start: 10,
+            text: text.into(),
+        };
+        tracker.complete(vec![offer("o2", "push_all(items);"), offer("o3", "sort();")], 0);
+        tracker
+    }
+
+    /// The fates of the three in that order.
+    fn fates(events: &[EventKind]) -> Vec<Option<Outcome>> {
+        let of = |wanted: &str| {
+            events.iter().rev().find_map(|event| match event {
+                EventKind::Outcome { id, outcome, .. } if id == wanted => Some(*outcome),
+                _ => None,
+            })
+        };
+        ["o1", "o2", "o3"].map(of).to_vec()
+    }
+
+    const UNSEEN: Option<Outcome> = Some(Outcome::Unseen);
+    const LEFT: Option<Outcome> = Some(Outcome::Superseded);
+
+    #[test]
+    fn only_the_offer_on_screen_is_judged() {
+        let mut tracker = asked_by_hand();
+        assert_eq!(tracker.continuations(URI, 10).map(|all| all.len()), Some(3));
+        let events = tracker.edit(URI, &insert(10, "x"), READ);
+        assert_eq!(fates(&events), [Some(Outcome::RejectedEdit), UNSEEN, UNSEEN]);
+        assert_eq!(events.len(), 3, "each once");
+    }
+
+    #[test]
+    fn turning_to_another_rejects_nothing() {
+        let mut tracker = asked_by_hand();
+        tracker.shown("o1", 0);
+        assert_eq!(tracker.shown("o2", 9_000), vec![EventKind::Shown { id: "o2".into() }]);
+        assert_eq!(tracker.tick(REJECT_TIMEOUT_MS), vec![], "its ten seconds begin anew");
+        let events = tracker.rejected("o2", Outcome::RejectedEsc, 9_000);
+        assert_eq!(fates(&events), [LEFT, Some(Outcome::RejectedEsc), UNSEEN]);
+    }
+
+    #[test]
+    fn turning_back_and_taking_it_is_an_acceptance() {
+        let mut tracker = asked_by_hand();
+        for id in ["o1", "o2", "o1"] {
+            tracker.shown(id, 0);
+        }
+        let events = tracker.edit(URI, &insert(10, "push(item);"), READ);
+        assert_eq!(fates(&events), [Some(Outcome::Accepted), LEFT, UNSEEN]);
+    }
+
+    #[test]
+    fn another_one_is_taken_by_a_client_that_does_not_say_what_it_shows() {
+        let events = asked_by_hand().edit(URI, &insert(10, "sort();"), READ);
+        assert_eq!(fates(&events), [UNSEEN, UNSEEN, Some(Outcome::Accepted)]);
+        let events = asked_by_hand().accepted("o3");
+        assert_eq!(fates(&events), [UNSEEN, UNSEEN, Some(Outcome::Accepted)]);
+    }
+
+    #[test]
+    fn typing_along_keeps_only_the_others_that_still_fit() {
+        let mut tracker = asked_by_hand();
+        type_text(&mut tracker, "push");
+        let left =
+            vec![("o1".to_owned(), "(item);".to_owned()), ("o2".into(), "_all(items);".into())];
+        assert_eq!(tracker.continuations(URI, 14), Some(left));
+        let events = tracker.edit(URI, &insert(14, "_all(items);"), READ);
+        assert_eq!(fates(&events), [UNSEEN, Some(Outcome::Accepted), UNSEEN]);
+    }
+
+    /// What the change alone would have called a word of the first.
+    #[test]
+    fn the_command_names_the_one_that_was_taken() {
+        let mut tracker = offered();
+        let offer = Offer { id: "o2".into(), uri: URI.into(), start: 10, text: "push".into() };
+        tracker.complete(vec![offer], 0);
+        assert_eq!(tracker.edit(URI, &insert(10, "push"), READ), vec![]);
+        let events = tracker.accepted("o2");
+        assert_eq!(fates(&events), [UNSEEN, Some(Outcome::Accepted), None]);
+    }
+
+    #[test]
+    fn an_unseen_one_that_goes_leaves_what_is_on_screen() {
+        let mut tracker = asked_by_hand();
+        assert_eq!(tracker.rejected("o3", Outcome::Superseded, READ), vec![]);
+        assert_eq!(tracker.continuations(URI, 10).map(|all| all.len()), Some(2));
+        let events = tracker.rejected("o1", Outcome::Superseded, READ);
+        assert_eq!(fates(&events), [LEFT, UNSEEN, UNSEEN]);
     }
 }

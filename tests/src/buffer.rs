@@ -46,6 +46,13 @@ impl<'a> Buffer<'a> {
         items.into_iter().next()
     }
 
+    /// What is offered to a user who asks by hand, the first on screen.
+    pub fn ask(&self) -> Vec<Item> {
+        self.client
+            .inline_completion(&self.uri, self.position(), TriggerKind::Invoked)
+            .expect("an answer to inlineCompletion")
+    }
+
     /// An offer that is shown long enough to be read.
     pub fn offer(&self) -> Item {
         let item = self.complete().expect("the model has something to offer here");

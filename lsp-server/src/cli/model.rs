@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use comfy_table::{Table, presets};
 use models::manifest::{Catalogue, Manifest};
-use models::progress::TerminalProgress;
+use models::progress::{JsonProgress, Progress, TerminalProgress};
 use models::store::{ModelStatus, Store};
 
 #[derive(Subcommand)]
@@ -24,6 +24,9 @@ pub enum ModelCommand {
     Pull {
         /// A name from `hone model list`
         name: Option<String>,
+        /// Print JSON lines: bytes of a total, notes, and at last the path
+        #[arg(long)]
+        json: bool,
     },
     /// Serve this model from the next start of the daemon on
     Use {
@@ -51,15 +54,7 @@ pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
     match command {
         ModelCommand::List { json: true } => list_json(home, &store, &catalogue, &config),
         ModelCommand::List { json: false } => list(home, &store, &catalogue, &config),
-        ModelCommand::Pull { name } => {
-            let manifest = named(name)?;
-            let path = models::hub::pull(&store, manifest, &mut TerminalProgress::default())?;
-            if let Some(notice) = &manifest.notice {
-                eprintln!("note: {notice}");
-            }
-            println!("{}", path.display());
-            Ok(())
-        }
+        ModelCommand::Pull { name, json } => pull(&store, named(name)?, json),
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
             config::set(&home.config_file(), "model.name", Some(&name.as_str().into()))?;
@@ -74,6 +69,24 @@ pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
             Ok(())
         }
     }
+}
+
+fn pull(store: &Store, manifest: &Manifest, json: bool) -> Result<()> {
+    if json {
+        let mut progress = JsonProgress::new(std::io::stdout());
+        let path = models::hub::pull(store, manifest, &mut progress)?;
+        if let Some(notice) = &manifest.notice {
+            progress.note(notice);
+        }
+        println!("{}", serde_json::json!({ "path": path }));
+        return Ok(());
+    }
+    let path = models::hub::pull(store, manifest, &mut TerminalProgress::default())?;
+    if let Some(notice) = &manifest.notice {
+        eprintln!("note: {notice}");
+    }
+    println!("{}", path.display());
+    Ok(())
 }
 
 fn list_json(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config) -> Result<()> {

@@ -3,7 +3,7 @@
 //! the policy did.
 
 use super::ffi::{Context, ContextSize, DecodeError, backend_name, load_model};
-use super::{Engine, EngineError, EngineInfo, Generated, Request};
+use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request};
 use crate::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
@@ -31,6 +31,16 @@ const SUFFIX_SHARE: usize = 4;
 
 /// Prompt tokens decoded between two looks at the time budget.
 const PROMPT_CHUNK: usize = 256;
+
+/// Tokens among which an alternative may part from the first answer: one that
+/// parts late reads the same.
+const FORK_TOKENS: usize = 8;
+
+/// Tokens looked at beside the one chosen.
+const RUNNERS_UP: usize = 2;
+
+/// Alternatives tried for each one wanted: some read like an answer there is.
+const FORK_ATTEMPTS: usize = 2;
 
 const CELLS: usize = SEQUENCES * (PROMPT_TOKENS + MAX_TOKENS);
 
@@ -184,6 +194,87 @@ impl LlamaEngine {
         }
     }
 
+    /// Makes a sequence's KV equal `cells`, of which it holds a beginning that
+    /// no more than a few are missing from.
+    fn rewind(
+        &mut self,
+        sequence: usize,
+        cells: &[Cell],
+        abort: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        let shared = common_prefix(&self.sequences[sequence].cells, cells);
+        self.truncate(sequence, shared);
+        if shared == cells.len() { Ok(()) } else { self.decode(sequence, &cells[shared..], abort) }
+    }
+
+    /// Decodes one answer behind the prompt, `beginning` given; of it, all but
+    /// the last token are in the KV. Where it may be left for another goes into
+    /// `forks`, if the request wants any.
+    fn answer(
+        &mut self,
+        decoding: &Decoding,
+        policy: &mut Policy,
+        beginning: &[TokenRecord],
+        forks: &mut Vec<Fork>,
+    ) -> Result<Answer, EngineError> {
+        let Decoding { request, sequence, deadline, abort } = *decoding;
+        let started = Instant::now();
+        let mut need = request.prompt.healing.as_bytes();
+        let mut given = beginning.iter();
+        let mut tokens: Vec<TokenRecord> = Vec::new();
+        let mut text = Vec::new();
+        let mut joint = 0.0;
+        let stop = loop {
+            if tokens.len() >= request.max_tokens.min(MAX_TOKENS) {
+                break StopReason::MaxTokens;
+            }
+            let next = match given.next() {
+                Some(token) => *token,
+                None => {
+                    let logits = self.context.logits();
+                    let Some(next) = policy.choose(logits, &self.vocab, need) else {
+                        break StopReason::HealingFailed;
+                    };
+                    if beginning.is_empty()
+                        && request.alternatives > 0
+                        && tokens.len() < FORK_TOKENS
+                    {
+                        let others = policy.runners_up(logits, &self.vocab, need, next);
+                        forks.extend(others.into_iter().map(|token| Fork {
+                            at: tokens.len(),
+                            token,
+                            logprob: joint + token.logprob,
+                        }));
+                    }
+                    next
+                }
+            };
+            let piece = self.vocab.piece(next.id);
+            let spilled = piece.len() > need.len();
+            if need.is_empty() && next.logprob.exp() < request.min_probability {
+                break StopReason::LowConfidence;
+            }
+            tokens.push(next);
+            joint += next.logprob;
+            text.extend_from_slice(piece);
+            need = &need[piece.len().min(need.len())..];
+            if piece.is_empty() || self.fim.stop.contains(&next.id) {
+                break StopReason::StopToken;
+            }
+            if spilled && piece.contains(&b'\n') {
+                break StopReason::Newline;
+            }
+            if tokens.len() < beginning.len() {
+                continue;
+            }
+            if Instant::now() >= deadline {
+                break StopReason::Budget;
+            }
+            self.decode(sequence, &[(next.id, request.adapter)], abort)?;
+        };
+        Ok(Answer { tokens, text, stop, decode_time: started.elapsed() })
+    }
+
     fn truncate(&mut self, sequence: usize, length: usize) {
         self.context.forget(sequence, length);
         self.sequences[sequence].cells.truncate(length);
@@ -201,6 +292,29 @@ impl LlamaEngine {
         self.sequences[chosen].used_at = self.clock;
         chosen
     }
+}
+
+/// What the answers to one request have in common.
+struct Decoding<'a> {
+    request: &'a Request,
+    sequence: usize,
+    deadline: Instant,
+    abort: &'a AtomicBool,
+}
+
+/// Where another answer may part from the first.
+struct Fork {
+    /// Index of the token that would be another.
+    at: usize,
+    token: TokenRecord,
+    /// ln π of the beginning with it.
+    logprob: f32,
+}
+
+/// What of an answer can be shown.
+fn first_line(answer: &Answer) -> &[u8] {
+    let end = answer.text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+    answer.text[..end.unwrap_or(answer.text.len())].trim_ascii_end()
 }
 
 fn common_prefix(a: &[Cell], b: &[Cell]) -> usize {
@@ -229,46 +343,33 @@ impl Engine for LlamaEngine {
         let (prompt_reused, prompt_evaluated) = self.prefill(sequence, &cells, deadline, abort)?;
         let prompt_time = started.elapsed();
 
+        let decoding = Decoding { request, sequence, deadline, abort };
         let mut policy = Policy::new(request.sampling);
-        let mut need = request.prompt.healing.as_bytes();
-        let mut tokens = Vec::new();
-        let mut text = Vec::new();
-        let stop = loop {
-            if tokens.len() >= request.max_tokens.min(MAX_TOKENS) {
-                break StopReason::MaxTokens;
+        let mut forks = vec![];
+        let first = self.answer(&decoding, &mut policy, &[], &mut forks)?;
+        let mut answers = vec![first];
+        // The likeliest beginnings first.
+        forks.sort_by(|a, b| b.logprob.total_cmp(&a.logprob));
+        for fork in forks.iter().take(FORK_ATTEMPTS * request.alternatives) {
+            if answers.len() > request.alternatives || Instant::now() >= deadline {
+                break;
             }
-            let Some(next) = policy.choose(self.context.logits(), &self.vocab, need) else {
-                break StopReason::HealingFailed;
-            };
-            let piece = self.vocab.piece(next.id);
-            let spilled = piece.len() > need.len();
-            if need.is_empty() && next.logprob.exp() < request.min_probability {
-                break StopReason::LowConfidence;
+            let mut beginning = answers[0].tokens[..fork.at].to_vec();
+            beginning.push(fork.token);
+            let shared = answers[0].tokens[..fork.at].iter().map(|t| (t.id, request.adapter));
+            self.rewind(sequence, &cells.iter().copied().chain(shared).collect::<Vec<_>>(), abort)?;
+            let other = self.answer(&decoding, &mut policy, &beginning, &mut vec![])?;
+            if answers.iter().all(|known| first_line(known) != first_line(&other)) {
+                answers.push(other);
             }
-            tokens.push(next);
-            text.extend_from_slice(piece);
-            need = &need[piece.len().min(need.len())..];
-            if piece.is_empty() || self.fim.stop.contains(&next.id) {
-                break StopReason::StopToken;
-            }
-            if spilled && piece.contains(&b'\n') {
-                break StopReason::Newline;
-            }
-            if Instant::now() >= deadline {
-                break StopReason::Budget;
-            }
-            self.decode(sequence, &[(next.id, request.adapter)], abort)?;
-        };
+        }
         Ok(Generated {
             prompt,
             adapter_from,
-            tokens,
-            text,
-            stop,
             prompt_reused,
             prompt_evaluated,
             prompt_time,
-            decode_time: started.elapsed().saturating_sub(prompt_time),
+            answers,
         })
     }
 
@@ -290,6 +391,48 @@ struct Policy {
     random: StdRng,
 }
 
+/// The softmax itself, at one place.
+struct Softmax<'a> {
+    logits: &'a [f32],
+    vocab: &'a Vocab,
+    need: &'a [u8],
+    temperature: f32,
+    best: u32,
+    highest: f32,
+    total: f64,
+}
+
+impl<'a> Softmax<'a> {
+    /// `None` if no token fits `need`.
+    fn new(
+        logits: &'a [f32],
+        vocab: &'a Vocab,
+        need: &'a [u8],
+        temperature: f32,
+    ) -> Option<Softmax<'a>> {
+        let (best, highest, total) = (0, 0.0, 0.0);
+        let mut softmax = Softmax { logits, vocab, need, temperature, best, highest, total };
+        (softmax.best, softmax.highest) = softmax.scaled().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        softmax.total = softmax.scaled().map(|(_, logit)| softmax.weight(logit)).sum();
+        Some(softmax)
+    }
+
+    /// Allowed tokens with their scaled logits.
+    fn scaled(&self) -> impl Iterator<Item = (u32, f32)> {
+        let ids = 0..self.logits.len().min(self.vocab.len()) as u32;
+        ids.filter(|&id| self.need.is_empty() || self.vocab.fits(id, self.need))
+            .map(|id| (id, self.logits[id as usize] / self.temperature))
+    }
+
+    fn weight(&self, logit: f32) -> f64 {
+        f64::from(logit - self.highest).exp()
+    }
+
+    fn record(&self, id: u32, logit: f32) -> TokenRecord {
+        TokenRecord { id, logprob: logit - self.highest - self.total.ln() as f32 }
+    }
+}
+
 impl Policy {
     fn new(sampling: Sampling) -> Policy {
         Policy { sampling, random: StdRng::seed_from_u64(sampling.seed) }
@@ -297,25 +440,40 @@ impl Policy {
 
     /// `None` if no token fits `need`.
     fn choose(&mut self, logits: &[f32], vocab: &Vocab, need: &[u8]) -> Option<TokenRecord> {
-        let temperature = self.sampling.policy_temperature();
-        let allowed = |id: u32| need.is_empty() || vocab.fits(id, need);
-        let scaled = || {
-            let ids = 0..logits.len().min(vocab.len()) as u32;
-            ids.filter(|&id| allowed(id)).map(|id| (id, logits[id as usize] / temperature))
-        };
-        let (best, highest) = scaled().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let total: f64 = scaled().map(|(_, logit)| f64::from(logit - highest).exp()).sum();
+        let softmax = Softmax::new(logits, vocab, need, self.sampling.policy_temperature())?;
         let (id, logit) = if self.sampling.temperature > 0.0 {
-            let mut left = self.random.random::<f64>() * total;
-            scaled()
+            let mut left = self.random.random::<f64>() * softmax.total;
+            softmax
+                .scaled()
                 .find(|(_, logit)| {
-                    left -= f64::from(logit - highest).exp();
+                    left -= softmax.weight(*logit);
                     left <= 0.0
                 })
-                .unwrap_or((best, highest))
+                .unwrap_or((softmax.best, softmax.highest))
         } else {
-            (best, highest)
+            (softmax.best, softmax.highest)
         };
-        Some(TokenRecord { id, logprob: logit - highest - total.ln() as f32 })
+        Some(softmax.record(id, logit))
+    }
+
+    /// The likeliest tokens but the one chosen.
+    fn runners_up(
+        &self,
+        logits: &[f32],
+        vocab: &Vocab,
+        need: &[u8],
+        chosen: TokenRecord,
+    ) -> Vec<TokenRecord> {
+        let temperature = self.sampling.policy_temperature();
+        let Some(softmax) = Softmax::new(logits, vocab, need, temperature) else { return vec![] };
+        let mut best: Vec<(u32, f32)> = vec![];
+        for (id, logit) in softmax.scaled().filter(|(id, _)| *id != chosen.id) {
+            let place = best.iter().position(|(_, other)| logit > *other).unwrap_or(best.len());
+            if place < RUNNERS_UP {
+                best.insert(place, (id, logit));
+                best.truncate(RUNNERS_UP);
+            }
+        }
+        best.into_iter().map(|(id, logit)| softmax.record(id, logit)).collect()
     }
 }

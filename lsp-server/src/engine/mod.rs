@@ -24,6 +24,8 @@ pub struct Request {
     pub budget: Duration,
     /// Decoding stops before a token less likely than this, in [0, 1].
     pub min_probability: f32,
+    /// Most answers wanted beside the first; they take extra time.
+    pub alternatives: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -32,13 +34,19 @@ pub struct Generated {
     pub prompt: Vec<u32>,
     /// Index in `prompt` from which on the adapter acts.
     pub adapter_from: usize,
+    pub prompt_reused: u32,
+    pub prompt_evaluated: u32,
+    pub prompt_time: Duration,
+    /// The first as without alternatives, then those, each of another text.
+    pub answers: Vec<Answer>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Answer {
     pub tokens: Vec<TokenRecord>,
     /// Concatenated pieces of `tokens`, stop token included.
     pub text: Vec<u8>,
     pub stop: StopReason,
-    pub prompt_reused: u32,
-    pub prompt_evaluated: u32,
-    pub prompt_time: Duration,
     pub decode_time: Duration,
 }
 

@@ -1,14 +1,15 @@
 //! An engine that says what it is told: for unit tests of what lies around it.
 
-use super::{Engine, EngineError, EngineInfo, Generated, Request};
+use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Answers every prompt with the same text, one token a byte.
+/// Answers every prompt with the same texts, one token a byte.
 pub struct ScriptedEngine {
-    pub answer: &'static str,
+    /// The first, and what there is beside it.
+    pub answers: &'static [&'static str],
     /// How long a completion takes; the abort flag is looked at every millisecond.
     pub takes: Duration,
 }
@@ -29,18 +30,19 @@ impl Engine for ScriptedEngine {
                 return Err(EngineError::Aborted);
             }
         }
-        let text = format!("{}{}\n", request.prompt.healing, self.answer).into_bytes();
         let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob: -0.1 };
+        let answer = |text: &&str| {
+            let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
+            let tokens = text.iter().map(token).collect();
+            Answer { tokens, text, stop: StopReason::Newline, decode_time: self.takes }
+        };
         Ok(Generated {
             prompt: vec![0],
             adapter_from: 0,
-            tokens: text.iter().map(token).collect(),
-            text,
-            stop: StopReason::Newline,
             prompt_reused: 0,
             prompt_evaluated: 1,
             prompt_time: Duration::ZERO,
-            decode_time: self.takes,
+            answers: self.answers.iter().take(1 + request.alternatives).map(answer).collect(),
         })
     }
 

@@ -186,6 +186,10 @@ fn a_pull_without_a_network_says_how_to_do_without() {
     let file = home.path().join("models/SmolLM2-135M-Instruct.Q4_1.gguf");
     check(&line, &file, &["could not fetch", "127.0.0.1:9", "place the file", "--model FILE.gguf"]);
     assert!(!file.exists());
+    let lines = home.run(&["model", "pull", "--json", "smollm2-135m"]).stdout;
+    let lines = String::from_utf8(lines).unwrap();
+    let notes: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!notes.is_empty() && notes.iter().all(|line| line["note"].is_string()), "{lines}");
 }
 
 /// A registry of two adapters, v2 learned from v1, on this base.
