@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { loadavg } from 'node:os';
 
 /** Keystrokes with an offer that the figures are from, and how many are tried for them. */
-const KEYSTROKES = 32;
+const KEYSTROKES = 24;
 const TRIES = 2 * KEYSTROKES;
 const ANSWER_LIMIT_MS = 4_000;
 

@@ -272,6 +272,18 @@ export const lastStories = {
         await frame.locator('tr', { hasText: /^Accepted\d/ }).getByText(String(accepted)).waitFor();
         await at.window.shot('report');
     },
+
+    async 'a file is forgotten, and the adapter that learned from it'(at) {
+        const file = join(at.workspace, 'accept.rs');
+        const known = () => at.hone.events().filter((event) => event.path === file).length;
+        assert.ok(known() > 0);
+        await at.window.file('accept.rs');
+        await at.window.command('Hone: Forget This File');
+        await at.window.page.locator('.monaco-dialog-box').getByRole('button', { name: 'Forget' }).click();
+        await eventually('nothing is known of it', () => known() === 0);
+        await eventually('the model alone serves', () => at.hone.status().adapter.active === 0);
+        await at.window.page.locator('.notification-list-item', { hasText: 'v1 with them; the model alone serves' }).waitFor();
+    },
 };
 
 /** Nothing that was typed or offered is in a log, at its most talkative and with a trace asked for. */

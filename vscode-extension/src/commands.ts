@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
-import { pickAdapter, toggleLearning } from './learning';
+import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import type { Pages } from './pages';
 import { learnRequest, statusRequest } from './protocol';
@@ -30,6 +30,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
         learn: () => learn(server),
         toggleLearning: () => toggleLearning(server),
         adapter: () => pickAdapter(server),
+        forget: () => forgetFile(server),
         model: () => pickModel(server),
         rehearse: () => rehearse(server),
         doctor: () => pages.doctor(),
@@ -66,6 +67,7 @@ async function menu({ server, output }: Parts): Promise<void> {
               ]
             : []),
         { label: '$(history) Roll back the adapter', command: 'hone.adapter' },
+        ...(running && language ? [{ label: '$(trash) Forget this file', command: 'hone.forget' }] : []),
         { label: '$(package) Pick a model', command: 'hone.model' },
         ...(vscode.workspace.isTrusted && vscode.workspace.workspaceFolders
             ? [{ label: '$(terminal) Rehearse on this workspace', command: 'hone.rehearse' }]

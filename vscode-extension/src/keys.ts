@@ -1,4 +1,4 @@
-// The keys that end an offer or take a part of it. Each does what the editor's
+// The keys that end an offer, take a part of it or show another. Each does what the editor's
 // own key does, and tells the server.
 
 import * as vscode from 'vscode';
@@ -13,6 +13,10 @@ export function registerKeys(provider: Provider): vscode.Disposable[] {
         ),
         vscode.commands.registerCommand('hone.acceptLine', () =>
             take(provider, 'editor.action.inlineSuggest.acceptNextLine'),
+        ),
+        vscode.commands.registerCommand('hone.next', () => step(provider, 'editor.action.inlineSuggest.showNext', 1)),
+        vscode.commands.registerCommand('hone.previous', () =>
+            step(provider, 'editor.action.inlineSuggest.showPrevious', -1),
         ),
     ];
 }
@@ -29,6 +33,12 @@ async function dismiss(provider: Provider): Promise<void> {
     await vscode.commands.executeCommand('editor.action.inlineSuggest.hide');
     provider.reportRejected(here?.offer.id);
     provider.offers.clear();
+}
+
+/** The editor asks for more to choose from the first time. */
+async function step(provider: Provider, command: string, by: 1 | -1): Promise<void> {
+    await vscode.commands.executeCommand(command);
+    if (!provider.proposedApi) provider.reportShown(provider.offers.step(by));
 }
 
 async function take(provider: Provider, command: string): Promise<void> {

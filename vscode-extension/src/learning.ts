@@ -1,8 +1,10 @@
-// Pausing what is learned, and going back to an earlier adapter.
+// Pausing what is learned, going back to an earlier adapter, and forgetting a file.
 
+import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { parseAdapters, type Adapter } from './adapters';
 import { ask } from './program';
+import { forgetRequest, type Forgotten } from './protocol';
 import type { Server } from './server';
 
 export async function toggleLearning(server: Server): Promise<void> {
@@ -23,6 +25,28 @@ export async function pickAdapter(server: Server): Promise<void> {
     if (!picked || picked.version === active) return;
     const said = await ask(path, ['adapter', 'use', String(picked.version)]);
     void vscode.window.showInformationMessage(`Hone: ${said.trim()}`);
+}
+
+export async function forgetFile(server: Server): Promise<void> {
+    const document = vscode.window.activeTextEditor?.document;
+    if (!document) throw new Error('open the file that is to be forgotten');
+    const name = basename(document.uri.path);
+    const forget = 'Forget';
+    const detail = 'Its offers and labels are erased, with every adapter that learned from them. This cannot be undone.';
+    const picked = await vscode.window.showWarningMessage(`Forget what Hone has recorded about ${name}?`, { modal: true, detail }, forget);
+    if (picked !== forget) return;
+    const client = server.connected;
+    if (!client) throw new Error('the server is not running; `Hone: Doctor` tells why');
+    const uri = client.code2ProtocolConverter.asUri(document.uri);
+    const forgotten = await client.sendRequest(forgetRequest, { uri });
+    void vscode.window.showInformationMessage(`Hone: ${forgottenLine(name, forgotten)}`);
+}
+
+function forgottenLine(name: string, { events, offers, adapters, serves }: Forgotten): string {
+    if (events === 0) return `nothing was recorded about ${name}`;
+    const learned = adapters.length === 0 ? '' : `, and ${adapters.map((version) => `v${version}`).join(', ')} with them`;
+    const now = serves === 0 ? 'the model alone serves' : `v${serves} serves`;
+    return `${offers} offer${offers === 1 ? '' : 's'} in ${name} forgotten${learned}; ${now}`;
 }
 
 function entry(adapter: Adapter | undefined, active: number): vscode.QuickPickItem & { version: number } {

@@ -1,9 +1,6 @@
 // What this window knows about the offer on screen: enough to name it when the
 // user takes a part or turns it down, and to report each sight of it once.
 
-/** Offers remembered as reported; a window has one on screen at a time. */
-const REPORTED_LIMIT = 256;
-
 export interface Offer {
     id: string;
     uri: string;
@@ -30,38 +27,56 @@ export function offerId(item: { command?: { arguments?: unknown[] } }): string |
     return typeof id === 'string' ? id : undefined;
 }
 
-/** Says of each id whether this is the first time, for as long as it can matter. */
-export class Once {
-    private readonly seen = new Set<string>();
+/** Passes over what was just said: several of the editor's signals tell of one thing. */
+export class Changes {
+    private last: string | undefined;
 
-    first(id: string): boolean {
-        if (this.seen.has(id)) return false;
-        this.seen.add(id);
-        for (const oldest of this.seen) {
-            if (this.seen.size <= REPORTED_LIMIT) break;
-            this.seen.delete(oldest);
-        }
-        return true;
+    isNew(id: string): boolean {
+        const before = this.last;
+        this.last = id;
+        return id !== before;
     }
 }
 
 export class Offers {
-    private live: Offer | undefined;
+    /** What there is to choose from at one place. */
+    private choice: readonly Offer[] = [];
+    private chosen = 0;
 
-    served(offer: Offer): void {
-        this.live = offer;
+    private get live(): Offer | undefined {
+        return this.choice[this.chosen];
     }
 
-    /** The server had nothing to offer, or the offer's fate is known. */
+    /** What stood on screen stays there, if it is among them. */
+    served(choice: readonly Offer[]): void {
+        const stays = choice.findIndex(({ id }) => id === this.live?.id);
+        this.choice = choice;
+        this.chosen = Math.max(stays, 0);
+    }
+
+    /** This one is on screen now. */
+    choose(id: string): void {
+        const at = this.choice.findIndex((offer) => offer.id === id);
+        if (at >= 0) this.chosen = at;
+    }
+
+    /** The next one, or with -1 the previous, is on screen now: its id. */
+    step(by: 1 | -1): string | undefined {
+        const { length } = this.choice;
+        this.chosen = length === 0 ? 0 : (this.chosen + by + length) % length;
+        return this.live?.id;
+    }
+
+    /** The offer's fate is known. */
     clear(): void {
-        this.live = undefined;
+        this.served([]);
     }
 
     /** Forgets the live offer; its id, if it is not what stands at this cursor. */
     leftBehind(view: TextView, cursor: number): string | undefined {
         if (!this.live || this.at(view, cursor)) return undefined;
         const { id } = this.live;
-        this.live = undefined;
+        this.clear();
         return id;
     }
 

@@ -1,6 +1,6 @@
 // Hone's own messages, beside those of the language server protocol.
 
-import { NotificationType, RequestType0 } from 'vscode-languageclient/node';
+import { NotificationType, RequestType, RequestType0 } from 'vscode-languageclient/node';
 import type { StatusLine } from './status';
 
 /** Run by the item an offer comes in; its argument is the offer's id. */
@@ -25,6 +25,18 @@ export const didChangeStatus = new NotificationType<StatusLine>('didChangeStatus
 export const statusRequest = new RequestType0<Status, void>('hone/status');
 
 export const learnRequest = new RequestType0<{ started: boolean; waiting: number }, void>('hone/learn');
+
+/** All that was recorded about a file, and every adapter that learned from it. */
+export const forgetRequest = new RequestType<{ uri: string }, Forgotten, void>('hone/forget');
+
+export interface Forgotten {
+    events: number;
+    offers: number;
+    /** Versions of the adapters that are gone. */
+    adapters: number[];
+    /** The version that serves from now on; 0 is the model alone. */
+    serves: number;
+}
 
 export function itemReference(id: string): ItemReference {
     return { item: { command: { title: '', command: ACCEPT_COMMAND, arguments: [id] } } };

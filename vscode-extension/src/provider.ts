@@ -7,7 +7,7 @@
 import * as vscode from 'vscode';
 import { InlineCompletionRequest } from 'vscode-languageclient/node';
 import { DOCUMENTS } from './client';
-import { Offers, Once, offerId, type TextView } from './offers';
+import { Changes, Offers, offerId, type Offer, type TextView } from './offers';
 import { didPartiallyAccept, didReject, didShow, itemReference } from './protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
@@ -28,8 +28,8 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     /** Whether the editor itself reports outcomes. */
     readonly proposedApi: boolean;
     private readonly subscriptions: vscode.Disposable[];
-    private readonly shown = new Once();
-    private readonly rejected = new Once();
+    private readonly shown = new Changes();
+    private readonly rejected = new Changes();
 
     constructor(
         private readonly server: Server,
@@ -81,7 +81,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
                 if (document.version === version && list[0]) this.reportHidden(offerId(list[0]));
                 return undefined;
             }
-            this.remember(list[0], view.uri, cursor);
+            this.offers.served(offersOf(list, view.uri, cursor));
             return list;
         } catch {
             // Superseded, or the server is gone, which the status bar says.
@@ -92,7 +92,9 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     }
 
     reportShown(id: string | undefined): void {
-        if (id === undefined || !this.shown.first(id)) return;
+        if (id === undefined) return;
+        this.offers.choose(id);
+        if (!this.shown.isNew(id)) return;
         void this.server.connected?.sendNotification(didShow, itemReference(id));
     }
 
@@ -103,7 +105,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
 
     /** By Escape's key and, where granted, by the editor: told once. */
     reportRejected(id: string | undefined): void {
-        if (id === undefined || !this.rejected.first(id)) return;
+        if (id === undefined || !this.rejected.isNew(id)) return;
         void this.server.connected?.sendNotification(didReject, { id, reason: 'esc' });
     }
 
@@ -121,12 +123,13 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     dispose(): void {
         for (const subscription of this.subscriptions) subscription.dispose();
     }
+}
 
-    private remember(item: vscode.InlineCompletionItem | undefined, uri: string, start: number): void {
-        const id = item && offerId(item);
-        if (id === undefined || typeof item?.insertText !== 'string') this.offers.clear();
-        else this.offers.served({ id, uri, start, text: item.insertText });
-    }
+function offersOf(items: readonly vscode.InlineCompletionItem[], uri: string, start: number): Offer[] {
+    return items.flatMap((item) => {
+        const [id, text] = [offerId(item), item.insertText];
+        return id !== undefined && typeof text === 'string' ? [{ id, uri, start, text }] : [];
+    });
 }
 
 export function viewOf(document: vscode.TextDocument): TextView {

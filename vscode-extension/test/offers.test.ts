@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Offers, Once, offerId, partTaken, type Offer, type TextView } from '../src/offers';
+import { Changes, Offers, offerId, partTaken, type Offer, type TextView } from '../src/offers';
 
 const URI = 'file:///a.rs';
 
@@ -12,7 +12,7 @@ function view(text: string, uri = URI): TextView {
 function offered(): { offers: Offers; offer: Offer } {
     const offers = new Offers();
     const offer = { id: '1-1', uri: URI, start: 5, text: 'push(item);' };
-    offers.served(offer);
+    offers.served([offer]);
     return { offers, offer };
 }
 
@@ -54,10 +54,26 @@ test('beside a selected suggestion only an offer that goes on from it is asked f
     assert.equal(offers.extends(typed, 7, { start: 5, text: 'push' }), false, 'it would be a new offer, never shown');
 });
 
-test('a sight of an offer is reported once, and memory is bounded', () => {
-    const once = new Once();
-    assert.deepEqual([once.first('1'), once.first('1'), once.first('2')], [true, false, true]);
-    for (let id = 3; id < 1_000; id += 1) once.first(String(id));
-    assert.equal(once.first('999'), false);
-    assert.equal(once.first('1'), true, 'long forgotten');
+test('the next of several is the one that is taken in part or turned down', () => {
+    const { offers, offer } = offered();
+    const [second, third] = [{ ...offer, id: '1-2', text: 'pop();' }, { ...offer, id: '1-3', text: 'sort();' }];
+    const live = (): string | undefined => offers.at(view('list.'), 5)?.offer.id;
+    offers.served([offer, second, third]);
+    assert.equal(live(), '1-1', 'what stood on screen stays there');
+    assert.deepEqual([offers.step(1), offers.step(1), offers.step(1), offers.step(-1)], ['1-2', '1-3', '1-1', '1-3']);
+    offers.served([offer, second, third]);
+    assert.equal(live(), '1-3');
+    offers.choose('1-2');
+    assert.equal(live(), '1-2', 'as the editor says where it says so');
+    offers.choose('9-9');
+    assert.equal(live(), '1-2');
+    offers.served([{ ...offer, id: '2-1' }]);
+    assert.equal(live(), '2-1');
+    offers.clear();
+    assert.deepEqual([live(), offers.step(1), offers.step(-1)], [undefined, undefined, undefined]);
+});
+
+test('one sight of an offer is reported once, another one later again', () => {
+    const sights = new Changes();
+    assert.deepEqual(['1', '1', '2', '2', '1'].map((id) => sights.isNew(id)), [true, false, true, false, true]);
 });
