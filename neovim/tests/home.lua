@@ -14,6 +14,8 @@ threads = 1
 max_tokens = 8
 [learning]
 enabled = false
+# More labels than all tests make: no update disturbs them while one test resumes.
+batch_episodes = 1000
 ]]
 
 --- The daemon's answer to a command, or its end.

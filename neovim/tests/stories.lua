@@ -379,7 +379,101 @@ local stories = {
       end)
       editor:type(':Hone nonsense')
       editor:press('Enter')
-      editor:wait_for('no command nonsense; known: disable, enable')
+      editor:wait_for('no command nonsense; known: adapter, config, disable')
+    end,
+  },
+  {
+    'pause and config reach the server, and are told',
+    function(home)
+      local editor = home:edit('pause.rs', WEEK .. '\n')
+      local function say(command, answer)
+        editor:type(':Hone ' .. command)
+        editor:press('Enter')
+        editor:wait_for(answer)
+      end
+      say('config set completion.max_tokens 9', 'completion.max_tokens = 9')
+      check.equal('9', vim.trim(home:hone('config', 'get', 'completion.max_tokens', '--json')))
+      say('config set completion.max_tokens 8', 'completion.max_tokens = 8')
+      say('resume', 'learning goes on')
+      say('pause', 'learning is paused')
+      editor:wait_for('learning paused')
+      say('adapter list', 'nothing learned yet')
+    end,
+  },
+  {
+    'a file is forgotten after a question',
+    function(home)
+      local editor = with_ghost(home, 'forget.rs')
+      editor:press('Tab')
+      wait.until_('a label', function()
+        return home:offers('forget.rs')[1].outcomes[1]
+      end)
+      editor:press('Escape')
+      for _, key in ipairs({ 'c', 'f' }) do
+        check.equal(1, #home:offers('forget.rs'))
+        editor:type(':Hone forget')
+        editor:press('Enter')
+        editor:wait_for('(F)orget')
+        editor:type(key)
+        wait.settle()
+      end
+      wait.until_('nothing is known of it', function()
+        return #home:offers('forget.rs') == 0
+      end)
+    end,
+  },
+  {
+    'another of several offers is shown and taken, and it alone is judged',
+    function(home)
+      local editor = with_ghost(home, 'another.rs')
+      editor:press('M-]')
+      local another = wait.until_('another offer', function()
+        return home:offers('another.rs')[2]
+      end)
+      editor:wait_for(WEEK .. another.text)
+      editor:press('Tab')
+      wait.until_('it in the buffer', function()
+        return editor:lines()[1] == WEEK .. another.text
+      end)
+      wait.until_('a label', function()
+        return home:offers('another.rs')[2].outcomes[1]
+      end)
+      local found = vim.tbl_map(kinds, home:offers('another.rs'))
+      check.equal({ 'accepted' }, found[2])
+      check.lacks(vim.inspect(found[1]), 'rejected')
+    end,
+  },
+  {
+    'asked by hand there is an offer also where suggestions are off',
+    function(home)
+      local init = "vim.cmd('autocmd BufEnter * let b:hone_enabled = v:false')"
+      local editor = home:edit('byhand.rs', WEEK .. '\n', { init = init })
+      editor:press('A')
+      wait.settle()
+      check.lacks(editor:screen(), 'Thursday')
+      editor:press('M-\\')
+      editor:wait_for(GHOST)
+      editor:press('Tab')
+      fate(home, editor, 'byhand.rs', 'accepted')
+    end,
+  },
+  {
+    'restart brings another daemon',
+    function(home)
+      local editor = home:edit('restart.rs', WEEK .. '\n')
+      local function pid()
+        local daemon = vim.json.decode(home:hone('status', '--json')).daemon
+        return type(daemon) == 'table' and daemon.pid
+      end
+      local before = pid()
+      editor:type(':Hone restart')
+      editor:press('Enter')
+      wait.until_('another daemon', function()
+        local ok, now = pcall(pid)
+        return ok and now and now ~= before
+      end)
+      editor:press('A')
+      editor:wait_for(GHOST)
     end,
   },
   {

@@ -1,4 +1,4 @@
---- `:Hone status|learn|stop|log|enable|disable|toggle`
+--- `:Hone`, with what concerns this Neovim; the rest is `hone`'s own commands.
 
 local notify = require('hone.notify')
 local server = require('hone.server')
@@ -6,34 +6,68 @@ local window = require('hone.window')
 
 local M = {}
 
----@type table<string, fun()>
-local subcommands = {
-  status = function()
-    server.run({ 'status' }, function(result)
-      if result.code == 0 then
-        window.show('Hone', vim.split(vim.trim(result.stdout), '\n'))
-      else
-        server.say_result(result)
-      end
-    end)
-  end,
-  learn = function()
-    server.run({ 'learn' }, server.say_result)
-  end,
-  stop = server.stop,
-  log = function()
-    local file = server.log_file()
+--- Commands of `hone` that answer with text; their arguments are its own.
+local PASSED_ON = { 'adapter', 'config', 'learn', 'model', 'pause', 'resume', 'status' }
+
+--- A line is told, more of them are shown in a window.
+local function pass_on(arguments)
+  server.run(arguments, function(result)
+    local lines = vim.split(vim.trim(result.stdout), '\n')
+    if result.code == 0 and #lines > 1 then
+      window.show('hone ' .. table.concat(arguments, ' '), lines)
+    else
+      server.say_result(result)
+    end
+  end)
+end
+
+local function forget()
+  local file = vim.api.nvim_buf_get_name(0)
+  if file == '' then
+    notify.say('this buffer has no file', vim.log.levels.ERROR)
+    return
+  end
+  local question = ('Forget what Hone recorded about %s, with every adapter that learned from it?'):format(file)
+  if vim.fn.confirm(question, '&Forget\n&Cancel', 2, 'Warning') == 1 then
+    server.run({ 'forget', '--file', file, '--yes' }, server.say_result)
+  end
+end
+
+local function log()
+  server.log_file(function(file)
     if vim.uv.fs_stat(file) then
       vim.cmd.sview(vim.fn.fnameescape(file))
     else
       notify.say(file .. ': no log yet; the daemon writes it once it runs', vim.log.levels.WARN)
     end
+  end)
+end
+
+local function rehearse()
+  local path, advice = server.find()
+  if not path then
+    error(advice, 0)
+  end
+  vim.cmd.new()
+  vim.fn.jobstart({ path, 'rehearse', '--repo', vim.fn.getcwd() }, { term = true })
+end
+
+---@type table<string, fun()>
+local own = {
+  disable = function()
+    require('hone').enable(false)
   end,
   enable = function()
     require('hone').enable()
   end,
-  disable = function()
-    require('hone').enable(false)
+  forget = forget,
+  log = log,
+  rehearse = rehearse,
+  restart = function()
+    server.stop(server.start)
+  end,
+  stop = function()
+    server.stop()
   end,
   toggle = function()
     local hone = require('hone')
@@ -42,27 +76,37 @@ local subcommands = {
 }
 
 local function names()
-  local all = vim.tbl_keys(subcommands)
+  local all = vim.list_extend(vim.tbl_keys(own), PASSED_ON)
   table.sort(all)
   return all
 end
 
+local function run(arguments)
+  local name = arguments[1]
+  if own[name] then
+    own[name]()
+  elseif vim.list_contains(PASSED_ON, name) then
+    pass_on(arguments)
+  else
+    error(('no command %s; known: %s'):format(name, table.concat(names(), ', ')), 0)
+  end
+end
+
 function M.create()
   vim.api.nvim_create_user_command('Hone', function(command)
-    local run = subcommands[command.args]
-    if run then
-      notify.guard(run)()
-    else
-      local known = table.concat(names(), ', ')
-      notify.say(('no command %s; known: %s'):format(command.args, known), vim.log.levels.ERROR)
+    local ok, trouble = pcall(run, command.fargs)
+    if not ok then
+      notify.say(trouble, vim.log.levels.ERROR)
     end
   end, {
-    nargs = 1,
-    desc = 'Hone: status, learn, stop, log, enable, disable, toggle',
-    complete = function(lead)
-      return vim.tbl_filter(function(name)
+    nargs = '+',
+    desc = 'Hone: ' .. table.concat(names(), ', '),
+    complete = function(lead, line)
+      -- What follows the name is `hone`'s to know.
+      local is_name = not line:find('Hone%s+%S+%s')
+      return is_name and vim.tbl_filter(function(name)
         return vim.startswith(name, lead)
-      end, names())
+      end, names()) or {}
     end,
   })
 end

@@ -109,6 +109,21 @@ function M.dismiss()
   return session.dismiss()
 end
 
+--- Each shows another suggestion instead of the visible one; false if there is none.
+function M.next()
+  return session.turn(1)
+end
+
+function M.previous()
+  return session.turn(-1)
+end
+
+--- Asks for a suggestion here and now, also where they are switched off.
+---@return boolean whether a server was asked
+function M.trigger()
+  return session.trigger()
+end
+
 function M.is_enabled()
   return session.is_enabled()
 end

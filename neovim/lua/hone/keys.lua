@@ -1,5 +1,5 @@
---- Insert-mode keys that act on a visible offer and are what they were before
---- where there is none.
+--- Insert-mode keys that act on a visible offer, or ask for one, and are what they
+--- were before where there is none.
 
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -33,6 +33,19 @@ local actions = {
     end,
   },
   dismiss = { does = 'dismiss the suggestion', run = session.dismiss },
+  next = {
+    does = 'show another suggestion',
+    run = function()
+      return session.turn(1)
+    end,
+  },
+  previous = {
+    does = 'show the suggestion before',
+    run = function()
+      return session.turn(-1)
+    end,
+  },
+  trigger = { does = 'ask for a suggestion now', run = session.trigger },
 }
 
 local function raw(key)

@@ -24,6 +24,9 @@ M.defaults = {
     accept_word = '<C-Right>',
     accept_line = '<C-End>',
     dismiss = '<C-]>',
+    next = '<M-]>',
+    previous = '<M-[>',
+    trigger = '<M-Bslash>',
   },
 }
 

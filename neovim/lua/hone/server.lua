@@ -148,11 +148,18 @@ function M.start()
 end
 
 --- Lets go of the server, and ends the daemon that all editors share.
-function M.stop()
+---@param next? fun() once it has ended; without it, the user is told
+function M.stop(next)
   stopping = true
   vim.lsp.enable(NAME, false)
   status.stopped()
-  M.run({ 'stop' }, M.say_result)
+  M.run({ 'stop' }, function(result)
+    if next and result.code == 0 then
+      next()
+    else
+      M.say_result(result)
+    end
+  end)
 end
 
 ---@return vim.lsp.Client?
@@ -160,15 +167,16 @@ function M.client()
   return vim.lsp.get_clients({ name = NAME })[1]
 end
 
---- Where the daemon writes its log: under HONE_HOME, else the platform's data folder.
-function M.log_file()
-  local home = vim.env.HONE_HOME
-  if not home or home == '' then
-    local data = vim.env.XDG_DATA_HOME or '~/.local/share'
-    local mac = vim.fn.has('mac') == 1
-    home = mac and '~/Library/Application Support/dev.hone.hone' or data .. '/hone'
-  end
-  return vim.fs.joinpath(vim.fs.normalize(home), 'logs', 'daemon.log')
+--- Calls back with the file that the daemon writes its log to.
+---@param on_file fun(file: string)
+function M.log_file(on_file)
+  M.run({ 'status', '--json' }, function(result)
+    if result.code ~= 0 then
+      M.say_result(result)
+      return
+    end
+    on_file(vim.json.decode(result.stdout).paths.log)
+  end)
 end
 
 return M

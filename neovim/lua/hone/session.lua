@@ -12,8 +12,9 @@ local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
 
---- LSP's `InlineCompletionTriggerKind.Automatic`.
-local AUTOMATIC = 2
+--- LSP's `InlineCompletionTriggerKind`: by hand, which may bring several offers
+--- to choose from, and as the user types.
+local INVOKED, AUTOMATIC = 1, 2
 
 --- LSP's codes for a request that something newer made pointless.
 local OUTDATED = { [-32800] = true, [-32801] = true, [-32802] = true }
@@ -121,8 +122,11 @@ end
 ---@param client vim.lsp.Client
 ---@param item lsp.InlineCompletionItem
 local function offer(client, item)
-  drop()
   local id = vim.tbl_get(item, 'command', 'arguments', 1)
+  if live and live.id == id then
+    return
+  end
+  drop()
   if type(id) ~= 'string' or type(item.insertText) ~= 'string' then
     return
   end
@@ -145,7 +149,8 @@ local function offer(client, item)
   follow()
 end
 
-local function answer(client, asked_at, err, result)
+---@param pick fun(items: lsp.InlineCompletionItem[]): lsp.InlineCompletionItem?
+local function answer(client, asked_at, pick, err, result)
   if err then
     if not OUTDATED[err.code] then
       notify.once(err.message, vim.log.levels.WARN)
@@ -164,28 +169,35 @@ local function answer(client, asked_at, err, result)
     end
     return
   end
-  if items[1] then
-    offer(client, items[1])
+  local picked = pick(items)
+  if picked then
+    offer(client, picked)
   else
     painter.clear(api.nvim_get_current_buf(), client.id)
   end
 end
 
-local function ask()
+local function first(items)
+  return items[1]
+end
+
+---@param kind integer
+---@param pick fun(items: lsp.InlineCompletionItem[]): lsp.InlineCompletionItem?
+local function ask(kind, pick)
   local buf = api.nvim_get_current_buf()
   local client = client_of(buf)
-  if not client or not inserting() or not wanted(buf) then
+  if not client or not inserting() then
     return
   end
   local asked_at = here()
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
-  params.context = { triggerKind = AUTOMATIC }
+  params.context = { triggerKind = kind }
   local request = { client = client }
   pending = request
   local on_answer = notify.guard(function(err, result)
     if pending == request then
       pending = nil
-      answer(client, asked_at, err, result)
+      answer(client, asked_at, pick, err, result)
     end
   end)
   local _, id = painter.request(client, METHOD, params, on_answer, buf)
@@ -204,8 +216,43 @@ function M.moved()
     return
   end
   if wanted(now[1]) and vim.bo[now[1]].modifiable then
-    debounce:start(options.current.debounce_ms, 0, vim.schedule_wrap(notify.guard(ask)))
+    local callback = notify.guard(function()
+      if wanted(now[1]) then
+        ask(AUTOMATIC, first)
+      end
+    end)
+    debounce:start(options.current.debounce_ms, 0, vim.schedule_wrap(callback))
   end
+end
+
+--- Asks here and now, wherever suggestions are switched off.
+---@return boolean whether a server was asked
+function M.trigger()
+  if not inserting() or not client_of(api.nvim_get_current_buf()) then
+    return false
+  end
+  cancel()
+  ask(INVOKED, first)
+  return true
+end
+
+--- Shows another offer instead of the visible one.
+---@param by integer 1: the next, -1: the previous
+---@return boolean whether there was a visible one
+function M.turn(by)
+  if not M.is_visible() or not inserting() or not taken() then
+    return false
+  end
+  cancel()
+  ask(INVOKED, function(items)
+    for at, item in ipairs(items) do
+      if vim.tbl_get(item, 'command', 'arguments', 1) == live.id then
+        return items[(at - 1 + by) % #items + 1]
+      end
+    end
+    return items[1]
+  end)
+  return true
 end
 
 --- Insert mode was left by the user: a visible offer was turned down.
