@@ -65,7 +65,8 @@ async function inMode(mode, proposedApi) {
         await server.stop();
         gateProposedApi(install, false);
         hone.dispose();
-        rmSync(profile, { recursive: true, force: true });
+        // An extension host that is ending may still write.
+        rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
     }
     return failed;
 }

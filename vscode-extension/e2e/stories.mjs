@@ -14,7 +14,7 @@ const LEARN_LIMIT_MS = 240_000;
 /** One file for each story, so that none has another's offers. */
 export const FILES = {
     'accept.rs': '', 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
-    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'learned.rs': '',
+    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'another.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'learned.rs': '',
 };
 
 /** Types the week and waits for an offer that goes on from it. */
@@ -33,6 +33,13 @@ async function saved({ window, workspace }, file, expected) {
     await window.press('Control+s');
     const read = () => readFileSync(join(workspace, file), 'utf8');
     await eventually(`${file} is saved as ${JSON.stringify(expected)}`, () => read() === expected);
+}
+
+async function anotherDaemon({ window, hone }, pid) {
+    // While a daemon starts, nobody else can read the log it holds.
+    const next = () => { try { return hone.status().daemon; } catch { return undefined; } };
+    await eventually('another daemon serves', () => next()?.sessions === 1 && next().pid !== pid, 30_000);
+    await eventually('the status bar says ready', async () => (await window.statusBar()) === 'Hone: ready');
 }
 
 export const stories = {
@@ -99,6 +106,23 @@ export const stories = {
         await at.window.press('Control+Alt+ArrowRight');
         await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         await saved(at, 'line.rs', `${WEEK} ${offer.ghost}`);
+    },
+
+    async 'another of several offers is shown and taken, and it alone is judged'(at) {
+        const offer = await week(at, 'another.rs');
+        await at.window.press('Alt+]');
+        const other = await eventually('another offer is on screen', async () => {
+            const ghost = await at.window.ghost();
+            const here = at.hone.events().findLast((event) => event.event === 'completion' && event.shown !== '' && event.shown.endsWith(ghost));
+            return ghost && ghost !== offer.ghost && here ? { id: here.id, ghost } : undefined;
+        });
+        await at.window.shot('another');
+        await at.window.press('Tab');
+        await saved(at, 'another.rs', `${WEEK} ${other.ghost}`);
+        await eventually('an outcome is logged', () => at.hone.outcomes(other.id).length > 0);
+        assert.equal(at.hone.outcomes(other.id)[0].kind, 'accepted');
+        // A slow machine may take the ten seconds to make others.
+        for (const { kind } of at.hone.outcomes(offer.id)) assert.match(kind, /superseded|unseen|rejected_timeout/);
     },
 
     async 'left standing for ten seconds is a reject, until it is taken after all'(at) {
@@ -176,11 +200,7 @@ export const stories = {
     async 'a daemon that ends is started again'(at) {
         const { pid } = at.hone.status().daemon;
         at.hone.run('stop');
-        // While a daemon starts, nobody else can read the log it holds.
-        const next = () => { try { return at.hone.status().daemon; } catch { return undefined; } };
-        const daemon = await eventually('another daemon serves', () => next()?.sessions === 1 && next());
-        assert.notEqual(daemon.pid, pid);
-        await eventually('the status bar says ready', async () => (await at.window.statusBar()) === 'Hone: ready');
+        await anotherDaemon(at, pid);
         const offer = await week(at, 'restart.rs');
         await at.window.press('Tab');
         await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
@@ -201,6 +221,14 @@ export const stories = {
         await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         await window.trust();
         assert.equal(await rehearsal(), true);
+    },
+
+    async 'a model is picked, and a daemon started that serves it'(at) {
+        const { pid } = at.hone.status().daemon;
+        await at.window.command('Hone: Pick a Model');
+        await at.window.choose('smollm2-135m');
+        await anotherDaemon(at, pid);
+        assert.equal(at.hone.status().model.name, 'smollm2-135m');
     },
 
     async 'two windows share one daemon; one of two folders has offers in both, and is asked which to rehearse on'(at) {

@@ -1,34 +1,38 @@
-// `hone model list`, read.
+// `hone model list --json` and the lines of `hone model pull --json`, read.
+
+const MIB = 1024 * 1024;
 
 export interface Model {
     name: string;
-    size: string;
+    bytes: number;
     licence: string;
-    /** `yes`, `no`, `damaged`, or how far a pull has come, as `12 %`. */
-    here: string;
+    /** Whether its file is here. */
+    present: boolean;
     configured: boolean;
 }
 
-const COLUMNS = ['name', 'template', 'size', 'licence', 'here'] as const;
-
-/** Reads the table by the places of its headings: a cell may hold spaces. */
-export function parseModels(table: string): Model[] {
-    const [header = '', ...rows] = table.split('\n').filter((line) => line.trim() !== '');
-    const starts = COLUMNS.map((column) => header.search(new RegExp(`\\b${column}\\b`)));
-    if (starts.some((start) => start < 0)) throw new Error('hone model list: not the table that was expected');
-    return rows.map((row) => {
-        const cell = (column: (typeof COLUMNS)[number]): string => {
-            const at = COLUMNS.indexOf(column);
-            return row.slice(starts[at], starts[at + 1]).trim();
-        };
-        const configured = row.slice(0, starts[0]).trim() !== '';
-        return { name: cell('name'), size: cell('size'), licence: cell('licence'), here: cell('here'), configured };
-    });
+export function parseModels(json: string): Model[] {
+    const { models } = JSON.parse(json) as { models?: Model[] };
+    if (!Array.isArray(models)) throw new Error('`hone model list --json` printed something else; update hone');
+    return models;
 }
 
-/** How much of a model is here, in percent. */
-export function percentHere(model: Model): number {
-    if (model.here === 'yes') return 100;
-    const match = /^(\d+) %$/.exec(model.here);
-    return match ? Number(match[1]) : 0;
+export function size({ bytes }: Model): string {
+    return `${Math.round(bytes / MIB)} MiB`;
+}
+
+/** How far a pull is, from line to line. */
+export class Pull {
+    private percent = 0;
+
+    /** What a progress bar is to be told; nothing for a line without news. */
+    take(line: string): { increment: number; message: string } | undefined {
+        const { bytes, total } = JSON.parse(line) as { bytes?: number; total?: number };
+        if (bytes === undefined || !total) return undefined;
+        const percent = Math.floor((100 * bytes) / total);
+        const increment = percent - this.percent;
+        if (increment <= 0) return undefined;
+        this.percent = percent;
+        return { increment, message: `${percent} %` };
+    }
 }

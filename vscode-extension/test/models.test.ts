@@ -1,27 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseModels, percentHere } from '../src/models';
+import { Pull, parseModels, size } from '../src/models';
 
-const TABLE = `
-    name                template       size        licence                                 here
-    qwen2.5-coder-0.5b  qwen2.5-coder  468.64 MiB  Apache-2.0                              12 %
-    qwen2.5-coder-3b    qwen2.5-coder  1.96 GiB    Qwen Research License (non-commercial)  no
- →  smollm2-135m        prefix-only    93.81 MiB   Apache-2.0                              yes
-`;
-
-test('the table of models is read by the places of its headings', () => {
-    const models = parseModels(TABLE);
-    assert.deepEqual(models[1], {
-        name: 'qwen2.5-coder-3b',
-        size: '1.96 GiB',
-        licence: 'Qwen Research License (non-commercial)',
-        here: 'no',
-        configured: false,
-    });
-    assert.deepEqual(models.map((model) => model.configured), [false, false, true]);
-    assert.deepEqual(models.map(percentHere), [12, 0, 100]);
+test('the models are what hone lists, with a size for people', () => {
+    const model = { name: 'smollm2-135m', bytes: 98_566_144, licence: 'Apache-2.0', present: true, configured: false };
+    assert.deepEqual(parseModels(JSON.stringify({ models: [{ ...model, template: 'prefix-only' }] }))[0], { ...model, template: 'prefix-only' });
+    assert.equal(size(model), '94 MiB');
+    assert.throws(() => parseModels('{}'), /hone model list/);
 });
 
-test('another table is an error', () => {
-    assert.throws(() => parseModels('no such command'), /hone model list/);
+test('a bar moves by whole percents, and not back when a part begins again', () => {
+    const pull = new Pull();
+    const told = [
+        { bytes: 0, total: 400 }, { bytes: 3, total: 400 }, { bytes: 50, total: 400 }, { bytes: 0, total: 400 },
+        { bytes: 400, total: 400 }, { note: 'checked' }, { path: '/models/m.gguf' }, { bytes: 9, total: 0 },
+    ].map((line) => pull.take(JSON.stringify(line)));
+    const none = undefined;
+    assert.deepEqual(told, [none, none, { increment: 12, message: '12 %' }, none, { increment: 88, message: '100 %' }, none, none, none]);
 });
