@@ -2,7 +2,7 @@
 
 local M = {}
 
-local TIMEOUT_MS = 15000
+local TIMEOUT_MS = 30000
 local POLL_MS = 40
 
 --- Until `condition` returns something; then that.

@@ -56,7 +56,7 @@ export class Hone {
 }
 
 /** What `value` gives once it is truthy. */
-export async function eventually(what, value, limit_ms = 15_000) {
+export async function eventually(what, value, limit_ms = 30_000) {
     for (const end = Date.now() + limit_ms; ; await sleep(POLL_MS)) {
         const now = await value();
         if (now) return now;

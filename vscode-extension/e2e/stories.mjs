@@ -11,9 +11,12 @@ const WEEK = '// Monday, Tuesday, Wednesday,';
 /** An update from a handful of labels, on a machine that does other things too. */
 const LEARN_LIMIT_MS = 240_000;
 
+/** A file of this repository, as it is. */
+const SOURCE = readFileSync(new URL('../../feedback/src/clock.rs', import.meta.url), 'utf8');
+
 /** One file for each story, so that none has another's offers. */
 export const FILES = {
-    'accept.rs': '', 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
+    'clock.rs': SOURCE, 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
     'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'another.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'learned.rs': '',
 };
 
@@ -37,18 +40,19 @@ async function saved({ window, workspace }, file, expected) {
 
 async function anotherDaemon({ window, hone }, pid) {
     // While a daemon starts, nobody else can read the log it holds.
-    const next = () => { try { return hone.status().daemon; } catch { return undefined; } };
-    await eventually('another daemon serves', () => next()?.sessions === 1 && next().pid !== pid, 30_000);
+    const now = () => { try { return hone.status().daemon; } catch { return undefined; } };
+    const serves = (daemon) => daemon?.sessions === 1 && daemon.pid !== pid;
+    await eventually('another daemon serves', () => serves(now()));
     await eventually('the status bar says ready', async () => (await window.statusBar()) === 'Hone: ready');
 }
 
 export const stories = {
-    async 'Tab takes the offer, and the file is saved with it'(at) {
-        const offer = await week(at, 'accept.rs');
+    async 'Tab takes the offer in a source file, which is saved with it'(at) {
+        const offer = await week(at, 'clock.rs');
         await at.window.shot('ghost');
         await at.window.press('Tab');
         await at.window.noGhost();
-        await saved(at, 'accept.rs', `${WEEK} ${offer.ghost}`);
+        await saved(at, 'clock.rs', `${SOURCE}${WEEK} ${offer.ghost}`);
         // The change is evidence; the command that follows says the same.
         await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         assert.equal(at.hone.count('shown', offer.id), at.proposedApi ? 1 : 0, 'sights that were reported');
@@ -249,7 +253,7 @@ export const stories = {
         await eventually('both folders are listed', async () => (await window.choices()).join() === 'first,other');
         await window.press('Escape');
         await window.close();
-        await eventually('one session', () => at.hone.status().daemon.sessions === 1, 30_000);
+        await eventually('one session', () => at.hone.status().daemon.sessions === 1);
     },
 
     async 'the doctor finds all well'(at) {
@@ -302,10 +306,10 @@ export const lastStories = {
     },
 
     async 'a file is forgotten, and the adapter that learned from it'(at) {
-        const file = join(at.workspace, 'accept.rs');
+        const file = join(at.workspace, 'clock.rs');
         const known = () => at.hone.events().filter((event) => event.path === file).length;
         assert.ok(known() > 0);
-        await at.window.file('accept.rs');
+        await at.window.file('clock.rs');
         await at.window.command('Hone: Forget This File');
         await at.window.page.locator('.monaco-dialog-box').getByRole('button', { name: 'Forget' }).click();
         await eventually('nothing is known of it', () => known() === 0);
