@@ -68,9 +68,14 @@ function plots(labels: readonly Label[]): string {
     const top = Math.max(1, ...steps.map((step) => step.version));
     const swaps = steps.filter((step) => step.version > 0);
     const marks = swaps.map(({ after }) => verticalMark(after, labels.length)).join('');
-    const versions = labels.map((_, at) => steps.findLast((step) => step.after <= at)?.version ?? 0);
+    // A swap is a step: the version before it reaches as far as the one after it begins.
+    const versions = steps.flatMap(({ after, version }, at): Point[] => [
+        [after, steps[at - 1]?.version ?? version],
+        [after, version],
+    ]);
+    versions.push([labels.length - 1, steps.at(-1)?.version ?? 0]);
     return `<h2>Accept rate, mean of the last ${RATE_WIDTH} labels</h2>
-${plot(labels.length, ['0 %', '50 %', '100 %'], marks + line('line', rates, labels.length, 1))}
+${plot(labels.length, ['0 %', '50 %', '100 %'], marks + line('line', [...rates.entries()], labels.length, 1))}
 <h2>Adapter that served, by label</h2>
 ${plot(labels.length, ['base', `v${top}`], marks + line('step', versions, labels.length, top))}`;
 }
@@ -88,9 +93,12 @@ function plot(count: number, ticks: string[], content: string): string {
 <text x="${width - right}" y="${y}" text-anchor="end">${count} labels</text>${content}</svg>`;
 }
 
-function line(style: string, values: number[], count: number, top: number): string {
-    const points = values.map((value, at) => `${xOf(at, count)},${yOf(value, top)}`);
-    return `<polyline class="${style}" points="${points.join(' ')}"/>`;
+/** A label and the value there. */
+type Point = [at: number, value: number];
+
+function line(style: string, points: readonly Point[], count: number, top: number): string {
+    const places = points.map(([at, value]) => `${xOf(at, count)},${yOf(value, top)}`);
+    return `<polyline class="${style}" points="${places.join(' ')}"/>`;
 }
 
 function verticalMark(at: number, count: number): string {

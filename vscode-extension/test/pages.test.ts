@@ -42,6 +42,7 @@ test('the report plots the rate and the swap, and escapes what is not its own', 
     assert.match(html, /75 %<\/span> of 4 judged offers were taken\s+\(1 update made\)/);
     assert.match(html, /qwen&#60;script&#62;, adapter v1\. 4 of 16 labels until the next update/);
     assert.match(html, /<polyline class="line" points="44,12 238.7,83 433.3,59.3 628,47.5"\/>/);
+    assert.match(html, /<polyline class="step" points="44,154 44,154 433.3,154 433.3,12 628,12"\/>/);
     assert.equal(html.match(/class="swap"/g)?.length, 2, 'one in each plot');
     assert.doesNotMatch(html, /<script|style="|NaN/);
 });
