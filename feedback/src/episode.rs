@@ -72,6 +72,9 @@ pub const UNLABELLED_LIMIT: usize = 256;
 /// Most labelled episodes that wait for an update; the oldest give way.
 pub const WAITING_LIMIT: usize = 4096;
 
+/// Episodes kept after an update has learned from them, to be learned from again.
+pub const REPLAY_LIMIT: usize = 256;
+
 /// Offers whose fate is remembered so that stronger evidence can still change it.
 pub const FATE_LIMIT: usize = 4096;
 
@@ -91,6 +94,8 @@ pub struct Fold {
     fates: BoundedMap<Fate>,
     /// Labelled episodes by the log position of their label.
     waiting: BTreeMap<u64, Episode>,
+    /// Those an update has learned from, oldest label first.
+    learned: VecDeque<Episode>,
     /// Which reading of the log this is, told by [`Fold::replace`].
     reading: u64,
 }
@@ -114,6 +119,7 @@ impl Fold {
             unlabelled: BoundedMap::new(UNLABELLED_LIMIT),
             fates: BoundedMap::new(FATE_LIMIT),
             waiting: BTreeMap::new(),
+            learned: VecDeque::new(),
             reading: 0,
         }
     }
@@ -199,6 +205,8 @@ impl Fold {
             if self.waiting.len() > WAITING_LIMIT {
                 self.waiting.pop_first();
             }
+        } else {
+            self.remember(episode);
         }
     }
 
@@ -222,6 +230,25 @@ impl Fold {
             batch.episodes.push(episode);
         }
         (!batch.episodes.is_empty()).then_some(batch)
+    }
+
+    /// An update has learned from the batch.
+    pub fn learned(&mut self, batch: Batch) {
+        if self.is_current(&batch) {
+            batch.episodes.into_iter().for_each(|episode| self.remember(episode));
+        }
+    }
+
+    fn remember(&mut self, episode: Episode) {
+        if self.learned.len() == REPLAY_LIMIT {
+            self.learned.pop_front();
+        }
+        self.learned.push_back(episode);
+    }
+
+    /// Episodes to learn from again, the freshest first.
+    pub fn replay(&self, limit: usize) -> Vec<Episode> {
+        self.learned.iter().rev().take(limit).cloned().collect()
     }
 
     /// Puts a batch back whose update failed: feedback outlives a learner.
@@ -423,6 +450,27 @@ mod tests {
             outcome("b", Outcome::RejectedEdit, Evidence::Document),
         ];
         assert_eq!(fold(Some(2), events).waiting(), 1);
+    }
+
+    #[test]
+    fn what_was_learned_from_is_replayed_freshest_first() {
+        let kinds = (0..REPLAY_LIMIT + 3).flat_map(|i| {
+            let id = format!("o{i}");
+            [completion(&id, "x"), outcome(&id, Outcome::Accepted, Evidence::Command)]
+        });
+        let kinds: Vec<EventKind> = kinds.collect();
+        let ids = |episodes: Vec<Episode>| -> Vec<String> {
+            episodes.into_iter().map(|episode| episode.completion.id).collect()
+        };
+        let mut live = fold(None, kinds.clone());
+        assert!(live.replay(2).is_empty(), "they wait for their first update");
+        let batch = live.take_batch(usize::MAX).unwrap();
+        live.learned(batch);
+        let newest = [format!("o{}", REPLAY_LIMIT + 2), format!("o{}", REPLAY_LIMIT + 1)];
+        assert_eq!(ids(live.replay(2)), newest);
+        assert_eq!(live.replay(usize::MAX).len(), REPLAY_LIMIT);
+        // Read again from the log by the next daemon.
+        assert_eq!(ids(fold(Some(u64::MAX), kinds).replay(2)), newest);
     }
 
     #[test]

@@ -199,7 +199,7 @@ pub enum Phase {
     Evaluate,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub job: String,
     pub candidate: AdapterVersion,

@@ -19,6 +19,9 @@ const REGISTRY_FORMAT: u32 = 1;
 /// entries stay as history. One is tens of megabytes.
 const KEPT_FILES: usize = 8;
 
+/// In place of the job of an adapter that was trained elsewhere.
+pub const IMPORTED: &str = "import";
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Index {
@@ -198,6 +201,29 @@ impl Registry {
         self.replace(index)?;
         self.prune();
         Ok(())
+    }
+
+    /// Registers an adapter that was trained elsewhere, without serving it. The
+    /// caller has put its file in place, and holds whoever else might take its
+    /// number.
+    pub fn import(&mut self, sha256: String, base_sha256: &str, now_ms: u64) -> Result<()> {
+        if let Some(reason) = &self.sealed {
+            bail!("{reason}");
+        }
+        let mut index = self.index.clone();
+        index.adapters.push(Entry {
+            version: self.next_version(),
+            parent: 0,
+            sha256,
+            base_sha256: base_sha256.to_owned(),
+            created_at_ms: now_ms,
+            labels: (0, 0),
+            // It knows nothing of what is recorded here.
+            offers: Some(vec![]),
+            forgotten: false,
+            report: Report { job: IMPORTED.into(), ..Report::default() },
+        });
+        self.replace(index)
     }
 
     /// Makes a registered version the one that serves; 0 is the base.

@@ -9,12 +9,13 @@ use crate::forget::{Forgotten, Found};
 use crate::home::Home;
 use crate::session::Session;
 use crate::status::{LearnerState, LearnerStatus, StatusLine};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use feedback::clock::Clock;
-use feedback::episode::{Batch, Fold};
+use feedback::episode::{Batch, Episode, Fold};
 use feedback::event::{AdapterVersion, EventKind};
 use feedback::log::{EventLog, LogError};
 use feedback::reward::RewardVersion;
+use models::adapter::Adapter;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -201,7 +202,8 @@ impl Daemon {
     }
 
     /// Takes changed settings from the next message on; those of the model wait
-    /// for the next start. An update under way is finished.
+    /// for the next start. An update under way is given up where learning was
+    /// switched off; its labels wait.
     pub fn configure(&self, config: Config) {
         let enabled = config.learning.enabled;
         *lock(&self.config) = Arc::new(config);
@@ -321,6 +323,17 @@ impl Daemon {
         Ok(())
     }
 
+    /// Registers an adapter that was trained elsewhere, and answers its version.
+    /// It serves when it is asked for.
+    pub fn import_adapter(&self, adapter: &Adapter) -> Result<AdapterVersion> {
+        let mut registry = lock(&self.registry);
+        ensure!(
+            lock(&self.learner).state != LearnerState::Training,
+            "an update is under way, whose adapter takes the next number; try again after it"
+        );
+        import(&mut registry, adapter, &self.model.sha256, self.clock.now_ms())
+    }
+
     pub fn counts(&self) -> feedback::episode::Counts {
         lock(&self.fold).counts()
     }
@@ -338,6 +351,15 @@ impl Daemon {
         lock(&self.fold).is_current(batch)
     }
 
+    /// Episodes of earlier updates to learn from again.
+    pub fn replay(&self) -> Vec<Episode> {
+        lock(&self.fold).replay(self.config().learning.replay_episodes)
+    }
+
+    pub fn learned(&self, batch: Batch) {
+        lock(&self.fold).learned(batch);
+    }
+
     pub fn return_batch(&self, batch: Batch) {
         lock(&self.fold).return_batch(batch);
     }
@@ -349,6 +371,19 @@ impl Daemon {
             session.tick();
         }
     }
+}
+
+/// Writes the file of an adapter that was trained elsewhere, and registers it.
+pub fn import(
+    registry: &mut Registry,
+    adapter: &Adapter,
+    base_sha256: &str,
+    now_ms: u64,
+) -> Result<AdapterVersion> {
+    let version = registry.next_version();
+    let sha256 = adapter.write(&registry.adapter_file(version))?;
+    registry.import(sha256, base_sha256, now_ms)?;
+    Ok(version)
 }
 
 async fn tick(daemon: Weak<Daemon>) {

@@ -9,6 +9,8 @@ use crate::lsp::{self, LearnNow};
 use crate::status::{self, LearnerState};
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result};
+use models::gguf::Gguf;
+use models::peft;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::sync::Arc;
@@ -163,6 +165,16 @@ async fn connection(
         Purpose::UseAdapter { adapter } => {
             let answer = Answer::from(daemon.use_adapter(adapter).await);
             write_line(&mut write, &answer).await?;
+        }
+        Purpose::ImportAdapter { folder } => {
+            let importing = daemon.clone();
+            let imported = tokio::task::spawn_blocking(move || {
+                let model = &importing.model;
+                let adapter = peft::import(&folder, &Gguf::open(&model.path)?, &model.sha256)?;
+                importing.import_adapter(&adapter)
+            });
+            let answer = imported.await.map_err(anyhow::Error::from).flatten();
+            write_line(&mut write, &answer.map_err(|error| format!("{error:#}"))).await?;
         }
         Purpose::Configure => {
             let config = Config::load(&daemon.home.config_file());

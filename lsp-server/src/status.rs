@@ -80,6 +80,9 @@ pub struct LearnerStatus {
     pub batch: usize,
     /// What the running job does, in a few words.
     pub progress: Option<String>,
+    /// Why labels wait although there are enough.
+    #[serde(default)]
+    pub held_back: Option<String>,
     #[serde(skip)]
     pub swaps: u64,
     #[serde(skip)]
@@ -96,6 +99,7 @@ impl LearnerStatus {
             waiting: 0,
             batch: 0,
             progress: None,
+            held_back: None,
             swaps: 0,
             last_swap_ms: None,
         }
@@ -244,6 +248,9 @@ fn offers_line(counts: &Counts) -> String {
 fn learner_line(learner: &LearnerStatus) -> String {
     let state = match learner.state {
         LearnerState::Off => "paused; `hone resume` takes it up again".into(),
+        LearnerState::Idle | LearnerState::Waiting if let Some(reason) = &learner.held_back => {
+            format!("labels wait: {reason}")
+        }
         LearnerState::Idle => {
             format!("{} of {} labels until the next update", learner.waiting, learner.batch)
         }

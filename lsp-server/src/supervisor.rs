@@ -5,13 +5,16 @@
 use crate::adapters::Entry;
 use crate::daemon::{Daemon, REWARD, lock};
 use crate::engine::llama::MAX_TOKENS;
+use crate::leash::Leash;
+use crate::machine::Machine;
 use crate::status::{LearnerState, StatusLine};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::episode::Batch;
-use feedback::job::{Base, JOB_FORMAT, Job, LearnerLine, Phase, Report};
+use feedback::job::{Base, Cancel, JOB_FORMAT, Job, LearnerLine, Phase, Report};
 use models::adapter::Adapter;
 use models::file::sha256;
 use models::gguf::Gguf;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -37,6 +40,12 @@ const WARM: Duration = Duration::from_secs(60);
 const FIRST_BACKOFF: Duration = Duration::from_secs(5);
 const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
+/// While the machine cannot spare what an update needs, it is asked this often.
+const HELD_BACK: Duration = Duration::from_secs(10);
+
+/// Whether a running update is still wanted is looked at this often.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// The same batch is tried this often; then it is set aside (its events stay).
 const ATTEMPTS: u32 = 3;
 
@@ -51,6 +60,9 @@ pub struct Supervisor {
     child: Option<Learner>,
     failures: u32,
     next_job: u64,
+    /// Learning was not paused when the running update began: a user may ask for
+    /// one update of a learner that is.
+    was_learning: bool,
 }
 
 /// Asks for an update with whatever labels wait.
@@ -66,11 +78,19 @@ struct Learner {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
+    /// What was read of the line that is next.
+    line: Vec<u8>,
+    leash: Arc<Leash>,
 }
+
+/// An update that was given up though nothing failed.
+#[derive(Debug, thiserror::Error)]
+#[error("the update was given up: {0}")]
+struct GivenUp(String);
 
 impl Supervisor {
     pub fn new(daemon: Arc<Daemon>, program: PathBuf) -> Supervisor {
-        Supervisor { daemon, program, child: None, failures: 0, next_job: 1 }
+        Supervisor { daemon, program, child: None, failures: 0, next_job: 1, was_learning: false }
     }
 
     pub async fn run(mut self, mut now: tokio::sync::mpsc::Receiver<()>) {
@@ -90,12 +110,29 @@ impl Supervisor {
             if trigger == Trigger::Batch && !self.daemon.update_is_due() {
                 continue;
             }
+            if trigger == Trigger::Batch
+                && let Some(reason) = self.forbidden().await
+            {
+                lock(&self.daemon.learner).held_back = Some(reason);
+                not_before = Instant::now() + HELD_BACK;
+                continue;
+            }
+            lock(&self.daemon.learner).held_back = None;
             let most = MAX_JOB_EPISODES.max(self.daemon.config().learning.batch_episodes);
             let Some(batch) = self.daemon.take_batch(most) else {
                 continue;
             };
-            match self.update(&batch).await {
-                Ok(()) => self.failures = 0,
+            match self.update(&batch, trigger).await {
+                Ok(()) => {
+                    self.failures = 0;
+                    self.daemon.learned(batch);
+                }
+                Err(error) if error.is::<GivenUp>() => {
+                    tracing::info!("{error}");
+                    self.daemon.return_batch(batch);
+                    self.rest(LearnerState::Idle);
+                    self.daemon.show_ready();
+                }
                 Err(error) => {
                     let wait = self.failed(batch, &error);
                     not_before = Instant::now() + wait;
@@ -121,35 +158,65 @@ impl Supervisor {
         tracing::warn!("update failed: {reason}");
         let line = StatusLine::warning(format!("learning failed: {reason}"));
         self.daemon.status_line.send_replace(line);
-        let mut learner = lock(&self.daemon.learner);
-        learner.last_error = Some(reason);
-        learner.state = self.resting_state(LearnerState::Backoff);
-        learner.progress = None;
+        lock(&self.daemon.learner).last_error = Some(reason);
+        self.rest(LearnerState::Backoff);
         let doublings = (self.failures - 1).min(16);
         FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF)
     }
 
-    fn resting_state(&self, state: LearnerState) -> LearnerState {
-        if self.daemon.is_learning() { state } else { LearnerState::Off }
+    fn rest(&self, state: LearnerState) {
+        let state = if self.daemon.is_learning() { state } else { LearnerState::Off };
+        let mut learner = lock(&self.daemon.learner);
+        learner.state = state;
+        learner.progress = None;
+    }
+
+    /// Why no update may start by itself now.
+    async fn forbidden(&self) -> Option<String> {
+        let machine = machine().await?;
+        let bytes = std::fs::metadata(&self.daemon.model.path).map_or(0, |model| model.len());
+        // A warm learner has most of it already.
+        let bytes = if self.child.is_some() { 0 } else { bytes };
+        machine.forbids(&self.daemon.config().learning, bytes)
+    }
+
+    /// Why the running update is not wanted any more.
+    async fn unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> Option<String> {
+        let daemon = &self.daemon;
+        let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
+        if !daemon.is_current(batch) {
+            return Some("a file was forgotten".into());
+        }
+        if daemon.active_adapter() != parent {
+            return Some(format!("v{} was chosen to serve", daemon.active_adapter()));
+        }
+        if self.was_learning && !daemon.is_learning() {
+            return Some("learning was paused".into());
+        }
+        if trigger == Trigger::Now {
+            return None;
+        }
+        machine().await?.ends(&daemon.config().learning)
     }
 
     /// One update, from frozen batch to served adapter.
-    async fn update(&mut self, batch: &Batch) -> Result<()> {
+    async fn update(&mut self, batch: &Batch, trigger: Trigger) -> Result<()> {
+        self.was_learning = self.daemon.is_learning();
         lock(&self.daemon.learner).state = LearnerState::Training;
         self.daemon.status_line.send_replace(StatusLine::learning());
-        let job = self.job(batch);
-        let report = self.train(&job).await?;
+        let limit_mb = machine()
+            .await
+            .map_or(0, |machine| machine.learner_limit_mb(&self.daemon.config().learning));
+        let job = self.job(batch, limit_mb);
+        let report = self.train(&job, batch, trigger).await?;
         self.install(&job, batch, report).await?;
-        let mut learner = lock(&self.daemon.learner);
-        learner.state = self.resting_state(LearnerState::Idle);
-        learner.progress = None;
-        learner.last_error = None;
-        drop(learner);
+        lock(&self.daemon.learner).last_error = None;
+        self.rest(LearnerState::Idle);
         self.daemon.show_ready();
         Ok(())
     }
 
-    fn job(&mut self, batch: &Batch) -> Job {
+    fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {
         let registry = lock(&self.daemon.registry);
         let candidate = registry.next_version();
         let id = format!("v{candidate}-{}", self.next_job);
@@ -169,21 +236,31 @@ impl Supervisor {
             reward: REWARD,
             hyper: self.daemon.config().learning.ppo.clone(),
             episodes: batch.episodes.clone(),
-            replay: Vec::new(),
-            memory_limit_mb: 0,
+            replay: self.daemon.replay(),
+            memory_limit_mb,
         }
     }
 
-    /// Sends the job and reads lines until it is done.
-    async fn train(&mut self, job: &Job) -> Result<Report> {
-        let learner = match &mut self.child {
+    /// Sends the job and reads lines until it is done, or until it is not wanted
+    /// any more and the learner has said that it stopped.
+    async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<Report> {
+        let mut learner = match self.child.take() {
             Some(learner) => learner,
-            none => none.insert(Learner::start(&self.program)?),
+            None => Learner::start(&self.program, self.daemon.engine.leash().clone())?,
         };
         let named = || self.program.display().to_string();
         learner.send(job).await.with_context(named)?;
-        loop {
-            match learner.next_line().await.with_context(named)? {
+        let mut given_up = None;
+        let report = loop {
+            let line = tokio::select! {
+                line = learner.next_line() => line.with_context(named)?,
+                reason = self.until_unwanted(job, batch, trigger), if given_up.is_none() => {
+                    given_up = Some(reason);
+                    learner.cancel(job).await.with_context(named)?;
+                    continue;
+                }
+            };
+            match line {
                 LearnerLine::Ready { format, version } => ensure!(
                     format == JOB_FORMAT,
                     "{}: version {version} speaks job format {format}, this daemon {JOB_FORMAT}; \
@@ -200,14 +277,31 @@ impl Supervisor {
                     let text = format!("{phase} {}/{}", progress.done, progress.total);
                     lock(&self.daemon.learner).progress = Some(text);
                 }
-                LearnerLine::Done(report) if report.job == job.id => return Ok(*report),
+                LearnerLine::Done(report) if report.job == job.id => break *report,
                 LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
                     bail!("the learner gave up: {error}")
+                }
+                LearnerLine::Cancelled { job: id } if id == job.id => {
+                    learner.leash.let_go();
+                    self.child = Some(learner);
+                    return Err(GivenUp(given_up.unwrap_or_default()).into());
                 }
                 // The end of a job this daemon has already given up on.
                 LearnerLine::Done(_)
                 | LearnerLine::Failed { .. }
                 | LearnerLine::Cancelled { .. } => {}
+            }
+        };
+        learner.leash.let_go();
+        self.child = Some(learner);
+        Ok(report)
+    }
+
+    async fn until_unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> String {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if let Some(reason) = self.unwanted(job, batch, trigger).await {
+                return reason;
             }
         }
     }
@@ -230,6 +324,8 @@ impl Supervisor {
         .await??;
 
         let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
+        let mut offers = batch.offers();
+        offers.extend(job.replay.iter().map(|episode| episode.completion.id.clone()));
         let entry = Entry {
             version: job.candidate,
             parent,
@@ -237,7 +333,7 @@ impl Supervisor {
             base_sha256: daemon.model.sha256.clone(),
             created_at_ms: daemon.clock.now_ms(),
             labels: batch.span(),
-            offers: Some(batch.offers()),
+            offers: Some(offers),
             forgotten: false,
             report,
         };
@@ -275,6 +371,11 @@ impl Supervisor {
     }
 }
 
+/// What the machine can spare; `None` where that cannot be asked.
+async fn machine() -> Option<Machine> {
+    tokio::task::spawn_blocking(Machine::now).await.ok()
+}
+
 /// Resolves when an automatic update may start.
 async fn ready(daemon: &Daemon, not_before: Instant) {
     loop {
@@ -288,8 +389,12 @@ async fn ready(daemon: &Daemon, not_before: Instant) {
 }
 
 impl Learner {
-    fn start(program: &PathBuf) -> Result<Learner> {
-        let mut child = Command::new(program)
+    fn start(program: &PathBuf, leash: Arc<Leash>) -> Result<Learner> {
+        let mut command = Command::new(program);
+        // The leash tells why.
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -298,11 +403,22 @@ impl Learner {
             .with_context(|| format!("{}: cannot be started", program.display()))?;
         let stdin = child.stdin.take().context("the learner has no stdin")?;
         let stdout = child.stdout.take().context("the learner has no stdout")?;
-        Ok(Learner { child, stdin, stdout: BufReader::new(stdout) })
+        Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], leash })
     }
 
     async fn send(&mut self, job: &Job) -> Result<()> {
-        let mut line = serde_json::to_vec(job)?;
+        if let Some(process) = self.child.id() {
+            self.leash.take(process);
+        }
+        self.send_line(job).await
+    }
+
+    async fn cancel(&mut self, job: &Job) -> Result<()> {
+        self.send_line(&Cancel { cancel: job.id.clone() }).await
+    }
+
+    async fn send_line(&mut self, line: &impl Serialize) -> Result<()> {
+        let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
         // A learner that does not read blocks us once the pipe is full.
         let sending = async {
@@ -313,15 +429,24 @@ impl Learner {
         sent.map_err(|_| silent())?.context("the learner takes no job")
     }
 
+    /// The next line. May be given up between two polls without losing a byte.
     async fn next_line(&mut self) -> Result<LearnerLine> {
-        let mut line = vec![];
-        let mut bounded = (&mut self.stdout).take(LINE_LIMIT as u64 + 1);
-        timeout(SILENCE_LIMIT, bounded.read_until(b'\n', &mut line))
-            .await
-            .map_err(|_| silent())?
-            .context("the learner's output cannot be read")?;
+        loop {
+            let stopped = self.leash.stopped();
+            match timeout(SILENCE_LIMIT, self.read_line()).await {
+                Ok(read) => {
+                    read?;
+                    break;
+                }
+                // Time it was stopped is no silence of its own.
+                Err(_) if self.leash.stopped() > stopped => {}
+                Err(_) => return Err(silent()),
+            }
+        }
+        let line = std::mem::take(&mut self.line);
         ensure!(line.len() <= LINE_LIMIT, "the learner wrote a line over {LINE_LIMIT} bytes");
         if !line.ends_with(b"\n") {
+            self.leash.let_go();
             let how = match timeout(EXIT_LIMIT, self.child.wait()).await {
                 Ok(Ok(status)) => status.to_string(),
                 _ => "it closed its output".into(),
@@ -329,6 +454,23 @@ impl Learner {
             bail!("the learner ended before its job was done ({how})");
         }
         serde_json::from_slice(&line).context("the learner wrote something that is no report")
+    }
+
+    async fn read_line(&mut self) -> Result<()> {
+        let room = (LINE_LIMIT + 1).saturating_sub(self.line.len()) as u64;
+        let mut bounded = (&mut self.stdout).take(room);
+        bounded
+            .read_until(b'\n', &mut self.line)
+            .await
+            .map(|_| ())
+            .context("the learner's output cannot be read")
+    }
+}
+
+impl Drop for Learner {
+    /// The child is killed next, and its number is then anybody's.
+    fn drop(&mut self) {
+        self.leash.let_go();
     }
 }
 

@@ -3,6 +3,7 @@
 
 use feedback::event::AdapterVersion;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -38,6 +39,9 @@ pub enum Purpose {
     Learn,
     /// Serves another registered adapter; an [`Answer`] follows.
     UseAdapter { adapter: AdapterVersion },
+    /// Registers the adapter in this PEFT folder; one line of
+    /// `Result<AdapterVersion, String>` follows.
+    ImportAdapter { folder: PathBuf },
     /// Takes what changed in `config.toml`; an [`Answer`] follows.
     Configure,
     /// Forgets what is recorded under these names, or with `plan` only says what

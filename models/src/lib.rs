@@ -4,6 +4,7 @@
 //! Nothing here runs a model: serving is lsp-server's, training the learner's.
 
 pub mod adapter;
+pub mod delta;
 mod download;
 pub mod file;
 pub mod fim;
@@ -12,6 +13,7 @@ mod gguf_write;
 pub mod hub;
 pub mod local;
 pub mod manifest;
+pub mod peft;
 pub mod progress;
 mod pypi;
 pub mod store;

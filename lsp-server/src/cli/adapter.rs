@@ -1,19 +1,26 @@
 //! `hone adapter`: what was learned, and which of it serves.
 
-use crate::adapters::{Entry, Registry};
-use crate::client;
+mod diff;
+
+use crate::adapters::{Entry, IMPORTED, Registry};
 use crate::config::Config;
 use crate::home::Home;
 use crate::launch::configured_manifest;
-use crate::serve;
 use crate::wire::Purpose;
-use anyhow::{Context, Result};
-use clap::Subcommand;
+use crate::{client, daemon, serve};
+use anyhow::{Context, Result, ensure};
+use clap::{Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
+use feedback::clock::{Clock, SystemClock};
 use feedback::event::AdapterVersion;
 use feedback::job::{BeforeAfter, Report};
+use models::adapter::Adapter;
+use models::gguf::Gguf;
 use models::manifest::Catalogue;
+use models::peft;
+use models::store::Store;
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -46,13 +53,52 @@ pub enum AdapterCommand {
     },
     /// Serve the adapter that the active one was learned from
     Rollback,
+    /// Write an adapter for other programs
+    ///
+    ///   hone adapter export my-adapter              Hugging Face PEFT (a folder)
+    ///   hone adapter export my.gguf --format gguf   llama.cpp, `--lora my.gguf`
+    #[command(verbatim_doc_comment)]
+    Export {
+        /// A folder (peft) or a file (gguf) that does not exist yet
+        path: PathBuf,
+        /// A version from `hone adapter list`; the one that serves if left out
+        version: Option<AdapterVersion>,
+        #[arg(long, value_enum, default_value_t = Format::Peft)]
+        format: Format,
+    },
+    /// Register a LoRA adapter that PEFT has saved for the served model
+    ///
+    /// It must adapt q, k, v, o, gate, up and down_proj. It does not serve before
+    /// `hone adapter use`; learning can go on from it if its rank and alpha are
+    /// those of the settings.
+    Import {
+        /// The folder with adapter_config.json and adapter_model.safetensors
+        folder: PathBuf,
+    },
+    /// Tell how two adapters differ, map by map, and how small a delta holds that
+    Diff {
+        /// A version from `hone adapter list`
+        from: AdapterVersion,
+        /// Another one
+        to: AdapterVersion,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Peft,
+    Gguf,
 }
 
 pub async fn run(home: &Home, command: AdapterCommand) -> Result<()> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
-    let base_sha256 = configured_manifest(home, &catalogue, &config)?.sha256.clone();
+    let manifest = configured_manifest(home, &catalogue, &config)?;
+    let base_sha256 = manifest.sha256.clone();
     let (registry, trouble) = Registry::open(&home.adapters(), &base_sha256);
     if let Some(trouble) = trouble {
         eprintln!("note: {trouble}");
@@ -68,6 +114,19 @@ pub async fn run(home: &Home, command: AdapterCommand) -> Result<()> {
             let parent = entry.context("the model serves alone: there is nothing to roll back")?;
             let parent = parent.parent;
             choose(home, registry, parent, &base_sha256).await
+        }
+        AdapterCommand::Export { path, version, format } => {
+            let version = version.unwrap_or(registry.active());
+            let base = Store::new(home.models()).verified(manifest)?;
+            export(&registry, version, &base_sha256, &base, &path, format)
+        }
+        AdapterCommand::Import { folder } => {
+            let base = Store::new(home.models()).verified(manifest)?;
+            import(home, registry, &config, &folder, &base, &base_sha256).await
+        }
+        AdapterCommand::Diff { from, to, json } => {
+            let read = |version| read(&registry, version, &base_sha256);
+            diff::print(&read(from)?, &read(to)?, json)
         }
     }
 }
@@ -86,6 +145,70 @@ async fn choose(
         registry.activate(version)?;
     }
     println!("{} serves from now on (before: {})", name(version), name(before));
+    Ok(())
+}
+
+/// The adapter of a version, from its checked file.
+fn read(registry: &Registry, version: AdapterVersion, base_sha256: &str) -> Result<Adapter> {
+    ensure!(version > 0, "0 is the model alone, which has no adapter");
+    registry.check(version, base_sha256)?;
+    Ok(Adapter::read(&registry.adapter_file(version))?)
+}
+
+fn export(
+    registry: &Registry,
+    version: AdapterVersion,
+    base_sha256: &str,
+    base: &Path,
+    path: &Path,
+    format: Format,
+) -> Result<()> {
+    ensure!(!path.exists(), "{}: is there already; name a new one", path.display());
+    let adapter = read(registry, version, base_sha256)?;
+    match format {
+        Format::Peft => peft::export(&adapter, &Gguf::open(base)?, path)?,
+        Format::Gguf => {
+            adapter.write(path)?;
+        }
+    }
+    println!("{} is in {}", name(version), path.display());
+    Ok(())
+}
+
+async fn import(
+    home: &Home,
+    mut registry: Registry,
+    config: &Config,
+    folder: &Path,
+    base: &Path,
+    base_sha256: &str,
+) -> Result<()> {
+    let folder = std::path::absolute(folder)?;
+    // Read here first: what is wrong with it is wrong without a daemon too.
+    let adapter = peft::import(&folder, &Gguf::open(base)?, base_sha256)?;
+    let purpose = Purpose::ImportAdapter { folder };
+    let version = match client::question::<Result<AdapterVersion, String>>(home, purpose).await? {
+        Some(answer) => answer.map_err(anyhow::Error::msg)?,
+        None => {
+            // No daemon; none may start while its registry changes.
+            let _elected = serve::elect(home)?;
+            daemon::import(&mut registry, &adapter, base_sha256, SystemClock::default().now_ms())?
+        }
+    };
+    println!("imported as v{version}; `hone adapter use {version}` serves it");
+    let hyper = &config.learning.ppo;
+    if (adapter.rank, adapter.alpha) != (hyper.lora_rank, hyper.lora_alpha) {
+        println!(
+            "note: learning goes on from it only with `hone config set learning.ppo.lora_rank {}` \
+             and `hone config set learning.ppo.lora_alpha {}`",
+            adapter.rank, adapter.alpha
+        );
+    }
+    if adapter.invocation.is_empty() {
+        println!(
+            "note: it was trained to act on every token; Hone has it act behind the prompt only"
+        );
+    }
     Ok(())
 }
 
@@ -116,7 +239,7 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
         table.add_row([
             if entry.version == registry.active() { "→".to_owned() } else { String::new() },
             name(entry.version),
-            if entry.parent == 0 { "model".into() } else { name(entry.parent) },
+            origin(entry),
             date(entry.created_at_ms),
             report.episodes_used.to_string(),
             format!("{:+.2}", report.mean_reward),
@@ -133,6 +256,15 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
     println!("{table}");
     println!("reward: mean of its labels; KL: nats per token away from the model alone");
     Ok(())
+}
+
+/// What an adapter was made of.
+fn origin(entry: &Entry) -> String {
+    match entry.parent {
+        _ if entry.report.job == IMPORTED => "import".into(),
+        0 => "model".into(),
+        parent => name(parent),
+    }
 }
 
 fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> {
@@ -161,6 +293,10 @@ fn rows(registry: &Registry, entry: &Entry, report: &Report) -> Vec<(&'static st
     let serves = if entry.version == registry.active() { ", serves now" } else { "" };
     let early = if report.stopped_early { ", stopped early by its distance from v" } else { "" };
     let parent = if report.stopped_early { entry.parent.to_string() } else { String::new() };
+    let again = match report.episodes_replayed {
+        0 => String::new(),
+        count => format!(" ({count} of them again)"),
+    };
     let change = |change: &Option<BeforeAfter>| match change {
         None => "none in this update".to_owned(),
         Some(BeforeAfter { before, after }) => {
@@ -169,12 +305,12 @@ fn rows(registry: &Registry, entry: &Entry, report: &Report) -> Vec<(&'static st
     };
     vec![
         ("version", format!("{}{serves}", name(entry.version))),
-        ("learned from", name(entry.parent)),
+        ("learned from", origin(entry)),
         ("learned at", date(entry.created_at_ms)),
         (
             "labels",
             format!(
-                "{} used, {} dropped (log positions {} to {})",
+                "{} used{again}, {} dropped (log positions {} to {})",
                 report.episodes_used, report.episodes_dropped, entry.labels.0, entry.labels.1
             ),
         ),

@@ -103,12 +103,29 @@ pub struct LearningConfig {
     /// Labelled episodes that start an update.
     #[schemars(range(min = 1, max = 4096))]
     pub batch_episodes: usize,
+    /// Episodes of earlier updates that an update learns from again, the freshest
+    /// first.
+    #[schemars(range(max = 256))]
+    pub replay_episodes: usize,
+    /// Whether to learn while the machine runs on its battery.
+    pub on_battery: bool,
+    /// Memory the learner may hold, in MiB; 0: half of the machine's.
+    pub memory_limit_mb: u64,
     pub ppo: Hyper,
 }
 
+const _: () = assert!(feedback::episode::REPLAY_LIMIT == 256, "the range of replay_episodes");
+
 impl Default for LearningConfig {
     fn default() -> Self {
-        LearningConfig { enabled: true, batch_episodes: 16, ppo: Hyper::default() }
+        LearningConfig {
+            enabled: true,
+            batch_episodes: 16,
+            replay_episodes: 0,
+            on_battery: false,
+            memory_limit_mb: 0,
+            ppo: Hyper::default(),
+        }
     }
 }
 

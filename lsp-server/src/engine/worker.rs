@@ -2,6 +2,7 @@
 //! bounded queue of requests whose abort flags are looked at before any work.
 
 use super::{Engine, EngineError, EngineInfo, Generated, Request};
+use crate::leash::Leash;
 use feedback::event::AdapterVersion;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ enum Job {
 pub struct EngineHandle {
     jobs: SyncSender<Job>,
     info: EngineInfo,
+    leash: Arc<Leash>,
 }
 
 /// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`)
@@ -51,13 +53,15 @@ impl EngineHandle {
     ) -> Result<EngineHandle, EngineError> {
         let (jobs, queue) = sync_channel(QUEUE);
         let (ready, started) = sync_channel(1);
+        let leash = Arc::new(Leash::default());
+        let holds = leash.clone();
         std::thread::Builder::new()
             .name("hone-engine".into())
             .spawn(move || match build() {
                 Ok(engine) => {
                     let _ = ready.send(Ok(engine.info()));
                     drop(ready);
-                    serve(engine, &queue);
+                    serve(engine, &queue, &holds);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -65,11 +69,16 @@ impl EngineHandle {
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
         let info = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info })
+        Ok(EngineHandle { jobs, info, leash })
     }
 
     pub fn info(&self) -> &EngineInfo {
         &self.info
+    }
+
+    /// What holds the learner still while this engine computes.
+    pub fn leash(&self) -> &Arc<Leash> {
+        &self.leash
     }
 
     pub async fn generate(
@@ -103,8 +112,21 @@ impl EngineHandle {
     }
 }
 
-fn serve(mut engine: impl Engine, queue: &Receiver<Job>) {
-    for job in queue {
+fn serve(mut engine: impl Engine, queue: &Receiver<Job>, leash: &Leash) {
+    loop {
+        let job = match queue.try_recv() {
+            Ok(job) => job,
+            // Only when nothing waits: between two requests of a burst the
+            // learner would not get far.
+            Err(_) => {
+                leash.computing(false);
+                match queue.recv() {
+                    Ok(job) => job,
+                    Err(_) => return,
+                }
+            }
+        };
+        leash.computing(true);
         match job {
             Job::Generate { request, abort, reply } => {
                 let answer = if abort.load(Ordering::Relaxed) {

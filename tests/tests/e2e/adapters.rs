@@ -1,6 +1,7 @@
 //! What was learned can be seen, taken back and paused, with a daemon and without.
 
 use rehearsal::client::Client;
+use serde_json::Value;
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK, eventually, learn};
 
@@ -86,12 +87,62 @@ fn an_update_is_not_served_if_its_parent_was_taken_back_meanwhile() {
     eventually("the update starts", || home.status()["learner"]["state"] == "training");
     home.output(&["adapter", "rollback"]);
     std::fs::remove_file(&hold).expect("the hold ends");
-    eventually("the update is refused", || !home.status()["learner"]["last_error"].is_null());
+    eventually("the update ends", || home.status()["learner"]["state"] != "training");
     let status = home.status();
-    let error = status["learner"]["last_error"].as_str().unwrap_or_default();
-    assert!(error.contains("v0 was chosen to serve while the update learned from v1"), "{error}");
+    assert_eq!(status["learner"]["updates"], 1, "the second is none");
     assert_eq!(serving(&home, &editor, "c.rs"), 0);
     assert_eq!(status["learner"]["waiting"], 1, "the label is not lost");
+}
+
+/// Out to PEFT and back: another version, the same weights, and it serves.
+#[test]
+fn an_adapter_goes_out_to_peft_and_comes_back() {
+    let home = Home::with(Model::Smol, QUICK);
+    let editor = home.editor();
+    accept_one(&editor, "a.rs");
+    learn(&editor);
+    accept_one(&editor, "b.rs");
+    learn(&editor);
+
+    let peft = home.path().join("peft");
+    let folder = peft.to_str().expect("a path");
+    home.output(&["adapter", "export", folder, "1"]);
+    let again = home.error(&["adapter", "export", folder]);
+    assert!(again.contains("is there already"), "{again}");
+    let config: Value = read_json(&peft.join("adapter_config.json"));
+    assert_eq!((&config["r"], &config["peft_type"]), (&16.into(), &"LORA".into()));
+
+    let told = home.output(&["adapter", "import", folder]);
+    assert!(told.contains("imported as v3"), "{told}");
+    assert_eq!(home.status()["adapter"]["active"], 2, "it does not serve by itself");
+    let same: Value = from_str(&home.output(&["adapter", "diff", "1", "3", "--json"]));
+    let all = same["maps"].as_array().and_then(|maps| maps.last()).expect("the sum").clone();
+    assert_eq!((&all["map"], &all["change"]), (&"all".into(), &0.0.into()));
+    let moved: Value = from_str(&home.output(&["adapter", "diff", "1", "2", "--json"]));
+    let bytes = |key: &str| moved[key].as_u64().expect("a size");
+    assert!(bytes("delta_bytes") < bytes("adapter_bytes"), "{moved}");
+    home.output(&["adapter", "use", "3"]);
+    assert_eq!(serving(&home, &editor, "c.rs"), 3);
+
+    let gguf = home.path().join("out.gguf");
+    home.output(&["adapter", "export", gguf.to_str().expect("a path"), "1", "--format", "gguf"]);
+    let kept = home.path().join("adapters/v0001.gguf");
+    assert_eq!(std::fs::read(gguf).unwrap(), std::fs::read(kept).unwrap());
+
+    drop(editor);
+    home.output(&["stop"]);
+    let told = home.output(&["adapter", "import", folder]);
+    assert!(told.contains("imported as v4"), "without a daemon: {told}");
+    let error = home.error(&["adapter", "import", home.path().to_str().expect("a path")]);
+    assert!(error.contains("name a folder that PEFT has saved"), "{error}");
+}
+
+fn read_json(path: &std::path::Path) -> Value {
+    from_str(&std::fs::read_to_string(path).expect("a file"))
+}
+
+fn from_str(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
 }
 
 #[test]

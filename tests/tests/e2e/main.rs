@@ -8,6 +8,7 @@ mod daemon;
 mod forget;
 mod labels;
 mod learner_faults;
+mod learner_manners;
 mod parity;
 mod protocol;
 mod settings;

@@ -1,0 +1,121 @@
+//! What the machine can spare for learning: power and memory.
+
+use crate::config::LearningConfig;
+use starship_battery::{Manager, State};
+use sysinfo::{MemoryRefreshKind, System};
+
+/// Memory that stays free beside a running update, in MiB.
+const SPARE_MB: u64 = 512;
+
+/// Memory an update needs beside the base model: prompts, activations, the
+/// adapter with its gradient and the optimizer's state, in MiB.
+const UPDATE_MB: u64 = 512;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    pub on_battery: bool,
+    pub memory_mb: u64,
+    pub available_mb: u64,
+}
+
+impl Machine {
+    /// Asks the operating system; may take some milliseconds.
+    pub fn now() -> Machine {
+        let mut system = System::new();
+        system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+        Machine {
+            on_battery: on_battery(),
+            memory_mb: system.total_memory() >> 20,
+            available_mb: system.available_memory() >> 20,
+        }
+    }
+
+    /// Why no update may start, if none may.
+    pub fn forbids(&self, config: &LearningConfig, model_bytes: u64) -> Option<String> {
+        self.power(config).or_else(|| {
+            let needed = (model_bytes >> 20) + UPDATE_MB + SPARE_MB;
+            (self.available_mb < needed).then(|| {
+                format!("{} MiB of memory are free, an update needs {needed}", self.available_mb)
+            })
+        })
+    }
+
+    /// Why the update that runs must stop, if it must.
+    pub fn ends(&self, config: &LearningConfig) -> Option<String> {
+        self.power(config).or_else(|| {
+            (self.available_mb < SPARE_MB)
+                .then(|| format!("only {} MiB of memory are free", self.available_mb))
+        })
+    }
+
+    fn power(&self, config: &LearningConfig) -> Option<String> {
+        (self.on_battery && !config.on_battery).then(|| {
+            "on battery power; `hone config set learning.on_battery true` learns there too".into()
+        })
+    }
+
+    /// The learner's limit in MiB: the configured one, or half of all there is.
+    pub fn learner_limit_mb(&self, config: &LearningConfig) -> u64 {
+        match config.memory_limit_mb {
+            0 => self.memory_mb / 2,
+            limit => limit,
+        }
+    }
+}
+
+/// False where there is no battery, or none that can be asked.
+fn on_battery() -> bool {
+    let batteries = Manager::new().and_then(|manager| manager.batteries());
+    let discharges = |state: State| matches!(state, State::Discharging | State::Empty);
+    batteries.is_ok_and(|mut batteries| {
+        batteries.any(|battery| battery.is_ok_and(|battery| discharges(battery.state())))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLUGGED: Machine = Machine { on_battery: false, memory_mb: 8192, available_mb: 4096 };
+    const MODEL_BYTES: u64 = 500 << 20;
+
+    fn forbids(machine: Machine, config: &LearningConfig) -> String {
+        machine.forbids(config, MODEL_BYTES).unwrap_or_default()
+    }
+
+    #[test]
+    fn battery_power_forbids_learning_unless_it_is_allowed() {
+        let config = LearningConfig::default();
+        assert_eq!(forbids(PLUGGED, &config), "");
+        let unplugged = Machine { on_battery: true, ..PLUGGED };
+        assert!(forbids(unplugged, &config).contains("on battery power"));
+        assert!(unplugged.ends(&config).is_some(), "also in the middle of an update");
+        let allowed = LearningConfig { on_battery: true, ..config };
+        assert_eq!(forbids(unplugged, &allowed), "");
+        assert_eq!(unplugged.ends(&allowed), None);
+    }
+
+    #[test]
+    fn little_memory_forbids_a_start_and_very_little_ends_what_runs() {
+        let config = LearningConfig::default();
+        let tight = Machine { available_mb: 1523, ..PLUGGED };
+        assert_eq!(forbids(tight, &config), "1523 MiB of memory are free, an update needs 1524");
+        assert_eq!(tight.ends(&config), None, "what has started has its memory already");
+        let starved = Machine { available_mb: 511, ..PLUGGED };
+        assert_eq!(starved.ends(&config).unwrap(), "only 511 MiB of memory are free");
+    }
+
+    #[test]
+    fn the_limit_is_half_of_the_memory_unless_it_is_set() {
+        let config = LearningConfig::default();
+        assert_eq!(PLUGGED.learner_limit_mb(&config), 4096);
+        let set = LearningConfig { memory_limit_mb: 900, ..config };
+        assert_eq!(PLUGGED.learner_limit_mb(&set), 900);
+    }
+
+    #[test]
+    fn this_machine_can_be_asked() {
+        let now = Machine::now();
+        assert!(now.memory_mb > 0 && now.available_mb <= now.memory_mb, "{now:?}");
+    }
+}

@@ -1,0 +1,410 @@
+//! Adapters in the form of Hugging Face PEFT: a folder with
+//! `adapter_config.json` and `adapter_model.safetensors`.
+//!
+//! PEFT names maps after the layers of transformers' models and keeps rows in
+//! their order. GGUF has the q and k rows of `llama` permuted (its RoPE turns
+//! adjacent pairs, transformers' turns halves), so B of those maps is permuted on
+//! the way.
+
+use crate::adapter::{Adapter, LoraPair};
+use crate::gguf::Gguf;
+use anyhow::{Context, Result, bail, ensure};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub const CONFIG_FILE: &str = "adapter_config.json";
+pub const WEIGHTS_FILE: &str = "adapter_model.safetensors";
+
+/// (map in GGUF, the same in transformers), all that Hone adapts.
+const MAPS: [(&str, &str); 7] = [
+    ("attn_q", "self_attn.q_proj"),
+    ("attn_k", "self_attn.k_proj"),
+    ("attn_v", "self_attn.v_proj"),
+    ("attn_output", "self_attn.o_proj"),
+    ("ffn_gate", "mlp.gate_proj"),
+    ("ffn_up", "mlp.up_proj"),
+    ("ffn_down", "mlp.down_proj"),
+];
+
+/// The fields of PEFT's `LoraConfig` that say what the weights mean.
+#[derive(Debug, Serialize, Deserialize)]
+struct LoraConfig {
+    peft_type: String,
+    #[serde(default)]
+    task_type: Option<String>,
+    #[serde(default)]
+    base_model_name_or_path: Option<String>,
+    r: usize,
+    lora_alpha: f32,
+    #[serde(default)]
+    lora_dropout: f32,
+    #[serde(default = "no_bias")]
+    bias: String,
+    target_modules: Option<serde_json::Value>,
+    #[serde(default)]
+    use_rslora: bool,
+    #[serde(default)]
+    use_dora: bool,
+    #[serde(default)]
+    fan_in_fan_out: bool,
+    #[serde(default)]
+    inference_mode: bool,
+    /// Activated LoRA: the adapter acts from these tokens on (PEFT ≥ 0.18).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    alora_invocation_tokens: Option<Vec<u32>>,
+    #[serde(default, skip_serializing_if = "map_is_empty")]
+    rank_pattern: serde_json::Map<String, serde_json::Value>,
+    #[serde(default, skip_serializing_if = "map_is_empty")]
+    alpha_pattern: serde_json::Map<String, serde_json::Value>,
+}
+
+fn no_bias() -> String {
+    "none".into()
+}
+
+fn map_is_empty(map: &serde_json::Map<String, serde_json::Value>) -> bool {
+    map.is_empty()
+}
+
+/// Writes `adapter`, learned on `base`, into `folder`, which is made.
+pub fn export(adapter: &Adapter, base: &Gguf, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let rows = RowOrder::of(base)?;
+    let mut tensors: BTreeMap<String, (Vec<usize>, Vec<u8>)> = BTreeMap::new();
+    for pair in &adapter.pairs {
+        let (layer, map, module) = place(&pair.name)?;
+        let name = |part: &str| tensor_name(layer, module, part);
+        let b = rows.of_transformers(map, &pair.b, pair.rows_out, adapter.rank)?;
+        tensors.insert(name("lora_A"), (vec![adapter.rank, pair.rows_in], bytes(&pair.a)));
+        tensors.insert(name("lora_B"), (vec![pair.rows_out, adapter.rank], bytes(&b)));
+    }
+    let views = tensors
+        .iter()
+        .map(|(name, (shape, bytes))| {
+            Ok((name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes)?))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let weights = safetensors::serialize(views, None)?;
+    let config = LoraConfig {
+        peft_type: "LORA".into(),
+        task_type: Some("CAUSAL_LM".into()),
+        base_model_name_or_path: base.str("general.name").map(str::to_owned),
+        r: adapter.rank,
+        lora_alpha: adapter.alpha,
+        lora_dropout: 0.0,
+        bias: no_bias(),
+        target_modules: Some(MAPS.iter().map(|(_, module)| module.rsplit('.').next()).collect()),
+        use_rslora: false,
+        use_dora: false,
+        fan_in_fan_out: false,
+        inference_mode: true,
+        alora_invocation_tokens: Some(adapter.invocation.clone()).filter(|it| !it.is_empty()),
+        rank_pattern: Default::default(),
+        alpha_pattern: Default::default(),
+    };
+    let config = serde_json::to_vec_pretty(&config)?;
+    for (name, content) in [(WEIGHTS_FILE, weights), (CONFIG_FILE, config)] {
+        let path = folder.join(name);
+        crate::file::write_atomic(&path, &content)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Reads the adapter in `folder` as one for `base`.
+///
+/// # Errors
+/// Anything whose meaning differs from y = Wx + (alpha/r)·B·A·x on all seven
+/// maps of every layer, and anything that does not fit `base`.
+pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<Adapter> {
+    let path = folder.join(CONFIG_FILE);
+    let text = std::fs::read(&path).with_context(|| {
+        format!("{}: cannot be read; name a folder that PEFT has saved", path.display())
+    })?;
+    let config: LoraConfig = serde_json::from_slice(&text)
+        .with_context(|| format!("{}: no LoraConfig", path.display()))?;
+    check(&config).with_context(|| path.display().to_string())?;
+
+    let path = folder.join(WEIGHTS_FILE);
+    let content = std::fs::read(&path).with_context(|| {
+        format!("{}: cannot be read; save the adapter as safetensors", path.display())
+    })?;
+    let adapter = pairs(&content, &config, base)
+        .map(|pairs| Adapter {
+            architecture: base.architecture().unwrap_or_default().to_owned(),
+            base_sha256: base_sha256.to_owned(),
+            rank: config.r,
+            alpha: config.lora_alpha,
+            invocation: config.alora_invocation_tokens.clone().unwrap_or_default(),
+            pairs,
+        })
+        .with_context(|| path.display().to_string())?;
+    adapter.check_base(base, base_sha256)?;
+    Ok(adapter)
+}
+
+fn check(config: &LoraConfig) -> Result<()> {
+    ensure!(config.peft_type == "LORA", "peft_type is {}, only LORA is read", config.peft_type);
+    ensure!(config.r > 0, "r is 0");
+    for (name, set) in [
+        ("use_rslora", config.use_rslora),
+        ("use_dora", config.use_dora),
+        ("fan_in_fan_out", config.fan_in_fan_out),
+        ("rank_pattern", !config.rank_pattern.is_empty()),
+        ("alpha_pattern", !config.alpha_pattern.is_empty()),
+        ("bias", config.bias != "none"),
+    ] {
+        ensure!(!set, "{name} is set, which Hone does not serve; train the adapter without it");
+    }
+    Ok(())
+}
+
+fn pairs(content: &[u8], config: &LoraConfig, base: &Gguf) -> Result<Vec<LoraPair>> {
+    let tensors = SafeTensors::deserialize(content).context("no safetensors file")?;
+    let rows = RowOrder::of(base)?;
+    let mut pairs = Vec::new();
+    for layer in 0..layers(base)? {
+        for (map, module) in MAPS {
+            let matrix = |part: &str| -> Result<(Vec<f32>, usize, usize)> {
+                let name = tensor_name(layer, module, part);
+                let tensor = tensors.tensor(&name).ok().with_context(|| {
+                    format!("no {name}; Hone needs all of q, k, v, o, gate, up and down_proj")
+                })?;
+                let &[height, width] = tensor.shape() else { bail!("{name} is no matrix") };
+                Ok((floats(&tensor).with_context(|| name.clone())?, height, width))
+            };
+            let ((a, rank, rows_in), (b, rows_out, b_rank)) =
+                (matrix("lora_A")?, matrix("lora_B")?);
+            ensure!(
+                rank == config.r && b_rank == config.r,
+                "layer {layer} {module} has ranks {rank} and {b_rank}, {CONFIG_FILE} says {}",
+                config.r
+            );
+            let b = rows.of_gguf(map, &b, rows_out, rank)?;
+            pairs.push(LoraPair {
+                name: format!("blk.{layer}.{map}.weight"),
+                rows_out,
+                rows_in,
+                a,
+                b,
+            });
+        }
+    }
+    let expected = 2 * pairs.len();
+    ensure!(tensors.len() == expected, "{} tensors, {expected} were expected", tensors.len());
+    Ok(pairs)
+}
+
+fn tensor_name(layer: usize, module: &str, part: &str) -> String {
+    format!("base_model.model.model.layers.{layer}.{module}.{part}.weight")
+}
+
+/// (layer, map in GGUF, module in transformers) of `blk.3.attn_q.weight`.
+fn place(name: &str) -> Result<(usize, &'static str, &'static str)> {
+    let parts = name.strip_prefix("blk.").and_then(|name| name.strip_suffix(".weight"));
+    let found = parts.and_then(|parts| parts.split_once('.')).and_then(|(layer, map)| {
+        let (map, module) = MAPS.iter().find(|(known, _)| *known == map)?;
+        Some((layer.parse().ok()?, *map, *module))
+    });
+    found.with_context(|| format!("PEFT has no name for {name}"))
+}
+
+fn layers(base: &Gguf) -> Result<usize> {
+    let key = format!("{}.block_count", base.architecture().unwrap_or_default());
+    base.u32(&key).map(|count| count as usize).with_context(|| format!("the base has no {key}"))
+}
+
+/// Where the rows of q and k lie.
+struct RowOrder {
+    /// Heads of q and of k where GGUF has them permuted.
+    permuted: Option<(usize, usize)>,
+}
+
+impl RowOrder {
+    fn of(base: &Gguf) -> Result<RowOrder> {
+        let architecture = base.architecture().unwrap_or_default();
+        let permuted = match architecture {
+            "qwen2" => None,
+            "llama" => {
+                let heads = base.u32("llama.attention.head_count");
+                let heads = heads.context("the base has no llama.attention.head_count")?;
+                let kv = base.u32("llama.attention.head_count_kv").unwrap_or(heads);
+                Some((heads as usize, kv as usize))
+            }
+            other => {
+                bail!("the names that PEFT has for a model of architecture {other} are not known")
+            }
+        };
+        Ok(RowOrder { permuted })
+    }
+
+    fn heads(&self, map: &str) -> Option<usize> {
+        let (q, k) = self.permuted?;
+        match map {
+            "attn_q" => Some(q),
+            "attn_k" => Some(k),
+            _ => None,
+        }
+    }
+
+    fn of_transformers(&self, map: &str, b: &[f32], rows: usize, rank: usize) -> Result<Vec<f32>> {
+        self.moved(map, b, rows, rank, |pair, side, half| (side * half + pair, 2 * pair + side))
+    }
+
+    fn of_gguf(&self, map: &str, b: &[f32], rows: usize, rank: usize) -> Result<Vec<f32>> {
+        self.moved(map, b, rows, rank, |pair, side, half| (2 * pair + side, side * half + pair))
+    }
+
+    /// `place` answers (to, from) within a head for each side of each pair.
+    fn moved(
+        &self,
+        map: &str,
+        b: &[f32],
+        rows: usize,
+        rank: usize,
+        place: impl Fn(usize, usize, usize) -> (usize, usize),
+    ) -> Result<Vec<f32>> {
+        let Some(heads) = self.heads(map) else { return Ok(b.to_vec()) };
+        ensure!(
+            heads > 0 && rows.is_multiple_of(2 * heads) && b.len() == rows * rank,
+            "{map} has {rows} rows, which are not {heads} heads of pairs"
+        );
+        let width = rows / heads;
+        let half = width / 2;
+        let mut moved = vec![0.0; b.len()];
+        for head in 0..heads {
+            for pair in 0..half {
+                for side in 0..2 {
+                    let (to, from) = place(pair, side, half);
+                    let (to, from) = ((head * width + to) * rank, (head * width + from) * rank);
+                    moved[to..to + rank].copy_from_slice(&b[from..from + rank]);
+                }
+            }
+        }
+        Ok(moved)
+    }
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn floats(tensor: &TensorView) -> Result<Vec<f32>> {
+    let data = tensor.data();
+    Ok(match tensor.dtype() {
+        Dtype::F32 => data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+        Dtype::F16 => {
+            data.as_chunks().0.iter().map(|b| half::f16::from_le_bytes(*b).to_f32()).collect()
+        }
+        Dtype::BF16 => {
+            data.as_chunks().0.iter().map(|b| half::bf16::from_le_bytes(*b).to_f32()).collect()
+        }
+        other => bail!("it is of type {other:?}; F32, F16 and BF16 are read"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gguf_write::Builder;
+
+    const SHA: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
+
+    /// One layer: 2 heads of 4 over 1 key/value head, width 6, feed-forward 5.
+    const SHAPES: [(usize, usize); 7] = [(8, 6), (4, 6), (4, 6), (6, 8), (5, 6), (5, 6), (6, 5)];
+
+    fn base(folder: &Path, architecture: &str) -> Gguf {
+        let mut builder = Builder::default();
+        builder.string("general.architecture", architecture);
+        builder.u32(&format!("{architecture}.block_count"), 1);
+        builder.u32(&format!("{architecture}.attention.head_count"), 2);
+        builder.u32(&format!("{architecture}.attention.head_count_kv"), 1);
+        for ((map, _), (rows_out, rows_in)) in MAPS.iter().zip(SHAPES) {
+            let zeros = vec![0.0; rows_out * rows_in];
+            let dims = [rows_in as u64, rows_out as u64];
+            builder.tensor(&format!("blk.0.{map}.weight"), &dims, &zeros);
+        }
+        let path = folder.join(format!("{architecture}.gguf"));
+        std::fs::write(&path, builder.finish()).unwrap();
+        Gguf::open(&path).unwrap()
+    }
+
+    fn adapter(architecture: &str) -> Adapter {
+        let pairs = MAPS.iter().zip(SHAPES).map(|((map, _), (rows_out, rows_in))| LoraPair {
+            name: format!("blk.0.{map}.weight"),
+            rows_out,
+            rows_in,
+            a: (0..2 * rows_in).map(|i| i as f32).collect(),
+            // Each row of B is its number, twice.
+            b: (0..2 * rows_out).map(|i| (i / 2) as f32).collect(),
+        });
+        Adapter {
+            architecture: architecture.into(),
+            base_sha256: SHA.into(),
+            rank: 2,
+            alpha: 4.0,
+            invocation: vec![7],
+            pairs: pairs.collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_exported_is_imported_unchanged() {
+        for architecture in ["qwen2", "llama"] {
+            let folder = tempfile::tempdir().unwrap();
+            let base = base(folder.path(), architecture);
+            let peft = folder.path().join("peft");
+            export(&adapter(architecture), &base, &peft).unwrap();
+            assert_eq!(import(&peft, &base, SHA).unwrap(), adapter(architecture));
+        }
+    }
+
+    /// transformers' rows of a head of 4 are (0, 2, 1, 3) of GGUF's: its pairs
+    /// (0, 1), (2, 3) are (0, 2), (1, 3) there.
+    #[test]
+    fn rows_are_in_transformers_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = |architecture: &str, module: &str| -> Vec<f32> {
+            let base = base(folder.path(), architecture);
+            let peft = folder.path().join("peft");
+            export(&adapter(architecture), &base, &peft).unwrap();
+            let content = std::fs::read(peft.join(WEIGHTS_FILE)).unwrap();
+            let tensors = SafeTensors::deserialize(&content).unwrap();
+            let b = tensors.tensor(&tensor_name(0, module, "lora_B")).unwrap();
+            floats(&b).unwrap().chunks(2).map(|row| row[0]).collect()
+        };
+        assert_eq!(rows("llama", "self_attn.q_proj"), [0.0, 2.0, 1.0, 3.0, 4.0, 6.0, 5.0, 7.0]);
+        assert_eq!(rows("llama", "self_attn.k_proj"), [0.0, 2.0, 1.0, 3.0]);
+        assert_eq!(rows("llama", "self_attn.v_proj"), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(rows("qwen2", "self_attn.k_proj"), [0.0, 1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn what_means_something_else_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = base(folder.path(), "qwen2");
+        let peft = folder.path().join("peft");
+        let refused = |key: &str, value: serde_json::Value| {
+            export(&adapter("qwen2"), &base, &peft).unwrap();
+            let path = peft.join(CONFIG_FILE);
+            let mut config: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            config[key] = value;
+            std::fs::write(&path, config.to_string()).unwrap();
+            format!("{:#}", import(&peft, &base, SHA).unwrap_err())
+        };
+        assert!(refused("use_dora", true.into()).contains("use_dora is set"));
+        assert!(refused("use_rslora", true.into()).contains("use_rslora is set"));
+        assert!(refused("peft_type", "IA3".into()).contains("peft_type is IA3"));
+        assert!(refused("bias", "all".into()).contains("bias is set"));
+        assert!(refused("r", 3.into()).contains("has ranks 2 and 2"));
+        let missing = format!("{:#}", import(folder.path(), &base, SHA).unwrap_err());
+        assert!(missing.contains("name a folder that PEFT has saved"), "{missing}");
+        export(&adapter("qwen2"), &base, &peft).unwrap();
+        std::fs::write(peft.join(WEIGHTS_FILE), b"no").unwrap();
+        let damaged = format!("{:#}", import(&peft, &base, SHA).unwrap_err());
+        assert!(damaged.contains("no safetensors file"), "{damaged}");
+    }
+}
