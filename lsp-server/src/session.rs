@@ -311,6 +311,28 @@ impl Session {
         self.track(|tracker, _| tracker.partly_accepted(id, utf16));
     }
 
+    /// The client is about to put the offer, or a part of it, into the document.
+    pub fn taking(&self, id: &str) {
+        self.track(|tracker, now_ms| tracker.taking(id, now_ms));
+    }
+
+    /// The user dismissed whichever of these is on screen.
+    pub fn dismissed(&self, ids: &[OfferId]) {
+        self.track(|tracker, now_ms| match tracker.on_screen() {
+            Some(id) if ids.contains(&id) => tracker.rejected(&id, Outcome::RejectedEsc, now_ms),
+            _ => vec![],
+        });
+    }
+
+    /// What stands on a line before a place in it.
+    pub fn line_before(&self, uri: &str, position: Position) -> Option<String> {
+        let state = lock(&self.state);
+        let document = state.documents.get(uri)?;
+        let cursor = document.offset(position, state.encoding).ok()?;
+        let line = document.text.char_to_line(cursor);
+        Some(document.text.slice(document.text.line_to_char(line)..cursor).to_string())
+    }
+
     pub fn rejected(&self, id: &str, reason: Outcome) {
         self.track(|tracker, now_ms| tracker.rejected(id, reason, now_ms));
     }

@@ -46,6 +46,8 @@ struct Live {
     progress: usize,
     /// UTF-16 units taken by the client's partial-accept commands.
     accepted_utf16: u32,
+    /// The client said that it takes some of it, and that the change follows.
+    taking: bool,
     /// The document went another way: no longer to be turned to.
     astray: bool,
 }
@@ -69,6 +71,7 @@ impl Live {
             shown: false,
             progress: 0,
             accepted_utf16: 0,
+            taking: false,
             astray: false,
         }
     }
@@ -93,7 +96,7 @@ impl Live {
             if edit.inserted.starts_with(remaining) {
                 // One character at the end may be the last one typed; more
                 // than one at once is an editor's doing.
-                let at_once = left > 1 || self.accepted_utf16 > 0;
+                let at_once = left > 1 || self.accepted_utf16 > 0 || self.taking;
                 self.progress += left;
                 return Step::Whole { at_once };
             }
@@ -125,7 +128,7 @@ impl Live {
     fn left_with(&self, rejected: Outcome, now_ms: u64) -> Outcome {
         let visible = self.shown || now_ms.saturating_sub(self.served_at_ms) >= MIN_VISIBLE_MS;
         let length = self.offer.text.chars().count();
-        if self.accepted_utf16 > 0 {
+        if self.accepted_utf16 > 0 || (self.taking && self.progress > 0) {
             Outcome::PartlyAccepted { utf16: self.accepted_utf16.max(self.progress_utf16()) }
         } else if self.progress as f32 >= TYPED_THROUGH_MIN_SHARE * length as f32 {
             Outcome::TypedThrough { utf16: self.progress_utf16() }
@@ -287,6 +290,22 @@ impl Tracker {
         let accepted_utf16 = live.accepted_utf16.max(live.progress_utf16()).max(length);
         live.accepted_utf16 = accepted_utf16;
         vec![EventKind::PartlyAccepted { id: id.to_owned(), accepted_utf16 }]
+    }
+
+    /// The client is about to take the offer, or a word of it: the change says
+    /// which.
+    pub fn taking(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
+        let events = self.shown(id, now_ms);
+        match self.turn_to(id) {
+            Some(live) => live.taking = true,
+            None => return self.accepted(id),
+        }
+        events
+    }
+
+    /// The offer that is on screen, as far as we know.
+    pub fn on_screen(&self) -> Option<OfferId> {
+        self.live.as_ref().map(|answer| answer.current().offer.id.clone())
     }
 
     /// The client says that the user turned the offer down.
@@ -491,6 +510,26 @@ mod tests {
         assert_eq!(tracker.partly_accepted("o1", 4), vec![partial]);
         let events = tracker.edit(URI, &insert(14, "_back"), READ);
         assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 4 }, Evidence::Document));
+    }
+
+    /// copilot.lua says the same before a word as before the whole.
+    #[test]
+    fn what_a_client_is_about_to_take_is_told_by_the_change() {
+        let whole = outcome(Outcome::Accepted, Evidence::Document);
+        let mut tracker = offered();
+        assert_eq!(tracker.taking("o1", 0), vec![EventKind::Shown { id: "o1".into() }]);
+        assert_eq!(tracker.edit(URI, &insert(10, "push(item);"), READ), whole);
+
+        let mut tracker = offered();
+        tracker.taking("o1", 0);
+        tracker.edit(URI, &insert(10, "push"), READ);
+        let events = tracker.edit(URI, &insert(14, "!"), READ);
+        assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 4 }, Evidence::Document));
+
+        let mut tracker = offered();
+        tracker.tick(REJECT_TIMEOUT_MS);
+        let late = tracker.taking("o1", REJECT_TIMEOUT_MS);
+        assert_eq!(late, outcome(Outcome::Accepted, Evidence::Command), "it still stood there");
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! Handlers must reach their session before any await: the transport polls
 //! them in the order the messages came, and only that far.
 
+mod copilot;
 pub mod types;
 
 use crate::document::{Document, Encoding, Position};
 use crate::forget::{self, Forgotten};
-use crate::session::{Session, SessionError, Trigger};
+use crate::session::{Session, SessionError, Suggestion, Trigger};
 use crate::status;
+use copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
 use ropey::Rope;
 use serde_json::Value;
 use std::sync::Arc;
@@ -59,13 +61,21 @@ pub async fn serve(
             .custom_method("textDocument/didShowCompletion", Backend::did_show)
             .custom_method("textDocument/didPartiallyAcceptCompletion", Backend::did_partly_accept)
             .custom_method("textDocument/didFocus", Backend::did_focus)
+            .custom_method("getCompletions", Backend::completions)
+            .custom_method("getCompletionsCycling", Backend::completions_cycling)
+            .custom_method("notifyShown", Backend::notify_shown)
+            .custom_method("notifyAccepted", Backend::notify_accepted)
+            .custom_method("notifyRejected", Backend::notify_rejected)
             .custom_method("hone/didReject", Backend::did_reject)
             .custom_method("hone/forget", Backend::forget)
             .custom_method("hone/status", Backend::status)
             .custom_method("hone/learn", Backend::learn_now)
             .custom_method("hone/advanceClock", Backend::advance_clock)
             .finish();
-    Server::new(read, write, socket).concurrency_level(CONCURRENT_MESSAGES).serve(service).await;
+    Server::new(read, write, socket)
+        .concurrency_level(CONCURRENT_MESSAGES)
+        .serve(Account(service))
+        .await;
     ending.end();
     ending.daemon().flush().await;
 }
@@ -73,7 +83,11 @@ pub async fn serve(
 impl LanguageServer for Backend {
     async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
         let offered = params.capabilities.general.and_then(|general| general.position_encodings);
-        let (encoding, kind) = choose_encoding(offered.as_deref().unwrap_or_default());
+        let mut offered = offered.unwrap_or_default();
+        if copilot::speaks_agent(params.initialization_options.as_ref()) {
+            offered.clear();
+        }
+        let (encoding, kind) = choose_encoding(&offered);
         self.session.use_encoding(encoding);
         let mut status = self.session.daemon().status_line.subscribe();
         let client = self.client.clone();
@@ -169,21 +183,70 @@ impl Backend {
             InlineCompletionTriggerKind::INVOKED => Trigger::Invoked,
             _ => Trigger::Automatic,
         };
-        let answer = self.session.complete(place.text_document.uri.as_str(), at, trigger).await;
-        let items = match answer {
-            Ok(suggestion) => suggestion.into_iter().map(item).collect(),
-            Err(SessionError::Superseded) => return Err(superseded()),
+        let uri = place.text_document.uri.as_str();
+        let items = self.suggestions(uri, at, trigger).await?;
+        Ok(InlineCompletionList { items: items.into_iter().map(item).collect() })
+    }
+
+    async fn suggestions(
+        &self,
+        uri: &str,
+        at: Position,
+        trigger: Trigger,
+    ) -> Result<Vec<Suggestion>> {
+        match self.session.complete(uri, at, trigger).await {
+            Ok(suggestions) => Ok(suggestions),
+            Err(SessionError::Superseded) => Err(superseded()),
             Err(error @ (SessionError::NotOpen { .. } | SessionError::PastTheEnd(_))) => {
-                return Err(invalid_params(error.to_string()));
+                Err(invalid_params(error.to_string()))
             }
             Err(SessionError::Engine(error)) => {
                 // A toast at every key would be worse than the line in the log.
                 let client = self.client.clone();
                 tokio::spawn(async move { client.log_message(MessageType::ERROR, error).await });
-                vec![]
+                Ok(vec![])
             }
+        }
+    }
+
+    async fn completions(&self, params: CompletionsParams) -> Result<Completions> {
+        self.agent_completions(params, Trigger::Automatic).await
+    }
+
+    async fn completions_cycling(&self, params: CompletionsParams) -> Result<Completions> {
+        self.agent_completions(params, Trigger::Invoked).await
+    }
+
+    async fn agent_completions(
+        &self,
+        CompletionsParams { doc }: CompletionsParams,
+        trigger: Trigger,
+    ) -> Result<Completions> {
+        let (uri, at) = (doc.uri.as_str(), position(doc.position));
+        let line_before = self.session.line_before(uri, at);
+        let suggestions = match self.suggestions(uri, at, trigger).await {
+            // These clients show errors, and an old request's end is none.
+            Err(error) if error.code == ErrorCode::ServerError(REQUEST_CANCELLED) => vec![],
+            answer => answer?,
         };
-        Ok(InlineCompletionList { items })
+        Ok(Completions::new(&line_before.unwrap_or_default(), suggestions))
+    }
+
+    async fn notify_shown(&self, params: OfferParams) -> Result<&'static str> {
+        self.session.shown(&params.uuid);
+        Ok("OK")
+    }
+
+    /// Sent before the change, and for a word as well as for the whole: the
+    /// change itself tells how much.
+    async fn notify_accepted(&self, params: OfferParams) -> Result<&'static str> {
+        self.session.taking(&params.uuid);
+        Ok("OK")
+    }
+
+    async fn notify_rejected(&self, params: OffersParams) -> Result<&'static str> {
+        self.session.dismissed(&params.uuids);
+        Ok("OK")
     }
 
     async fn did_show(&self, params: ItemParams) {
@@ -234,7 +297,7 @@ impl Backend {
     }
 }
 
-fn item(suggestion: crate::session::Suggestion) -> InlineCompletionItem {
+fn item(suggestion: Suggestion) -> InlineCompletionItem {
     let at = lsp::Position::new(suggestion.position.line, suggestion.position.column);
     InlineCompletionItem {
         insert_text: suggestion.text,

@@ -4,6 +4,7 @@
 mod adapters;
 mod alternatives;
 mod bad_input;
+mod clients;
 mod daemon;
 mod forget;
 mod labels;
