@@ -8,8 +8,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const POLL_MS = 50;
 
-/** More labels than all stories make: an update begins when one asks for it, and disturbs no other. */
-const BATCH = 1_000;
+/**
+ * More labels than all stories make: an update begins when one asks for it, and disturbs no other.
+ * Little to compute, by one thread, and time for it: the machine may have other things to do.
+ */
+const settings = (model) => `
+[model]
+name = "${model}"
+threads = 1
+[completion]
+prefix_chars = 400
+budget_ms = 60000
+[learning]
+batch_episodes = 1000
+`;
 
 export class Hone {
     constructor(bin, models, model) {
@@ -18,7 +30,7 @@ export class Hone {
         this.home = mkdtempSync(join(tmpdir(), 'hone-'));
         mkdirSync(join(this.home, 'models'));
         for (const file of readdirSync(models)) symlinkSync(join(models, file), join(this.home, 'models', file));
-        writeFileSync(join(this.home, 'config.toml'), `[model]\nname = "${model}"\n[learning]\nbatch_episodes = ${BATCH}\n`);
+        writeFileSync(join(this.home, 'config.toml'), settings(model));
         this.log = join(this.home, 'logs/daemon.log');
         this.environment = { HONE_HOME: this.home };
     }

@@ -31,6 +31,7 @@ function section([table, { properties }]) {
 }
 
 function setting({ type, default: default_, minimum, maximum, description, 'x-restart': restart }) {
+    const meaning = description.replaceAll('\n', ' ');
     return {
         type,
         default: default_,
@@ -38,6 +39,6 @@ function setting({ type, default: default_, minimum, maximum, description, 'x-re
         ...(maximum !== undefined && { maximum }),
         // One daemon serves all windows of a machine.
         scope: 'machine',
-        markdownDescription: restart ? `${description} Needs a restart of the server.` : description,
+        markdownDescription: restart ? `${meaning} Needs a restart of the server.` : meaning,
     };
 }
