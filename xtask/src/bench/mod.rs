@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measured side by side with a peer, in one run.
 
+mod beside;
 mod learn;
 mod peer;
 
@@ -15,11 +16,17 @@ pub enum Command {
     /// `target/` (some gigabytes, once). Steps of both sides take turns, on the
     /// same number of threads; medians and their ratios are reported.
     Learn(learn::Arguments),
+    /// Completions while the learner works, against completions while it does not
+    ///
+    /// One editor types a file of this repository into a real daemon; rounds with
+    /// an update of 16 labels and rounds without take turns.
+    Beside(beside::Arguments),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
     match command {
         Command::Learn(arguments) => learn::run(workspace, arguments),
+        Command::Beside(arguments) => beside::run(workspace, arguments),
     }
 }
 
