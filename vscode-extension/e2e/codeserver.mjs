@@ -1,7 +1,7 @@
 // A real VS Code server with a fresh profile and our package in it.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { basename, delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -42,6 +42,11 @@ export class CodeServer {
     /** This machine's settings, beside those given at first. */
     set(settings) {
         writeFileSync(join(this.folder, 'Machine/settings.json'), JSON.stringify({ ...this.machine, ...settings }));
+    }
+
+    /** An extension of the tests' own; before any other, which makes the list that later ones are missing from. */
+    addExtension(folder) {
+        cpSync(folder, join(this.folder, 'ext', basename(folder)), { recursive: true });
     }
 
     installExtension(vsix) {

@@ -43,6 +43,7 @@ async function inMode(mode, proposedApi) {
     let failed = 0;
     try {
         gateProposedApi(install, !proposedApi);
+        if (chosenStory === LATENCY) server.addExtension(join(ROOT, 'e2e/instant'));
         server.installExtension(packaged(proposedApi));
         await server.start();
         browser = await openBrowser();

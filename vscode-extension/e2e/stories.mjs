@@ -17,7 +17,7 @@ const SOURCE = readFileSync(new URL('../../feedback/src/clock.rs', import.meta.u
 /** One file for each story, so that none has another's offers. */
 export const FILES = {
     'clock.rs': SOURCE, 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
-    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'another.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'learned.rs': '',
+    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'another.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'instant.txt': '', 'learned.rs': '',
 };
 
 /** Types the week and waits for an offer that goes on from it. */
