@@ -146,10 +146,10 @@ export const stories = {
     },
 
     async 'switched off there is silence, and on again there are offers'(at) {
+        await at.window.file('off.rs');
         await at.window.command('Hone: Turn On or Off for This Language');
         await eventually('the status bar says off', async () => (await at.window.statusBar()) === 'Hone: off');
         const before = at.hone.events().length;
-        await at.window.file('off.rs');
         await at.window.type(`${WEEK} `);
         await at.window.pause(800);
         assert.equal(await at.window.ghost(), '');
