@@ -58,5 +58,7 @@ export interface Status {
         waiting: number;
         batch: number;
         progress: string | null;
+        /** Why labels wait although there are enough. */
+        held_back: string | null;
     };
 }

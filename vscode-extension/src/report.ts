@@ -47,9 +47,11 @@ function summary(status: Status, labels: readonly Label[]): string {
 }
 
 export function learnerLine({ learner }: Status): string {
+    const rests = learner.state === 'idle' || learner.state === 'waiting';
+    if (rests && learner.held_back) return `Labels wait: ${learner.held_back}`;
     switch (learner.state) {
         case 'off':
-            return 'Learning is off (learning.enabled = false)';
+            return 'Learning is paused';
         case 'idle':
             return `${learner.waiting} of ${learner.batch} labels until the next update`;
         case 'waiting':

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { checks, doctorPage, type Findings } from '../src/doctor';
 import { page } from '../src/html';
 import type { Status } from '../src/protocol';
-import { reportPage, takenOfJudged } from '../src/report';
+import { learnerLine, reportPage, takenOfJudged } from '../src/report';
 
 const STATUS: Status = {
     version: '0.1.0',
@@ -25,6 +25,7 @@ const STATUS: Status = {
         waiting: 4,
         batch: 16,
         progress: null,
+        held_back: null,
     },
 };
 
@@ -50,6 +51,14 @@ test('the report plots the rate and the swap, and escapes what is not its own', 
 test('an offer that nobody judged is neither taken nor turned down', () => {
     const episodes = { total: 9, accepted: 1, typed_through: 1, rejected_esc: 2, superseded: 3, unseen: 1, unlabelled: 1 };
     assert.deepEqual(takenOfJudged({ ...STATUS, episodes }), { taken: 2, judged: 4 });
+});
+
+test('the learner’s line says why enough labels wait', () => {
+    const line = (learner: Partial<Status['learner']>): string => learnerLine({ ...STATUS, learner: { ...STATUS.learner, ...learner } });
+    assert.equal(line({}), '4 of 16 labels until the next update');
+    assert.equal(line({ state: 'waiting', held_back: 'the machine runs on its battery' }), 'Labels wait: the machine runs on its battery');
+    assert.equal(line({ state: 'training', held_back: 'x', progress: 'step 2' }), 'Learning now: step 2');
+    assert.equal(line({ state: 'off' }), 'Learning is paused');
 });
 
 test('without labels there is nothing to plot, and the page says so', () => {
