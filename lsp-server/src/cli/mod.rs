@@ -172,7 +172,7 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
             println!("{}", if stopped { "stopped" } else { "no daemon was running" });
             Ok(())
         }
-        Command::Model(command) => model::run(&home, command),
+        Command::Model(command) => model::run(&home, command).await,
         // Taken care of before the runtime was built.
         Command::Rehearse { .. } => Ok(()),
     }

@@ -1,6 +1,7 @@
 //! `hone model`: list, pull, use, path.
 
-use crate::config::{self, Config};
+use crate::cli::config;
+use crate::config::Config;
 use crate::home::Home;
 use crate::launch::configured_manifest;
 use anyhow::Result;
@@ -40,7 +41,7 @@ pub enum ModelCommand {
     },
 }
 
-pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
+pub async fn run(home: &Home, command: ModelCommand) -> Result<()> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
@@ -57,7 +58,7 @@ pub fn run(home: &Home, command: ModelCommand) -> Result<()> {
         ModelCommand::Pull { name, json } => pull(&store, named(name)?, json),
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
-            config::set(&home.config_file(), "model.name", Some(&name.as_str().into()))?;
+            config::change(home, "model.name", Some(&name.as_str().into())).await?;
             println!("{name} serves from the next start on (`hone stop` ends the daemon)");
             if store.status(manifest) == ModelStatus::Missing {
                 println!("it is not here yet: `hone model pull`");

@@ -55,6 +55,10 @@ fn what_only_a_restart_takes_is_said() {
     assert_eq!(said, json!({"key": "model.threads", "value": 2, "restart": true}));
     assert_eq!(home.status()["daemon"]["needs_restart"], true);
     assert!(home.output(&["status"]).contains("`hone stop`"));
+    home.output(&["config", "set", "model.threads", "1"]);
+    assert_eq!(home.status()["daemon"]["needs_restart"], false, "as it was");
+    home.output(&["model", "use", "qwen2.5-coder-0.5b"]);
+    assert_eq!(home.status()["daemon"]["needs_restart"], true);
     home.output(&["stop"]);
     let said = json(&home.output(&["config", "set", "--json", "model.threads", "1"]));
     assert_eq!(said["restart"], false, "no daemon runs");
