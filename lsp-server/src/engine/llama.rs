@@ -42,6 +42,10 @@ const RUNNERS_UP: usize = 2;
 /// Alternatives tried for each one wanted: some read like an answer there is.
 const FORK_ATTEMPTS: usize = 2;
 
+/// Share of a request's time budget that alternatives may add to it: the user
+/// waits for the first answer too.
+const ALTERNATIVES_SHARE: u32 = 4;
+
 const CELLS: usize = SEQUENCES * (PROMPT_TOKENS + MAX_TOKENS);
 
 pub struct LlamaConfig {
@@ -343,15 +347,16 @@ impl Engine for LlamaEngine {
         let (prompt_reused, prompt_evaluated) = self.prefill(sequence, &cells, deadline, abort)?;
         let prompt_time = started.elapsed();
 
-        let decoding = Decoding { request, sequence, deadline, abort };
+        let mut decoding = Decoding { request, sequence, deadline, abort };
         let mut policy = Policy::new(request.sampling);
         let mut forks = vec![];
         let first = self.answer(&decoding, &mut policy, &[], &mut forks)?;
         let mut answers = vec![first];
+        decoding.deadline = deadline.min(Instant::now() + request.budget / ALTERNATIVES_SHARE);
         // The likeliest beginnings first.
         forks.sort_by(|a, b| b.logprob.total_cmp(&a.logprob));
         for fork in forks.iter().take(FORK_ATTEMPTS * request.alternatives) {
-            if answers.len() > request.alternatives || Instant::now() >= deadline {
+            if answers.len() > request.alternatives || Instant::now() >= decoding.deadline {
                 break;
             }
             let mut beginning = answers[0].tokens[..fork.at].to_vec();
@@ -359,7 +364,8 @@ impl Engine for LlamaEngine {
             let shared = answers[0].tokens[..fork.at].iter().map(|t| (t.id, request.adapter));
             self.rewind(sequence, &cells.iter().copied().chain(shared).collect::<Vec<_>>(), abort)?;
             let other = self.answer(&decoding, &mut policy, &beginning, &mut vec![])?;
-            if answers.iter().all(|known| first_line(known) != first_line(&other)) {
+            let is_whole = other.stop != StopReason::Budget;
+            if is_whole && answers.iter().all(|known| first_line(known) != first_line(&other)) {
                 answers.push(other);
             }
         }
