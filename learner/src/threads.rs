@@ -27,7 +27,9 @@ struct State {
 
 struct Load {
     system: System,
-    own: Option<Pid>,
+    /// This process and the daemon that started it: the daemon stops us while it
+    /// computes, so that the two never want a core at once.
+    ours: Vec<Pid>,
     looked: Instant,
 }
 
@@ -38,7 +40,11 @@ impl Threads {
         let cpu = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing().with_cpu_usage());
         let load = Load {
             system: System::new_with_specifics(cpu),
-            own: sysinfo::get_current_pid().ok(),
+            ours: [Some(std::process::id()), parent()]
+                .into_iter()
+                .flatten()
+                .map(Pid::from_u32)
+                .collect(),
             looked: Instant::now(),
         };
         Threads::new(cores, Some(load))
@@ -87,20 +93,30 @@ fn idle(cores: usize, busy: f32) -> usize {
 }
 
 impl Load {
-    /// Cores that processes other than this one have kept busy since the last look.
+    /// Cores that others than these have kept busy since the last look.
     fn busy_with_others(&mut self, cores: usize) -> f32 {
         self.looked = Instant::now();
         self.system.refresh_cpu_usage();
         let all = self.system.global_cpu_usage() / 100.0 * cores as f32;
-        let Some(own) = self.own else { return 0.0 };
         self.system.refresh_processes_specifics(
-            ProcessesToUpdate::Some(&[own]),
+            ProcessesToUpdate::Some(&self.ours),
             false,
             ProcessRefreshKind::nothing().with_cpu(),
         );
-        let ours = self.system.process(own).map_or(0.0, |own| own.cpu_usage() / 100.0);
+        let usage = |pid: &Pid| self.system.process(*pid).map_or(0.0, |own| own.cpu_usage());
+        let ours = self.ours.iter().map(usage).sum::<f32>() / 100.0;
         (all - ours).max(0.0)
     }
+}
+
+#[cfg(unix)]
+fn parent() -> Option<u32> {
+    Some(std::os::unix::process::parent_id())
+}
+
+#[cfg(not(unix))]
+fn parent() -> Option<u32> {
+    None
 }
 
 #[cfg(test)]
