@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 /// Between two requests.
 const PAUSE: Duration = Duration::from_millis(300);
 
+/// Lines that are there when the typing begins: more than the model sees, so that
+/// prompts are equally long in all rounds.
+const LINES_BEFORE: usize = 80;
+
 /// Labels an update learns from, as by default.
 const LABELS: usize = 16;
 
@@ -43,7 +47,7 @@ struct Arguments {
 struct Typist {
     client: Client,
     lines: Vec<String>,
-    /// Lines typed so far.
+    /// Lines typed so far, over and over the file.
     at: usize,
     /// Verdicts given since the last update.
     labels: usize,
@@ -56,7 +60,7 @@ impl Typist {
     fn turn(&mut self) -> Result<f64> {
         let line = self.at % self.lines.len();
         let uri = format!("file:///bench/turn{}.rs", self.at / self.lines.len());
-        if line == 0 {
+        if line == 0 || self.at == LINES_BEFORE {
             self.client.open(&uri, "rust", "")?;
         }
         let text = &self.lines[line];
@@ -91,7 +95,9 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let text = std::fs::read_to_string(&arguments.file)
         .with_context(|| arguments.file.display().to_string())?;
-    let lines = text.lines().filter(|line| line.trim().len() > 8).map(str::to_owned).collect();
+    let lines: Vec<String> =
+        text.lines().filter(|line| line.trim().len() > 8).map(str::to_owned).collect();
+    ensure!(lines.len() > 2 * LINES_BEFORE, "{}: too short", arguments.file.display());
     let home = tempfile::tempdir()?;
     std::os::unix::fs::symlink(
         std::path::absolute(&arguments.models)?,
@@ -106,7 +112,7 @@ fn main() -> Result<()> {
     };
     let client = Client::spawn(hone("lsp").stderr(Stdio::inherit()))?;
     client.initialize(&[])?;
-    let mut typist = Typist { client, lines, at: 0, labels: 0 };
+    let mut typist = Typist { client, lines, at: LINES_BEFORE, labels: 0 };
     let measured = measure(&mut typist, &arguments);
     drop(typist);
     hone("stop").stdout(Stdio::null()).status()?;
