@@ -12,6 +12,7 @@ pub use schema::{node, schema};
 
 use crate::engine::llama::MAX_TOKENS;
 use anyhow::{Context, Result};
+use feedback::episode::REPLAY_LIMIT;
 use feedback::job::Hyper;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,7 +106,7 @@ pub struct LearningConfig {
     pub batch_episodes: usize,
     /// Episodes of earlier updates that an update learns from again, the freshest
     /// first.
-    #[schemars(range(max = 256))]
+    #[schemars(range(max = REPLAY_LIMIT))]
     pub replay_episodes: usize,
     /// Whether to learn while the machine runs on its battery.
     pub on_battery: bool,
@@ -113,8 +114,6 @@ pub struct LearningConfig {
     pub memory_limit_mb: u64,
     pub ppo: Hyper,
 }
-
-const _: () = assert!(feedback::episode::REPLAY_LIMIT == 256, "the range of replay_episodes");
 
 impl Default for LearningConfig {
     fn default() -> Self {
