@@ -1,7 +1,9 @@
 //! Events folded into episodes: one completion and what became of it.
 
-use crate::event::{Completion, Event, EventKind, Evidence, OfferId, Outcome};
-use crate::reward::{RewardVersion, reward};
+use crate::event::{
+    AdapterVersion, ArmRecord, Completion, Event, EventKind, Evidence, GateRecord, OfferId, Outcome,
+};
+use crate::reward::{Fate, RewardVersion, reward};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -18,18 +20,50 @@ pub struct Episode {
     /// healed text and of what was typed.
     #[serde(default)]
     pub instead: Option<Vec<u32>>,
+    /// Share of what was taken that stood at the last look.
+    #[serde(default)]
+    pub kept: Option<f32>,
 }
 
 impl Episode {
+    fn of(seq: u64, completion: &Completion) -> Episode {
+        Episode {
+            seq,
+            completion: completion.clone(),
+            shown: false,
+            outcome: None,
+            instead: None,
+            kept: None,
+        }
+    }
+
     pub fn reward(&self, version: RewardVersion) -> Option<f32> {
-        let (outcome, _) = self.outcome?;
-        let offer_utf16 = self.completion.shown.encode_utf16().count() as u32;
-        reward(version, outcome, offer_utf16)
+        let fate = Fate {
+            outcome: self.outcome.map(|(outcome, _)| outcome),
+            offer_utf16: self.completion.shown.encode_utf16().count() as u32,
+            kept: self.kept,
+            broken: self.completion.decision.broken,
+        };
+        reward(version, fate)
     }
 
     pub fn is_silence(&self) -> bool {
         self.completion.shown.is_empty()
     }
+}
+
+/// A verdict on an offer: what the gate and a trial learn from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    pub at_ms: u64,
+    pub adapter: AdapterVersion,
+    pub by_hand: bool,
+    pub gate: Option<GateRecord>,
+    pub arm: Option<ArmRecord>,
+    pub reward: f32,
+    /// What was thought before, where stronger evidence changed it.
+    pub before: Option<f32>,
+    pub offer_utf16: u32,
 }
 
 /// How many offers met which fate. `total` counts offers; completions with
@@ -91,7 +125,7 @@ pub struct Fold {
     learned_through: Option<u64>,
     counts: Counts,
     unlabelled: BoundedMap<Episode>,
-    fates: BoundedMap<Fate>,
+    fates: BoundedMap<Known>,
     /// Labelled episodes by the log position of their label.
     waiting: BTreeMap<u64, Episode>,
     /// Those an update has learned from, oldest label first.
@@ -100,8 +134,9 @@ pub struct Fold {
     reading: u64,
 }
 
+/// What is known of an offer that may be out of `waiting` and `unlabelled`.
 #[derive(Debug)]
-struct Fate {
+struct Known {
     outcome: Option<(Outcome, Evidence)>,
     /// Key in `waiting`, while the episode waits there.
     waiting_at: Option<u64>,
@@ -139,12 +174,14 @@ impl Fold {
         self.counts
     }
 
-    /// Labelled episodes that wait for an update.
+    /// Episodes that wait for an update with a user's verdict on them; those of
+    /// broken texts that nobody saw go along.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.values().filter(|episode| episode.outcome.is_some()).count()
     }
 
-    pub fn apply(&mut self, event: &Event) {
+    /// Answers the verdict that an outcome brought, if it did.
+    pub fn apply(&mut self, event: &Event) -> Option<Judged> {
         match &event.kind {
             EventKind::Completion(completion) => self.open(event.seq, completion),
             EventKind::Shown { id } => {
@@ -152,36 +189,56 @@ impl Fold {
                     episode.shown = true;
                 }
             }
-            EventKind::PartlyAccepted { .. } => {}
             EventKind::Outcome { id, outcome, evidence } => {
-                self.label(event.seq, id, *outcome, *evidence);
+                let mut judged = self.label(event.seq, id, *outcome, *evidence)?;
+                judged.at_ms = event.at_ms;
+                return Some(judged);
             }
+            // An update that has learned from it already learns better by replay alone.
+            EventKind::Kept { id, share, .. } => {
+                if let Some(episode) = self.episode_mut(id) {
+                    episode.kept = Some(*share);
+                }
+            }
+            EventKind::TypedInstead { id, tokens } => {
+                if let Some(episode) = self.episode_mut(id) {
+                    episode.instead = Some(tokens.clone());
+                }
+            }
+            EventKind::PartlyAccepted { .. } | EventKind::Compared { .. } => {}
         }
+        None
     }
 
     fn open(&mut self, seq: u64, completion: &Completion) {
-        let episode = Episode {
-            seq,
-            completion: completion.clone(),
-            shown: false,
-            outcome: None,
-            instead: None,
-        };
+        let episode = Episode::of(seq, completion);
         if episode.is_silence() {
             self.counts.silent += 1;
+            // It was cut because it was broken, and that is a label.
+            let is_ours = completion.model_sha256 == self.model_sha256;
+            let is_new = self.learned_through.is_none_or(|through| seq > through);
+            if is_ours && is_new && episode.reward(self.reward).is_some() {
+                self.wait(seq, episode);
+            }
             return;
         }
         self.counts.total += 1;
         self.counts.unlabelled += 1;
         let id = completion.id.clone();
-        self.fates.insert(id.clone(), Fate { outcome: None, waiting_at: None });
+        self.fates.insert(id.clone(), Known { outcome: None, waiting_at: None });
         self.unlabelled.insert(id, episode);
     }
 
-    fn label(&mut self, seq: u64, id: &OfferId, outcome: Outcome, evidence: Evidence) {
-        let Some(fate) = self.fates.get_mut(id) else { return };
+    fn label(
+        &mut self,
+        seq: u64,
+        id: &OfferId,
+        outcome: Outcome,
+        evidence: Evidence,
+    ) -> Option<Judged> {
+        let fate = self.fates.get_mut(id)?;
         if fate.outcome.is_some_and(|(_, known_by)| known_by >= evidence) {
-            return;
+            return None;
         }
         *self.counts.slot(fate.outcome.map(|(before, _)| before)) -= 1;
         *self.counts.slot(Some(outcome)) += 1;
@@ -192,21 +249,40 @@ impl Fold {
             None => self.unlabelled.remove(id),
         };
         // Gone: an update has learned from it, or it fell out of a bounded map.
-        let Some(mut episode) = episode else { return };
+        let mut episode = episode?;
+        let before = episode.outcome.and_then(|_| episode.reward(self.reward));
         episode.outcome = Some((outcome, evidence));
         if episode.completion.model_sha256 != self.model_sha256 {
-            return;
+            return None;
         }
-        if episode.reward(self.reward).is_none() {
+        let Some(reward) = episode.reward(self.reward) else {
             self.unlabelled.insert(id.clone(), episode);
-        } else if self.learned_through.is_none_or(|through| seq > through) {
+            return None;
+        };
+        let completion = &episode.completion;
+        let judged = Judged {
+            at_ms: 0,
+            adapter: completion.adapter,
+            by_hand: completion.decision.by_hand,
+            gate: completion.decision.gate.clone(),
+            arm: completion.decision.arm,
+            reward,
+            before,
+            offer_utf16: completion.shown.encode_utf16().count() as u32,
+        };
+        if self.learned_through.is_none_or(|through| seq > through) {
             fate.waiting_at = Some(seq);
-            self.waiting.insert(seq, episode);
-            if self.waiting.len() > WAITING_LIMIT {
-                self.waiting.pop_first();
-            }
+            self.wait(seq, episode);
         } else {
             self.remember(episode);
+        }
+        Some(judged)
+    }
+
+    fn wait(&mut self, seq: u64, episode: Episode) {
+        self.waiting.insert(seq, episode);
+        if self.waiting.len() > WAITING_LIMIT {
+            self.waiting.pop_first();
         }
     }
 
@@ -323,7 +399,7 @@ impl<V> BoundedMap<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Sampling, StopReason, Timing};
+    use crate::event::{Broken, Decision, KeptCheck, Sampling, StopReason, Timing};
 
     /// Offers `a`, `b`, … with a text of ten characters.
     fn completion(id: &str, shown: &str) -> EventKind {
@@ -342,6 +418,7 @@ mod tests {
             shown: shown.into(),
             shown_from: 0,
             timing: Timing::default(),
+            decision: Decision::default(),
         }))
     }
 
@@ -439,6 +516,55 @@ mod tests {
         fold.return_batch(batch);
         let batch = fold.take_batch(16).unwrap();
         assert_eq!((batch.offers(), fold.is_current(&batch)), (vec!["b".to_owned()], true));
+    }
+
+    #[test]
+    fn what_happens_after_the_verdict_reaches_the_episode_that_waits() {
+        let kept = |share| EventKind::Kept { id: "a".into(), check: KeptCheck::HalfMinute, share };
+        let typed = EventKind::TypedInstead { id: "b".into(), tokens: vec![7, 8] };
+        let mut fold = fold(
+            None,
+            vec![
+                completion("a", "0123456789"),
+                completion("b", "0123456789"),
+                outcome("a", Outcome::Accepted, Evidence::Command),
+                outcome("b", Outcome::RejectedEdit, Evidence::Document),
+                kept(1.0),
+                typed,
+                kept(0.5),
+            ],
+        );
+        let batch = fold.take_batch(2).unwrap();
+        assert_eq!(batch.episodes[0].reward(RewardVersion::V1), Some(0.5));
+        assert_eq!(batch.episodes[1].instead, Some(vec![7, 8]));
+    }
+
+    #[test]
+    fn a_broken_text_that_was_never_shown_is_learned_from_and_starts_no_update() {
+        let EventKind::Completion(mut broken) = completion("s", "") else { unreachable!() };
+        broken.decision.broken = Some(Broken::WhitespaceOnly);
+        let events = vec![EventKind::Completion(broken), completion("t", "")];
+        let mut fold = fold(None, events);
+        assert_eq!((fold.waiting(), fold.counts().silent), (0, 2));
+        assert_eq!(fold.take_batch(9).unwrap().offers(), ["s"]);
+    }
+
+    #[test]
+    fn a_verdict_is_told_once_and_again_only_when_it_changes() {
+        let mut fold = Fold::new(RewardVersion::V1, "base", None);
+        let mut seq = 0;
+        let mut apply = |kind| {
+            seq += 1;
+            fold.apply(&Event { seq, at_ms: 7, kind }).map(|told| (told.reward, told.before))
+        };
+        apply(completion("a", "0123456789"));
+        let unseen = outcome("a", Outcome::Unseen, Evidence::Document);
+        assert_eq!(apply(unseen), None, "no verdict");
+        let typed = outcome("a", Outcome::TypedThrough { utf16: 5 }, Evidence::ClientNotice);
+        assert_eq!(apply(typed.clone()), Some((0.5, None)));
+        assert_eq!(apply(typed), None);
+        let accepted = outcome("a", Outcome::Accepted, Evidence::Command);
+        assert_eq!(apply(accepted), Some((1.0, Some(0.5))));
     }
 
     #[test]

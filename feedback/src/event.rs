@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 /// Version of the stored form of [`Event`]; written beside every record.
-pub const EVENT_FORMAT: u8 = 1;
+/// Format 1 had no [`Decision`] and nothing after an outcome.
+pub const EVENT_FORMAT: u8 = 2;
 
 /// Identifies one offer for as long as it lives; opaque to clients.
 pub type OfferId = String;
@@ -36,6 +37,26 @@ pub enum EventKind {
     PartlyAccepted { id: OfferId, accepted_utf16: u32 },
     /// What finally became of the offer.
     Outcome { id: OfferId, outcome: Outcome, evidence: Evidence },
+    /// How much of what was taken still stands, some time later.
+    Kept { id: OfferId, check: KeptCheck, share: f32 },
+    /// What the user wrote at the place of an offer that was not taken, or where
+    /// nothing was offered: the tokens of the healed text and of what was typed,
+    /// up to the end of the line.
+    TypedInstead { id: OfferId, tokens: Vec<u32> },
+    /// What the user wrote there in the end, in the eyes of two adapters: nats,
+    /// summed over `tokens` tokens.
+    Compared { id: OfferId, tokens: u32, logprobs: Vec<(AdapterVersion, f32)> },
+}
+
+/// When it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptCheck {
+    /// Taken back at once.
+    Undone,
+    HalfMinute,
+    TwoMinutes,
+    TenMinutes,
 }
 
 impl EventKind {
@@ -44,7 +65,10 @@ impl EventKind {
             EventKind::Completion(completion) => &completion.id,
             EventKind::Shown { id }
             | EventKind::PartlyAccepted { id, .. }
-            | EventKind::Outcome { id, .. } => id,
+            | EventKind::Outcome { id, .. }
+            | EventKind::Kept { id, .. }
+            | EventKind::TypedInstead { id, .. }
+            | EventKind::Compared { id, .. } => id,
         }
     }
 }
@@ -77,6 +101,57 @@ pub struct Completion {
     /// Byte offset of `shown` in the concatenated pieces of `tokens`.
     pub shown_from: usize,
     pub timing: Timing,
+    #[serde(default)]
+    pub decision: Decision,
+}
+
+/// What was decided about an answer before the client saw it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Decision {
+    /// The user asked by hand: such an answer passes the gate.
+    pub by_hand: bool,
+    pub gate: Option<GateRecord>,
+    /// Drawn for a trial; the version is [`Completion::adapter`].
+    pub arm: Option<ArmRecord>,
+    /// What is wrong with the text, whoever would take it.
+    pub broken: Option<Broken>,
+}
+
+/// The gate's view of one answer: enough to learn from its fate, and to weigh it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GateRecord {
+    /// Which list of features this is; another one cannot be learned from.
+    pub features_version: u32,
+    pub features: Vec<f32>,
+    /// P(taken), as predicted.
+    pub probability: f32,
+    /// P(shown), in (0, 1]: the gate draws, so that it can find out that it was wrong.
+    pub propensity: f32,
+    /// The text, if it was held back; then [`Completion::shown`] is empty.
+    pub held_back: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ArmRecord {
+    /// Log position at which the trial began: its name.
+    pub trial: u64,
+    /// P(this adapter was drawn), in (0, 1].
+    pub propensity: f32,
+}
+
+/// Faults that need no user to be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Broken {
+    /// Nothing but blanks.
+    WhitespaceOnly,
+    /// All of it stands behind the cursor already.
+    RepeatsSuffix,
+    /// A bracket closes another kind than was opened.
+    Unbalanced,
+    /// The written form of a special token.
+    SpecialToken,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

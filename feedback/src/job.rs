@@ -7,13 +7,13 @@
 
 use crate::episode::Episode;
 use crate::event::AdapterVersion;
-use crate::reward::RewardVersion;
+use crate::reward::{RewardVersion, VALUE};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of these lines. A learner refuses a job with another one.
-pub const JOB_FORMAT: u32 = 2;
+pub const JOB_FORMAT: u32 = 3;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -144,7 +144,7 @@ impl Default for Hyper {
             minibatch_episodes: 8,
             clip_low: 0.2,
             clip_high: 0.28,
-            baseline: 0.25,
+            baseline: VALUE,
             advantage: Advantage::Baseline,
             kl_coefficient: 0.02,
             max_importance_weight: 2.0,

@@ -127,7 +127,9 @@ impl Batch {
         for (episode, replayed) in order {
             let completion = &episode.completion;
             let grouped = context.hyper.advantage == Advantage::Group;
-            let silent = episode.is_silence() || completion.tokens.is_empty();
+            // A broken text that was cut to nothing is judged all the same.
+            let broken = completion.decision.broken.is_some();
+            let silent = episode.is_silence() && !broken || completion.tokens.is_empty();
             // Silence earns V by definition: only a group can prefer it.
             let reward = if grouped && silent {
                 Some(context.hyper.baseline)
@@ -331,6 +333,9 @@ fn demonstration(episode: &Episode, context: &Context, healing: &mut Healing) ->
 /// those that reach into the shown text or come before it, and the policy's own
 /// stop right behind it. What post-processing cut off, nobody judged.
 fn trained(completion: &Completion, vocab: &Vocab) -> usize {
+    if completion.shown.is_empty() && completion.decision.broken.is_some() {
+        return completion.tokens.len();
+    }
     let end = completion.shown_from + completion.shown.len();
     let mut at = 0;
     let mut count = 0;

@@ -6,13 +6,14 @@ use crate::adapters::Registry;
 use crate::config::{Config, ModelConfig};
 use crate::engine::worker::EngineHandle;
 use crate::forget::{Forgotten, Found};
+use crate::gate::Gate;
 use crate::home::Home;
 use crate::session::Session;
 use crate::status::{LearnerState, LearnerStatus, StatusLine};
 use anyhow::{Result, ensure};
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Episode, Fold};
-use feedback::event::{AdapterVersion, EventKind};
+use feedback::event::{AdapterVersion, ArmRecord, EventKind};
 use feedback::log::{EventLog, LogError};
 use feedback::reward::RewardVersion;
 use models::adapter::Adapter;
@@ -49,6 +50,8 @@ pub struct Daemon {
     pub started: Instant,
     log: Arc<dyn EventLog>,
     fold: Mutex<Fold>,
+    /// Changed with the fold held.
+    gate: Mutex<Gate>,
     pub registry: Mutex<Registry>,
     pub learner: Mutex<LearnerStatus>,
     /// Rung when the supervisor should look at the waiting episodes.
@@ -80,8 +83,9 @@ impl Daemon {
     ) -> Result<Arc<Daemon>> {
         let (mut registry, mut trouble) = Registry::open(&home.adapters(), &model.sha256);
         let mut fold = Fold::new(REWARD, &model.sha256, registry.learned_through(&model.sha256));
+        let mut gate = Gate::default();
         log.scan(0, &mut |event| {
-            fold.apply(&event);
+            fold.apply(&event).iter().for_each(|judged| gate.learn(judged));
             ControlFlow::Continue(())
         })?;
         while registry.active() > 0 {
@@ -115,6 +119,7 @@ impl Daemon {
             started: Instant::now(),
             log,
             fold: Mutex::new(fold),
+            gate: Mutex::new(gate),
             registry: Mutex::new(registry),
             learner: Mutex::new(learner),
             learn: Notify::new(),
@@ -149,6 +154,11 @@ impl Daemon {
         lock(&self.registry).active()
     }
 
+    /// The adapter that answers a request, and how it was drawn if a trial runs.
+    pub fn draw_arm(&self, _draw: f64) -> (AdapterVersion, Option<ArmRecord>) {
+        (self.active_adapter(), None)
+    }
+
     /// Appends events and folds them in. A log that cannot be written costs the
     /// feedback, said once in the status, and never a completion.
     pub fn record(&self, events: Vec<EventKind>) {
@@ -159,7 +169,11 @@ impl Daemon {
         let mut fold = lock(&self.fold);
         for kind in events {
             match self.log.append(at_ms, kind) {
-                Ok(event) => fold.apply(&event),
+                Ok(event) => {
+                    if let Some(judged) = fold.apply(&event) {
+                        lock(&self.gate).learn(&judged);
+                    }
+                }
                 Err(error) => {
                     tracing::error!("{error}");
                     lock(&self.learner).last_error = Some(error.to_string());
@@ -306,11 +320,12 @@ impl Daemon {
         found.erase(&*self.log)?;
         let learned_through = lock(&self.registry).learned_through(&self.model.sha256);
         let mut fresh = Fold::new(REWARD, &self.model.sha256, learned_through);
+        let mut gate = Gate::default();
         let mut end = 0;
         let mut read_from = |from: u64| {
             self.log.scan(from, &mut |event| {
                 end = event.seq + 1;
-                fresh.apply(&event);
+                fresh.apply(&event).iter().for_each(|judged| gate.learn(judged));
                 ControlFlow::Continue(())
             })?;
             Ok::<u64, LogError>(end)
@@ -320,6 +335,7 @@ impl Daemon {
         let mut fold = lock(&self.fold);
         read_from(most)?;
         fold.replace(fresh);
+        *lock(&self.gate) = gate;
         Ok(())
     }
 
@@ -332,6 +348,11 @@ impl Daemon {
             "an update is under way, whose adapter takes the next number; try again after it"
         );
         import(&mut registry, adapter, &self.model.sha256, self.clock.now_ms())
+    }
+
+    /// The gate, to be asked and not to be changed.
+    pub fn gate(&self) -> MutexGuard<'_, Gate> {
+        lock(&self.gate)
     }
 
     pub fn counts(&self) -> feedback::episode::Counts {

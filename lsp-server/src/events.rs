@@ -1,7 +1,7 @@
 //! `hone events`: the log as JSON lines, code text left out unless asked for.
 
 use anyhow::Result;
-use feedback::event::Event;
+use feedback::event::{Event, EventKind};
 use feedback::log::EventLog;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -44,9 +44,11 @@ pub async fn stream(log: Arc<dyn EventLog>, writer: &mut (impl AsyncWrite + Unpi
 /// to whoever has the vocabulary.
 pub fn without_code(event: &Event) -> Result<Value> {
     let mut value = serde_json::to_value(event)?;
-    let Some(fields) = value.as_object_mut().filter(|fields| fields.contains_key("tokens")) else {
-        return Ok(value);
-    };
+    let Some(fields) = value.as_object_mut() else { return Ok(value) };
+    if let EventKind::TypedInstead { tokens, .. } = &event.kind {
+        fields.insert("tokens".into(), json!(tokens.len()));
+    }
+    let EventKind::Completion(completion) = &event.kind else { return Ok(value) };
     let length = |value: &Value| match value {
         Value::Array(items) => items.len(),
         Value::String(text) => text.encode_utf16().count(),
@@ -60,6 +62,11 @@ pub fn without_code(event: &Event) -> Result<Value> {
     for code in ["prompt", "tokens", "healing", "shown"] {
         fields.remove(code);
     }
+    if let Some(held_back) =
+        completion.decision.gate.as_ref().and_then(|gate| gate.held_back.as_ref())
+    {
+        fields["decision"]["gate"]["held_back"] = json!(held_back.encode_utf16().count());
+    }
     fields.insert("prompt_tokens".into(), json!(prompt));
     fields.insert("shown_utf16".into(), json!(shown));
     fields.insert("logprobs".into(), json!(logprobs));
@@ -69,10 +76,19 @@ pub fn without_code(event: &Event) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::{Completion, EventKind, Sampling, StopReason, Timing, TokenRecord};
+    use feedback::event::{
+        Completion, Decision, GateRecord, Sampling, StopReason, Timing, TokenRecord,
+    };
 
     #[test]
     fn no_field_of_an_event_holds_code_unless_asked_for() {
+        let gate = GateRecord {
+            features_version: 1,
+            features: vec![1.0],
+            probability: 0.5,
+            propensity: 1.0,
+            held_back: Some("CANARY".into()),
+        };
         let completion = Completion {
             id: "1-1".into(),
             path: "src/lib.rs".into(),
@@ -88,6 +104,7 @@ mod tests {
             shown: "CANARY".into(),
             shown_from: 0,
             timing: Timing::default(),
+            decision: Decision { gate: Some(gate), ..Decision::default() },
         };
         let kind = EventKind::Completion(Box::new(completion));
         let event = Event { seq: 0, at_ms: 0, kind };
@@ -97,5 +114,8 @@ mod tests {
         assert_eq!((&bare["shown_utf16"], &bare["prompt_tokens"]), (&json!(6), &json!(1)));
         assert_eq!(bare["logprobs"], json!([-0.5]));
         assert!(serde_json::to_string(&event).unwrap().contains("CANARY"));
+        assert_eq!(bare["decision"]["gate"]["held_back"], json!(6));
+        let kind = EventKind::TypedInstead { id: "1-1".into(), tokens: vec![987_654; 3] };
+        assert_eq!(without_code(&Event { seq: 1, at_ms: 0, kind }).unwrap()["tokens"], json!(3));
     }
 }

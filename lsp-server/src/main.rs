@@ -1,6 +1,8 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
 mod adapters;
+mod aftermath;
+mod broken;
 mod cli;
 mod client;
 mod config;
@@ -9,6 +11,7 @@ mod document;
 mod engine;
 mod events;
 mod forget;
+mod gate;
 mod home;
 mod launch;
 mod leash;

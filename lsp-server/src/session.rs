@@ -3,13 +3,20 @@
 //! Every message is taken in order under one lock, and none awaits before it
 //! has been; only the engine's answer is waited for, with the lock free.
 
+use crate::aftermath::{Aftermath, Finding};
+use crate::broken::broken;
 use crate::daemon::{Daemon, lock};
-use crate::document::{Document, Encoding, PastTheEnd, Position};
+use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use crate::engine::{Answer, EngineError, Generated, Request};
+use crate::gate::features::{Surroundings, features};
 use crate::postprocess::{repeats_closing, shown_bytes};
 use crate::prompt::{self, Window};
-use crate::tracker::{Offer, Tracker};
-use feedback::event::{Completion, EventKind, OfferId, Outcome, Sampling, Timing};
+use crate::tracker::{Judgement, Offer, Tracker};
+use feedback::event::{
+    ArmRecord, Completion, Decision, EventKind, OfferId, Outcome, Sampling, Timing,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use ropey::Rope;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +32,18 @@ struct State {
     encoding: Encoding,
     documents: HashMap<String, Document>,
     tracker: Tracker,
+    aftermath: Aftermath,
+    last_edit_ms: u64,
+    rejects: RejectsHere,
     /// Abort flag of the request that is being computed.
     newest: Option<Arc<AtomicBool>>,
+}
+
+/// How often the user turned an offer down on the line that is being written.
+#[derive(Default)]
+struct RejectsHere {
+    place: (String, usize),
+    count: u32,
 }
 
 /// What made the client ask.
@@ -70,8 +87,14 @@ struct Asked {
     language: String,
     cursor: usize,
     position: Position,
+    line_before: String,
     rest_of_line: String,
     trigger: Trigger,
+    idle_ms: u64,
+    rejects_here: u32,
+    arm: Option<ArmRecord>,
+    /// Uniform in [0, 1): what the gate decides by.
+    draw: f64,
     request: Request,
 }
 
@@ -88,6 +111,9 @@ impl Session {
             encoding: Encoding::Utf16,
             documents: HashMap::new(),
             tracker: Tracker::default(),
+            aftermath: Aftermath::default(),
+            last_edit_ms: 0,
+            rejects: RejectsHere::default(),
             newest: None,
         };
         Session { daemon, state: Mutex::new(state) }
@@ -106,8 +132,14 @@ impl Session {
     }
 
     pub fn close(&self, uri: &str) {
-        lock(&self.state).documents.remove(uri);
-        self.track(|tracker, now_ms| tracker.closed(uri, now_ms));
+        let now_ms = self.daemon.clock.now_ms();
+        let mut state = lock(&self.state);
+        let events = state.tracker.closed(uri, now_ms);
+        self.conclude(&mut state, events, None, now_ms);
+        if let Some(document) = state.documents.remove(uri) {
+            let findings = state.aftermath.close(uri, &document, now_ms);
+            self.tell(findings);
+        }
     }
 
     /// Applies changes in order, each seen by the live offer as it happens.
@@ -120,21 +152,27 @@ impl Session {
         let now_ms = self.daemon.clock.now_ms();
         let mut state = lock(&self.state);
         state.abort_newest();
-        let State { documents, tracker, encoding, .. } = &mut *state;
-        let document =
-            documents.get_mut(uri).ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
-        document.version = version;
-        let mut events = vec![];
+        state.last_edit_ms = now_ms;
+        if !state.documents.contains_key(uri) {
+            return Err(SessionError::NotOpen { uri: uri.to_owned() });
+        }
         for (range, text) in changes {
+            let State { documents, tracker, encoding, aftermath, .. } = &mut *state;
+            let document = documents
+                .get_mut(uri)
+                .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+            document.version = version;
             let cursor = tracker.cursor(uri);
             let edit = document.apply(range, text, *encoding);
             let edit = match cursor {
                 Some(cursor) => document.seen_at(edit, cursor),
                 None => edit,
             };
-            events.extend(tracker.edit(uri, &edit, now_ms));
+            aftermath.edit(uri, &edit, now_ms);
+            let events = tracker.edit(uri, &edit, now_ms);
+            self.conclude(&mut state, events, Some(&edit), now_ms);
         }
-        self.daemon.record(events);
+        self.look(&mut state, now_ms);
         Ok(())
     }
 
@@ -191,16 +229,22 @@ impl Session {
             return Ok(Begun::Known(known.collect()));
         }
         if trigger == Trigger::Automatic && !completion.is_on(&document.language) {
-            let events = state.tracker.supersede(self.daemon.clock.now_ms());
-            self.daemon.record(events);
+            let now_ms = self.daemon.clock.now_ms();
+            let events = state.tracker.supersede(now_ms);
+            self.conclude(&mut state, events, None, now_ms);
             return Ok(Begun::Off);
         }
         let window =
             Window { prefix_chars: completion.prefix_chars, suffix_chars: completion.suffix_chars };
         let abort = Arc::new(AtomicBool::new(false));
+        let now_ms = self.daemon.clock.now_ms();
+        let mut draws = draws(&document.text, cursor);
+        let (adapter, arm) = self.daemon.draw_arm(draws.random());
+        let line = document.text.char_to_line(cursor);
+        let here = (uri.to_owned(), line);
         let request = Request {
             prompt: prompt::build(&document.text, cursor, window),
-            adapter: self.daemon.active_adapter(),
+            adapter,
             sampling: sampling(completion.temperature, &document.text, cursor),
             max_tokens: completion.max_tokens,
             budget: Duration::from_millis(completion.budget_ms),
@@ -215,14 +259,19 @@ impl Session {
             language: document.language.clone(),
             cursor,
             position,
+            line_before: document.text.slice(document.text.line_to_char(line)..cursor).to_string(),
             rest_of_line,
             trigger,
+            idle_ms: now_ms.saturating_sub(state.last_edit_ms),
+            rejects_here: if state.rejects.place == here { state.rejects.count } else { 0 },
+            arm,
+            draw: draws.random(),
             request,
         };
         state.newest = Some(abort);
         if !goes_on {
-            let events = state.tracker.supersede(self.daemon.clock.now_ms());
-            self.daemon.record(events);
+            let events = state.tracker.supersede(now_ms);
+            self.conclude(&mut state, events, None, now_ms);
         }
         Ok(Begun::Asked(Box::new(asked)))
     }
@@ -241,31 +290,117 @@ impl Session {
         let goes_on = live.is_some();
         let position = asked.position;
         let suggestion = |(id, text)| Suggestion { id, position, text };
+        let now_ms = self.daemon.clock.now_ms();
         let mut suggestions: Vec<_> = live.into_iter().map(suggestion).collect();
         let (mut events, mut offers) = (vec![], vec![]);
         for (index, answer) in generated.answers.iter().enumerate() {
             let completion = self.completion(&asked, &generated, answer);
             let (id, text) = (completion.id.clone(), completion.shown.clone());
+            let healing = completion.healing.clone();
             let is_known = suggestions.iter().any(|known| known.text == text);
             if is_known || suggestions.len() > ALTERNATIVES || (index > 0 && text.is_empty()) {
                 continue;
             }
             events.push(EventKind::Completion(Box::new(completion)));
+            let (uri, start) = (asked.uri.clone(), asked.cursor);
             if !text.is_empty() {
-                let (uri, start) = (asked.uri.clone(), asked.cursor);
-                offers.push(Offer { id: id.clone(), uri, start, text: text.clone() });
+                offers.push(Offer { id: id.clone(), uri, start, text: text.clone(), healing });
                 suggestions.push(Suggestion { id, position, text });
+            } else if !state.aftermath.awaits(&uri, start) {
+                state.aftermath.not_taken(id, uri, start, 0, healing, now_ms);
             }
         }
-        let now_ms = self.daemon.clock.now_ms();
         if goes_on {
             state.tracker.complete(offers, now_ms);
         } else {
             let is_complete = asked.trigger == Trigger::Invoked;
             events.extend(state.tracker.serve(offers, is_complete, now_ms));
         }
-        self.daemon.record(events);
+        self.conclude(&mut state, events, None, now_ms);
         Ok(suggestions)
+    }
+
+    /// Records events, and has what was judged watched from now on. `edit` is
+    /// the one that brought them, if one did.
+    fn conclude(
+        &self,
+        state: &mut State,
+        events: Vec<EventKind>,
+        edit: Option<&Edit>,
+        now_ms: u64,
+    ) {
+        self.daemon.record(events);
+        let State { tracker, aftermath, documents, rejects, .. } = state;
+        for Judgement { offer, outcome, standing } in tracker.take_judged() {
+            let Offer { id, uri, start, text, healing } = offer;
+            match outcome {
+                Outcome::Accepted => aftermath.taken(id, uri, start, text, standing, now_ms),
+                Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit => {
+                    if let Some(document) = documents.get(&uri) {
+                        let at = start.min(document.text.len_chars());
+                        let place = (uri.clone(), document.text.char_to_line(at));
+                        let again = rejects.place == place;
+                        rejects.count = if again { rejects.count.saturating_add(1) } else { 1 };
+                        rejects.place = place;
+                    }
+                    aftermath.not_taken(id, uri, start, standing, healing, now_ms);
+                    if let Some(edit) = edit {
+                        aftermath.edit_newest(edit, now_ms);
+                    }
+                }
+                Outcome::PartlyAccepted { .. }
+                | Outcome::TypedThrough { .. }
+                | Outcome::Superseded
+                | Outcome::Unseen => {}
+            }
+        }
+    }
+
+    /// Tells what stands by now where offers were made.
+    fn look(&self, state: &mut State, now_ms: u64) {
+        let State { aftermath, documents, .. } = state;
+        self.tell(aftermath.look(documents, now_ms));
+    }
+
+    fn tell(&self, findings: Vec<Finding>) {
+        let events = findings.into_iter().map(|finding| match finding {
+            Finding::Kept { id, check, share } => EventKind::Kept { id, check, share },
+            Finding::Instead { id, text } => {
+                EventKind::TypedInstead { id, tokens: self.daemon.engine.tokenize(&text) }
+            }
+        });
+        self.daemon.record(events.collect());
+    }
+
+    /// Whether an answer may be shown, and on what grounds.
+    fn decide(&self, asked: &Asked, text: &str, answer: &Answer) -> Decision {
+        let by_hand = asked.trigger == Trigger::Invoked;
+        let healing = asked.request.prompt.healing.len();
+        let generated = answer.text.get(healing..).unwrap_or_default();
+        let broken = broken(generated, text);
+        let gate = (!text.is_empty()).then(|| {
+            let gate = self.daemon.gate();
+            let new = answer.tokens.iter().skip(answer.healed);
+            let logprobs: Vec<f32> = new.map(|token| token.logprob).collect();
+            let mut record = gate.judge(&features(&Surroundings {
+                logprobs: &logprobs,
+                text,
+                stop: answer.stop,
+                line_before: &asked.line_before,
+                rest_of_line: &asked.rest_of_line,
+                language: &asked.language,
+                idle_ms: asked.idle_ms,
+                rejects_here: asked.rejects_here,
+                recent: gate.recent(),
+            }));
+            if by_hand || !self.daemon.config().gate.enabled {
+                record.propensity = 1.0;
+            }
+            let held_back = asked.draw >= f64::from(record.propensity);
+            record.held_back = held_back.then(|| text.to_owned());
+            record
+        });
+        Decision { by_hand, gate, arm: asked.arm, broken }
     }
 
     /// The record of one answer, and which part of it may be shown.
@@ -273,7 +408,9 @@ impl Session {
         let healing = asked.request.prompt.healing.clone();
         let length = shown_bytes(&answer.text, healing.len(), &asked.rest_of_line);
         let shown_from = healing.len().min(answer.text.len());
-        let shown = &answer.text[shown_from..shown_from + length];
+        let shown = String::from_utf8_lossy(&answer.text[shown_from..shown_from + length]);
+        let decision = self.decide(asked, &shown, answer);
+        let held_back = decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some());
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
         Completion {
             id: self.daemon.next_offer_id(),
@@ -287,7 +424,7 @@ impl Session {
             healing,
             tokens: answer.tokens.clone(),
             stop: answer.stop,
-            shown: String::from_utf8_lossy(shown).into_owned(),
+            shown: if held_back { String::new() } else { shown.into_owned() },
             shown_from,
             timing: Timing {
                 prompt_reused: generated.prompt_reused,
@@ -296,6 +433,7 @@ impl Session {
                 decode_ms: ms(answer.decode_time),
                 total_ms: ms(asked.arrived.elapsed()),
             },
+            decision,
         }
     }
 
@@ -339,13 +477,15 @@ impl Session {
 
     pub fn tick(&self) {
         self.track(Tracker::tick);
+        self.look(&mut lock(&self.state), self.daemon.clock.now_ms());
     }
 
     /// Records under the session's lock, so that the log has its messages' order.
     fn track(&self, step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>) {
         let mut state = lock(&self.state);
-        let events = step(&mut state.tracker, self.daemon.clock.now_ms());
-        self.daemon.record(events);
+        let now_ms = self.daemon.clock.now_ms();
+        let events = step(&mut state.tracker, now_ms);
+        self.conclude(&mut state, events, None, now_ms);
     }
 
     /// The editor has gone: nothing it was offered can be judged any more.
@@ -353,19 +493,30 @@ impl Session {
         {
             let mut state = lock(&self.state);
             state.abort_newest();
-            state.documents.clear();
+            let now_ms = self.daemon.clock.now_ms();
+            for (uri, document) in std::mem::take(&mut state.documents) {
+                let findings = state.aftermath.close(&uri, &document, now_ms);
+                self.tell(findings);
+            }
         }
         self.track(Tracker::supersede);
     }
 }
 
-/// The seed depends on nothing but the place: a replay draws the same.
+/// Draws that depend on nothing but the place: a replay draws the same.
+fn draws(text: &Rope, cursor: usize) -> StdRng {
+    StdRng::seed_from_u64(place_seed(text, cursor))
+}
+
+fn place_seed(text: &Rope, cursor: usize) -> u64 {
+    (text.len_chars() as u64) << 32 | cursor as u64
+}
+
 fn sampling(temperature: f32, text: &Rope, cursor: usize) -> Sampling {
     if temperature == 0.0 {
         return Sampling::GREEDY;
     }
-    let seed = (text.len_chars() as u64) << 32 | cursor as u64;
-    Sampling { temperature, seed }
+    Sampling { temperature, seed: place_seed(text, cursor) }
 }
 
 impl State {
@@ -406,7 +557,8 @@ mod tests {
             EngineHandle::start(move || Ok(ScriptedEngine { answers: ANSWERS, takes })).unwrap();
         let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
         let log = Arc::new(MemoryLog::default());
-        let config = Config::default();
+        let mut config = Config::default();
+        config.gate.enabled = false;
         let daemon =
             Daemon::start(&home, config, model, engine, Arc::new(clock), log).await.unwrap();
         let session = daemon.session();

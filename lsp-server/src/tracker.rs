@@ -34,6 +34,17 @@ pub struct Offer {
     /// Character offset in the document at which the text goes in.
     pub start: usize,
     pub text: String,
+    /// Text before `start` that the prompt had left for the answer to reproduce.
+    pub healing: String,
+}
+
+/// An offer that met its fate.
+#[derive(Debug)]
+pub struct Judgement {
+    pub offer: Offer,
+    pub outcome: Outcome,
+    /// Characters of it that stand in the document.
+    pub standing: usize,
 }
 
 #[derive(Debug)]
@@ -175,6 +186,7 @@ impl Answer {
 pub struct Tracker {
     live: Option<Answer>,
     decided: VecDeque<(OfferId, Outcome)>,
+    judged: Vec<Judgement>,
 }
 
 impl Tracker {
@@ -193,6 +205,11 @@ impl Tracker {
             answer.offers.extend(offers.into_iter().map(|offer| Live::new(offer, now_ms)));
             answer.is_complete = true;
         }
+    }
+
+    /// Offers that met their fate since this was asked last.
+    pub fn take_judged(&mut self) -> Vec<Judgement> {
+        std::mem::take(&mut self.judged)
     }
 
     /// What remains of the live offer at this cursor, if the document still
@@ -362,7 +379,8 @@ impl Tracker {
     fn decide(&mut self, outcome: Outcome, evidence: Evidence) -> Vec<EventKind> {
         let Some(Answer { mut offers, current, .. }) = self.live.take() else { return vec![] };
         let judged = offers.remove(current);
-        let mut fates = vec![(judged.offer.id, outcome, evidence)];
+        let mut fates = vec![(judged.offer.id.clone(), outcome, evidence)];
+        self.judged.push(Judgement { offer: judged.offer, outcome, standing: judged.progress });
         for other in offers {
             let outcome = if other.shown { Outcome::Superseded } else { Outcome::Unseen };
             fates.push((other.offer.id, outcome, Evidence::Document));
@@ -401,7 +419,8 @@ mod tests {
     fn offered() -> Tracker {
         let mut tracker = Tracker::default();
         let text = "push(item);".to_owned();
-        let offer = Offer { id: "o1".into(), uri: URI.into(), start: 10, text };
+        let offer =
+            Offer { id: "o1".into(), uri: URI.into(), start: 10, text, healing: String::new() };
         assert_eq!(tracker.serve(vec![offer], false, 0), vec![]);
         tracker
     }
@@ -555,7 +574,8 @@ mod tests {
     fn a_pair_in_the_offer_itself_is_typed_by_its_first_mark() {
         let mut tracker = Tracker::default();
         let text = "pop();".to_owned();
-        let offer = Offer { id: "o1".into(), uri: URI.into(), start: 10, text };
+        let offer =
+            Offer { id: "o1".into(), uri: URI.into(), start: 10, text, healing: String::new() };
         tracker.serve(vec![offer], false, 0);
         type_text(&mut tracker, "pop");
         assert_eq!(tracker.edit(URI, &insert(13, "()"), READ), vec![]);
@@ -589,6 +609,7 @@ mod tests {
             uri: URI.into(),
             start: 10,
             text: text.into(),
+            healing: String::new(),
         };
         tracker.complete(vec![offer("o2", "push_all(items);"), offer("o3", "sort();")], 0);
         tracker
@@ -660,7 +681,13 @@ mod tests {
     #[test]
     fn the_command_names_the_one_that_was_taken() {
         let mut tracker = offered();
-        let offer = Offer { id: "o2".into(), uri: URI.into(), start: 10, text: "push".into() };
+        let offer = Offer {
+            id: "o2".into(),
+            uri: URI.into(),
+            start: 10,
+            text: "push".into(),
+            healing: String::new(),
+        };
         tracker.complete(vec![offer], 0);
         assert_eq!(tracker.edit(URI, &insert(10, "push"), READ), vec![]);
         let events = tracker.accepted("o2");

@@ -12,8 +12,11 @@ name = "smollm2-135m"
 threads = 1
 [completion]
 max_tokens = 8
+[gate]
+enabled = false
 [learning]
 enabled = false
+trial = false
 # More labels than all tests make: no update disturbs them while one test resumes.
 batch_episodes = 1000
 ]]

@@ -27,28 +27,38 @@ const BUDGET_MS: u64 = 60_000;
 const LOG: &str = "rehearsal.log";
 
 /// What tells the arms of a rehearsal apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// The base model throughout.
+    /// The base model throughout, every offer shown
+    #[value(skip)]
     Frozen,
-    /// Learns from every label, as in daily use.
+    /// Learns from every label; each update serves at once
     Learning,
+    /// The base model throughout, behind the gate
+    Gate,
+    /// Learner, trial and gate, as in daily use
+    Everything,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 2] = [Kind::Frozen, Kind::Learning];
-
     pub fn name(self) -> &'static str {
         match self {
             Kind::Frozen => "frozen",
             Kind::Learning => "learning",
+            Kind::Gate => "gate",
+            Kind::Everything => "everything",
         }
     }
 
     /// The arm's `config.toml`.
     fn config(self) -> String {
-        let learns = self == Kind::Learning;
-        format!("[completion]\nbudget_ms = {BUDGET_MS}\n\n[learning]\nenabled = {learns}\n")
+        let learns = matches!(self, Kind::Learning | Kind::Everything);
+        let gates = matches!(self, Kind::Gate | Kind::Everything);
+        let tries = self == Kind::Everything;
+        format!(
+            "[completion]\nbudget_ms = {BUDGET_MS}\n\n[gate]\nenabled = {gates}\n\n\
+             [learning]\nenabled = {learns}\ntrial = {tries}\n"
+        )
     }
 }
 

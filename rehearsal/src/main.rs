@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use console::strip_ansi_codes;
 use indicatif::{ProgressBar, ProgressStyle};
+use rehearsal::arm::Kind;
 use rehearsal::history::{Filter, History};
 use rehearsal::interrupt::{self, Interrupted};
 use rehearsal::report::{Repo, Report};
@@ -68,6 +69,9 @@ struct Arguments {
     /// Stop after this many minutes, wherever the stream is by then
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     max_minutes: Option<u64>,
+    /// What is compared with the frozen base model
+    #[arg(long, value_enum, default_value = "learning", value_name = "ARM")]
+    arm: Kind,
     /// Decides where the developer pauses and how offers are turned down
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -135,6 +139,7 @@ fn rehearse(arguments: Arguments) -> Result<()> {
     let settings = Settings {
         hone,
         model,
+        against: arguments.arm,
         limit: arguments.limit as usize,
         seed: arguments.seed,
         time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 pub struct Settings {
     pub hone: PathBuf,
     pub model: PathBuf,
+    /// What is compared with the frozen base.
+    pub against: Kind,
     /// Places in the stream at which a completion is asked for.
     pub limit: usize,
     pub seed: u64,
@@ -140,9 +142,9 @@ pub fn rehearse(
     settings: &Settings,
     mut observe: impl FnMut(Event),
 ) -> Result<Outcome> {
-    let mut arms = Kind::ALL
-        .iter()
-        .map(|kind| Arm::start(*kind, &settings.hone, &settings.model))
+    let mut arms = [Kind::Frozen, settings.against]
+        .into_iter()
+        .map(|kind| Arm::start(kind, &settings.hone, &settings.model))
         .collect::<Result<Vec<_>>>()?;
     match stream(&arms, history, settings, &mut observe) {
         Ok(mut outcome) => {

@@ -65,7 +65,7 @@ fn asked(event: &AskedEvent) -> String {
 fn arm(kind: Kind) -> String {
     let style = match kind {
         Kind::Frozen => style().white(),
-        Kind::Learning => style().magenta().bright(),
+        Kind::Learning | Kind::Gate | Kind::Everything => style().magenta().bright(),
     };
     style.apply_to(format!("{:<8}", kind.name())).to_string()
 }

@@ -19,7 +19,10 @@ threads = 1
 [completion]
 prefix_chars = 400
 budget_ms = 60000
+[gate]
+enabled = false
 [learning]
+trial = false
 batch_episodes = 1000
 `;
 

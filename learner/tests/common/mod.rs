@@ -222,10 +222,12 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
             shown,
             shown_from: 0,
             timing: Timing::default(),
+            decision: Default::default(),
         },
         shown: true,
         outcome: Some((outcome, Evidence::Command)),
         instead: None,
+        kept: None,
     }
 }
 

@@ -29,6 +29,7 @@ const ANY_LANGUAGE: &str = "*";
 pub struct Config {
     pub model: ModelConfig,
     pub completion: CompletionConfig,
+    pub gate: GateConfig,
     pub learning: LearningConfig,
     pub daemon: DaemonConfig,
 }
@@ -88,6 +89,20 @@ impl Default for CompletionConfig {
     }
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GateConfig {
+    /// Whether offers that are not likely enough to be taken are held back. The
+    /// gate learns from every verdict either way.
+    pub enabled: bool,
+}
+
+impl Default for GateConfig {
+    fn default() -> Self {
+        GateConfig { enabled: true }
+    }
+}
+
 impl CompletionConfig {
     /// Whether this language is completed as the user types.
     pub fn is_on(&self, language: &str) -> bool {
@@ -101,6 +116,9 @@ impl CompletionConfig {
 pub struct LearningConfig {
     /// Whether labels start updates; they are recorded either way.
     pub enabled: bool,
+    /// Whether an update must prove itself against what served before it: until
+    /// then it answers a part of the requests. Off: it serves at once.
+    pub trial: bool,
     /// Labelled episodes that start an update.
     #[schemars(range(min = 1, max = 4096))]
     pub batch_episodes: usize,
@@ -119,6 +137,7 @@ impl Default for LearningConfig {
     fn default() -> Self {
         LearningConfig {
             enabled: true,
+            trial: true,
             batch_episodes: 16,
             replay_episodes: 0,
             on_battery: false,

@@ -3,7 +3,7 @@
 //! the policy did.
 
 use super::ffi::{Context, ContextSize, DecodeError, backend_name, load_model};
-use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request};
+use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request, Tokenizer};
 use crate::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
@@ -99,8 +99,7 @@ impl LlamaEngine {
     }
 
     fn tokenize(&self, text: &str) -> Vec<u32> {
-        let tokens = self.model.vocab().tokenize(text.as_bytes(), false, false);
-        tokens.into_iter().map(|token| token.0 as u32).collect()
+        tokenize(&self.model, text)
     }
 
     /// Prompt tokens, and the index the adapter acts from.
@@ -228,6 +227,7 @@ impl LlamaEngine {
         let mut tokens: Vec<TokenRecord> = Vec::new();
         let mut text = Vec::new();
         let mut joint = 0.0;
+        let mut healed = 0;
         let stop = loop {
             if tokens.len() >= request.max_tokens.min(MAX_TOKENS) {
                 break StopReason::MaxTokens;
@@ -255,6 +255,7 @@ impl LlamaEngine {
             };
             let piece = self.vocab.piece(next.id);
             let spilled = piece.len() > need.len();
+            healed += usize::from(!spilled && !need.is_empty());
             if need.is_empty() && next.logprob.exp() < request.min_probability {
                 break StopReason::LowConfidence;
             }
@@ -276,7 +277,7 @@ impl LlamaEngine {
             }
             self.decode(sequence, &[(next.id, request.adapter)], abort)?;
         };
-        Ok(Answer { tokens, text, stop, decode_time: started.elapsed() })
+        Ok(Answer { tokens, healed, text, stop, decode_time: started.elapsed() })
     }
 
     fn truncate(&mut self, sequence: usize, length: usize) {
@@ -296,6 +297,11 @@ impl LlamaEngine {
         self.sequences[chosen].used_at = self.clock;
         chosen
     }
+}
+
+fn tokenize(model: &LlamaModel, text: &str) -> Vec<u32> {
+    let tokens = model.vocab().tokenize(text.as_bytes(), false, false);
+    tokens.into_iter().map(|token| token.0 as u32).collect()
 }
 
 /// What the answers to one request have in common.
@@ -328,6 +334,11 @@ fn common_prefix(a: &[Cell], b: &[Cell]) -> usize {
 impl Engine for LlamaEngine {
     fn info(&self) -> EngineInfo {
         self.info.clone()
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        let model = self.model.clone();
+        Arc::new(move |text| tokenize(&model, text))
     }
 
     fn generate(

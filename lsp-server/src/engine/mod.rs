@@ -10,8 +10,12 @@ pub mod worker;
 use crate::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// Text to token ids, on any thread.
+pub type Tokenizer = Arc<dyn Fn(&str) -> Vec<u32> + Send + Sync>;
 
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -44,6 +48,8 @@ pub struct Generated {
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub tokens: Vec<TokenRecord>,
+    /// Of these, how many say nothing but what healing had to reproduce.
+    pub healed: usize,
     /// Concatenated pieces of `tokens`, stop token included.
     pub text: Vec<u8>,
     pub stop: StopReason,
@@ -72,6 +78,8 @@ pub struct EngineInfo {
 
 pub trait Engine {
     fn info(&self) -> EngineInfo;
+
+    fn tokenizer(&self) -> Tokenizer;
 
     /// Returns [`EngineError::Aborted`] soon after `abort` turns true.
     fn generate(&mut self, request: &Request, abort: &AtomicBool)

@@ -1,8 +1,9 @@
 //! An engine that says what it is told: for unit tests of what lies around it.
 
-use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request};
+use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request, Tokenizer};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -17,6 +18,10 @@ pub struct ScriptedEngine {
 impl Engine for ScriptedEngine {
     fn info(&self) -> EngineInfo {
         EngineInfo { backend: "scripted".into() }
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        Arc::new(|text| text.bytes().map(u32::from).collect())
     }
 
     fn generate(
@@ -34,7 +39,8 @@ impl Engine for ScriptedEngine {
         let answer = |text: &&str| {
             let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
             let tokens = text.iter().map(token).collect();
-            Answer { tokens, text, stop: StopReason::Newline, decode_time: self.takes }
+            let healed = request.prompt.healing.len();
+            Answer { tokens, healed, text, stop: StopReason::Newline, decode_time: self.takes }
         };
         Ok(Generated {
             prompt: vec![0],

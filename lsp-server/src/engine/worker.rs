@@ -1,7 +1,7 @@
 //! One thread owns the engine. Everybody else holds a [`EngineHandle`], a
 //! bounded queue of requests whose abort flags are looked at before any work.
 
-use super::{Engine, EngineError, EngineInfo, Generated, Request};
+use super::{Engine, EngineError, EngineInfo, Generated, Request, Tokenizer};
 use crate::leash::Leash;
 use feedback::event::AdapterVersion;
 use std::path::PathBuf;
@@ -33,6 +33,7 @@ enum Job {
 pub struct EngineHandle {
     jobs: SyncSender<Job>,
     info: EngineInfo,
+    tokenizer: Tokenizer,
     leash: Arc<Leash>,
 }
 
@@ -59,7 +60,7 @@ impl EngineHandle {
             .name("hone-engine".into())
             .spawn(move || match build() {
                 Ok(engine) => {
-                    let _ = ready.send(Ok(engine.info()));
+                    let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
                     drop(ready);
                     serve(engine, &queue, &holds);
                 }
@@ -68,12 +69,16 @@ impl EngineHandle {
                 }
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
-        let info = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info, leash })
+        let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
+        Ok(EngineHandle { jobs, info, tokenizer, leash })
     }
 
     pub fn info(&self) -> &EngineInfo {
         &self.info
+    }
+
+    pub fn tokenize(&self, text: &str) -> Vec<u32> {
+        (self.tokenizer)(text)
     }
 
     /// What holds the learner still while this engine computes.

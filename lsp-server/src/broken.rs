@@ -1,0 +1,83 @@
+//! Faults of a generated text that need no user to be seen.
+
+use feedback::event::Broken;
+
+/// Beginnings of special tokens in their written form, as base models utter
+/// them when their training text held them.
+const SPECIAL: &[&str] =
+    &["<|fim_", "<|endoftext", "<|file_sep", "<|repo_name", "<|im_", "<fim_", "<file_sep>", "</s>"];
+
+/// `generated`: the text behind what healing reproduced; `shown`: what was left
+/// of it after post-processing.
+pub fn broken(generated: &[u8], shown: &str) -> Option<Broken> {
+    let generated = String::from_utf8_lossy(generated);
+    let line = generated.split(['\n', '\r']).next().unwrap_or_default();
+    if SPECIAL.iter().any(|special| line.contains(special)) {
+        Some(Broken::SpecialToken)
+    } else if line.is_empty() {
+        // The model chose to say nothing.
+        None
+    } else if line.trim().is_empty() {
+        Some(Broken::WhitespaceOnly)
+    } else if shown.is_empty() {
+        Some(Broken::RepeatsSuffix)
+    } else if is_unbalanced(shown) {
+        Some(Broken::Unbalanced)
+    } else {
+        None
+    }
+}
+
+/// True if a bracket closes another kind than the text itself opened last. What
+/// it closes beyond that may have been opened above.
+fn is_unbalanced(text: &str) -> bool {
+    let mut open = vec![];
+    let mut quote = None;
+    let mut escaped = false;
+    for c in text.chars() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
+        match (quote, c) {
+            (Some(_), '\\') => escaped = true,
+            (Some(mark), c) if mark == c => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '`') => quote = Some(c),
+            (None, '(') => open.push(')'),
+            (None, '[') => open.push(']'),
+            (None, '{') => open.push('}'),
+            (None, ')' | ']' | '}') if open.pop().is_some_and(|expected| expected != c) => {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_its_name() {
+        let of = |generated: &str, shown: &str| broken(generated.as_bytes(), shown);
+        assert_eq!(of("call(x);\n", "call(x);"), None);
+        assert_eq!(of("", ""), None, "silence is no fault");
+        assert_eq!(of("\n    next", ""), None, "a line that is complete");
+        assert_eq!(of("   \n", ""), Some(Broken::WhitespaceOnly));
+        assert_eq!(of(")", ""), Some(Broken::RepeatsSuffix));
+        assert_eq!(of("call(x];", "call(x];"), Some(Broken::Unbalanced));
+        assert_eq!(of("x<|fim_middle|>", "x<|fim_middle|>"), Some(Broken::SpecialToken));
+    }
+
+    #[test]
+    fn what_closes_brackets_from_above_or_stands_in_strings_is_sound() {
+        for sound in ["x)", "});", "format!(\"a)]{\")", "m[\"(\\\"[\"]", "a[f(x)]", "'}' => {"] {
+            assert!(!is_unbalanced(sound), "{sound}");
+        }
+        for unbalanced in ["f(x}", "[(])", "{\"(\"]"] {
+            assert!(is_unbalanced(unbalanced), "{unbalanced}");
+        }
+    }
+}

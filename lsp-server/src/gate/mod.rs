@@ -1,0 +1,320 @@
+//! The gate: shows an offer only where it is likely enough to be taken, and
+//! learns from every verdict, at once.
+//!
+//! Bayesian logistic regression of P(taken) on [`features`], updated online
+//! (Laplace approximation, one rank-one step a label: Bishop, *Pattern
+//! Recognition and Machine Learning*, 4.5; as in Chapelle and Li, *An Empirical
+//! Evaluation of Thompson Sampling*, NeurIPS 2011). An offer is shown with the
+//! posterior probability that it is worth it, so uncertainty is what explores,
+//! and that probability is recorded beside every decision.
+//!
+//! The state is a fold over the event log: it starts at the prior that is
+//! shipped, and what is forgotten is forgotten here too.
+
+pub mod features;
+pub mod prior;
+
+use features::{FEATURES, FEATURES_VERSION, Features};
+use feedback::episode::Judged;
+use feedback::event::GateRecord;
+use feedback::reward::VALUE;
+use serde::{Deserialize, Serialize};
+
+/// An offer that looks worthless is shown this often all the same: without it a
+/// gate that is wrong would never find out.
+pub const EXPLORATION: f64 = 0.02;
+
+/// Variance that every weight gains at each label: habits change.
+const DRIFT: f64 = 1e-5;
+
+/// No weight is less certain than this, in variance.
+const MOST_VARIANCE: f64 = 4.0;
+
+/// Weight of the newest verdict in the running rate of takes.
+const RECENT: f64 = 0.1;
+
+type Vector = [f64; FEATURES];
+
+#[derive(Debug, Clone)]
+pub struct Gate {
+    mean: Vector,
+    covariance: [Vector; FEATURES],
+    recent: Recent,
+    labels: u64,
+    calibration: Calibration,
+}
+
+/// How the last offers fared, whoever looks at the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recent {
+    /// Running rate of takes, in [0, 1].
+    pub rate: f64,
+    /// Rejects since the last take.
+    pub rejects: u32,
+}
+
+/// Predictions against what happened, each made before it was learned from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// By predicted probability, in tenths.
+    pub bins: [Bin; 10],
+    /// Sum of squared errors.
+    pub squared_error: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bin {
+    pub labels: u64,
+    pub predicted: f64,
+    pub taken: f64,
+}
+
+/// What is shown of the gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GateStatus {
+    pub labels: u64,
+    pub weights: Vec<Weight>,
+    pub calibration: Calibration,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Weight {
+    pub feature: String,
+    pub mean: f64,
+    pub deviation: f64,
+}
+
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate::with_prior(&prior::shipped())
+    }
+}
+
+impl Gate {
+    pub fn with_prior(prior: &prior::Prior) -> Gate {
+        let mut covariance = [[0.0; FEATURES]; FEATURES];
+        for (i, deviation) in prior.deviation.iter().enumerate() {
+            covariance[i][i] = deviation * deviation;
+        }
+        Gate {
+            mean: prior.mean,
+            covariance,
+            recent: Recent { rate: f64::from(VALUE), rejects: 0 },
+            labels: 0,
+            calibration: Calibration::default(),
+        }
+    }
+
+    pub fn recent(&self) -> Recent {
+        self.recent
+    }
+
+    /// P(taken), moderated by how uncertain the weights are (MacKay 1992).
+    fn probability(&self, features: &Features) -> f64 {
+        let (score, variance) = self.score(features);
+        logistic(score / (1.0 + std::f64::consts::PI * variance / 8.0).sqrt())
+    }
+
+    /// Mean and variance of the score.
+    fn score(&self, features: &Features) -> (f64, f64) {
+        let projected = self.project(features);
+        (dot(&self.mean, features), dot(&projected, features).max(0.0))
+    }
+
+    fn project(&self, features: &Features) -> Vector {
+        std::array::from_fn(|row| dot(&self.covariance[row], features))
+    }
+
+    /// What the gate thinks of an offer, before the draw.
+    pub fn judge(&self, features: &Features) -> GateRecord {
+        let (score, variance) = self.score(features);
+        let threshold = logit(f64::from(VALUE));
+        let worth_it = normal((score - threshold) / variance.sqrt().max(1e-9));
+        GateRecord {
+            features_version: FEATURES_VERSION,
+            features: features.iter().map(|&value| value as f32).collect(),
+            probability: self.probability(features) as f32,
+            propensity: worth_it.max(EXPLORATION) as f32,
+            held_back: None,
+        }
+    }
+
+    /// Learns from a verdict on an offer that was shown as the user typed.
+    pub fn learn(&mut self, judged: &Judged) {
+        if judged.by_hand {
+            return;
+        }
+        let taken = f64::from(judged.reward.clamp(0.0, 1.0));
+        // Stronger evidence counts on top of the weaker it overrules, where the
+        // two differ; both is rare.
+        if judged.before == Some(judged.reward) {
+            return;
+        }
+        if judged.before.is_none() {
+            self.recent.rate += RECENT * (taken - self.recent.rate);
+            self.recent.rejects = if taken > 0.0 { 0 } else { self.recent.rejects + 1 };
+        }
+        let Some(gate) = &judged.gate else { return };
+        if gate.features_version != FEATURES_VERSION || gate.features.len() != FEATURES {
+            return;
+        }
+        let features: Features = std::array::from_fn(|i| f64::from(gate.features[i]));
+        self.update(&features, taken);
+    }
+
+    fn update(&mut self, features: &Features, taken: f64) {
+        self.calibration.note(self.probability(features), taken);
+        self.labels += 1;
+        let projected = self.project(features);
+        let variance = dot(&projected, features).max(0.0);
+        let expected = logistic(dot(&self.mean, features));
+        let information = (expected * (1.0 - expected)).max(1e-3);
+        let shrink = information / (1.0 + information * variance);
+        for (row, left) in projected.iter().enumerate() {
+            for (column, right) in projected.iter().enumerate() {
+                self.covariance[row][column] -= shrink * left * right;
+            }
+        }
+        let step = (taken - expected) / (1.0 + information * variance);
+        for (row, gain) in projected.iter().enumerate() {
+            self.mean[row] += gain * step;
+            let certain = &mut self.covariance[row][row];
+            *certain = (*certain + DRIFT).clamp(1e-9, MOST_VARIANCE);
+        }
+    }
+
+    pub fn status(&self) -> GateStatus {
+        let weights = (0..FEATURES).map(|i| Weight {
+            feature: features::NAMES[i].into(),
+            mean: self.mean[i],
+            deviation: self.covariance[i][i].sqrt(),
+        });
+        GateStatus {
+            labels: self.labels,
+            weights: weights.collect(),
+            calibration: self.calibration.clone(),
+        }
+    }
+}
+
+impl Calibration {
+    fn note(&mut self, predicted: f64, taken: f64) {
+        let bin = ((predicted * 10.0) as usize).min(9);
+        self.bins[bin].labels += 1;
+        self.bins[bin].predicted += predicted;
+        self.bins[bin].taken += taken;
+        self.squared_error += (predicted - taken).powi(2);
+    }
+}
+
+fn dot(a: &Vector, b: &Vector) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn logistic(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+pub fn logit(p: f64) -> f64 {
+    (p / (1.0 - p)).ln()
+}
+
+/// Distribution function of the standard normal.
+fn normal(x: f64) -> f64 {
+    0.5 * libm::erfc(-x / std::f64::consts::SQRT_2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// A verdict on an offer with these features.
+    fn judged(features: Features, reward: f32) -> Judged {
+        Judged {
+            at_ms: 0,
+            adapter: 0,
+            by_hand: false,
+            gate: Some(GateRecord {
+                features_version: FEATURES_VERSION,
+                features: features.iter().map(|&value| value as f32).collect(),
+                probability: 0.5,
+                propensity: 1.0,
+                held_back: None,
+            }),
+            arm: None,
+            reward,
+            before: None,
+            offer_utf16: 10,
+        }
+    }
+
+    fn flat() -> Gate {
+        Gate::with_prior(&prior::Prior { mean: [0.0; FEATURES], deviation: [1.0; FEATURES] })
+    }
+
+    fn of(bias_and_one: f64) -> Features {
+        let mut features = [0.0; FEATURES];
+        (features[0], features[1]) = (1.0, bias_and_one);
+        features
+    }
+
+    /// P(taken) = logistic(−1 + 2x): the gate finds the line, and its
+    /// probabilities mean what they say.
+    #[test]
+    fn it_learns_what_is_taken_and_is_calibrated() {
+        let mut rng = StdRng::seed_from_u64(3);
+        let mut gate = flat();
+        for _ in 0..4_000 {
+            let x = rng.random_range(-2.0..2.0);
+            let taken = rng.random::<f64>() < logistic(-1.0 + 2.0 * x);
+            gate.learn(&judged(of(x), f32::from(taken)));
+        }
+        assert!((gate.mean[0] + 1.0).abs() < 0.15, "{}", gate.mean[0]);
+        assert!((gate.mean[1] - 2.0).abs() < 0.25, "{}", gate.mean[1]);
+        for bin in gate.calibration.bins.iter().filter(|bin| bin.labels > 100) {
+            let error = (bin.predicted - bin.taken) / bin.labels as f64;
+            assert!(error.abs() < 0.08, "{bin:?}");
+        }
+        assert!(gate.judge(&of(1.5)).propensity > 0.99);
+        assert_eq!(gate.judge(&of(-1.5)).propensity, EXPLORATION as f32);
+    }
+
+    #[test]
+    fn what_is_uncertain_is_tried_more_often() {
+        let mut gate = flat();
+        let first = gate.judge(&of(1.0)).propensity;
+        assert!((0.5..0.9).contains(&first), "{first}");
+        for _ in 0..20 {
+            gate.learn(&judged(of(1.0), 0.0));
+        }
+        let (after, other) = (gate.judge(&of(1.0)).propensity, gate.judge(&of(-1.0)).propensity);
+        assert!(after < 0.1 && other > after, "{after} {other}");
+    }
+
+    #[test]
+    fn asking_by_hand_and_another_list_of_features_teach_nothing() {
+        let mut gate = flat();
+        let by_hand = Judged { by_hand: true, ..judged(of(1.0), 1.0) };
+        gate.learn(&by_hand);
+        let mut older = judged(of(1.0), 1.0);
+        older.gate.as_mut().unwrap().features_version = FEATURES_VERSION + 1;
+        gate.learn(&older);
+        assert_eq!(gate.labels, 0);
+        assert_eq!(gate.recent().rejects, 0);
+    }
+
+    #[test]
+    fn a_hundred_thousand_labels_leave_it_sound() {
+        let mut rng = StdRng::seed_from_u64(5);
+        let mut gate = Gate::default();
+        for _ in 0..100_000 {
+            let features = std::array::from_fn(|_| rng.random_range(-3.0..3.0));
+            gate.learn(&judged(features, f32::from(rng.random::<bool>())));
+        }
+        let record = gate.judge(&of(1.0));
+        assert!(record.probability.is_finite() && record.propensity.is_finite());
+        assert!((0..FEATURES).all(|i| gate.covariance[i][i] > 0.0));
+    }
+}
