@@ -4,6 +4,7 @@
 //! `adapters/registry.json` is replaced whole (temp file, fsync, rename);
 //! adapter files are immutable once registered.
 
+use crate::trial::{Arms, End, Verdict};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, Report};
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Version of `registry.json`.
-const REGISTRY_FORMAT: u32 = 1;
+/// Version of `registry.json`. Format 1 knew no trials.
+const REGISTRY_FORMAT: u32 = 2;
 
 /// Adapter files kept: enough to roll back to; older ones are removed, their
 /// entries stay as history. One is tens of megabytes.
@@ -28,6 +29,12 @@ struct Index {
     format: u32,
     /// 0: the base.
     active: AdapterVersion,
+    /// What the next update learns on from, where that is not the active one.
+    #[serde(default)]
+    head: Option<AdapterVersion>,
+    /// The trial under way.
+    #[serde(default)]
+    trial: Option<Arms>,
     adapters: Vec<Entry>,
 }
 
@@ -49,6 +56,9 @@ pub struct Entry {
     /// file is gone.
     #[serde(default)]
     pub forgotten: bool,
+    /// How its trial ended, once it did.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
     pub report: Report,
 }
 
@@ -61,8 +71,14 @@ pub struct Registry {
 }
 
 impl Index {
+    /// From now on this version serves, and is learned on from; a trial that
+    /// was under way is over.
+    fn serve(&mut self, version: AdapterVersion) {
+        (self.active, self.head, self.trial) = (version, None, None);
+    }
+
     fn empty() -> Index {
-        Index { format: REGISTRY_FORMAT, active: 0, adapters: vec![] }
+        Index { format: REGISTRY_FORMAT, active: 0, head: None, trial: None, adapters: vec![] }
     }
 
     fn read(path: &Path) -> Result<Index> {
@@ -82,7 +98,8 @@ impl Index {
                 path.display()
             );
         }
-        serde_json::from_value(value).with_context(damaged)
+        let index: Index = serde_json::from_value(value).with_context(damaged)?;
+        Ok(Index { format: REGISTRY_FORMAT, ..index })
     }
 }
 
@@ -108,18 +125,31 @@ impl Registry {
 
     /// Serves the parent instead, because the engine refuses the active adapter.
     pub fn fall_back(&mut self) {
-        self.index.active = self.entry(self.index.active).map_or(0, |entry| entry.parent);
+        let parent = self.entry(self.index.active).map_or(0, |entry| entry.parent);
+        self.index.serve(parent);
+    }
+
+    /// Gives the candidate up, because the engine refuses it.
+    pub fn fall_back_from_trial(&mut self) {
+        (self.index.head, self.index.trial) = (None, None);
     }
 
     fn settle(&mut self, base_sha256: &str) -> Option<String> {
         let mut trouble = None;
+        if let Some(head) = self.index.head
+            && let Some(entry) = self.entry(head)
+            && let Err(error) = self.usable(entry, base_sha256)
+        {
+            trouble = Some(format!("{error:#}; its trial is over"));
+            (self.index.head, self.index.trial) = (None, None);
+        }
         while let Some(entry) = self.entry(self.index.active) {
             match self.usable(entry, base_sha256) {
                 Ok(()) => break,
                 Err(error) => {
                     let parent = entry.parent;
                     trouble = Some(format!("{error:#}; serving v{parent} instead"));
-                    self.index.active = parent;
+                    self.index.serve(parent);
                 }
             }
         }
@@ -147,6 +177,16 @@ impl Registry {
 
     pub fn active(&self) -> AdapterVersion {
         self.index.active
+    }
+
+    /// The trial under way.
+    pub fn trial(&self) -> Option<Arms> {
+        self.index.trial
+    }
+
+    /// What the next update learns on from; 0 is the base.
+    pub fn head(&self) -> AdapterVersion {
+        self.index.head.unwrap_or(self.index.active)
     }
 
     pub fn entry(&self, version: AdapterVersion) -> Option<&Entry> {
@@ -178,9 +218,9 @@ impl Registry {
         self.folder.join(format!("v{version:04}.optimizer"))
     }
 
-    /// The active adapter as a job names it.
+    /// What an update starts from, as a job names it.
     pub fn parent(&self) -> Option<Parent> {
-        let entry = self.entry(self.index.active)?;
+        let entry = self.entry(self.head())?;
         let optimizer = Some(self.optimizer_file(entry.version)).filter(|path| path.exists());
         Some(Parent {
             version: entry.version,
@@ -196,8 +236,57 @@ impl Registry {
             bail!("{reason}");
         }
         let mut index = self.index.clone();
-        index.active = entry.version;
+        index.serve(entry.version);
         index.adapters.push(entry);
+        self.replace(index)?;
+        self.prune();
+        Ok(())
+    }
+
+    /// Registers a candidate whose file is in place, and has it take part in the
+    /// trial under way, or in one that begins at log position `now`.
+    pub fn try_out(&mut self, entry: Entry, now: u64) -> Result<Arms> {
+        if let Some(reason) = &self.sealed {
+            bail!("{reason}");
+        }
+        let mut index = self.index.clone();
+        let since = index.trial.map_or(now, |trial| trial.since);
+        let arms = Arms { candidate: entry.version, incumbent: index.active, since };
+        (index.head, index.trial) = (Some(entry.version), Some(arms));
+        index.adapters.push(entry);
+        self.replace(index)?;
+        self.prune();
+        Ok(arms)
+    }
+
+    /// Registers a candidate that is not tried at all; learning does not go on
+    /// from it.
+    pub fn refuse(&mut self, entry: Entry) -> Result<()> {
+        if let Some(reason) = &self.sealed {
+            bail!("{reason}");
+        }
+        let mut index = self.index.clone();
+        index.adapters.push(entry);
+        self.replace(index)?;
+        self.prune();
+        Ok(())
+    }
+
+    /// Ends the trial under way.
+    pub fn conclude(&mut self, verdict: Verdict) -> Result<()> {
+        if let Some(reason) = &self.sealed {
+            bail!("{reason}");
+        }
+        let mut index = self.index.clone();
+        let Some(arms) = index.trial.take() else { return Ok(()) };
+        match verdict.end {
+            End::Promoted => index.serve(arms.candidate),
+            End::Dropped => index.head = None,
+            End::Undecided => {}
+        }
+        for entry in index.adapters.iter_mut().filter(|entry| entry.version == arms.candidate) {
+            entry.verdict = Some(verdict.clone());
+        }
         self.replace(index)?;
         self.prune();
         Ok(())
@@ -221,6 +310,7 @@ impl Registry {
             // It knows nothing of what is recorded here.
             offers: Some(vec![]),
             forgotten: false,
+            verdict: None,
             report: Report { job: IMPORTED.into(), ..Report::default() },
         });
         self.replace(index)
@@ -232,7 +322,7 @@ impl Registry {
             bail!("{reason}");
         }
         let mut index = self.index.clone();
-        index.active = version;
+        index.serve(version);
         self.replace(index)
     }
 
@@ -274,7 +364,10 @@ impl Registry {
             bail!("{reason}");
         }
         let mut index = self.index.clone();
-        index.active = active;
+        let head_goes = index.head.is_some_and(|head| taught.contains(&head));
+        if active != index.active || head_goes {
+            index.serve(active);
+        }
         for entry in index.adapters.iter_mut().filter(|entry| taught.contains(&entry.version)) {
             entry.forgotten = true;
         }
@@ -322,8 +415,9 @@ impl Registry {
     /// Files nobody will load again. Best effort: a file that stays costs space only.
     fn prune(&self) {
         let count = self.index.adapters.len();
+        let in_use = [self.index.active, self.head()];
         for (i, entry) in self.index.adapters.iter().enumerate() {
-            if entry.version == self.index.active {
+            if in_use.contains(&entry.version) {
                 continue;
             }
             let _ = std::fs::remove_file(self.optimizer_file(entry.version));
@@ -351,6 +445,7 @@ mod tests {
             labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
             offers: Some(vec![format!("offer-{version}")]),
             forgotten: false,
+            verdict: None,
             report: serde_json::from_value(report()).unwrap(),
         }
     }
@@ -410,9 +505,9 @@ mod tests {
     fn a_registry_of_a_newer_hone_is_refused_untouched() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("registry.json");
-        std::fs::write(&path, r#"{"format": 2, "surprise": true}"#).unwrap();
+        std::fs::write(&path, r#"{"format": 3, "surprise": true}"#).unwrap();
         let (mut registry, trouble) = Registry::open(dir.path(), "base");
-        assert!(trouble.unwrap().contains("registry.json: format 2"));
+        assert!(trouble.unwrap().contains("registry.json: format 3"));
         assert_eq!(registry.active(), 0, "the base serves");
         let entry = entry(&registry, "base");
         assert!(registry.promote(entry).is_err());
@@ -478,6 +573,42 @@ mod tests {
         assert!(refused(2, "other").contains("another base model"));
         std::fs::remove_file(registry.adapter_file(2)).unwrap();
         assert!(refused(2, "base").contains("v0002.gguf: cannot be read"));
+    }
+
+    #[test]
+    fn a_trial_lets_updates_go_on_and_ends_in_one_of_three_ways() {
+        let ends = |end| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut registry = with_three(dir.path());
+            let first = entry(&registry, "base");
+            assert_eq!(registry.try_out(first, 70).unwrap().candidate, 4);
+            assert_eq!((registry.active(), registry.head()), (3, 4), "v3 serves meanwhile");
+            let second = entry(&registry, "base");
+            let arms = registry.try_out(second, 99).unwrap();
+            assert_eq!(arms, Arms { candidate: 5, incumbent: 3, since: 70 }, "the same trial");
+            registry.conclude(Verdict { end, reason: "why".into(), offers: 9 }).unwrap();
+            let (registry, trouble) = Registry::open(dir.path(), "base");
+            assert_eq!((trouble, registry.trial()), (None, None));
+            assert_eq!(registry.entry(5).unwrap().verdict.as_ref().unwrap().end, end);
+            (registry.active(), registry.head())
+        };
+        assert_eq!(ends(End::Promoted), (5, 5));
+        assert_eq!(ends(End::Dropped), (3, 3));
+        assert_eq!(ends(End::Undecided), (3, 5));
+    }
+
+    #[test]
+    fn a_trial_is_over_when_the_user_chooses_or_its_candidate_is_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = with_three(dir.path());
+        let candidate = entry(&registry, "base");
+        registry.try_out(candidate, 70).unwrap();
+        std::fs::write(registry.adapter_file(4), "flipped").unwrap();
+        let (reopened, trouble) = Registry::open(dir.path(), "base");
+        assert!(trouble.unwrap().contains("its trial is over"));
+        assert_eq!((reopened.active(), reopened.head(), reopened.trial()), (3, 3, None));
+        registry.activate(1).unwrap();
+        assert_eq!((registry.head(), registry.trial()), (1, None));
     }
 
     #[test]

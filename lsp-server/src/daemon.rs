@@ -2,14 +2,19 @@
 //! One of these lives in a process, behind a socket (`hone serve`) or behind
 //! stdio (`hone lsp --in-process`).
 
-use crate::adapters::Registry;
+use crate::adapters::{Entry, Registry};
 use crate::config::{Config, ModelConfig};
 use crate::engine::worker::EngineHandle;
+use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
 use crate::forget::{Forgotten, Found};
 use crate::gate::Gate;
 use crate::home::Home;
+use crate::knowledge::Knowledge;
 use crate::session::Session;
-use crate::status::{LearnerState, LearnerStatus, StatusLine};
+use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
+use crate::texts::Text;
+use crate::trial::Verdict;
+use crate::tryout;
 use anyhow::{Result, ensure};
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Episode, Fold};
@@ -17,6 +22,7 @@ use feedback::event::{AdapterVersion, ArmRecord, EventKind};
 use feedback::log::{EventLog, LogError};
 use feedback::reward::RewardVersion;
 use models::adapter::Adapter;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +32,12 @@ use tokio::sync::{Notify, watch};
 
 /// How often open offers are looked at for their ten seconds.
 const TICK: Duration = Duration::from_millis(250);
+
+/// Texts that may wait to be compared; one more is not.
+const COMPARE_QUEUE: usize = 64;
+
+/// A trial without news is looked at this often.
+const TRIAL_LOOK: Duration = Duration::from_secs(1);
 
 pub const REWARD: RewardVersion = RewardVersion::V1;
 
@@ -51,7 +63,11 @@ pub struct Daemon {
     log: Arc<dyn EventLog>,
     fold: Mutex<Fold>,
     /// Changed with the fold held.
-    gate: Mutex<Gate>,
+    knowledge: Mutex<Knowledge>,
+    /// Texts the arms of a trial are to be asked about; bounded.
+    to_compare: Mutex<VecDeque<Text>>,
+    /// Rung when a trial may have something to decide or to compare.
+    trial_news: Notify,
     pub registry: Mutex<Registry>,
     pub learner: Mutex<LearnerStatus>,
     /// Rung when the supervisor should look at the waiting episodes.
@@ -83,21 +99,33 @@ impl Daemon {
     ) -> Result<Arc<Daemon>> {
         let (mut registry, mut trouble) = Registry::open(&home.adapters(), &model.sha256);
         let mut fold = Fold::new(REWARD, &model.sha256, registry.learned_through(&model.sha256));
-        let mut gate = Gate::default();
-        log.scan(0, &mut |event| {
-            fold.apply(&event).iter().for_each(|judged| gate.learn(judged));
-            ControlFlow::Continue(())
-        })?;
         while registry.active() > 0 {
             let active = registry.active();
             let path = registry.adapter_file(active);
-            match engine.load_adapter(active, path.clone(), active).await {
+            match engine.load_adapter(active, path.clone(), vec![]).await {
                 Ok(_) => break,
                 Err(error) => {
                     trouble = Some(format!("{}: cannot be served: {error}", path.display()));
                     registry.fall_back();
                 }
             }
+        }
+        if let Some(arms) = registry.trial() {
+            let path = registry.adapter_file(arms.candidate);
+            let kept = vec![registry.active()];
+            if let Err(error) = engine.load_adapter(arms.candidate, path.clone(), kept).await {
+                trouble = Some(format!("{}: cannot be tried: {error}", path.display()));
+                registry.fall_back_from_trial();
+            }
+        }
+        let mut knowledge = Knowledge::new(&model.sha256, registry.trial());
+        log.scan(0, &mut |event| {
+            let judged = fold.apply(&event);
+            knowledge.apply(&event, judged.as_ref());
+            ControlFlow::Continue(())
+        })?;
+        if knowledge.trial.is_none() {
+            knowledge.follow(registry.trial());
         }
         if let Some(trouble) = &trouble {
             tracing::warn!("{trouble}");
@@ -119,7 +147,9 @@ impl Daemon {
             started: Instant::now(),
             log,
             fold: Mutex::new(fold),
-            gate: Mutex::new(gate),
+            knowledge: Mutex::new(knowledge),
+            to_compare: Mutex::new(VecDeque::new()),
+            trial_news: Notify::new(),
             registry: Mutex::new(registry),
             learner: Mutex::new(learner),
             learn: Notify::new(),
@@ -130,6 +160,7 @@ impl Daemon {
             life: rand::random(),
         });
         tokio::spawn(tick(Arc::downgrade(&daemon)));
+        tokio::spawn(watch_trial(Arc::downgrade(&daemon)));
         Ok(daemon)
     }
 
@@ -155,8 +186,16 @@ impl Daemon {
     }
 
     /// The adapter that answers a request, and how it was drawn if a trial runs.
-    pub fn draw_arm(&self, _draw: f64) -> (AdapterVersion, Option<ArmRecord>) {
-        (self.active_adapter(), None)
+    pub fn draw_arm(&self, draw: f64) -> (AdapterVersion, Option<ArmRecord>) {
+        let wanted = self.config().learning.trial;
+        let registry = lock(&self.registry);
+        match registry.trial().filter(|_| wanted) {
+            Some(arms) => {
+                let (version, record) = arms.draw(draw);
+                (version, Some(record))
+            }
+            None => (registry.active(), None),
+        }
     }
 
     /// Appends events and folds them in. A log that cannot be written costs the
@@ -170,8 +209,19 @@ impl Daemon {
         for kind in events {
             match self.log.append(at_ms, kind) {
                 Ok(event) => {
-                    if let Some(judged) = fold.apply(&event) {
-                        lock(&self.gate).learn(&judged);
+                    let judged = fold.apply(&event);
+                    let mut knowledge = lock(&self.knowledge);
+                    let text = knowledge.apply(&event, judged.as_ref());
+                    let running = knowledge.trial.is_some();
+                    drop(knowledge);
+                    if let Some(text) = text {
+                        let mut waiting = lock(&self.to_compare);
+                        if waiting.len() < COMPARE_QUEUE {
+                            waiting.push_back(text);
+                        }
+                    }
+                    if running {
+                        self.trial_news.notify_one();
                     }
                 }
                 Err(error) => {
@@ -264,9 +314,13 @@ impl Daemon {
                 (registry.adapter_file(version), registry.active())
             };
             // Completions in flight finish on the adapter they began with.
-            held = self.engine.load_adapter(version, path, active).await?;
+            held = self.engine.load_adapter(version, path, vec![active]).await?;
         }
-        register(&mut lock(&self.registry))?;
+        {
+            let mut registry = lock(&self.registry);
+            register(&mut registry)?;
+            lock(&self.knowledge).follow(registry.trial());
+        }
         let mut learner = lock(&self.learner);
         learner.swaps += 1;
         learner.last_swap_ms = Some(held.as_secs_f64() * 1000.0);
@@ -296,7 +350,7 @@ impl Daemon {
                 let registry = lock(&self.registry);
                 (registry.adapter_file(plan.serves), registry.active())
             };
-            self.engine.load_adapter(plan.serves, path, active).await?;
+            self.engine.load_adapter(plan.serves, path, vec![active]).await?;
         }
         // The registry first: as long as the log knows the offers, another try
         // finds what they taught.
@@ -320,12 +374,14 @@ impl Daemon {
         found.erase(&*self.log)?;
         let learned_through = lock(&self.registry).learned_through(&self.model.sha256);
         let mut fresh = Fold::new(REWARD, &self.model.sha256, learned_through);
-        let mut gate = Gate::default();
+        let trial = lock(&self.registry).trial();
+        let mut knowledge = Knowledge::new(&self.model.sha256, trial);
         let mut end = 0;
         let mut read_from = |from: u64| {
             self.log.scan(from, &mut |event| {
                 end = event.seq + 1;
-                fresh.apply(&event).iter().for_each(|judged| gate.learn(judged));
+                let judged = fresh.apply(&event);
+                knowledge.apply(&event, judged.as_ref());
                 ControlFlow::Continue(())
             })?;
             Ok::<u64, LogError>(end)
@@ -335,7 +391,10 @@ impl Daemon {
         let mut fold = lock(&self.fold);
         read_from(most)?;
         fold.replace(fresh);
-        *lock(&self.gate) = gate;
+        if knowledge.trial.is_none() {
+            knowledge.follow(trial);
+        }
+        *lock(&self.knowledge) = knowledge;
         Ok(())
     }
 
@@ -350,9 +409,97 @@ impl Daemon {
         import(&mut registry, adapter, &self.model.sha256, self.clock.now_ms())
     }
 
-    /// The gate, to be asked and not to be changed.
-    pub fn gate(&self) -> MutexGuard<'_, Gate> {
-        lock(&self.gate)
+    /// Asks the gate.
+    pub fn ask_gate<T>(&self, ask: impl FnOnce(&Gate) -> T) -> T {
+        ask(&lock(&self.knowledge).gate)
+    }
+
+    /// What was made of the verdicts so far.
+    pub fn evidence(&self) -> Evidence {
+        let registry = lock(&self.registry);
+        Evidence::of(&lock(&self.knowledge), &registry, self.config().gate.enabled)
+    }
+
+    /// Has a candidate whose file is in place take part in a trial, unless it is
+    /// refused at the door; then the reason is registered with it and answered.
+    pub async fn try_out(
+        &self,
+        entry: Entry,
+        still_wanted: impl FnOnce(&Registry) -> Result<()>,
+    ) -> Result<Option<String>> {
+        let _one_at_a_time = self.swapping.lock().await;
+        let (path, active, head) = {
+            let registry = lock(&self.registry);
+            (registry.adapter_file(entry.version), registry.active(), registry.head())
+        };
+        self.engine.load_adapter(entry.version, path, vec![active, head]).await?;
+        let own = lock(&self.knowledge).texts.held_out();
+        let (version, kl) = (entry.version, entry.report.kl_base);
+        let refusal = tryout::refusal(&self.engine, version, head, kl, own).await?;
+        let since = lock(&self.knowledge).next_seq();
+        let mut registry = lock(&self.registry);
+        still_wanted(&registry)?;
+        match &refusal {
+            Some(reason) => {
+                let end = crate::trial::End::Dropped;
+                let verdict = Some(Verdict { end, reason: reason.clone(), offers: 0 });
+                registry.refuse(Entry { verdict, ..entry })?;
+            }
+            None => {
+                let arms = registry.try_out(entry, since)?;
+                lock(&self.knowledge).follow(Some(arms));
+            }
+        }
+        Ok(refusal)
+    }
+
+    /// Ends the trial if its evidence is in.
+    async fn decide_trial(&self) {
+        let verdict = lock(&self.knowledge).trial.as_ref().and_then(|trial| trial.verdict());
+        let Some(verdict) = verdict else { return };
+        let _one_at_a_time = self.swapping.lock().await;
+        let concluded = {
+            let mut registry = lock(&self.registry);
+            let concluded = registry.conclude(verdict.clone());
+            lock(&self.knowledge).follow(registry.trial());
+            concluded
+        };
+        match concluded {
+            Ok(()) => tracing::info!("the trial ended, {:?}: {}", verdict.end, verdict.reason),
+            Err(error) => {
+                tracing::error!("{error:#}");
+                lock(&self.learner).last_error = Some(format!("{error:#}"));
+            }
+        }
+        self.show_ready();
+    }
+
+    /// Asks both arms about the next text, if one waits and a trial runs.
+    async fn compare_one(&self) -> bool {
+        let Some(text) = lock(&self.to_compare).pop_front() else { return false };
+        let arms = lock(&self.knowledge).trial.as_ref().map(|trial| trial.arms);
+        let Some(arms) = arms.filter(|arms| Some(arms.since) == text.trial) else { return true };
+        let adapters = vec![arms.candidate, arms.incumbent];
+        let request = ScoreRequest {
+            prompt: ScorePrompt::Tokens {
+                prompt: text.place.prompt.clone(),
+                adapter_from: text.place.adapter_from,
+            },
+            healing: text.place.healing.clone(),
+            tokens: text.tokens,
+            adapters: adapters.clone(),
+        };
+        let tokens = request.tokens.len() as u32;
+        match self.engine.score(request).await {
+            Ok(scores) => {
+                let logprobs = adapters.into_iter().zip(scores).collect();
+                self.record(vec![EventKind::Compared { id: text.id, tokens, logprobs }]);
+            }
+            // A candidate that was succeeded meanwhile, a text that is too long.
+            Err(EngineError::Failed(reason)) => tracing::debug!("not compared: {reason}"),
+            Err(error) => tracing::debug!("not compared: {error}"),
+        }
+        true
     }
 
     pub fn counts(&self) -> feedback::episode::Counts {
@@ -405,6 +552,19 @@ pub fn import(
     let sha256 = adapter.write(&registry.adapter_file(version))?;
     registry.import(sha256, base_sha256, now_ms)?;
     Ok(version)
+}
+
+/// Decides trials, and compares texts while the engine has nothing else to do.
+async fn watch_trial(daemon: Weak<Daemon>) {
+    loop {
+        let Some(running) = daemon.upgrade() else { return };
+        running.decide_trial().await;
+        if running.compare_one().await {
+            continue;
+        }
+        // Looked at again now and then, so that a daemon that ended is let go.
+        let _ = tokio::time::timeout(TRIAL_LOOK, running.trial_news.notified()).await;
+    }
 }
 
 async fn tick(daemon: Weak<Daemon>) {

@@ -13,6 +13,7 @@ mod events;
 mod forget;
 mod gate;
 mod home;
+mod knowledge;
 mod launch;
 mod leash;
 mod lsp;
@@ -23,7 +24,10 @@ mod serve;
 mod session;
 mod status;
 mod supervisor;
+mod texts;
 mod tracker;
+mod trial;
+mod tryout;
 mod wire;
 
 fn main() -> std::process::ExitCode {

@@ -379,20 +379,21 @@ impl Session {
         let generated = answer.text.get(healing..).unwrap_or_default();
         let broken = broken(generated, text);
         let gate = (!text.is_empty()).then(|| {
-            let gate = self.daemon.gate();
             let new = answer.tokens.iter().skip(answer.healed);
             let logprobs: Vec<f32> = new.map(|token| token.logprob).collect();
-            let mut record = gate.judge(&features(&Surroundings {
-                logprobs: &logprobs,
-                text,
-                stop: answer.stop,
-                line_before: &asked.line_before,
-                rest_of_line: &asked.rest_of_line,
-                language: &asked.language,
-                idle_ms: asked.idle_ms,
-                rejects_here: asked.rejects_here,
-                recent: gate.recent(),
-            }));
+            let mut record = self.daemon.ask_gate(|gate| {
+                gate.judge(&features(&Surroundings {
+                    logprobs: &logprobs,
+                    text,
+                    stop: answer.stop,
+                    line_before: &asked.line_before,
+                    rest_of_line: &asked.rest_of_line,
+                    language: &asked.language,
+                    idle_ms: asked.idle_ms,
+                    rejects_here: asked.rejects_here,
+                    recent: gate.recent(),
+                }))
+            });
             if by_hand || !self.daemon.config().gate.enabled {
                 record.propensity = 1.0;
             }

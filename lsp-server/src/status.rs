@@ -1,8 +1,12 @@
 //! What `hone status` tells: the JSON other tools rely on, one screen for a
 //! person, and the line editors show.
 
+use crate::adapters::Registry;
 use crate::daemon::{Daemon, lock};
+use crate::gate::GateStatus;
 use crate::home::Paths;
+use crate::knowledge::{Knowledge, Trend};
+use crate::trial::{TrialStatus, Verdict};
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
@@ -18,7 +22,34 @@ pub struct Status {
     pub model: ModelStatus,
     pub adapter: AdapterStatus,
     pub episodes: Counts,
+    #[serde(default)]
+    pub evidence: Evidence,
     pub learner: LearnerStatus,
+}
+
+/// What was made of the verdicts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Evidence {
+    pub trend: Trend,
+    pub gate: Option<GateStatus>,
+    pub gate_enabled: bool,
+    pub trial: Option<TrialStatus>,
+    /// The trial that ended last: its candidate, and how.
+    pub last_trial: Option<(AdapterVersion, Verdict)>,
+}
+
+impl Evidence {
+    pub fn of(knowledge: &Knowledge, registry: &Registry, gate_enabled: bool) -> Evidence {
+        let ended = registry.entries().iter().rev();
+        let mut ended = ended.filter_map(|entry| Some((entry.version, entry.verdict.clone()?)));
+        Evidence {
+            trend: knowledge.trend.clone(),
+            gate: Some(knowledge.gate.status()),
+            gate_enabled,
+            trial: knowledge.trial.as_ref().map(|trial| trial.status()),
+            last_trial: ended.next(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -174,6 +205,7 @@ pub fn of(daemon: &Daemon) -> Status {
             last_swap_ms: learner.last_swap_ms,
         },
         episodes: daemon.counts(),
+        evidence: daemon.evidence(),
         learner,
     }
 }
@@ -186,7 +218,20 @@ pub fn screen(status: &Status) -> String {
     table.add_row(vec!["model".into(), model_line(status)]);
     table.add_row(vec!["adapter".into(), adapter_line(&status.adapter)]);
     table.add_row(vec!["offers".into(), offers_line(&status.episodes)]);
+    for (name, values) in
+        [("taken", &status.evidence.trend.rewards), ("kept", &status.evidence.trend.kept)]
+    {
+        if let Some(line) = trend_line(values) {
+            table.add_row(vec![name.into(), line]);
+        }
+    }
+    if let Some(gate) = &status.evidence.gate {
+        table.add_row(vec!["gate".into(), gate_line(gate, status.evidence.gate_enabled)]);
+    }
     table.add_row(vec!["learner".into(), learner_line(&status.learner)]);
+    for (i, line) in trial_lines(&status.evidence).into_iter().enumerate() {
+        table.add_row(vec![if i == 0 { "trial".into() } else { String::new() }, line]);
+    }
     if let Some(error) = &status.learner.last_error {
         table.add_row(vec!["last error".into(), error.clone()]);
     }
@@ -243,6 +288,78 @@ fn offers_line(counts: &Counts) -> String {
         counts.rejected_timeout,
         counts.rejected_edit,
     )
+}
+
+/// Marks of a sparkline, lowest first.
+const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Most marks of a sparkline, and values behind each.
+const SPARKS: usize = 16;
+const VALUES_A_SPARK: usize = 20;
+
+/// The means of the last values, in blocks, oldest first; one that is not full
+/// is left out, unless it is the only one.
+fn trend_line(values: &std::collections::VecDeque<f32>) -> Option<String> {
+    if values.is_empty() {
+        return None;
+    }
+    let values: Vec<f32> = values.iter().copied().collect();
+    let mean = |block: &[f32]| block.iter().sum::<f32>() / block.len() as f32;
+    let blocks: Vec<f32> = values.rchunks(VALUES_A_SPARK).map(mean).take(SPARKS).collect();
+    let mark = |share: &f32| MARKS[((share * 8.0) as usize).min(7)];
+    let sparks: String = blocks.iter().rev().map(mark).collect();
+    let last = values.len().min(VALUES_A_SPARK);
+    Some(format!("{sparks} {:.0} % of the last {last}", 100.0 * blocks[0]))
+}
+
+fn gate_line(gate: &GateStatus, enabled: bool) -> String {
+    let state = if enabled { "" } else { "off, but learns; " };
+    match gate.labels {
+        0 => format!("{state}at its prior; it learns from every label (`hone gate`)"),
+        labels => format!("{state}{labels} labels learned (`hone gate` shows what)"),
+    }
+}
+
+/// The trial under way, and the one that ended last.
+pub fn trial_lines(evidence: &Evidence) -> Vec<String> {
+    let ended = evidence.last_trial.as_ref();
+    let ended = ended.map(|(version, verdict)| verdict_line(*version, verdict));
+    evidence.trial.as_ref().map(trial_line).into_iter().chain(ended).collect()
+}
+
+fn trial_line(trial: &TrialStatus) -> String {
+    let rate = |rewards: &crate::trial::Rewards| match rewards.mean() {
+        Some(mean) => format!("{:.0} % of {}", 100.0 * mean, rewards.offers),
+        None => "nothing yet".into(),
+    };
+    let before = match trial.arms.incumbent {
+        0 => "the base".into(),
+        version => format!("v{version}"),
+    };
+    let texts = match trial.texts {
+        0 => String::new(),
+        texts => format!(
+            "; it expects what you write by {:+.2} nats a token ({texts} texts)",
+            trial.text_difference
+        ),
+    };
+    format!(
+        "v{} against {before}: taken {} and {}{texts}; {} of at most {} offers",
+        trial.arms.candidate,
+        rate(&trial.candidate),
+        rate(&trial.incumbent),
+        trial.candidate.offers + trial.incumbent.offers,
+        trial.longest
+    )
+}
+
+fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {
+    let end = match verdict.end {
+        crate::trial::End::Promoted => "serves",
+        crate::trial::End::Dropped => "was given up",
+        crate::trial::End::Undecided => "did not prove itself",
+    };
+    format!("v{version} {end} after {} offers: {}", verdict.offers, verdict.reason)
 }
 
 fn learner_line(learner: &LearnerStatus) -> String {

@@ -2,7 +2,7 @@
 //! proposes, swaps it in. The learner may crash, hang or lie; it costs one
 //! update and never a completion.
 
-use crate::adapters::Entry;
+use crate::adapters::{Entry, Registry};
 use crate::daemon::{Daemon, REWARD, lock};
 use crate::engine::llama::MAX_TOKENS;
 use crate::leash::Leash;
@@ -187,8 +187,9 @@ impl Supervisor {
         if !daemon.is_current(batch) {
             return Some("a file was forgotten".into());
         }
-        if daemon.active_adapter() != parent {
-            return Some(format!("v{} was chosen to serve", daemon.active_adapter()));
+        let head = lock(&daemon.registry).head();
+        if head != parent {
+            return Some(format!("learning goes on from v{head}, no longer from v{parent}"));
         }
         if self.was_learning && !daemon.is_learning() {
             return Some("learning was paused".into());
@@ -335,6 +336,7 @@ impl Supervisor {
             labels: batch.span(),
             offers: Some(offers),
             forgotten: false,
+            verdict: None,
             report,
         };
         let promoted = self.promote(entry, batch).await;
@@ -349,24 +351,39 @@ impl Supervisor {
     async fn promote(&self, entry: Entry, batch: &Batch) -> Result<()> {
         let (version, parent, took_ms) = (entry.version, entry.parent, entry.report.total_ms);
         let daemon = self.daemon.clone();
-        let swapped = self.daemon.swap(version, move |registry| {
+        let still_wanted = move |registry: &Registry| {
             ensure!(
                 daemon.is_current(batch),
                 "a file was forgotten while the update learned; what is left is learned from again"
             );
             // A user who rolled back while it learned does not want its child.
             ensure!(
-                registry.active() == parent,
-                "v{} was chosen to serve while the update learned from v{parent}",
-                registry.active()
+                registry.head() == parent,
+                "learning goes on from v{}, while the update learned from v{parent}",
+                registry.head()
             );
-            registry.promote(entry)
-        });
-        swapped.await?;
+            Ok(())
+        };
+        let mut fate = "serves";
+        if self.daemon.config().learning.trial {
+            fate = match self.daemon.try_out(entry, still_wanted).await? {
+                None => "is on trial",
+                Some(reason) => {
+                    tracing::warn!("adapter v{version} is not tried: {reason}");
+                    "is given up"
+                }
+            };
+        } else {
+            let swapped = self.daemon.swap(version, move |registry| {
+                still_wanted(registry)?;
+                registry.promote(entry)
+            });
+            swapped.await?;
+        }
         let mut learner = lock(&self.daemon.learner);
         learner.updates += 1;
         learner.last_update_ms = Some(took_ms);
-        tracing::info!("adapter v{version} serves; update took {took_ms} ms");
+        tracing::info!("adapter v{version} {fate}; update took {took_ms} ms");
         Ok(())
     }
 }

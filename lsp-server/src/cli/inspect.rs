@@ -7,8 +7,9 @@ use crate::config::Config;
 use crate::daemon::REWARD;
 use crate::events::{stream, without_code};
 use crate::home::Home;
+use crate::knowledge::Knowledge;
 use crate::launch::configured_manifest;
-use crate::status::{AdapterStatus, LearnerStatus, ModelStatus, Status, screen};
+use crate::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
 use crate::wire::Purpose;
 use anyhow::{Context, Result};
 use feedback::episode::Fold;
@@ -25,15 +26,20 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
 /// Bytes between the log's reader and this command's printing.
 const PIPE_BYTES: usize = 64 * 1024;
 
-pub async fn status(home: &Home, json: bool) -> Result<()> {
-    let status = match client::connect_settled(home, Purpose::Status).await? {
+/// From the daemon if one runs, else from its files.
+pub async fn current(home: &Home) -> Result<Status> {
+    match client::connect_settled(home, Purpose::Status).await? {
         Some(mut connection) => {
             let mut text = String::new();
             connection.read.read_to_string(&mut text).await?;
-            serde_json::from_str(&text).context("the daemon's status cannot be read")?
+            serde_json::from_str(&text).context("the daemon's status cannot be read")
         }
-        None => from_files(home)?,
-    };
+        None => from_files(home),
+    }
+}
+
+pub async fn status(home: &Home, json: bool) -> Result<()> {
+    let status = current(home).await?;
     match json {
         true => println!("{}", serde_json::to_string_pretty(&status)?),
         false => println!("{}", screen(&status)),
@@ -49,13 +55,19 @@ fn from_files(home: &Home) -> Result<Status> {
     let manifest = configured_manifest(home, &catalogue, &config)?;
     let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256);
     let mut fold = Fold::new(REWARD, &manifest.sha256, registry.learned_through(&manifest.sha256));
+    let mut knowledge = Knowledge::new(&manifest.sha256, registry.trial());
     if home.event_log().exists() {
         let log = SledLog::open(&home.event_log())?;
         feedback::log::EventLog::scan(&log, 0, &mut |event| {
-            fold.apply(&event);
+            let judged = fold.apply(&event);
+            knowledge.apply(&event, judged.as_ref());
             ControlFlow::Continue(())
         })?;
     }
+    if knowledge.trial.is_none() {
+        knowledge.follow(registry.trial());
+    }
+    let evidence = Evidence::of(&knowledge, &registry, config.gate.enabled);
     let mut learner = LearnerStatus::new(config.learning.enabled);
     learner.updates = registry.entries().len() as u64;
     learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
@@ -82,6 +94,7 @@ fn from_files(home: &Home) -> Result<Status> {
             last_swap_ms: None,
         },
         episodes: fold.counts(),
+        evidence,
         learner,
     })
 }

@@ -3,6 +3,7 @@
 mod adapter;
 mod config;
 mod forget;
+mod gate;
 mod inspect;
 mod learning;
 mod model;
@@ -71,6 +72,14 @@ enum Command {
         #[arg(long)]
         with_code: bool,
     },
+    /// Show what makes the gate show an offer or hold it back, and how right it was
+    Gate(gate::GateArgs),
+    /// Show how the newest adapter fares against what served before it
+    ///
+    /// An update must prove itself: until it has, it answers a part of the
+    /// requests. `--simulate` prints what such a trial can tell apart, and after
+    /// how many offers.
+    Trial(gate::TrialArgs),
     /// Learn now from the labels that wait, however few
     Learn,
     /// Stop learning until `hone resume`; completions and their log go on
@@ -161,6 +170,8 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
         Command::Serve { options } => serve::run(home, &options).await,
         Command::Status { json } => inspect::status(&home, json).await,
         Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
+        Command::Gate(args) => gate::gate(&home, args).await,
+        Command::Trial(args) => gate::trial(&home, args).await,
         Command::Learn => inspect::learn(&home).await,
         Command::Pause => learning::set(&home, false).await,
         Command::Resume => learning::set(&home, true).await,

@@ -149,6 +149,19 @@ impl Context {
         sequence: usize,
         abort: &AtomicBool,
     ) -> Result<(), DecodeError> {
+        self.decode_from(tokens, position, sequence, tokens.len() - 1, abort)
+    }
+
+    /// The same, with logits kept for `tokens[first_logits..]`, which must fit
+    /// one batch.
+    pub fn decode_from(
+        &mut self,
+        tokens: &[u32],
+        position: usize,
+        sequence: usize,
+        first_logits: usize,
+        abort: &AtomicBool,
+    ) -> Result<(), DecodeError> {
         for (index, chunk) in tokens.chunks(BATCH_TOKENS).enumerate() {
             let first = index * BATCH_TOKENS;
             // SAFETY: the batch was made for BATCH_TOKENS tokens of one sequence
@@ -157,12 +170,11 @@ impl Context {
             let code = unsafe {
                 self.batch.n_tokens = chunk.len() as i32;
                 for (i, &token) in chunk.iter().enumerate() {
-                    let last = first + i + 1 == tokens.len();
                     *self.batch.token.add(i) = token as i32;
                     *self.batch.pos.add(i) = (position + first + i) as i32;
                     *self.batch.n_seq_id.add(i) = 1;
                     **self.batch.seq_id.add(i) = sequence as i32;
-                    *self.batch.logits.add(i) = i8::from(last);
+                    *self.batch.logits.add(i) = i8::from(first + i >= first_logits);
                 }
                 self.abort.store(std::ptr::from_ref(abort).cast_mut(), Ordering::Release);
                 let code = sys::llama_decode(self.context.as_ptr(), self.batch);
@@ -180,12 +192,18 @@ impl Context {
 
     /// Logits after the last decoded token, one per vocabulary entry.
     pub fn logits(&self) -> &[f32] {
-        // SAFETY: called after a decode that asked for its last token's logits;
-        // llama.cpp keeps `vocabulary` floats there until the next decode, which
-        // needs `&mut self`.
+        self.logits_at(1).unwrap_or_default()
+    }
+
+    /// Logits after the `back`th last token of the last decode, counted from 1;
+    /// `None` where they were not kept.
+    pub fn logits_at(&self, back: usize) -> Option<&[f32]> {
+        // SAFETY: a negative index counts the kept rows from the end, and one
+        // that is not there answers null; llama.cpp keeps `vocabulary` floats in
+        // a row until the next decode, which needs `&mut self`.
         unsafe {
-            let logits = sys::llama_get_logits_ith(self.context.as_ptr(), -1);
-            std::slice::from_raw_parts(logits, self.vocabulary)
+            let logits = sys::llama_get_logits_ith(self.context.as_ptr(), -(back as i32));
+            (!logits.is_null()).then(|| std::slice::from_raw_parts(logits, self.vocabulary))
         }
     }
 

@@ -3,7 +3,10 @@
 //! the policy did.
 
 use super::ffi::{Context, ContextSize, DecodeError, backend_name, load_model};
-use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request, Tokenizer};
+use super::{
+    Answer, Engine, EngineError, EngineInfo, Generated, Request, ScorePrompt, ScoreRequest,
+    Tokenizer,
+};
 use crate::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
@@ -46,7 +49,16 @@ const FORK_ATTEMPTS: usize = 2;
 /// waits for the first answer too.
 const ALTERNATIVES_SHARE: u32 = 4;
 
-const CELLS: usize = SEQUENCES * (PROMPT_TOKENS + MAX_TOKENS);
+/// The sequence in which texts are scored, so that no document loses its KV.
+const SCORING: usize = SEQUENCES;
+
+/// Longest text that is scored, in tokens: each keeps a row of logits.
+const SCORED_TOKENS: usize = 48;
+
+/// Longest line before it: it goes through in one batch with the text.
+const SCORED_TAIL: usize = 256;
+
+const CELLS: usize = (SEQUENCES + 1) * (PROMPT_TOKENS + MAX_TOKENS);
 
 pub struct LlamaConfig {
     pub path: PathBuf,
@@ -85,14 +97,14 @@ impl LlamaEngine {
             .resolve(&vocab)
             .map_err(|error| failed(format!("{}: {error}", config.path.display())))?;
         let model = load_model(&config.path, config.gpu_layers).map_err(failed)?;
-        let size = ContextSize { cells: CELLS, sequences: SEQUENCES, threads: config.threads };
+        let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
         Ok(LlamaEngine {
             context,
             model,
             vocab,
             fim,
-            sequences: (0..SEQUENCES).map(|_| Sequence::default()).collect(),
+            sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
             clock: 0,
             info: EngineInfo { backend: backend_name(config.gpu_layers) },
         })
@@ -280,6 +292,26 @@ impl LlamaEngine {
         Ok(Answer { tokens, healed, text, stop, decode_time: started.elapsed() })
     }
 
+    /// ln π of the tokens whose logits the last decode kept.
+    fn score_rows(&self, request: &ScoreRequest) -> Result<f32, EngineError> {
+        let count = request.tokens.len();
+        let mut need = request.healing.as_bytes();
+        let mut total = 0.0;
+        for (i, &token) in request.tokens.iter().enumerate() {
+            let row = self.context.logits_at(count - i);
+            let row =
+                row.ok_or_else(|| EngineError::Failed("a row of logits is missing".into()))?;
+            let fits = need.is_empty() || self.vocab.fits(token, need);
+            let softmax = Softmax::new(row, &self.vocab, need, 1.0);
+            let (Some(softmax), true) = (softmax, fits && (token as usize) < row.len()) else {
+                return Err(EngineError::Failed("the text is none the policy could say".into()));
+            };
+            total += softmax.record(token, row[token as usize]).logprob;
+            need = &need[self.vocab.piece(token).len().min(need.len())..];
+        }
+        Ok(total)
+    }
+
     fn truncate(&mut self, sequence: usize, length: usize) {
         self.context.forget(sequence, length);
         self.sequences[sequence].cells.truncate(length);
@@ -390,14 +422,61 @@ impl Engine for LlamaEngine {
         })
     }
 
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<f32>, EngineError> {
+        let (prompt, from) = match &request.prompt {
+            ScorePrompt::Fim(prompt) => self.prompt_tokens(prompt),
+            ScorePrompt::Tokens { prompt, adapter_from } => (prompt.clone(), *adapter_from),
+        };
+        let count = request.tokens.len();
+        if count == 0 || count > SCORED_TOKENS || prompt.len() - from > SCORED_TAIL {
+            return Err(EngineError::Failed("the text is empty or too long to be scored".into()));
+        }
+        let mut position = common_prefix(
+            &self.sequences[SCORING].cells,
+            &prompt[..from].iter().map(|&token| (token, 0)).collect::<Vec<_>>(),
+        );
+        self.truncate(SCORING, position);
+        while position < from {
+            let end = from.min(position + PROMPT_CHUNK);
+            let cells: Vec<Cell> = prompt[position..end].iter().map(|&token| (token, 0)).collect();
+            self.decode(SCORING, &cells, abort)?;
+            position = end;
+        }
+        let scores = request.adapters.iter().map(|&adapter| {
+            let fed = prompt[from..].iter().chain(&request.tokens[..count - 1]).copied();
+            let fed: Vec<u32> = fed.collect();
+            if !self.context.activate(adapter) {
+                return Err(EngineError::Failed(format!("adapter v{adapter} is not loaded")));
+            }
+            let decoded =
+                self.context.decode_from(&fed, from, SCORING, prompt.len() - from - 1, abort);
+            let score = decoded.map(|()| self.score_rows(request));
+            self.context.forget(SCORING, from);
+            match score {
+                Ok(score) => score,
+                Err(DecodeError::Aborted) => Err(EngineError::Aborted),
+                Err(DecodeError::Code(code)) => {
+                    self.truncate(SCORING, 0);
+                    Err(EngineError::Failed(format!("llama.cpp could not decode (code {code})")))
+                }
+            }
+        });
+        scores.collect()
+    }
+
     fn load_adapter(
         &mut self,
         version: AdapterVersion,
         path: &Path,
-        keep: AdapterVersion,
+        keep: &[AdapterVersion],
     ) -> Result<(), EngineError> {
         self.context.load_adapter(version, path).map_err(EngineError::Failed)?;
-        self.context.retain_adapters(&[version, keep]);
+        let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
+        self.context.retain_adapters(&kept);
         Ok(())
     }
 }

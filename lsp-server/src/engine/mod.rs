@@ -56,6 +56,27 @@ pub struct Answer {
     pub decode_time: Duration,
 }
 
+/// A text to be looked at by several adapters.
+#[derive(Debug, Clone)]
+pub struct ScoreRequest {
+    pub prompt: ScorePrompt,
+    /// What the text begins with because the prompt left it out.
+    pub healing: String,
+    pub tokens: Vec<u32>,
+    /// 0 is the base.
+    pub adapters: Vec<AdapterVersion>,
+}
+
+#[derive(Debug, Clone)]
+pub enum ScorePrompt {
+    Fim(FimPrompt),
+    /// As it was served: see [`Generated`].
+    Tokens {
+        prompt: Vec<u32>,
+        adapter_from: usize,
+    },
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("superseded or cancelled")]
@@ -85,12 +106,20 @@ pub trait Engine {
     fn generate(&mut self, request: &Request, abort: &AtomicBool)
     -> Result<Generated, EngineError>;
 
-    /// Makes a version available to the requests that follow; `keep` stays
-    /// loaded beside it, every other version may be dropped.
+    /// ln π of a text under each adapter, in nats, summed over its tokens, at
+    /// temperature 1. Gives up soon after `abort` turns true.
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<f32>, EngineError>;
+
+    /// Makes a version available to the requests that follow; those of `keep`
+    /// stay loaded beside it, every other version may be dropped.
     fn load_adapter(
         &mut self,
         version: AdapterVersion,
         path: &Path,
-        keep: AdapterVersion,
+        keep: &[AdapterVersion],
     ) -> Result<(), EngineError>;
 }

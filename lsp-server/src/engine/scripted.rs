@@ -1,6 +1,6 @@
 //! An engine that says what it is told: for unit tests of what lies around it.
 
-use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request, Tokenizer};
+use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Tokenizer};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,11 +52,21 @@ impl Engine for ScriptedEngine {
         })
     }
 
+    /// A newer version likes every text better.
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        _abort: &AtomicBool,
+    ) -> Result<Vec<f32>, EngineError> {
+        let score = |version: &AdapterVersion| -10.0 / (1.0 + *version as f32);
+        Ok(request.adapters.iter().map(score).collect())
+    }
+
     fn load_adapter(
         &mut self,
         _version: AdapterVersion,
         _path: &Path,
-        _keep: AdapterVersion,
+        _keep: &[AdapterVersion],
     ) -> Result<(), EngineError> {
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! One thread owns the engine. Everybody else holds a [`EngineHandle`], a
 //! bounded queue of requests whose abort flags are looked at before any work.
 
-use super::{Engine, EngineError, EngineInfo, Generated, Request, Tokenizer};
+use super::{Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Tokenizer};
 use crate::leash::Leash;
 use feedback::event::AdapterVersion;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -24,8 +25,12 @@ enum Job {
     LoadAdapter {
         version: AdapterVersion,
         path: PathBuf,
-        keep: AdapterVersion,
+        keep: Vec<AdapterVersion>,
         reply: oneshot::Sender<Result<Duration, EngineError>>,
+    },
+    Score {
+        request: Box<ScoreRequest>,
+        reply: oneshot::Sender<Result<Vec<f32>, EngineError>>,
     },
 }
 
@@ -35,6 +40,8 @@ pub struct EngineHandle {
     info: EngineInfo,
     tokenizer: Tokenizer,
     leash: Arc<Leash>,
+    /// Set by every request: what is done while none waits gives way.
+    gives_way: Arc<AtomicBool>,
 }
 
 /// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`)
@@ -56,13 +63,15 @@ impl EngineHandle {
         let (ready, started) = sync_channel(1);
         let leash = Arc::new(Leash::default());
         let holds = leash.clone();
+        let gives_way = Arc::new(AtomicBool::new(false));
+        let gives = gives_way.clone();
         std::thread::Builder::new()
             .name("hone-engine".into())
             .spawn(move || match build() {
                 Ok(engine) => {
                     let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
                     drop(ready);
-                    serve(engine, &queue, &holds);
+                    serve(engine, &queue, &holds, &gives);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -70,7 +79,7 @@ impl EngineHandle {
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
         let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info, tokenizer, leash })
+        Ok(EngineHandle { jobs, info, tokenizer, leash, gives_way })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -102,14 +111,28 @@ impl EngineHandle {
         &self,
         version: AdapterVersion,
         path: PathBuf,
-        keep: AdapterVersion,
+        keep: Vec<AdapterVersion>,
     ) -> Result<Duration, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.send(Job::LoadAdapter { version, path, keep, reply })?;
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
+    /// ln π of a text under several adapters, computed once nothing else waits.
+    pub async fn score(&self, request: ScoreRequest) -> Result<Vec<f32>, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(Job::Score { request: Box::new(request), reply })?;
+        answer.await.map_err(|_| EngineError::Gone)?
+    }
+
     fn send(&self, job: Job) -> Result<(), EngineError> {
+        let sent = self.enqueue(job);
+        // After the job is in the queue: whoever reset it before that sees the job.
+        self.gives_way.store(true, Ordering::Release);
+        sent
+    }
+
+    fn enqueue(&self, job: Job) -> Result<(), EngineError> {
         self.jobs.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => EngineError::Busy,
             TrySendError::Disconnected(_) => EngineError::Gone,
@@ -117,19 +140,12 @@ impl EngineHandle {
     }
 }
 
-fn serve(mut engine: impl Engine, queue: &Receiver<Job>, leash: &Leash) {
+fn serve(mut engine: impl Engine, queue: &Receiver<Job>, leash: &Leash, gives_way: &AtomicBool) {
+    let mut later = VecDeque::new();
     loop {
-        let job = match queue.try_recv() {
-            Ok(job) => job,
-            // Only when nothing waits: between two requests of a burst the
-            // learner would not get far.
-            Err(_) => {
-                leash.computing(false);
-                match queue.recv() {
-                    Ok(job) => job,
-                    Err(_) => return,
-                }
-            }
+        let job = match next(queue, &mut later, leash, gives_way) {
+            Some(job) => job,
+            None => return,
         };
         leash.computing(true);
         match job {
@@ -143,9 +159,50 @@ fn serve(mut engine: impl Engine, queue: &Receiver<Job>, leash: &Leash) {
             }
             Job::LoadAdapter { version, path, keep, reply } => {
                 let started = Instant::now();
-                let loaded = engine.load_adapter(version, &path, keep);
+                let loaded = engine.load_adapter(version, &path, &keep);
                 let _ = reply.send(loaded.map(|()| started.elapsed()));
             }
+            Job::Score { reply, .. } if reply.is_closed() => {}
+            Job::Score { request, reply } => match engine.score(&request, gives_way) {
+                Err(EngineError::Aborted) => later.push_front((request, reply)),
+                answer => drop(reply.send(answer)),
+            },
+        }
+    }
+}
+
+type Later = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<f32>, EngineError>>);
+
+/// The next job: requests in their order, and scores when none waits. `None`
+/// once nobody can ask any more.
+fn next(
+    queue: &Receiver<Job>,
+    later: &mut VecDeque<Later>,
+    leash: &Leash,
+    gives_way: &AtomicBool,
+) -> Option<Job> {
+    loop {
+        // Before the last look at the queue: a request that comes after it is seen.
+        gives_way.store(false, Ordering::Release);
+        let job = match queue.try_recv() {
+            Ok(job) => job,
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => match later.pop_front() {
+                Some((request, reply)) => return Some(Job::Score { request, reply }),
+                // Only when nothing waits: between two requests of a burst the
+                // learner would not get far.
+                None => {
+                    leash.computing(false);
+                    queue.recv().ok()?
+                }
+            },
+        };
+        match job {
+            Job::Score { request, reply } if later.len() < QUEUE => {
+                later.push_back((request, reply));
+            }
+            Job::Score { reply, .. } => drop(reply.send(Err(EngineError::Busy))),
+            job => return Some(job),
         }
     }
 }

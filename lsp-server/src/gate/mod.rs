@@ -154,12 +154,15 @@ impl Gate {
             self.recent.rate += RECENT * (taken - self.recent.rate);
             self.recent.rejects = if taken > 0.0 { 0 } else { self.recent.rejects + 1 };
         }
-        let Some(gate) = &judged.gate else { return };
-        if gate.features_version != FEATURES_VERSION || gate.features.len() != FEATURES {
-            return;
+        if let Some(features) = judged.gate.as_ref().and_then(known_features) {
+            self.update(&features, taken);
         }
-        let features: Features = std::array::from_fn(|i| f64::from(gate.features[i]));
-        self.update(&features, taken);
+    }
+
+    /// What it would have predicted, for an offer whose features it knows.
+    pub fn probability_of(&self, judged: &Judged) -> Option<f64> {
+        let gate = judged.gate.as_ref().filter(|_| !judged.by_hand && judged.before.is_none())?;
+        known_features(gate).map(|features| self.probability(&features))
     }
 
     fn update(&mut self, features: &Features, taken: f64) {
@@ -205,6 +208,11 @@ impl Calibration {
         self.bins[bin].taken += taken;
         self.squared_error += (predicted - taken).powi(2);
     }
+}
+
+fn known_features(gate: &GateRecord) -> Option<Features> {
+    let known = gate.features_version == FEATURES_VERSION && gate.features.len() == FEATURES;
+    known.then(|| std::array::from_fn(|i| f64::from(gate.features[i])))
 }
 
 fn dot(a: &Vector, b: &Vector) -> f64 {

@@ -1,0 +1,318 @@
+//! A trial: a candidate answers a part of the requests until the evidence says
+//! that it is better than what served before, or worse.
+//!
+//! The arms are drawn per request with recorded probabilities. Two kinds of
+//! evidence are kept, both valid however often one looks ([`betting`]):
+//!
+//! * **verdicts**: each reward less a baseline, weighted by the inverse of its
+//!   arm's probability, candidate for, incumbent against (the doubly robust score
+//!   of Waudby-Smith et al. 2022, its baseline the running mean);
+//! * **texts**: what the user wrote in the end, in the eyes of both arms: the
+//!   difference of its log-probs a token. Both see every text, so this pairs
+//!   what the verdicts cannot.
+//!
+//! While a trial runs, updates go on from the candidate and take its place in
+//! it: the trial is between two lines of adapters. It is a fold over the log,
+//! from the event on at which it began.
+
+pub mod betting;
+pub mod monitors;
+pub mod simulation;
+
+use betting::Betting;
+use feedback::episode::Judged;
+use feedback::event::{AdapterVersion, ArmRecord, Event, EventKind};
+use monitors::Monitors;
+use serde::{Deserialize, Serialize};
+
+/// Evidence of verdicts that promotes: false at most once in 25 trials.
+pub const PROMOTING_VERDICTS: f64 = 25.0;
+
+/// Evidence of texts that promotes, false at most once in 100: with the above,
+/// 5 % of trials of a candidate that is no better.
+pub const PROMOTING_TEXTS: f64 = 100.0;
+
+/// Evidence that fewer of the candidate's offers are taken than of the
+/// incumbent's, at which the trial ends. To drop a good one costs some updates,
+/// to keep a bad one costs the user: the bar is low. These values and those of
+/// [`REACH_BETS`] are where `hone trial --simulate` meets its two bounds.
+pub const DROPPING: f64 = 3.0;
+
+/// The same of the candidate's offers alone, held against what served before.
+pub const DROPPING_BELOW: f64 = 5.0;
+
+/// Bets against a rate that is known: bolder, for they need no other arm.
+const REACH_BETS: &[f64] = &[0.2, 0.5, 0.95];
+
+/// Judged offers of candidate and incumbent after which a trial ends undecided.
+pub const LONGEST: u64 = 600;
+
+/// Share of the requests that the base answers where it is neither.
+const BASE_SHARE: f64 = 0.1;
+
+/// Texts whose log-probs differ by this much a token count fully, in nats.
+const FULL_DIFFERENCE: f64 = 1.0;
+
+/// Verdicts on earlier versions that tell what a candidate has to reach.
+const HISTORY: f64 = 200.0;
+
+/// Standard errors by which the rate to reach lies below the incumbent's: its
+/// lower quartile.
+const CAUTION: f64 = 0.6745;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arms {
+    pub candidate: AdapterVersion,
+    pub incumbent: AdapterVersion,
+    /// Log position from which on it runs: its name.
+    pub since: u64,
+}
+
+impl Arms {
+    /// Which arm answers, by a uniform draw from [0, 1).
+    pub fn draw(&self, draw: f64) -> (AdapterVersion, ArmRecord) {
+        let base = if self.incumbent == 0 { 0.0 } else { BASE_SHARE };
+        let half = (1.0 - base) / 2.0;
+        let (version, propensity) = match draw {
+            draw if draw < half => (self.candidate, half),
+            draw if draw < 2.0 * half => (self.incumbent, half),
+            _ => (0, base),
+        };
+        (version, ArmRecord { trial: self.since, propensity: propensity as f32 })
+    }
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub end: End,
+    /// In words for a person.
+    pub reason: String,
+    /// Judged offers of candidate and incumbent.
+    pub offers: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The candidate serves from now on.
+    Promoted,
+    /// The incumbent does, and the candidate's line is given up.
+    Dropped,
+    /// The incumbent does; updates go on from the candidate.
+    Undecided,
+}
+
+/// Rewards of one arm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rewards {
+    pub offers: u64,
+    pub sum: f64,
+}
+
+impl Rewards {
+    pub fn note(&mut self, reward: f64) {
+        self.offers += 1;
+        self.sum += reward;
+    }
+
+    pub fn mean(&self) -> Option<f64> {
+        (self.offers > 0).then(|| self.sum / self.offers as f64)
+    }
+
+    /// What a mean must reach not to lie below this one, with [`CAUTION`].
+    fn low(&self) -> f64 {
+        let count = self.offers.max(1) as f64;
+        let mean = (self.sum + 1.0) / (count + 4.0);
+        (mean - CAUTION * (mean * (1.0 - mean) / count).sqrt()).max(0.0)
+    }
+
+    /// The same, as if it were known from fewer.
+    fn at_most(self, offers: f64) -> Rewards {
+        let share = (offers / self.offers.max(1) as f64).min(1.0);
+        Rewards { offers: (self.offers as f64 * share) as u64, sum: self.sum * share }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Trial {
+    pub arms: Arms,
+    pub candidate: Rewards,
+    pub incumbent: Rewards,
+    /// What served before the trial, as far back as is looked at.
+    history: Rewards,
+    better: Betting,
+    worse: Betting,
+    /// Against the rate of what served before: it needs no draw of the other arm.
+    below: Betting,
+    texts_better: Betting,
+    texts_worse: Betting,
+    texts: u64,
+    text_difference: f64,
+    pub monitors: Monitors,
+}
+
+impl Trial {
+    /// `history`: verdicts on what served before it, without the gate's doing.
+    pub fn new(arms: Arms, history: Rewards) -> Trial {
+        Trial {
+            arms,
+            candidate: Rewards::default(),
+            incumbent: Rewards::default(),
+            history: history.at_most(HISTORY),
+            better: Betting::default(),
+            worse: Betting::default(),
+            below: Betting::with(REACH_BETS),
+            texts_better: Betting::default(),
+            texts_worse: Betting::default(),
+            texts: 0,
+            text_difference: 0.0,
+            monitors: Monitors::default(),
+        }
+    }
+
+    /// A newer version takes the candidate's place.
+    pub fn succeed(&mut self, candidate: AdapterVersion) {
+        self.arms.candidate = candidate;
+    }
+
+    /// An event, and the verdict it brought.
+    pub fn apply(&mut self, event: &Event, judged: Option<&Judged>) {
+        self.monitors.apply(event, self.arms);
+        if let EventKind::Compared { tokens, logprobs, .. } = &event.kind {
+            self.compare(*tokens, logprobs);
+        }
+        if let Some(judged) = judged
+            && judged.before.is_none()
+            && let Some(arm) = judged.arm.filter(|arm| arm.trial == self.arms.since)
+        {
+            self.judge(judged.adapter, f64::from(arm.propensity), f64::from(judged.reward));
+        }
+    }
+
+    fn judge(&mut self, adapter: AdapterVersion, propensity: f64, reward: f64) {
+        let reward = reward.clamp(0.0, 1.0);
+        // Every version that was in this trial is the incumbent or of the
+        // candidate's line; the base arm beside them is looked at by nobody.
+        let is_incumbent = adapter == self.arms.incumbent;
+        if adapter == 0 && !is_incumbent {
+            return;
+        }
+        let known = Rewards {
+            offers: self.history.offers + self.candidate.offers + self.incumbent.offers,
+            sum: self.history.sum + self.candidate.sum + self.incumbent.sum,
+        };
+        let baseline = known.mean().unwrap_or(0.25);
+        // Both arms are drawn alike, so this stays in [−1, 1].
+        let weighted = (reward - baseline) * (1.0 - BASE_SHARE) / 2.0 / propensity.max(0.45);
+        let gain = if is_incumbent { -weighted } else { weighted };
+        self.better.observe(gain);
+        self.worse.observe(-gain);
+        if is_incumbent {
+            self.incumbent.note(reward);
+        } else {
+            let reach = Rewards {
+                offers: self.history.offers + self.incumbent.offers,
+                sum: self.history.sum + self.incumbent.sum,
+            };
+            self.below.observe((reach.low() - reward) / (1.0 - reach.low()).max(0.1));
+            self.candidate.note(reward);
+        }
+    }
+
+    fn compare(&mut self, tokens: u32, logprobs: &[(AdapterVersion, f32)]) {
+        let of = |version| logprobs.iter().find(|(known, _)| *known == version).map(|(_, l)| *l);
+        let newest = logprobs.iter().map(|(version, _)| *version).max();
+        let newest = newest.filter(|version| *version > self.arms.incumbent);
+        let (Some(candidate), Some(incumbent)) = (newest.and_then(of), of(self.arms.incumbent))
+        else {
+            return;
+        };
+        let difference = f64::from(candidate - incumbent) / f64::from(tokens.max(1));
+        if !difference.is_finite() {
+            return;
+        }
+        self.texts += 1;
+        self.text_difference += difference;
+        self.texts_better.observe(difference / FULL_DIFFERENCE);
+        self.texts_worse.observe(-difference / FULL_DIFFERENCE);
+    }
+
+    pub fn offers(&self) -> u64 {
+        self.candidate.offers + self.incumbent.offers
+    }
+
+    /// How it ends, once it does.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let ends = |end, reason| Some(Verdict { end, reason, offers: self.offers() });
+        let rate = |rewards: Rewards| format!("{:.0} %", 100.0 * rewards.mean().unwrap_or(0.0));
+        let rates =
+            || format!("{} of its offers against {}", rate(self.candidate), rate(self.incumbent));
+        if let Some(alarm) = self.monitors.alarm() {
+            return ends(End::Dropped, alarm);
+        }
+        if self.worse.evidence() >= DROPPING || self.below.evidence() >= DROPPING_BELOW {
+            return ends(End::Dropped, format!("fewer were taken: {}", rates()));
+        }
+        if self.texts_worse.evidence() >= PROMOTING_TEXTS {
+            return ends(End::Dropped, self.text_reason("less"));
+        }
+        if self.better.evidence() >= PROMOTING_VERDICTS {
+            return ends(End::Promoted, format!("more were taken: {}", rates()));
+        }
+        let not_behind = self.candidate.mean() >= self.incumbent.mean();
+        if self.texts_better.evidence() >= PROMOTING_TEXTS && not_behind {
+            return ends(End::Promoted, self.text_reason("more"));
+        }
+        if self.offers() >= LONGEST {
+            let reason = format!("{LONGEST} offers could not tell them apart: {}", rates());
+            return ends(End::Undecided, reason);
+        }
+        None
+    }
+
+    fn text_reason(&self, how: &str) -> String {
+        let mean = self.text_difference / self.texts.max(1) as f64;
+        format!(
+            "it expects what you write {how}: {mean:+.2} nats a token over {} texts",
+            self.texts
+        )
+    }
+
+    pub fn status(&self) -> TrialStatus {
+        TrialStatus {
+            arms: self.arms,
+            candidate: self.candidate,
+            incumbent: self.incumbent,
+            texts: self.texts,
+            text_difference: self.text_difference / self.texts.max(1) as f64,
+            evidence_better: self.better.evidence(),
+            evidence_worse: self.worse.evidence(),
+            evidence_below: self.below.evidence(),
+            evidence_texts: self.texts_better.evidence(),
+            longest: LONGEST,
+        }
+    }
+}
+
+/// What `hone status` tells of a running trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialStatus {
+    #[serde(flatten)]
+    pub arms: Arms,
+    pub candidate: Rewards,
+    pub incumbent: Rewards,
+    /// Texts that both arms were asked about.
+    pub texts: u64,
+    /// Candidate less incumbent, in nats a token.
+    pub text_difference: f64,
+    /// e-values: promotes at [`PROMOTING_VERDICTS`].
+    pub evidence_better: f64,
+    /// Drops at [`DROPPING`].
+    pub evidence_worse: f64,
+    /// Drops at [`DROPPING_BELOW`].
+    pub evidence_below: f64,
+    /// Promotes at [`PROMOTING_TEXTS`].
+    pub evidence_texts: f64,
+    pub longest: u64,
+}

@@ -1,0 +1,95 @@
+//! What a trial can tell apart: simulated users with known acceptance.
+
+use super::{Arms, End, Rewards, Trial};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde::Serialize;
+
+/// How the candidate's acceptance differs from the incumbent's, relative.
+pub const EFFECTS: [f64; 6] = [-1.0, -0.5, -0.2, 0.0, 0.2, 0.5];
+
+/// Verdicts on the incumbent that are known when a trial begins.
+const KNOWN: u64 = 100;
+
+/// Many trials of one true effect. Evidence from texts is left out: how it comes
+/// with acceptance nobody can know.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Operation {
+    pub effect: f64,
+    pub promoted: f64,
+    pub dropped: f64,
+    pub undecided: f64,
+    /// Judged offers until the end, candidate and incumbent together.
+    pub offers_p50: u64,
+    pub offers_p95: u64,
+}
+
+pub fn operate(effect: f64, accept_rate: f64, runs: usize, seed: u64) -> Operation {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut lengths = vec![];
+    let mut ends = [0usize; 3];
+    for _ in 0..runs {
+        let (end, offers) = run(effect, accept_rate, &mut rng);
+        lengths.push(offers);
+        ends[end as usize] += 1;
+    }
+    lengths.sort_unstable();
+    let share = |end: End| ends[end as usize] as f64 / runs as f64;
+    let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share).round() as usize];
+    Operation {
+        effect,
+        promoted: share(End::Promoted),
+        dropped: share(End::Dropped),
+        undecided: share(End::Undecided),
+        offers_p50: at(0.5),
+        offers_p95: at(0.95),
+    }
+}
+
+fn run(effect: f64, accept_rate: f64, rng: &mut StdRng) -> (End, u64) {
+    let arms = Arms { candidate: 1, incumbent: 0, since: 0 };
+    let taken = (0..KNOWN).filter(|_| rng.random::<f64>() < accept_rate).count();
+    let mut trial = Trial::new(arms, Rewards { offers: KNOWN, sum: taken as f64 });
+    loop {
+        let (version, arm) = arms.draw(rng.random());
+        let rate = if version == 1 { accept_rate * (1.0 + effect) } else { accept_rate };
+        let reward = f64::from(u8::from(rng.random::<f64>() < rate));
+        trial.judge(version, f64::from(arm.propensity), reward);
+        if let Some(verdict) = trial.verdict() {
+            return (verdict.end, verdict.offers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNS: usize = 1_000;
+
+    #[test]
+    fn a_candidate_that_is_no_better_is_hardly_ever_promoted() {
+        for effect in [-0.2, 0.0] {
+            let operation = operate(effect, 0.3, RUNS, 1);
+            assert!(operation.promoted <= 0.05, "{operation:?}");
+        }
+    }
+
+    #[test]
+    fn a_candidate_nobody_accepts_is_out_within_thirty_offers() {
+        let operation = operate(-1.0, 0.3, RUNS, 2);
+        assert!(operation.dropped == 1.0 && operation.offers_p95 <= 30, "{operation:?}");
+    }
+
+    #[test]
+    fn a_candidate_that_halves_acceptance_is_out_within_two_hundred() {
+        let operation = operate(-0.5, 0.3, RUNS, 3);
+        assert!(operation.dropped > 0.95 && operation.offers_p95 <= 200, "{operation:?}");
+    }
+
+    #[test]
+    fn a_much_better_candidate_is_mostly_promoted() {
+        let operation = operate(0.5, 0.3, RUNS, 4);
+        assert!(operation.promoted > 0.6, "{operation:?}");
+    }
+}
