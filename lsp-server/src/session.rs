@@ -531,12 +531,14 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::Entry;
     use crate::config::Config;
     use crate::daemon::ServedModel;
     use crate::engine::scripted::ScriptedEngine;
     use crate::engine::worker::EngineHandle;
     use crate::home::Home;
     use feedback::clock::ManualClock;
+    use feedback::event::AdapterVersion;
     use feedback::log::MemoryLog;
     use std::time::Duration;
 
@@ -547,6 +549,10 @@ mod tests {
 
     /// A session on `fn a() {\n    |\n}\n` whose engine always answers the same.
     async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
+        session_with(ScriptedEngine { answers: ANSWERS, learned: None, takes }).await
+    }
+
+    async fn session_with(engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
         let folder = tempfile::tempdir().unwrap();
         let model = ServedModel {
             name: "scripted".into(),
@@ -554,8 +560,7 @@ mod tests {
             path: "none.gguf".into(),
             sha256: "base".into(),
         };
-        let engine =
-            EngineHandle::start(move || Ok(ScriptedEngine { answers: ANSWERS, takes })).unwrap();
+        let engine = EngineHandle::start(move || Ok(engine)).unwrap();
         let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
         let log = Arc::new(MemoryLog::default());
         let mut config = Config::default();
@@ -646,6 +651,57 @@ mod tests {
         );
         assert!(matches!(older, Err(SessionError::Superseded)));
         assert_eq!(newer.unwrap().len(), 1);
+    }
+
+    /// Types at many places with a candidate on trial that says `learned`, and
+    /// answers which adapter serves afterwards, and what the status says.
+    async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) {
+        let takes = Duration::ZERO;
+        let engine = ScriptedEngine { answers: ANSWERS, learned: Some(learned), takes };
+        let (_folder, session) = session_with(engine).await;
+        let daemon = session.daemon().clone();
+        let path = lock(&daemon.registry).adapter_file(1);
+        std::fs::write(&path, "adapter").unwrap();
+        let entry = Entry {
+            version: 1,
+            parent: 0,
+            sha256: models::file::sha256(&path).unwrap(),
+            base_sha256: "base".into(),
+            created_at_ms: 0,
+            labels: (0, 0),
+            offers: None,
+            forgotten: false,
+            verdict: None,
+            report: Default::default(),
+        };
+        assert_eq!(daemon.try_out(entry, |_| Ok(())).await.unwrap(), None);
+        for place in 0..200 {
+            let uri = format!("file:///{place}.rs");
+            let text = Rope::from_str(&format!("fn a{place}() {{\n    \n}}\n"));
+            let (path, language) = (uri.clone(), "rust".into());
+            session.open(uri.clone(), Document { path, language, version: 1, text });
+            let offers = session.complete(&uri, CURSOR, AUTOMATIC).await.unwrap();
+            if let Some(offer) = offers.first() {
+                // A hack pays: whatever is offered is taken.
+                session.accepted(&offer.id);
+            }
+            tokio::task::yield_now().await;
+            if lock(&daemon.registry).trial().is_none() {
+                break;
+            }
+        }
+        let screen = crate::status::screen(&crate::status::of(&daemon));
+        (daemon.active_adapter(), screen)
+    }
+
+    #[tokio::test]
+    async fn planted_hacks_end_their_trial_and_the_status_names_them() {
+        let (serves, screen) = trial_of(&["});"]).await;
+        assert_eq!(serves, 0);
+        assert!(screen.contains("closing brackets"), "{screen}");
+        let (serves, screen) = trial_of(&[""]).await;
+        assert_eq!(serves, 0);
+        assert!(screen.contains("goes silent"), "{screen}");
     }
 
     #[tokio::test]

@@ -70,6 +70,15 @@ impl<'a> Buffer<'a> {
         self.cursor += text.len();
     }
 
+    /// Deletes so many bytes before the cursor in one change.
+    pub fn delete_before(&mut self, bytes: usize) {
+        let end = self.position();
+        self.cursor -= bytes;
+        self.text.replace_range(self.cursor..self.cursor + bytes, "");
+        let start = self.position();
+        self.client.change(&self.uri, Some(Range { start, end }), "").expect("didChange is sent");
+    }
+
     /// Types text, one change a character.
     pub fn type_text(&mut self, text: &str) {
         for c in text.chars() {

@@ -47,6 +47,11 @@ const REACH_BETS: &[f64] = &[0.2, 0.5, 0.95];
 /// Judged offers of candidate and incumbent after which a trial ends undecided.
 pub const LONGEST: u64 = 600;
 
+/// From this many judged offers on, a candidate whose reward is less than this
+/// share of what is known of the incumbent's is given up without more evidence.
+const PATIENCE: u64 = 180;
+const FUTILE: f64 = 0.7;
+
 /// Share of the requests that the base answers where it is neither.
 const BASE_SHARE: f64 = 0.1;
 
@@ -211,12 +216,16 @@ impl Trial {
         if is_incumbent {
             self.incumbent.note(reward);
         } else {
-            let reach = Rewards {
-                offers: self.history.offers + self.incumbent.offers,
-                sum: self.history.sum + self.incumbent.sum,
-            };
+            let reach = self.known_of_incumbent();
             self.below.observe((reach.low() - reward) / (1.0 - reach.low()).max(0.1));
             self.candidate.note(reward);
+        }
+    }
+
+    fn known_of_incumbent(&self) -> Rewards {
+        Rewards {
+            offers: self.history.offers + self.incumbent.offers,
+            sum: self.history.sum + self.incumbent.sum,
         }
     }
 
@@ -251,7 +260,11 @@ impl Trial {
         if let Some(alarm) = self.monitors.alarm() {
             return ends(End::Dropped, alarm);
         }
-        if self.worse.evidence() >= DROPPING || self.below.evidence() >= DROPPING_BELOW {
+        let share = self.candidate.mean().zip(self.known_of_incumbent().mean());
+        let futile = self.offers() >= PATIENCE
+            && share.is_some_and(|(candidate, incumbent)| candidate < FUTILE * incumbent);
+        let worse = self.worse.evidence() >= DROPPING;
+        if worse || futile || self.below.evidence() >= DROPPING_BELOW {
             return ends(End::Dropped, format!("fewer were taken: {}", rates()));
         }
         if self.texts_worse.evidence() >= PROMOTING_TEXTS {
@@ -298,7 +311,6 @@ impl Trial {
 /// What `hone status` tells of a running trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialStatus {
-    #[serde(flatten)]
     pub arms: Arms,
     pub candidate: Rewards,
     pub incumbent: Rewards,

@@ -2,11 +2,13 @@
 //! `cargo xtask test` builds and fetches what these need.
 
 mod adapters;
+mod aftermath;
 mod alternatives;
 mod bad_input;
 mod clients;
 mod daemon;
 mod forget;
+mod gate;
 mod labels;
 mod learner_faults;
 mod learner_manners;
@@ -14,3 +16,4 @@ mod parity;
 mod protocol;
 mod settings;
 mod story;
+mod trial;

@@ -1,0 +1,56 @@
+//! An update on trial: both arms answer, with recorded probabilities, and it is
+//! remembered over a restart.
+
+use std::collections::BTreeSet;
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK, eventually, learn};
+
+const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
+
+#[test]
+fn an_update_answers_a_part_of_the_requests_until_it_has_proved_itself() {
+    let home = Home::with(Model::Smol, &format!("{QUICK}learning.trial = true\n"));
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.accept(&item);
+    learn(&editor);
+    let status = home.status();
+    assert_eq!(status["adapter"]["active"], 0, "the base serves until then");
+    let trial = &status["evidence"]["trial"];
+    assert_eq!((&trial["arms"]["candidate"], &trial["arms"]["incumbent"]), (&1.into(), &0.into()));
+    assert_eq!(home.registry()["trial"]["candidate"], 1);
+
+    let mut versions = BTreeSet::new();
+    for i in 0..24 {
+        // The draw depends on the place alone.
+        let above = "// one line more\n".repeat(i % 3);
+        let text = format!("{above}// number {i}\n{WEEK}");
+        let mut week = Buffer::open(&editor, &format!("week{i}.rs"), &text);
+        let item = week.offer();
+        week.accept(&item);
+        editor.advance_clock(1_000).unwrap();
+    }
+    for completion in home.completions().iter().skip(1) {
+        let arm = completion.decision.arm.expect("drawn for the trial");
+        assert_eq!(arm.propensity, 0.5);
+        versions.insert(completion.adapter);
+    }
+    assert_eq!(versions, BTreeSet::from([0, 1]), "both arms answered");
+    eventually("both arms are asked about what was written", || {
+        home.status()["evidence"]["trial"]["texts"].as_u64() >= Some(5)
+    });
+
+    let trial = |home: &Home| home.status()["evidence"]["trial"].clone();
+    let before = trial(&home);
+    let screen = home.output(&["status"]);
+    assert!(screen.contains("v1 against the base: taken 100 %"), "{screen}");
+    drop(editor);
+    home.output(&["stop"]);
+    let _editor = home.editor();
+    let after = trial(&home);
+    assert_eq!(after["candidate"], before["candidate"], "from the log alone");
+    home.output(&["adapter", "use", "1"]);
+    assert!(trial(&home).is_null(), "the user has chosen");
+    assert_eq!(home.status()["adapter"]["active"], 1);
+}
