@@ -12,6 +12,7 @@
 pub mod attention;
 pub mod batch;
 pub mod blocks;
+pub mod dot8;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 pub mod head;
@@ -21,8 +22,10 @@ pub mod model;
 pub mod optim;
 pub mod ppo;
 pub mod product;
+pub mod product8;
 pub mod prompt;
 pub mod real;
+pub mod rounded;
 pub mod stream;
 pub mod system;
 pub mod threads;

@@ -75,9 +75,13 @@ impl Quantised {
         self.width
     }
 
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
     /// Bytes of `columns` of a row; they begin and end at blocks.
     #[inline(always)]
-    fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {
+    pub fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {
         let (values, bytes) = (self.format.block_values(), self.format.block_bytes());
         let start = row * (self.width / values * bytes);
         &self.bytes[start + columns.start / values * bytes..start + columns.end / values * bytes]

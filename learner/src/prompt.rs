@@ -210,7 +210,7 @@ fn layer<T: Real>(
     let shape = &model.shape;
     let heads = model.heads();
     let layer = &model.layers[index];
-    let linear = |map: usize, x: &Tensor| layer.maps[map].forward(x);
+    let linear = |map: usize, x: &Tensor| layer.maps[map].forward_constant(x);
     let normed = rms_norm(&x, &layer.attention_norm, shape.rms_epsilon)?;
     let k = bias(linear(K, &normed)?, &layer.bias[K])?;
     let k = model.rope.rotate::<T>(&k, &tree.positions)?;

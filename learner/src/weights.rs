@@ -4,9 +4,11 @@
 //! the learner then computes with exactly the numbers the server's engine holds.
 
 use crate::blocks::Format;
-use crate::kernels::{Rope, RopePairs, matrix};
+use crate::dot8::Unit;
+use crate::kernels::{Rope, RopePairs, matrix, with_values};
 use crate::product::Quantised;
 use crate::real::Real;
+use crate::rounded::Rounded;
 use anyhow::{Context, bail};
 use candle_core::{Device, Tensor};
 use models::gguf::{Gguf, TensorInfo, Value};
@@ -78,6 +80,22 @@ impl Weight {
             #[cfg(feature = "cuda")]
             Weight::Gpu(weight) => weight.forward(x),
         }
+    }
+
+    /// The same for a constant: what the server's CPU computes, activations
+    /// rounded to 8 bits, where W is quantised and this CPU has a unit for it.
+    pub fn forward_constant(&self, x: &Tensor) -> candle_core::Result<Tensor> {
+        let (Weight::Quantised(weight), Some(unit)) = (self, Unit::find()) else {
+            return self.forward(x);
+        };
+        if !weight.has_integers() {
+            return self.forward(x);
+        }
+        let (rows, width) = x.dims2()?;
+        let x = with_values(x, |x: &[f32]| Rounded::of(x, width, weight.format()))?;
+        let mut y = vec![0.0; rows * weight.rows()];
+        weight.add_rounded(unit, &x, &mut y);
+        matrix(y, rows, weight.rows())
     }
 
     /// The gradient through it, dy · W: `rows × out` → `rows × in`.
