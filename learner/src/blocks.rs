@@ -389,7 +389,7 @@ fn q6k<Y>(
         let y = &mut y[half * 128..][..128];
         let scale = |index: usize| scale(half * 8 + index);
         let value = |q, index| value(q, scale(index), 0.0);
-        six_bits::<0, 0, Y>(&low[..32], high, &mut y[..32], |q, side| value(q, side));
+        six_bits::<0, 0, Y>(&low[..32], high, &mut y[..32], &value);
         six_bits::<0, 2, Y>(&low[32..], high, &mut y[32..64], |q, side| value(q, 2 + side));
         six_bits::<4, 4, Y>(&low[..32], high, &mut y[64..96], |q, side| value(q, 4 + side));
         six_bits::<4, 6, Y>(&low[32..], high, &mut y[96..], |q, side| value(q, 6 + side));

@@ -34,11 +34,11 @@ pub struct Panel<'a> {
     pub offset: i32,
 }
 
-/// A row of x over the same values.
+/// `ROWS` rows of x over the same values, side by side.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
-    pub quads: &'a [u32],
-    pub groups: &'a [Group],
+pub struct Rows<'a> {
+    pub quads: &'a [[u32; ROWS]],
+    pub groups: &'a [[Group; ROWS]],
 }
 
 /// What a row of x tells of a group of its values.
@@ -95,12 +95,20 @@ impl Unit {
     ///
     /// # Panics
     /// The CPU has no such unit, or rows and panel differ in length.
-    pub fn dots<const QUADS: usize>(self, panel: Panel, rows: [Row; ROWS], y: &mut Block) {
+    pub fn dots<const QUADS: usize>(self, panel: Panel, rows: Rows, y: &mut Block) {
+        if panel.mins.is_empty() {
+            self.run::<QUADS, false>(panel, rows, y);
+        } else {
+            self.run::<QUADS, true>(panel, rows, y);
+        }
+    }
+
+    fn run<const QUADS: usize, const MINS: bool>(self, panel: Panel, rows: Rows, y: &mut Block) {
         let groups = panel.scales.len();
         let fits = panel.quads.len() == groups * QUADS
-            && (panel.mins.is_empty() || panel.mins.len() == groups)
-            && rows.iter().all(|row| row.quads.len() == groups * QUADS)
-            && rows.iter().all(|row| row.groups.len() == groups);
+            && rows.quads.len() == groups * QUADS
+            && rows.groups.len() == groups
+            && panel.mins.len() == if MINS { groups } else { 0 };
         assert!(fits, "a panel and rows of different lengths");
         #[cfg(target_arch = "x86_64")]
         if self != Unit::Portable {
@@ -108,24 +116,25 @@ impl Unit {
             // SAFETY: the CPU has the unit, and with it the functions' features.
             unsafe {
                 match self {
-                    Unit::Vnni512 => x86::vnni512::<QUADS>(panel, rows, y),
-                    Unit::Vnni256 => x86::vnni256::<QUADS>(panel, rows, y),
-                    _ if panel.offset < WIDE_OFFSET => x86::avx2::<QUADS>(panel, rows, y),
-                    _ => x86::avx2_wide::<QUADS>(panel, rows, y),
+                    Unit::Vnni512 => x86::vnni512::<QUADS, MINS>(panel, rows, y),
+                    Unit::Vnni256 => x86::vnni256::<QUADS, MINS>(panel, rows, y),
+                    _ if panel.offset < WIDE_OFFSET => x86::avx2::<QUADS, MINS>(panel, rows, y),
+                    _ => x86::avx2_wide::<QUADS, MINS>(panel, rows, y),
                 }
             }
             return;
         }
-        portable::<QUADS>(panel, rows, y);
+        portable::<QUADS, MINS>(panel, rows, y);
     }
 }
 
-fn portable<const QUADS: usize>(panel: Panel, rows: [Row; ROWS], y: &mut Block) {
-    for (row, y) in rows.iter().zip(y) {
-        for (g, group) in row.groups.iter().enumerate() {
+fn portable<const QUADS: usize, const MINS: bool>(panel: Panel, rows: Rows, y: &mut Block) {
+    for (i, y) in y.iter_mut().enumerate() {
+        for (g, groups) in rows.groups.iter().enumerate() {
+            let group = groups[i];
             let mut sums = [group.start; COLUMNS];
             for k in g * QUADS..(g + 1) * QUADS {
-                let x = row.quads[k].to_le_bytes();
+                let x = rows.quads[k][i].to_le_bytes();
                 for (sum, w) in sums.iter_mut().zip(&panel.quads[k]) {
                     for (w, x) in w.to_le_bytes().into_iter().zip(x) {
                         *sum += i32::from(w) * i32::from(x as i8);
@@ -135,8 +144,8 @@ fn portable<const QUADS: usize>(panel: Panel, rows: [Row; ROWS], y: &mut Block) 
             for j in 0..COLUMNS {
                 let scale = panel.scales[g][j] * group.scale;
                 y[j] = (sums[j] as f32).mul_add(scale, y[j]);
-                if let Some(mins) = panel.mins.get(g) {
-                    y[j] = mins[j].mul_add(group.total, y[j]);
+                if MINS {
+                    y[j] = panel.mins[g][j].mul_add(group.total, y[j]);
                 }
             }
         }
@@ -145,10 +154,10 @@ fn portable<const QUADS: usize>(panel: Panel, rows: [Row; ROWS], y: &mut Block) 
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Block, COLUMNS, Panel, ROWS, Row};
+    use super::{Block, COLUMNS, Panel, ROWS, Rows};
     use std::arch::x86_64::*;
 
-    /// Both variants' loop over groups: `$m` rows by two vectors of `$lanes`
+    /// All variants' loop over groups: `$m` rows by two vectors of `$lanes`
     /// columns of the result stay in registers.
     macro_rules! kernel {
         (
@@ -158,33 +167,38 @@ mod x86 {
         ) => {
             $(#[$meta])*
             #[target_feature(enable = $features)]
-            pub fn $name<const QUADS: usize>(panel: Panel, rows: [Row; ROWS], y: &mut Block) {
+            pub fn $name<const QUADS: usize, const MINS: bool>(
+                panel: Panel,
+                rows: Rows,
+                y: &mut Block,
+            ) {
                 const { assert!(ROWS.is_multiple_of($m) && COLUMNS.is_multiple_of(2 * $lanes)) };
                 fn part<T>(row: &[T; COLUMNS], at: usize) -> *const T {
                     row[at..at + $lanes].as_ptr()
                 }
-                for (rows, y) in rows.chunks_exact($m).zip(y.chunks_exact_mut($m)) {
+                for row in (0..ROWS).step_by($m) {
                     for at in (0..COLUMNS).step_by(2 * $lanes) {
                         let at = [at, at + $lanes];
                         let mut total = [[$splat_f32(0.0); 2]; $m];
                         for i in 0..$m {
                             for j in 0..2 {
                                 // SAFETY: `part` checks that the vector lies in the row.
-                                total[i][j] = unsafe { $load_f32(part(&y[i], at[j])) };
+                                total[i][j] = unsafe { $load_f32(part(&y[row + i], at[j])) };
                             }
                         }
-                        for (g, quads) in panel.quads.as_chunks::<QUADS>().0.iter().enumerate() {
+                        let mut mins = panel.mins.iter();
+                        let w = panel.quads.as_chunks::<QUADS>().0.iter().zip(panel.scales);
+                        let x = rows.quads.as_chunks::<QUADS>().0.iter().zip(rows.groups);
+                        for ((w, scales), (x, groups)) in w.zip(x) {
                             let mut sums = [[$splat(0); 2]; $m];
-                            let mut x = [&[0; QUADS]; $m];
                             for i in 0..$m {
-                                sums[i] = [$splat($start(rows[i].groups[g].start)); 2];
-                                x[i] = &rows[i].quads.as_chunks().0[g];
+                                sums[i] = [$splat($start(groups[row + i].start)); 2];
                             }
-                            for k in 0..QUADS {
+                            for (w, x) in w.iter().zip(x) {
                                 // SAFETY: as above.
-                                let w = at.map(|at| unsafe { $load(part(&quads[k], at).cast()) });
+                                let w = at.map(|at| unsafe { $load(part(w, at).cast()) });
                                 for i in 0..$m {
-                                    let x = $splat(x[i][k] as i32);
+                                    let x = $splat(x[row + i] as i32);
                                     for j in 0..2 {
                                         sums[i][j] = $dot(sums[i][j], w[j], x);
                                     }
@@ -192,25 +206,26 @@ mod x86 {
                             }
                             for j in 0..2 {
                                 // SAFETY: as above.
-                                let scale = unsafe { $load_f32(part(&panel.scales[g], at[j])) };
+                                let scale = unsafe { $load_f32(part(scales, at[j])) };
                                 for i in 0..$m {
-                                    let scale = $mul(scale, $splat_f32(rows[i].groups[g].scale));
+                                    let scale = $mul(scale, $splat_f32(groups[row + i].scale));
                                     total[i][j] = $fma($to_f32(sums[i][j]), scale, total[i][j]);
                                 }
                             }
-                            let Some(mins) = panel.mins.get(g) else { continue };
-                            for j in 0..2 {
-                                // SAFETY: as above.
-                                let min = unsafe { $load_f32(part(mins, at[j])) };
-                                for i in 0..$m {
-                                    let sum = $splat_f32(rows[i].groups[g].total);
-                                    total[i][j] = $fma(min, sum, total[i][j]);
+                            if MINS && let Some(mins) = mins.next() {
+                                for j in 0..2 {
+                                    // SAFETY: as above.
+                                    let min = unsafe { $load_f32(part(mins, at[j])) };
+                                    for i in 0..$m {
+                                        let sum = $splat_f32(groups[row + i].total);
+                                        total[i][j] = $fma(min, sum, total[i][j]);
+                                    }
                                 }
                             }
                         }
                         for i in 0..$m {
                             for j in 0..2 {
-                                let y = y[i][at[j]..at[j] + $lanes].as_mut_ptr();
+                                let y = y[row + i][at[j]..at[j] + $lanes].as_mut_ptr();
                                 // SAFETY: the slice is a vector long.
                                 unsafe { $store_f32(y, total[i][j]) };
                             }
@@ -315,27 +330,26 @@ mod tests {
         let w: Vec<[u32; COLUMNS]> = (0..GROUPS * QUADS)
             .map(|_| std::array::from_fn(|_| quad(0, i32::from(most))))
             .collect();
-        let x: Vec<Vec<u32>> =
-            (0..ROWS).map(|_| (0..GROUPS * QUADS).map(|_| quad(-127, 127)).collect()).collect();
+        let x: Vec<[u32; ROWS]> =
+            (0..GROUPS * QUADS).map(|_| std::array::from_fn(|_| quad(-127, 127))).collect();
         let mut random = StdRng::seed_from_u64(2);
         let mut float = || random.random_range(-1f32..1.0);
         let scales: Vec<[f32; COLUMNS]> =
             (0..GROUPS).map(|_| std::array::from_fn(|_| float())).collect();
         let minima: Vec<[f32; COLUMNS]> =
             (0..if mins { GROUPS } else { 0 }).map(|_| std::array::from_fn(|_| float())).collect();
-        let groups: Vec<Vec<Group>> = x
-            .iter()
-            .map(|x| {
-                let of = |quads: &[u32]| {
-                    let bytes = quads.iter().flat_map(|quad| quad.to_le_bytes());
+        let groups: Vec<[Group; ROWS]> = x
+            .chunks(QUADS)
+            .map(|quads| {
+                std::array::from_fn(|i| {
+                    let bytes = quads.iter().flat_map(|quads| quads[i].to_le_bytes());
                     let sum: i32 = bytes.map(|byte| i32::from(byte as i8)).sum();
                     Group { scale: float(), start: -offset * sum, total: float() }
-                };
-                x.chunks(QUADS).map(of).collect()
+                })
             })
             .collect();
         let panel = Panel { quads: &w, scales: &scales, mins: &minima, offset };
-        let rows = std::array::from_fn(|i| Row { quads: &x[i], groups: &groups[i] });
+        let rows = Rows { quads: &x, groups: &groups };
         let run = |unit: Unit| {
             let mut y = [[0.5; COLUMNS]; ROWS];
             unit.dots::<QUADS>(panel, rows, &mut y);

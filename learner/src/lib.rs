@@ -9,6 +9,7 @@
 //!
 //! Only this crate knows candle.
 
+pub mod attend;
 pub mod attention;
 pub mod batch;
 pub mod blocks;
@@ -29,5 +30,6 @@ pub mod rounded;
 pub mod stream;
 pub mod system;
 pub mod threads;
+pub mod tile;
 pub mod train;
 pub mod weights;

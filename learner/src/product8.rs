@@ -7,7 +7,7 @@
 //! A row's result depends neither on the other rows nor on the number of threads.
 
 use crate::blocks::Format;
-use crate::dot8::{Block, COLUMNS, Group, Panel, ROWS, Unit};
+use crate::dot8::{Block, COLUMNS, Panel, ROWS, Unit};
 use crate::product::Quantised;
 use crate::rounded::Rounded;
 use pulp::Arch;
@@ -22,7 +22,6 @@ const TILE: usize = 2 * COLUMNS;
 const DEPTH: usize = 1024;
 
 const _: () = assert!(DEPTH.is_multiple_of(256));
-const _: () = assert!(size_of::<Group>() <= 16, "groups of 16 values cost as much as the values");
 
 impl Quantised {
     /// Whether [`Quantised::add_rounded`] can: the weights are integers.
@@ -66,19 +65,36 @@ impl Quantised {
             for at in (0..width).step_by(COLUMNS) {
                 let here = COLUMNS.min(width - at);
                 Arch::new().dispatch(|| panel.fill(self, first + at..first + at + here, &columns));
+                let panel = panel.part(depth);
                 for (block, y) in y.chunks_mut(ROWS).enumerate() {
-                    let rows = std::array::from_fn(|i| x.row(block * ROWS + i, from, depth));
                     let mut sums: Block = [[0.0; COLUMNS]; ROWS];
                     for (sums, y) in sums.iter_mut().zip(y.iter()) {
-                        sums[..here].copy_from_slice(&y[at..at + here]);
+                        load(sums, &y[at..at + here]);
                     }
-                    unit.dots::<QUADS>(panel.part(depth), rows, &mut sums);
+                    unit.dots::<QUADS>(panel, x.rows(block, from, depth), &mut sums);
                     for (sums, y) in sums.iter().zip(y) {
-                        y[at..at + here].copy_from_slice(&sums[..here]);
+                        store(sums, &mut y[at..at + here]);
                     }
                 }
             }
         }
+    }
+}
+
+/// Copies of a length known beforehand are no calls.
+#[inline(always)]
+fn load(sums: &mut [f32; COLUMNS], y: &[f32]) {
+    match y.first_chunk() {
+        Some(y) => *sums = *y,
+        None => sums[..y.len()].copy_from_slice(y),
+    }
+}
+
+#[inline(always)]
+fn store(sums: &[f32; COLUMNS], y: &mut [f32]) {
+    match y.first_chunk_mut() {
+        Some(y) => *y = *sums,
+        None => y.copy_from_slice(&sums[..y.len()]),
     }
 }
 
@@ -136,6 +152,105 @@ impl Unpacked {
             scales: &self.scales[..groups],
             mins: if self.format.has_mins() { &self.mins[..groups] } else { &[] },
             offset: self.format.offset(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::{matrix, values};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    const FORMATS: [Format; 10] = [
+        Format::Q4_0,
+        Format::Q4_1,
+        Format::Q5_0,
+        Format::Q5_1,
+        Format::Q8_0,
+        Format::Q2K,
+        Format::Q3K,
+        Format::Q4K,
+        Format::Q5K,
+        Format::Q6K,
+    ];
+
+    /// Random integers under scales of some hundredths.
+    fn random_weight(random: &mut StdRng, format: Format, rows: usize, width: usize) -> Quantised {
+        let size = format.block_bytes();
+        let blocks = rows * width / format.block_values();
+        let mut bytes: Vec<u8> = (0..blocks * size).map(|_| random.random()).collect();
+        // Where a block's halves have their exponents.
+        let high: &[usize] = match format {
+            Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[1, 3],
+            Format::Q2K => &[81, 83],
+            Format::Q3K => &[109],
+            Format::Q6K => &[209],
+            _ => &[1],
+        };
+        for block in bytes.chunks_mut(size) {
+            high.iter().for_each(|at| block[*at] = 0x28);
+        }
+        Quantised::new(format, bytes, rows, width).unwrap()
+    }
+
+    fn random_values(random: &mut StdRng, count: usize) -> Vec<f32> {
+        (0..count).map(|_| random.random_range(-1f32..1.0)).collect()
+    }
+
+    fn product(weight: &Quantised, unit: Unit, x: &[f32]) -> Vec<f32> {
+        let mut y = vec![0.5; x.len() / weight.width() * weight.rows()];
+        weight.add_rounded(unit, &Rounded::of(x, weight.width(), weight.format()), &mut y);
+        y
+    }
+
+    /// Sizes that fill no panel, no block of rows and no depth. The bound is the
+    /// most that rounding x can do: half a step of each value's block, and what
+    /// its scale loses in half precision.
+    #[test]
+    fn only_the_rounding_of_x_lies_between_both_products() {
+        let mut random = StdRng::seed_from_u64(1);
+        for format in FORMATS {
+            let (rows, width) = (70, if format.block_values() == 32 { 1120 } else { 1280 });
+            let weight = random_weight(&mut random, format, rows, width);
+            let w = weight.dequantised(0..rows);
+            let x = random_values(&mut random, 7 * width);
+            let exact = weight.forward(&matrix(x.clone(), 7, width).unwrap()).unwrap();
+            let exact = values::<f32>(&exact).unwrap();
+            let ours = product(&weight, Unit::Portable, &x);
+            let step = 1.0 / 127.0;
+            for (index, (ours, exact)) in ours.iter().zip(&exact).enumerate() {
+                let w = &w[index % rows * width..][..width];
+                let most: f32 = w.iter().map(|w| w.abs() * step * (0.5 + 127.0 / 1024.0)).sum();
+                // The rounding of a sum of many values cancels: a tenth of the most.
+                let off = (ours - 0.5 - exact).abs();
+                assert!(
+                    off < 0.1 * most,
+                    "{format:?} at {index}: {ours} for {exact}, {off} of {most}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn neither_unit_nor_threads_nor_other_rows_change_a_bit() {
+        let mut random = StdRng::seed_from_u64(2);
+        for format in FORMATS {
+            let weight = random_weight(&mut random, format, 75, 512);
+            let x = random_values(&mut random, 8 * 512);
+            let expected = product(&weight, Unit::Portable, &x);
+            for unit in [Unit::Vnni512, Unit::Vnni256, Unit::Avx2] {
+                for threads in [1, 3] {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                    if unit.is_here() {
+                        let ours = pool.unwrap().install(|| product(&weight, unit, &x));
+                        assert!(ours == expected, "{format:?}, {unit:?}, {threads} threads");
+                    }
+                }
+            }
+            let alone = product(&weight, Unit::Portable, &x[3 * 512..4 * 512]);
+            assert!(alone == expected[3 * 75..4 * 75], "{format:?}: a row beside others");
         }
     }
 }

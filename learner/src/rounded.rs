@@ -4,7 +4,7 @@
 //! K-quants one for each 256.
 
 use crate::blocks::Format;
-use crate::dot8::{Group, Row};
+use crate::dot8::{Group, ROWS, Rows};
 use half::f16;
 use pulp::Arch;
 use rayon::prelude::*;
@@ -12,13 +12,14 @@ use rayon::prelude::*;
 /// The largest integer.
 const LARGEST: f32 = 127.0;
 
-/// Rows a parallel task rounds at least.
-const ROWS_PER_TASK: usize = 16;
+/// Blocks of rows a parallel task rounds at least.
+const BLOCKS_PER_TASK: usize = 4;
 
-/// Rows of activations, rounded for products with matrices of one format.
+/// Rows of activations, rounded for products with matrices of one format: in
+/// blocks of `ROWS`, side by side; what the last block has beyond is zero.
 pub struct Rounded {
-    quads: Vec<u32>,
-    groups: Vec<Group>,
+    quads: Vec<[u32; ROWS]>,
+    groups: Vec<[Group; ROWS]>,
     pub count: usize,
     pub width: usize,
     group: usize,
@@ -28,33 +29,43 @@ impl Rounded {
     /// `x` holds whole rows of whole blocks.
     pub fn of(x: &[f32], width: usize, format: Format) -> Rounded {
         let (count, group) = (x.len() / width, format.group_values());
-        let mut quads = vec![0; count * width / 4];
-        let mut groups = vec![Group::default(); count * width / group];
+        let blocks = count.div_ceil(ROWS);
+        let mut quads = vec![[0; ROWS]; blocks * width / 4];
+        let mut groups = vec![[Group::default(); ROWS]; blocks * width / group];
         quads
             .par_chunks_mut(width / 4)
             .zip(groups.par_chunks_mut(width / group))
-            .zip(x.par_chunks(width))
-            .with_min_len(ROWS_PER_TASK)
+            .zip(x.par_chunks(ROWS * width))
+            .with_min_len(BLOCKS_PER_TASK)
             .for_each(|((quads, groups), x)| {
-                Arch::new().dispatch(|| round(x, format, quads, groups));
+                Arch::new().dispatch(|| {
+                    for (i, x) in x.chunks_exact(width).enumerate() {
+                        round(x, format, i, quads, groups);
+                    }
+                });
             });
         Rounded { quads, groups, count, width, group }
     }
 
-    /// `depth` values of a row from `from` on. Past the end the last row is
-    /// taken again; the caller drops what it computes from it.
-    pub fn row(&self, row: usize, from: usize, depth: usize) -> Row<'_> {
-        let first = row.min(self.count - 1) * self.width + from;
-        Row {
+    /// `depth` values from `from` on of a block of rows.
+    pub fn rows(&self, block: usize, from: usize, depth: usize) -> Rows<'_> {
+        let first = block * self.width + from;
+        Rows {
             quads: &self.quads[first / 4..][..depth / 4],
             groups: &self.groups[first / self.group..][..depth / self.group],
         }
     }
 }
 
-/// One row.
+/// One row, the `i`-th of its block.
 #[inline(always)]
-fn round(x: &[f32], format: Format, quads: &mut [u32], groups: &mut [Group]) {
+fn round(
+    x: &[f32],
+    format: Format,
+    i: usize,
+    quads: &mut [[u32; ROWS]],
+    groups: &mut [[Group; ROWS]],
+) {
     let (block, group) = (format.block_values(), format.group_values());
     let blocks = x
         .chunks_exact(block)
@@ -69,17 +80,22 @@ fn round(x: &[f32], format: Format, quads: &mut [u32], groups: &mut [Group]) {
             (32, _) => f16::from_f32(exact).to_f32(),
             _ => 1.0 / inverse,
         };
-        for (x, quad) in x.as_chunks::<4>().0.iter().zip(quads.iter_mut()) {
-            *quad = u32::from_le_bytes(x.map(|x| nearest(x * inverse)));
-        }
-        for (quads, of) in quads.chunks_exact(group / 4).zip(groups) {
-            let sum = sum(quads);
+        let parts = x.chunks_exact(group).zip(quads.chunks_exact_mut(group / 4)).zip(groups);
+        for ((x, quads), of) in parts {
+            let mut sum = 0;
+            for (x, quads) in x.as_chunks::<16>().0.iter().zip(quads.as_chunks_mut::<4>().0) {
+                let bytes = x.map(|x| nearest(x * inverse));
+                sum += bytes.iter().map(|byte| i32::from(*byte as i8)).sum::<i32>();
+                for (quads, bytes) in quads.iter_mut().zip(bytes.as_chunks().0) {
+                    quads[i] = u32::from_le_bytes(*bytes);
+                }
+            }
             let total = if block == 32 {
                 f16::from_f32(exact * sum as f32).to_f32()
             } else {
                 scale * sum as f32
             };
-            *of = Group { scale, start: -format.offset() * sum, total };
+            of[i] = Group { scale, start: -format.offset() * sum, total };
         }
     }
 }
@@ -103,18 +119,15 @@ fn nearest(x: f32) -> u8 {
     (x + ROUND).to_bits() as u8
 }
 
-#[inline(always)]
-fn sum(quads: &[u32]) -> i32 {
-    quads.iter().flat_map(|quad| quad.to_le_bytes()).map(|byte| i32::from(byte as i8)).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dot8::Row;
 
-    fn integers(row: Row) -> Vec<i8> {
-        row.quads.iter().flat_map(|quad| quad.to_le_bytes()).map(|byte| byte as i8).collect()
+    /// The integers of the i-th of some rows, and its groups.
+    fn row(rows: Rows, i: usize) -> (Vec<i8>, Vec<Group>) {
+        let bytes = rows.quads.iter().flat_map(|quads| quads[i].to_le_bytes());
+        let groups = rows.groups.iter().map(|groups| groups[i]).collect();
+        (bytes.map(|byte| byte as i8).collect(), groups)
     }
 
     #[test]
@@ -122,10 +135,10 @@ mod tests {
         let mut x = vec![0.0; 64];
         x[..5].copy_from_slice(&[254.0, -254.0, 1.0, 3.0, -7.0]);
         let rounded = Rounded::of(&x, 64, Format::Q8_0);
-        let row = rounded.row(0, 0, 64);
-        assert_eq!(integers(row)[..6], [127, -127, 0, 2, -4, 0]);
-        assert_eq!(row.groups[0], Group { scale: 2.0, start: 2 * 128, total: -4.0 });
-        assert_eq!(row.groups[1], Group::default(), "a block of zeros");
+        let (integers, groups) = row(rounded.rows(0, 0, 64), 0);
+        assert_eq!(integers[..6], [127, -127, 0, 2, -4, 0]);
+        assert_eq!(groups[0], Group { scale: 2.0, start: 2 * 128, total: -4.0 });
+        assert_eq!(groups[1], Group::default(), "a block of zeros");
     }
 
     /// One block of 256 has one scale, and a sum for each 16 or 32 values.
@@ -133,11 +146,11 @@ mod tests {
     fn k_quants_have_one_scale_for_256_values() {
         let x: Vec<f32> = (0..256).map(|i| i as f32 - 255.0).collect();
         let rounded = Rounded::of(&x, 256, Format::Q6K);
-        let row = rounded.row(0, 0, 256);
-        assert_eq!(row.groups.len(), 16);
-        assert!(row.groups.iter().all(|group| group.scale == row.groups[0].scale));
-        assert_eq!((integers(row)[0], integers(row)[255]), (-127, 0));
-        assert!((row.groups[0].scale - 255.0 / 127.0).abs() < 1e-6);
+        let (integers, groups) = row(rounded.rows(0, 0, 256), 0);
+        assert_eq!(groups.len(), 16);
+        assert!(groups.iter().all(|group| group.scale == groups[0].scale));
+        assert_eq!((integers[0], integers[255]), (-127, 0));
+        assert!((groups[0].scale - 255.0 / 127.0).abs() < 1e-6);
     }
 
     #[test]
@@ -146,10 +159,10 @@ mod tests {
         for format in [Format::Q5_0, Format::Q4_1, Format::Q4K, Format::Q6K] {
             let rounded = Rounded::of(&x, 256, format);
             for (index, x) in x.iter().enumerate() {
-                let row = rounded.row(index / 256, 0, 256);
+                let (integers, groups) = row(rounded.rows(0, 0, 256), index / 256);
                 let at = index % 256;
-                let scale = row.groups[at / format.group_values()].scale;
-                let off = (f32::from(integers(row)[at]) * scale - x).abs();
+                let scale = groups[at / format.group_values()].scale;
+                let off = (f32::from(integers[at]) * scale - x).abs();
                 // Half a step, and what a scale in half precision is off by.
                 assert!(off <= scale * (0.5 + 127.0 / 2048.0), "{format:?}: {off}");
             }

@@ -82,20 +82,21 @@ impl Weight {
         }
     }
 
-    /// The same for a constant: what the server's CPU computes, activations
+    /// y += x · Wᵀ for a constant: as the server's CPU computes it, activations
     /// rounded to 8 bits, where W is quantised and this CPU has a unit for it.
-    pub fn forward_constant(&self, x: &Tensor) -> candle_core::Result<Tensor> {
-        let (Weight::Quantised(weight), Some(unit)) = (self, Unit::find()) else {
-            return self.forward(x);
-        };
-        if !weight.has_integers() {
-            return self.forward(x);
+    pub fn add_constant<T: Real>(&self, x: &[T], y: &mut [T]) -> candle_core::Result<()> {
+        if let (Weight::Quantised(weight), Some(unit)) = (self, Unit::find())
+            && weight.has_integers()
+            && let (Some(x), Some(y)) = (T::single(x), T::single_mut(y))
+        {
+            weight.add_rounded(unit, &Rounded::of(x, weight.width(), weight.format()), y);
+            return Ok(());
         }
-        let (rows, width) = x.dims2()?;
-        let x = with_values(x, |x: &[f32]| Rounded::of(x, width, weight.format()))?;
-        let mut y = vec![0.0; rows * weight.rows()];
-        weight.add_rounded(unit, &x, &mut y);
-        matrix(y, rows, weight.rows())
+        let rows = y.len() / self.rows()?;
+        let x = Tensor::from_slice(x, (rows, x.len() / rows), &Device::Cpu)?;
+        with_values(&self.forward(&x)?, |part: &[T]| {
+            y.iter_mut().zip(part).for_each(|(y, part)| *y += *part);
+        })
     }
 
     /// The gradient through it, dy · W: `rows × out` → `rows × in`.
