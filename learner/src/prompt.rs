@@ -7,6 +7,7 @@
 //! rows of a group.
 
 use crate::attention::Sequence;
+use crate::dot8::Unit;
 use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
 use crate::model::Model;
 use crate::real::Real;
@@ -109,9 +110,20 @@ pub struct PromptKv {
 }
 
 impl PromptKv {
-    /// Computes the prompts. `done` hears after every layer how many of them that
-    /// makes, and ends the pass with an error.
+    /// Computes the prompts as the server's CPU does. `done` hears after every
+    /// layer how many of them that makes, and ends the pass with an error.
     pub fn compute<T: Real>(
+        model: &Model<T>,
+        prompts: &[&[u32]],
+        threads: &Threads,
+        done: impl FnMut(usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<PromptKv> {
+        PromptKv::compute_with(Unit::find(), model, prompts, threads, done)
+    }
+
+    /// The same with products of 8-bit integers by `unit`, or of floats.
+    pub fn compute_with<T: Real>(
+        unit: Option<Unit>,
         model: &Model<T>,
         prompts: &[&[u32]],
         threads: &Threads,
@@ -122,19 +134,20 @@ impl PromptKv {
         for prompt in prompts {
             let own = prompt.len() - tree.shared(prompt).0;
             if !tree.paths.is_empty() && tree.tokens.len() + own > GROUP_ROWS {
-                kv.finish(model, std::mem::take(&mut tree), threads, &mut done)?;
+                kv.finish(unit, model, std::mem::take(&mut tree), threads, &mut done)?;
             }
             kv.places.push(Place { group: kv.groups.len(), prompt: tree.paths.len() });
             tree.insert(prompt);
         }
         if !tree.paths.is_empty() {
-            kv.finish(model, tree, threads, &mut done)?;
+            kv.finish(unit, model, tree, threads, &mut done)?;
         }
         Ok(kv)
     }
 
     fn finish<T: Real>(
         &mut self,
+        unit: Option<Unit>,
         model: &Model<T>,
         tree: Tree,
         threads: &Threads,
@@ -151,7 +164,7 @@ impl PromptKv {
             )
         }
         let finished = self.places.len() - tree.paths.len();
-        let layers = pass(model, &tree, threads, |layer| {
+        let layers = pass(unit, model, &tree, threads, |layer| {
             done(finished + tree.paths.len() * layer / shape.layers)
         })?;
         self.groups.push(GroupKv { layers, paths: tree.paths });
@@ -180,6 +193,7 @@ impl PromptKv {
 
 /// The base over one tree; `done` hears how many layers are finished.
 fn pass<T: Real>(
+    unit: Option<Unit>,
     model: &Model<T>,
     tree: &Tree,
     threads: &Threads,
@@ -190,6 +204,7 @@ fn pass<T: Real>(
         return Ok(kept);
     }
     let mut rows = TreeRows {
+        unit,
         model,
         tree,
         angles: model.rope.angles(&tree.positions, 1.0),
@@ -205,6 +220,7 @@ fn pass<T: Real>(
 
 /// All rows of a tree on their way through the layers.
 struct TreeRows<'a, T> {
+    unit: Option<Unit>,
     model: &'a Model<T>,
     tree: &'a Tree,
     /// Of the rows' rotations.
@@ -227,7 +243,7 @@ impl<T: Real> TreeRows<'_, T> {
     /// Keys and values of a layer; `x` becomes its output. The last layer has
     /// none: nothing reads what it says of the prompt.
     fn layer(&mut self, index: usize) -> Result<(Tensor, Tensor)> {
-        let TreeRows { model, tree, angles, x, buffers } = self;
+        let TreeRows { unit, model, tree, angles, x, buffers } = self;
         let shape = &model.shape;
         let layer = &model.layers[index];
         let rows = tree.tokens.len();
@@ -237,10 +253,10 @@ impl<T: Real> TreeRows<'_, T> {
         filled(normed, rows, shape.width, None);
         rms_norm_rows(x, &layer.attention_norm, shape.rms_epsilon, normed);
         filled(k, rows, kv_width, layer.bias[K].as_deref());
-        layer.maps[K].add_constant(normed, k)?;
+        layer.maps[K].add_constant(*unit, normed, k)?;
         model.rope.rotate_rows(k, kv_width, angles);
         filled(v, rows, kv_width, layer.bias[V].as_deref());
-        layer.maps[V].add_constant(normed, v)?;
+        layer.maps[V].add_constant(*unit, normed, v)?;
         let as_kept =
             |x: &[T]| Tensor::from_slice(x, (rows, kv_width), &Device::Cpu)?.to_dtype(T::KV);
         let kept = (as_kept(k)?, as_kept(v)?);
@@ -248,10 +264,10 @@ impl<T: Real> TreeRows<'_, T> {
             return Ok(kept);
         }
         filled(q, rows, q_width, layer.bias[Q].as_deref());
-        layer.maps[Q].add_constant(normed, q)?;
+        layer.maps[Q].add_constant(*unit, normed, q)?;
         model.rope.rotate_rows(q, q_width, angles);
         let attended = attention(model, tree, q, k, v)?;
-        layer.maps[O].add_constant(&attended, x)?;
+        layer.maps[O].add_constant(*unit, &attended, x)?;
 
         let [normed, gate, up, _] = buffers;
         for x in x.chunks_mut(FEED_FORWARD_ROWS * shape.width) {
@@ -259,11 +275,11 @@ impl<T: Real> TreeRows<'_, T> {
             filled(normed, rows, shape.width, None);
             rms_norm_rows(x, &layer.feed_forward_norm, shape.rms_epsilon, normed);
             filled(gate, rows, shape.feed_forward, None);
-            layer.maps[GATE].add_constant(normed, gate)?;
+            layer.maps[GATE].add_constant(*unit, normed, gate)?;
             filled(up, rows, shape.feed_forward, None);
-            layer.maps[UP].add_constant(normed, up)?;
+            layer.maps[UP].add_constant(*unit, normed, up)?;
             swiglu_in_place(gate, up);
-            layer.maps[DOWN].add_constant(gate, x)?;
+            layer.maps[DOWN].add_constant(*unit, gate, x)?;
         }
         Ok(kept)
     }

@@ -12,6 +12,9 @@ use rayon::prelude::*;
 /// The largest integer.
 const LARGEST: f32 = 127.0;
 
+/// Values of the longest block.
+const LONGEST_BLOCK: usize = 256;
+
 /// Blocks of rows a parallel task rounds at least.
 const BLOCKS_PER_TASK: usize = 4;
 
@@ -80,16 +83,16 @@ fn round(
             (32, _) => f16::from_f32(exact).to_f32(),
             _ => 1.0 / inverse,
         };
-        let parts = x.chunks_exact(group).zip(quads.chunks_exact_mut(group / 4)).zip(groups);
-        for ((x, quads), of) in parts {
-            let mut sum = 0;
-            for (x, quads) in x.as_chunks::<16>().0.iter().zip(quads.as_chunks_mut::<4>().0) {
-                let bytes = x.map(|x| nearest(x * inverse));
-                sum += bytes.iter().map(|byte| i32::from(*byte as i8)).sum::<i32>();
-                for (quads, bytes) in quads.iter_mut().zip(bytes.as_chunks().0) {
-                    quads[i] = u32::from_le_bytes(*bytes);
-                }
-            }
+        // By way of bytes in a row, for then each of the three loops vectorises.
+        let mut bytes = [0; LONGEST_BLOCK];
+        for (byte, x) in bytes.iter_mut().zip(x) {
+            *byte = nearest(x * inverse);
+        }
+        for (quads, bytes) in quads.iter_mut().zip(bytes.as_chunks().0) {
+            quads[i] = u32::from_le_bytes(*bytes);
+        }
+        for (bytes, of) in bytes.chunks_exact(group).zip(groups) {
+            let sum: i32 = bytes.iter().map(|byte| i32::from(*byte as i8)).sum();
             let total = if block == 32 {
                 f16::from_f32(exact * sum as f32).to_f32()
             } else {

@@ -82,10 +82,15 @@ impl Weight {
         }
     }
 
-    /// y += x · Wᵀ for a constant: as the server's CPU computes it, activations
-    /// rounded to 8 bits, where W is quantised and this CPU has a unit for it.
-    pub fn add_constant<T: Real>(&self, x: &[T], y: &mut [T]) -> candle_core::Result<()> {
-        if let (Weight::Quantised(weight), Some(unit)) = (self, Unit::find())
+    /// y += x · Wᵀ for a constant. With a `unit` as the server's CPU computes it,
+    /// activations rounded to 8 bits, where W is quantised.
+    pub fn add_constant<T: Real>(
+        &self,
+        unit: Option<Unit>,
+        x: &[T],
+        y: &mut [T],
+    ) -> candle_core::Result<()> {
+        if let (Weight::Quantised(weight), Some(unit)) = (self, unit)
             && weight.has_integers()
             && let (Some(x), Some(y)) = (T::single(x), T::single_mut(y))
         {
