@@ -3,9 +3,10 @@
 //! From the border inwards: [`stream`] (job lines), [`train`] (one job),
 //! [`batch`] (episodes → samples), [`ppo`] (the algorithm), [`optim`] (AdamW),
 //! [`model`] (forward and backward of a tail), [`prompt`] (the constant part),
-//! and below them [`head`], [`attention`], [`lora`], [`kernels`], [`weights`],
-//! [`product`] (products with quantised matrices), [`blocks`] (their formats),
-//! and [`threads`] and [`system`]: what of the machine is taken.
+//! and below them [`head`], [`attention`] and [`attend`] (without gradient),
+//! [`lora`], [`kernels`], [`weights`], [`product`] (products with quantised
+//! matrices), [`blocks`] (their formats), [`product8`] (the same with activations
+//! [`rounded`] to 8 bits), [`dot8`] and [`tile`] (their innermost loops), and [`threads`] and [`system`]: what of the machine is taken.
 //!
 //! Only this crate knows candle.
 
