@@ -5,8 +5,9 @@
 //!
 //!   prompt   the prompt pass; {"s": seconds}
 //!   step     forward, backward, AdamW on the completion's tokens; {"s": seconds}
-//!   check FOLDER   writes an adapter, the log-probs it gives the completion, and
-//!                  their gradient into a folder, for the peer to compare; {}
+//!   check FOLDER   writes an adapter (also as `hone adapter export` does), the
+//!                  log-probs it gives the completion, and their gradient into a
+//!                  folder, for the peer to compare; {}
 //!   end      {"peak_mb": largest resident memory in MiB}
 
 use anyhow::{Context, bail, ensure};
@@ -79,7 +80,8 @@ fn main() -> anyhow::Result<()> {
         "--completion must be 1 to {}",
         tokens.len() - 1
     );
-    let model = weights::load(&Gguf::open(&arguments.model)?)?;
+    let base = Gguf::open(&arguments.model)?;
+    let model = weights::load(&base)?;
     let learned = tokens.len() - arguments.completion;
     // The row that predicts the first learned token is the adapter's.
     let past = if arguments.mode == Mode::Everywhere { 0 } else { learned - 1 };
@@ -111,10 +113,16 @@ fn main() -> anyhow::Result<()> {
         optimizer.step(&mut lora, &gradient, &hyper)?;
         Ok(())
     };
-    let check = |kv: &PromptKv, folder: &Path| -> anyhow::Result<()> {
+    let check = |folder: &Path| -> anyhow::Result<()> {
+        // The peer does not round activations.
+        let prompts = [&tokens[..past]];
+        let kv = &PromptKv::compute_with(None, &model, &prompts, &threads, |_| Ok(()))?;
         let lora = random_adapter(&model.shape, &hyper)?;
-        let file = lora.to_adapter(&model.shape.architecture, "unchecked", Vec::new())?;
+        // No token comes twice, so that an activated LoRA can be told where it begins.
+        let invocation = if past == 0 { Vec::new() } else { vec![tokens[past]] };
+        let file = lora.to_adapter(&model.shape.architecture, "unchecked", invocation)?;
         file.write(&folder.join("adapter.gguf"))?;
+        models::peft::export(&file, &base, &folder.join("peft"))?;
         let batch = tail(kv);
         let pass = model.forward(&lora, &batch, kv)?;
         write_values(&folder.join("logprobs.f32"), &pass.logprobs)?;
@@ -134,7 +142,7 @@ fn main() -> anyhow::Result<()> {
         match line.split_once(' ').unwrap_or((line.as_str(), "")) {
             ("prompt", _) => kv = pass()?,
             ("step", _) => step(&kv)?,
-            ("check", folder) => check(&kv, Path::new(folder))?,
+            ("check", folder) => check(Path::new(folder))?,
             ("end", _) => {
                 writeln!(out, r#"{{"peak_mb": {}}}"#, system::peak_memory_mb())?;
                 break;

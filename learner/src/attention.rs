@@ -22,7 +22,7 @@ pub struct Heads {
 }
 
 impl Heads {
-    fn group(self) -> usize {
+    pub fn group(self) -> usize {
         self.query / self.key_value
     }
 }
@@ -63,6 +63,17 @@ impl Sequence {
     /// The attention's output, `rows × query·width`.
     pub fn forward<T: Real>(&self, heads: Heads) -> Result<Tensor> {
         let (rows, width) = self.q.dims2()?;
+        let single = with_values(&self.q, |q: &[T]| {
+            with_values(&self.k, |k: &[T]| {
+                with_values(&self.v, |v: &[T]| {
+                    let (q, k, v) = (T::single(q)?, T::single(k)?, T::single(v)?);
+                    Some(crate::attend::attend(heads, q, k, v))
+                })
+            })
+        })???;
+        if let Some(output) = single {
+            return matrix(output, rows, width);
+        }
         let parts: Vec<(Task, Vec<T>)> = tasks(heads, rows)
             .into_par_iter()
             .with_max_len(1)
@@ -164,7 +175,7 @@ impl Sequence {
     }
 }
 
-fn scale(heads: Heads) -> f64 {
+pub fn scale(heads: Heads) -> f64 {
     1.0 / (heads.width as f64).sqrt()
 }
 

@@ -72,40 +72,107 @@ impl Format {
         }
     }
 
+    /// Values that share a scale.
+    pub fn group_values(self) -> usize {
+        match self {
+            Format::F32 | Format::F16 | Format::Bf16 => 1,
+            Format::Q2K | Format::Q3K | Format::Q6K => 16,
+            _ => 32,
+        }
+    }
+
+    /// What is added to an integer of the format so that none is below zero.
+    pub fn offset(self) -> i32 {
+        match self {
+            Format::Q4_0 => 8,
+            Format::Q5_0 => 16,
+            Format::Q8_0 => 128,
+            Format::Q3K => 4,
+            Format::Q6K => 32,
+            _ => 0,
+        }
+    }
+
+    /// Whether a group has a smallest value beside its scale.
+    pub fn has_mins(self) -> bool {
+        matches!(self, Format::Q4_1 | Format::Q5_1 | Format::Q2K | Format::Q4K | Format::Q5K)
+    }
+
     /// Fills `y` from the blocks of `bytes`, which hold exactly its values.
     #[inline(always)]
     pub fn dequantise(self, bytes: &[u8], y: &mut [f32]) {
         match self {
-            Format::F32 => each(bytes, y, |b: &[u8; 4], y: &mut [f32; 1]| {
+            Format::F32 => each(bytes, y, |_, b: &[u8; 4], y: &mut [f32; 1]| {
                 y[0] = f32::from_le_bytes(*b);
             }),
-            Format::F16 => each(bytes, y, |b: &[u8; 2], y: &mut [f32; 1]| y[0] = half_at(b, 0)),
-            Format::Bf16 => each(bytes, y, |b: &[u8; 2], y: &mut [f32; 1]| {
+            Format::F16 => each(bytes, y, |_, b: &[u8; 2], y: &mut [f32; 1]| y[0] = half_at(b, 0)),
+            Format::Bf16 => each(bytes, y, |_, b: &[u8; 2], y: &mut [f32; 1]| {
                 y[0] = bf16::from_le_bytes(*b).to_f32();
             }),
-            Format::Q4_0 => each(bytes, y, q4_0),
-            Format::Q4_1 => each(bytes, y, q4_1),
-            Format::Q5_0 => each(bytes, y, q5_0),
-            Format::Q5_1 => each(bytes, y, q5_1),
-            Format::Q8_0 => each(bytes, y, q8_0),
-            Format::Q2K => each(bytes, y, q2k),
-            Format::Q3K => each(bytes, y, q3k),
-            Format::Q4K => each(bytes, y, q4k),
-            Format::Q5K => each(bytes, y, q5k),
-            Format::Q6K => each(bytes, y, q6k),
+            _ => self.read(bytes, y, |q, scale, min| q as f32 * scale - min, |_, _, _| {}),
+        }
+    }
+
+    /// The integers behind the values, `offset` added, and the scale and the min
+    /// of every group: value = scale · (integer − offset) − min.
+    #[inline(always)]
+    pub fn integers(self, bytes: &[u8], q: &mut [u8], scales: &mut [f32], mins: &mut [f32]) {
+        let offset = self.offset();
+        self.read(
+            bytes,
+            q,
+            |q, _, _| (q + offset) as u8,
+            |group, scale, min| {
+                scales[group] = scale;
+                mins[group] = min;
+            },
+        );
+    }
+
+    /// Every value of blocks of integers by `value(integer, scale, min)`, and
+    /// every group by `group(index, scale, min)`.
+    #[inline(always)]
+    fn read<Y>(
+        self,
+        bytes: &[u8],
+        y: &mut [Y],
+        value: impl Fn(i32, f32, f32) -> Y + Copy,
+        mut group: impl FnMut(usize, f32, f32),
+    ) {
+        let groups = self.block_values() / self.group_values();
+        macro_rules! blocks_of {
+            ($format:ident) => {
+                each(bytes, y, |index, bytes, y| {
+                    let group = |g, scale, min| group(index * groups + g, scale, min);
+                    $format(bytes, y, value, group);
+                })
+            };
+        }
+        match self {
+            Format::F32 | Format::F16 | Format::Bf16 => {}
+            Format::Q4_0 => blocks_of!(q4_0),
+            Format::Q4_1 => blocks_of!(q4_1),
+            Format::Q5_0 => blocks_of!(q5_0),
+            Format::Q5_1 => blocks_of!(q5_1),
+            Format::Q8_0 => blocks_of!(q8_0),
+            Format::Q2K => blocks_of!(q2k),
+            Format::Q3K => blocks_of!(q3k),
+            Format::Q4K => blocks_of!(q4k),
+            Format::Q5K => blocks_of!(q5k),
+            Format::Q6K => blocks_of!(q6k),
         }
     }
 }
 
 #[inline(always)]
-fn each<const BYTES: usize, const VALUES: usize>(
+fn each<const BYTES: usize, const VALUES: usize, Y>(
     bytes: &[u8],
-    y: &mut [f32],
-    block: impl Fn(&[u8; BYTES], &mut [f32; VALUES]),
+    y: &mut [Y],
+    mut block: impl FnMut(usize, &[u8; BYTES], &mut [Y; VALUES]),
 ) {
     let (bytes, y) = (bytes.as_chunks().0, y.as_chunks_mut().0);
-    for (bytes, y) in bytes.iter().zip(y) {
-        block(bytes, y);
+    for (index, (bytes, y)) in bytes.iter().zip(y).enumerate() {
+        block(index, bytes, y);
     }
 }
 
@@ -125,7 +192,7 @@ fn half_at(bytes: &[u8], at: usize) -> f32 {
 
 /// Four-bit values: the low halves of the bytes are the first sixteen.
 #[inline(always)]
-fn nibbles(packed: &[u8], y: &mut [f32; 32], value: impl Fn(i32) -> f32) {
+fn nibbles<Y>(packed: &[u8], y: &mut [Y; 32], value: impl Fn(i32) -> Y) {
     for j in 0..16 {
         y[j] = value(i32::from(packed[j] & 15));
         y[j + 16] = value(i32::from(packed[j] >> 4));
@@ -134,7 +201,7 @@ fn nibbles(packed: &[u8], y: &mut [f32; 32], value: impl Fn(i32) -> f32) {
 
 /// The same with a fifth bit each, gathered in one word.
 #[inline(always)]
-fn five_bits(high: &[u8], packed: &[u8], y: &mut [f32; 32], value: impl Fn(i32) -> f32) {
+fn five_bits<Y>(high: &[u8], packed: &[u8], y: &mut [Y; 32], value: impl Fn(i32) -> Y) {
     let high = u32::from_le_bytes([high[0], high[1], high[2], high[3]]);
     for j in 0..16 {
         let fifth = |bit: usize| (high >> bit & 1) << 4;
@@ -144,66 +211,108 @@ fn five_bits(high: &[u8], packed: &[u8], y: &mut [f32; 32], value: impl Fn(i32) 
 }
 
 #[inline(always)]
-fn q4_0(b: &[u8; 18], y: &mut [f32; 32]) {
+fn q4_0<Y>(
+    b: &[u8; 18],
+    y: &mut [Y; 32],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
     let d = half_at(b, 0);
-    nibbles(&b[2..], y, |q| (q - 8) as f32 * d);
+    group(0, d, 0.0);
+    nibbles(&b[2..], y, |q| value(q - 8, d, 0.0));
 }
 
 #[inline(always)]
-fn q4_1(b: &[u8; 20], y: &mut [f32; 32]) {
-    let (d, m) = (half_at(b, 0), half_at(b, 2));
-    nibbles(&b[4..], y, |q| q as f32 * d + m);
+fn q4_1<Y>(
+    b: &[u8; 20],
+    y: &mut [Y; 32],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
+    let (d, min) = (half_at(b, 0), -half_at(b, 2));
+    group(0, d, min);
+    nibbles(&b[4..], y, |q| value(q, d, min));
 }
 
 #[inline(always)]
-fn q5_0(b: &[u8; 22], y: &mut [f32; 32]) {
+fn q5_0<Y>(
+    b: &[u8; 22],
+    y: &mut [Y; 32],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
     let d = half_at(b, 0);
-    five_bits(&b[2..6], &b[6..], y, |q| (q - 16) as f32 * d);
+    group(0, d, 0.0);
+    five_bits(&b[2..6], &b[6..], y, |q| value(q - 16, d, 0.0));
 }
 
 #[inline(always)]
-fn q5_1(b: &[u8; 24], y: &mut [f32; 32]) {
-    let (d, m) = (half_at(b, 0), half_at(b, 2));
-    five_bits(&b[4..8], &b[8..], y, |q| q as f32 * d + m);
+fn q5_1<Y>(
+    b: &[u8; 24],
+    y: &mut [Y; 32],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
+    let (d, min) = (half_at(b, 0), -half_at(b, 2));
+    group(0, d, min);
+    five_bits(&b[4..8], &b[8..], y, |q| value(q, d, min));
 }
 
 #[inline(always)]
-fn q8_0(b: &[u8; 34], y: &mut [f32; 32]) {
+fn q8_0<Y>(
+    b: &[u8; 34],
+    y: &mut [Y; 32],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
     let d = half_at(b, 0);
+    group(0, d, 0.0);
     for i in 0..32 {
-        y[i] = f32::from(b[2 + i] as i8) * d;
+        y[i] = value(i32::from(b[2 + i] as i8), d, 0.0);
     }
 }
 
 /// Sixteen sub-blocks of 16: scales u4 | mins u4, 2-bit values, d, dmin.
 #[inline(always)]
-fn q2k(b: &[u8; 84], y: &mut [f32; SUPER]) {
+fn q2k<Y>(
+    b: &[u8; 84],
+    y: &mut [Y; SUPER],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
     let (scales, values) = (&b[..16], &b[16..80]);
     let (d, dmin) = (half_at(b, 80), half_at(b, 82));
     for (index, y) in y.chunks_exact_mut(16).enumerate() {
         let (half, shift, side) = (index / 8, index % 8 / 2 * 2, index % 2);
         let scale = d * f32::from(scales[index] & 15);
         let min = dmin * f32::from(scales[index] >> 4);
+        group(index, scale, min);
         for (y, q) in y.iter_mut().zip(&values[half * 32 + side * 16..]) {
-            *y = scale * f32::from(q >> shift & 3) - min;
+            *y = value(i32::from(q >> shift & 3), scale, min);
         }
     }
 }
 
 /// Sixteen sub-blocks of 16: third bits, 2-bit values, 6-bit scales, d.
 #[inline(always)]
-fn q3k(b: &[u8; 110], y: &mut [f32; SUPER]) {
+fn q3k<Y>(
+    b: &[u8; 110],
+    y: &mut [Y; SUPER],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
     let (high, values, scales, d) = (&b[..32], &b[32..96], &b[96..108], half_at(b, 108));
     for (index, y) in y.chunks_exact_mut(16).enumerate() {
         let (half, shift, side) = (index / 8, index % 8 / 2 * 2, index % 2);
         let low = if index < 8 { scales[index] & 15 } else { scales[index - 8] >> 4 };
         let top = scales[8 + index % 4] >> (2 * (index / 4)) & 3;
         let scale = d * (i32::from(low | top << 4) - 32) as f32;
+        group(index, scale, 0.0);
         let bit = half * 4 + shift / 2;
         let at = side * 16;
         for ((y, q), high) in y.iter_mut().zip(&values[half * 32 + at..]).zip(&high[at..]) {
             let third = i32::from(high >> bit & 1) * 4;
-            *y = scale * (i32::from(q >> shift & 3) + third - 4) as f32;
+            *y = value(i32::from(q >> shift & 3) + third - 4, scale, 0.0);
         }
     }
 }
@@ -221,62 +330,84 @@ fn scale_and_min(j: usize, packed: &[u8]) -> (u8, u8) {
 
 /// Eight sub-blocks of 32: d, dmin, scales, 4-bit values.
 #[inline(always)]
-fn q4k(b: &[u8; 144], y: &mut [f32; SUPER]) {
+fn q4k<Y>(
+    b: &[u8; 144],
+    y: &mut [Y; SUPER],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
     let (d, dmin) = (half_at(b, 0), half_at(b, 2));
     let (scales, values) = (&b[4..16], &b[16..]);
     for (index, y) in y.chunks_exact_mut(32).enumerate() {
         let (scale, min) = scale_and_min(index, scales);
         let (scale, min) = (d * f32::from(scale), dmin * f32::from(min));
+        group(index, scale, min);
         let shift = index % 2 * 4;
         for (y, q) in y.iter_mut().zip(&values[index / 2 * 32..]) {
-            *y = scale * f32::from(q >> shift & 15) - min;
+            *y = value(i32::from(q >> shift & 15), scale, min);
         }
     }
 }
 
 /// Q4_K with a fifth bit each.
 #[inline(always)]
-fn q5k(b: &[u8; 176], y: &mut [f32; SUPER]) {
+fn q5k<Y>(
+    b: &[u8; 176],
+    y: &mut [Y; SUPER],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
     let (d, dmin) = (half_at(b, 0), half_at(b, 2));
     let (scales, high, values) = (&b[4..16], &b[16..48], &b[48..]);
     for (index, y) in y.chunks_exact_mut(32).enumerate() {
         let (scale, min) = scale_and_min(index, scales);
         let (scale, min) = (d * f32::from(scale), dmin * f32::from(min));
+        group(index, scale, min);
         let shift = index % 2 * 4;
         for ((y, q), high) in y.iter_mut().zip(&values[index / 2 * 32..]).zip(high) {
-            *y = scale * f32::from((q >> shift & 15) | (high >> index & 1) << 4) - min;
+            let q = (q >> shift & 15) | (high >> index & 1) << 4;
+            *y = value(i32::from(q), scale, min);
         }
     }
 }
 
 /// Sixteen sub-blocks of 16: low four bits, high two bits, scales i8, d.
 #[inline(always)]
-fn q6k(b: &[u8; 210], y: &mut [f32; SUPER]) {
+fn q6k<Y>(
+    b: &[u8; 210],
+    y: &mut [Y; SUPER],
+    value: impl Fn(i32, f32, f32) -> Y,
+    mut group: impl FnMut(usize, f32, f32),
+) {
     let (low, high, scales, d) = (&b[..128], &b[128..192], &b[192..208], half_at(b, 208));
+    let scale = |index: usize| d * f32::from(scales[index] as i8);
+    for index in 0..16 {
+        group(index, scale(index), 0.0);
+    }
     for half in 0..2 {
         let (low, high) = (&low[half * 64..][..64], &high[half * 32..][..32]);
-        let (scales, y) = (&scales[half * 8..][..8], &mut y[half * 128..][..128]);
-        six_bits::<0, 0>(&low[..32], high, &scales[..2], d, &mut y[..32]);
-        six_bits::<0, 2>(&low[32..], high, &scales[2..4], d, &mut y[32..64]);
-        six_bits::<4, 4>(&low[..32], high, &scales[4..6], d, &mut y[64..96]);
-        six_bits::<4, 6>(&low[32..], high, &scales[6..], d, &mut y[96..]);
+        let y = &mut y[half * 128..][..128];
+        let scale = |index: usize| scale(half * 8 + index);
+        let value = |q, index| value(q, scale(index), 0.0);
+        six_bits::<0, 0, Y>(&low[..32], high, &mut y[..32], &value);
+        six_bits::<0, 2, Y>(&low[32..], high, &mut y[32..64], |q, side| value(q, 2 + side));
+        six_bits::<4, 4, Y>(&low[..32], high, &mut y[64..96], |q, side| value(q, 4 + side));
+        six_bits::<4, 6, Y>(&low[32..], high, &mut y[96..], |q, side| value(q, 6 + side));
     }
 }
 
 /// 32 six-bit values whose parts lie at fixed bits of their bytes.
 #[inline(always)]
-fn six_bits<const LOW: u8, const HIGH: u8>(
+fn six_bits<const LOW: u8, const HIGH: u8, Y>(
     low: &[u8],
     high: &[u8],
-    scales: &[u8],
-    d: f32,
-    y: &mut [f32],
+    y: &mut [Y],
+    value: impl Fn(i32, usize) -> Y,
 ) {
-    for (side, scale) in scales.iter().enumerate() {
-        let scale = d * f32::from(*scale as i8);
+    for side in 0..2 {
         for i in side * 16..side * 16 + 16 {
             let q = low[i] >> LOW & 15 | (high[i] >> HIGH & 3) << 4;
-            y[i] = scale * (i32::from(q) - 32) as f32;
+            y[i] = value(i32::from(q) - 32, side);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::real::Real;
 use candle_core::{Device, Result, Storage, Tensor, bail};
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// Values a parallel task handles at least; smaller ones cost more than they save.
@@ -59,29 +60,50 @@ fn sum_of<T: Real>(count: usize, term: impl Fn(usize) -> T) -> T {
     total
 }
 
+#[inline(always)]
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    let (a, b) = (&a[..a.len().min(b.len())], &b[..a.len().min(b.len())]);
-    sum_of(a.len(), |i| a[i] * b[i])
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [T::zero(); LANES];
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..LANES {
+            lanes[i] += a[i] * b[i];
+        }
+    }
+    let mut total = T::zero();
+    for lane in lanes {
+        total += lane;
+    }
+    for (a, b) in a_rest.iter().zip(b_rest) {
+        total += *a * *b;
+    }
+    total
 }
 
 /// y = x · w / √(mean(x²) + ε), row by row.
 pub fn rms_norm<T: Real>(x: &Tensor, weight: &[T], epsilon: f64) -> Result<Tensor> {
     let (rows, width) = x.dims2()?;
     let mut y = vec![T::zero(); rows * width];
-    with_values(x, |x: &[T]| {
-        y.par_chunks_mut(width)
-            .zip(x.par_chunks(width))
-            .with_min_len(rows_per_task(width))
-            .for_each(|(y, x)| {
+    with_values(x, |x: &[T]| rms_norm_rows(x, weight, epsilon, &mut y))?;
+    matrix(y, rows, width)
+}
+
+/// The same on slices.
+pub fn rms_norm_rows<T: Real>(x: &[T], weight: &[T], epsilon: f64, y: &mut [T]) {
+    let width = weight.len();
+    y.par_chunks_mut(width).zip(x.par_chunks(width)).with_min_len(rows_per_task(width)).for_each(
+        |(y, x)| {
+            Arch::new().dispatch(|| {
                 let inverse = inverse_rms(x, epsilon);
                 for ((y, x), w) in y.iter_mut().zip(x).zip(weight) {
                     *y = *x * inverse * *w;
                 }
             });
-    })?;
-    matrix(y, rows, width)
+        },
+    );
 }
 
+#[inline(always)]
 fn inverse_rms<T: Real>(x: &[T], epsilon: f64) -> T {
     let mean = dot(x, x) / T::from_f64(x.len() as f64);
     T::one() / (mean + T::from_f64(epsilon)).sqrt()
@@ -120,20 +142,22 @@ pub fn rms_norm_backward<T: Real>(
 /// h = silu(gate) · up.
 pub fn swiglu<T: Real>(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     let (rows, width) = gate.dims2()?;
-    let mut h = vec![T::zero(); rows * width];
-    with_values(gate, |gate: &[T]| {
-        with_values(up, |up: &[T]| {
-            h.par_chunks_mut(VALUES_PER_TASK)
-                .zip(gate.par_chunks(VALUES_PER_TASK))
-                .zip(up.par_chunks(VALUES_PER_TASK))
-                .for_each(|((h, gate), up)| {
-                    for ((h, g), u) in h.iter_mut().zip(gate).zip(up) {
-                        *h = *g * sigmoid(*g) * *u;
-                    }
-                });
-        })
-    })??;
+    let mut h = values::<T>(gate)?;
+    with_values(up, |up: &[T]| swiglu_in_place(&mut h, up))?;
     matrix(h, rows, width)
+}
+
+/// The same, written over the gate.
+pub fn swiglu_in_place<T: Real>(gate: &mut [T], up: &[T]) {
+    gate.par_chunks_mut(VALUES_PER_TASK).zip(up.par_chunks(VALUES_PER_TASK)).for_each(
+        |(gate, up)| {
+            Arch::new().dispatch(|| {
+                for (g, u) in gate.iter_mut().zip(up) {
+                    *g = *g * sigmoid(*g) * *u;
+                }
+            });
+        },
+    );
 }
 
 #[inline(always)]
@@ -160,12 +184,16 @@ pub fn swiglu_backward<T: Real>(
                     .zip(gate.par_chunks(VALUES_PER_TASK))
                     .zip(up.par_chunks(VALUES_PER_TASK))
                     .for_each(|((((dgate, dup), dh), gate), up)| {
-                        for i in 0..dh.len() {
-                            let s = sigmoid(gate[i]);
-                            let silu = gate[i] * s;
-                            dup[i] = dh[i] * silu;
-                            dgate[i] = dh[i] * up[i] * (s + silu * (T::one() - s));
-                        }
+                        Arch::new().dispatch(|| {
+                            let rest = dh.iter().zip(gate).zip(up);
+                            let both = dgate.iter_mut().zip(dup.iter_mut());
+                            for ((dgate, dup), ((dh, gate), up)) in both.zip(rest) {
+                                let s = sigmoid(*gate);
+                                let silu = *gate * s;
+                                *dup = *dh * silu;
+                                *dgate = *dh * *up * (s + silu * (T::one() - s));
+                            }
+                        });
                     });
             })
         })
@@ -233,36 +261,63 @@ impl Rope {
 
     /// Rotates every head of every row to its position.
     pub fn rotate<T: Real>(&self, x: &Tensor, positions: &[usize]) -> Result<Tensor> {
-        self.turn::<T>(x, positions, 1.0)
+        self.turned::<T>(x, positions, 1.0)
     }
 
     /// The gradient of [`Rope::rotate`]: a rotation's transpose is its inverse.
     pub fn rotate_back<T: Real>(&self, dx: &Tensor, positions: &[usize]) -> Result<Tensor> {
-        self.turn::<T>(dx, positions, -1.0)
+        self.turned::<T>(dx, positions, -1.0)
     }
 
-    fn turn<T: Real>(&self, x: &Tensor, positions: &[usize], sign: f64) -> Result<Tensor> {
+    fn turned<T: Real>(&self, x: &Tensor, positions: &[usize], sign: f64) -> Result<Tensor> {
         let (rows, width) = x.dims2()?;
         let mut y = values::<T>(x)?;
-        let half = self.head / 2;
-        y.par_chunks_mut(width).zip(positions).with_min_len(rows_per_task(width)).for_each(
-            |(row, position)| {
-                for j in 0..half {
-                    let angle = *position as f64 * self.frequencies[j];
-                    let (sin, cos) = angle.sin_cos();
-                    let (sin, cos) = (T::from_f64(sin * sign), T::from_f64(cos));
-                    let (first, second) = match self.pairs {
-                        RopePairs::Halves => (j, j + half),
-                        RopePairs::Adjacent => (2 * j, 2 * j + 1),
-                    };
-                    for head in row.chunks_mut(self.head) {
-                        let (a, b) = (head[first], head[second]);
-                        head[first] = a * cos - b * sin;
-                        head[second] = a * sin + b * cos;
-                    }
-                }
-            },
-        );
+        self.rotate_rows(&mut y, width, &self.angles(positions, sign));
         matrix(y, rows, width)
     }
+
+    /// (sin, cos) of every pair at every position, for all layers.
+    pub fn angles<T: Real>(&self, positions: &[usize], sign: f64) -> Vec<(T, T)> {
+        let mut angles = Vec::with_capacity(positions.len() * self.frequencies.len());
+        for position in positions {
+            angles.extend(self.frequencies.iter().map(|frequency| {
+                let (sin, cos) = (*position as f64 * frequency).sin_cos();
+                (T::from_f64(sin * sign), T::from_f64(cos))
+            }));
+        }
+        angles
+    }
+
+    /// Rotates rows of `width` values by their angles.
+    pub fn rotate_rows<T: Real>(&self, rows: &mut [T], width: usize, angles: &[(T, T)]) {
+        let half = self.head / 2;
+        rows.par_chunks_mut(width)
+            .zip(angles.par_chunks(half))
+            .with_min_len(rows_per_task(width))
+            .for_each(|(row, angles)| {
+                Arch::new().dispatch(|| {
+                    for head in row.chunks_exact_mut(self.head) {
+                        match self.pairs {
+                            RopePairs::Halves => {
+                                let (first, second) = head.split_at_mut(half);
+                                for ((a, b), angle) in first.iter_mut().zip(second).zip(angles) {
+                                    turn(a, b, *angle);
+                                }
+                            }
+                            RopePairs::Adjacent => {
+                                for ([a, b], angle) in head.as_chunks_mut().0.iter_mut().zip(angles)
+                                {
+                                    turn(a, b, *angle);
+                                }
+                            }
+                        }
+                    }
+                });
+            });
+    }
+}
+
+#[inline(always)]
+fn turn<T: Real>(a: &mut T, b: &mut T, (sin, cos): (T, T)) {
+    (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
 }

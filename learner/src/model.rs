@@ -319,7 +319,7 @@ impl<T: Real> Pass<'_, T> {
 }
 
 /// x plus a bias where the map has one.
-pub fn bias<T: Real>(x: Tensor, bias: &Option<Vec<T>>) -> Result<Tensor> {
+fn bias<T: Real>(x: Tensor, bias: &Option<Vec<T>>) -> Result<Tensor> {
     match bias {
         Some(bias) => add_bias(&x, bias),
         None => Ok(x),

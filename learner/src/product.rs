@@ -11,6 +11,7 @@
 
 use crate::blocks::Format;
 use crate::kernels::{matrix, with_values};
+use crate::tile::{Aligned, LINE, Rows, best_dots, best_sums, stride};
 use candle_core::{Result, Tensor, bail};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -37,10 +38,6 @@ const BACK_ROWS: usize = 1024;
 /// Rows of x from which on it pays to turn a tile of W round: dot products end
 /// in a sum across a vector, which costs as much as some dozens of products.
 const MANY_ROWS: usize = 64;
-
-/// Values of a cache line, and of the widest vector: a load that crosses lines
-/// costs two.
-const LINE: usize = 16;
 
 const _: () = assert!(DEPTH.is_multiple_of(256) && COLUMN_TILE.is_multiple_of(256));
 
@@ -75,9 +72,13 @@ impl Quantised {
         self.width
     }
 
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
     /// Bytes of `columns` of a row; they begin and end at blocks.
     #[inline(always)]
-    fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {
+    pub fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {
         let (values, bytes) = (self.format.block_values(), self.format.block_bytes());
         let start = row * (self.width / values * bytes);
         &self.bytes[start + columns.start / values * bytes..start + columns.end / values * bytes]
@@ -192,37 +193,6 @@ impl Copied {
     }
 }
 
-/// From one row to the next: whole cache lines, and never a power of two, which
-/// would put every row into the same few sets of the cache.
-fn stride(width: usize) -> usize {
-    let lines = width.next_multiple_of(LINE);
-    if lines.is_multiple_of(4 * LINE) { lines + LINE } else { lines }
-}
-
-/// Zeros that begin at a cache line.
-struct Aligned {
-    values: Vec<f32>,
-    start: usize,
-}
-
-impl Aligned {
-    fn zeros(length: usize) -> Aligned {
-        let values = vec![0.0; length + LINE];
-        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        Aligned { values, start }
-    }
-
-    #[inline(always)]
-    fn slice(&self) -> &[f32] {
-        &self.values[self.start..]
-    }
-
-    #[inline(always)]
-    fn slice_mut(&mut self) -> &mut [f32] {
-        &mut self.values[self.start..]
-    }
-}
-
 /// Some columns of x·Wᵀ: dot products of rows of x with rows of W.
 struct Forward<'a> {
     weight: &'a Quantised,
@@ -251,101 +221,12 @@ impl WithSimd for Forward<'_> {
             let x = x.part(from, depth);
             if x.count >= MANY_ROWS {
                 turned_sums(simd, x, w, turned.slice_mut(), &mut y);
-            } else if S::REGISTER_COUNT >= 32 {
-                dots::<S, 6, 4>(simd, x, w, &mut y);
             } else {
-                dots::<S, 3, 4>(simd, x, w, &mut y);
+                best_dots(simd, x, w, &mut y);
             }
         }
         y
     }
-}
-
-/// `count` rows of `depth` values each, `stride` apart.
-#[derive(Clone, Copy)]
-struct Rows<'a> {
-    values: &'a [f32],
-    count: usize,
-    stride: usize,
-    depth: usize,
-}
-
-impl<'a> Rows<'a> {
-    #[inline(always)]
-    fn row(self, index: usize) -> &'a [f32] {
-        &self.values[index * self.stride..][..self.depth]
-    }
-
-    /// N rows from `from` on. Past the end the last one is taken again; the
-    /// caller drops what it computes from it.
-    #[inline(always)]
-    fn block<const N: usize>(self, from: usize) -> [&'a [f32]; N] {
-        let mut rows = [self.row(from); N];
-        for (k, row) in rows.iter_mut().enumerate().skip(1) {
-            *row = self.row((from + k).min(self.count - 1));
-        }
-        rows
-    }
-
-    /// `depth` columns from `from` on.
-    #[inline(always)]
-    fn part(self, from: usize, depth: usize) -> Rows<'a> {
-        Rows { values: &self.values[from..], depth, ..self }
-    }
-}
-
-/// y[i][j] += x[i] · w[j], M × N of them in registers.
-#[inline(always)]
-fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
-    let (n, count) = (x.count, w.count);
-    for i in (0..n).step_by(M) {
-        for j in (0..count).step_by(N) {
-            let sums = dot_block::<S, M, N>(simd, x.block(i), w.block(j));
-            for (k, sums) in sums.iter().enumerate().take(n - i) {
-                let y = &mut y[(i + k) * count + j..(i + k + 1) * count];
-                y.iter_mut().zip(sums).for_each(|(y, sum)| *y += sum);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn dot_block<S: Simd, const M: usize, const N: usize>(
-    simd: S,
-    x: [&[f32]; M],
-    w: [&[f32]; N],
-) -> [[f32; N]; M] {
-    let length = x[0].len() / S::F32_LANES;
-    let mut x_head = [&[] as &[S::f32s]; M];
-    let mut w_head = [&[] as &[S::f32s]; N];
-    for i in 0..M {
-        x_head[i] = &S::as_simd_f32s(x[i]).0[..length];
-    }
-    for j in 0..N {
-        w_head[j] = &S::as_simd_f32s(w[j]).0[..length];
-    }
-    let mut sums = [[simd.splat_f32s(0.0); N]; M];
-    for at in 0..length {
-        let mut w = [simd.splat_f32s(0.0); N];
-        for j in 0..N {
-            w[j] = w_head[j][at];
-        }
-        for i in 0..M {
-            let x = x_head[i][at];
-            for j in 0..N {
-                sums[i][j] = simd.mul_add_e_f32s(x, w[j], sums[i][j]);
-            }
-        }
-    }
-    let mut total = [[0.0; N]; M];
-    for i in 0..M {
-        for j in 0..N {
-            let from = length * S::F32_LANES;
-            let rest = x[i][from..].iter().zip(&w[j][from..]).map(|(x, w)| x * w).sum::<f32>();
-            total[i][j] = simd.reduce_sum_f32s(sums[i][j]) + rest;
-        }
-    }
-    total
 }
 
 /// y += x · wᵀ by sums of the columns of w, laid side by side first.
@@ -364,15 +245,6 @@ fn turned_sums<S: Simd>(simd: S, x: Rows, w: Rows, turned: &mut [f32], y: &mut [
         }
         let tile = Rows { values: turned, count: depth, stride: count, depth: count };
         best_sums(simd, x.part(from, depth), tile, y);
-    }
-}
-
-#[inline(always)]
-fn best_sums<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
-    if S::REGISTER_COUNT >= 32 {
-        sums::<S, 6, 4>(simd, x, w, y);
-    } else {
-        sums::<S, 6, 2>(simd, x, w, y);
     }
 }
 
@@ -404,46 +276,6 @@ impl WithSimd for Backward<'_> {
             best_sums(simd, dy.part(from, depth), w, &mut dx);
         }
         dx
-    }
-}
-
-/// dx[i] += Σₖ dy[i][k] · w[k] for a tile of rows w of `count` values, M rows by
-/// N vectors of the result in registers.
-#[inline(always)]
-fn sums<S: Simd, const M: usize, const N: usize>(simd: S, dy: Rows, w: Rows, dx: &mut [f32]) {
-    let (n, count) = (dy.count, w.depth);
-    let span = N * S::F32_LANES;
-    let whole = count / span * span;
-    for column in (0..whole).step_by(span) {
-        for i in (0..n).step_by(M) {
-            let dys = dy.block::<M>(i);
-            let mut sums = [[simd.splat_f32s(0.0); N]; M];
-            #[allow(clippy::needless_range_loop, reason = "k counts rows of w and columns of dy")]
-            for k in 0..w.count {
-                let w = S::as_simd_f32s(&w.row(k)[column..column + span]).0;
-                for i in 0..M {
-                    let dy = simd.splat_f32s(dys[i][k]);
-                    for j in 0..N {
-                        sums[i][j] = simd.mul_add_e_f32s(dy, w[j], sums[i][j]);
-                    }
-                }
-            }
-            for (k, sums) in sums.iter().enumerate().take(n - i) {
-                let dx = &mut dx[(i + k) * count + column..][..span];
-                let dx = S::as_mut_simd_f32s(dx).0;
-                dx.iter_mut().zip(sums).for_each(|(dx, sum)| *dx = simd.add_f32s(*dx, *sum));
-            }
-        }
-    }
-    if whole == count {
-        return;
-    }
-    // Columns that fill no vector: formats of single values may have any width.
-    for (i, dx) in dx.chunks_exact_mut(count).enumerate() {
-        let dy = dy.row(i);
-        for (k, dy) in dy.iter().enumerate() {
-            dx[whole..].iter_mut().zip(&w.row(k)[whole..]).for_each(|(dx, w)| *dx += dy * w);
-        }
     }
 }
 

@@ -7,8 +7,9 @@
 //! rows of a group.
 
 use crate::attention::Sequence;
-use crate::kernels::{add, matrix, rms_norm, swiglu, with_values};
-use crate::model::{Model, bias};
+use crate::dot8::Unit;
+use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
+use crate::model::Model;
 use crate::real::Real;
 use crate::threads::Threads;
 use crate::weights::{DOWN, GATE, K, O, Q, UP, V};
@@ -109,9 +110,20 @@ pub struct PromptKv {
 }
 
 impl PromptKv {
-    /// Computes the prompts. `done` hears after every layer how many of them that
-    /// makes, and ends the pass with an error.
+    /// Computes the prompts as the server's CPU does. `done` hears after every
+    /// layer how many of them that makes, and ends the pass with an error.
     pub fn compute<T: Real>(
+        model: &Model<T>,
+        prompts: &[&[u32]],
+        threads: &Threads,
+        done: impl FnMut(usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<PromptKv> {
+        PromptKv::compute_with(Unit::find(), model, prompts, threads, done)
+    }
+
+    /// The same with products of 8-bit integers by `unit`, or of floats.
+    pub fn compute_with<T: Real>(
+        unit: Option<Unit>,
         model: &Model<T>,
         prompts: &[&[u32]],
         threads: &Threads,
@@ -122,19 +134,20 @@ impl PromptKv {
         for prompt in prompts {
             let own = prompt.len() - tree.shared(prompt).0;
             if !tree.paths.is_empty() && tree.tokens.len() + own > GROUP_ROWS {
-                kv.finish(model, std::mem::take(&mut tree), threads, &mut done)?;
+                kv.finish(unit, model, std::mem::take(&mut tree), threads, &mut done)?;
             }
             kv.places.push(Place { group: kv.groups.len(), prompt: tree.paths.len() });
             tree.insert(prompt);
         }
         if !tree.paths.is_empty() {
-            kv.finish(model, tree, threads, &mut done)?;
+            kv.finish(unit, model, tree, threads, &mut done)?;
         }
         Ok(kv)
     }
 
     fn finish<T: Real>(
         &mut self,
+        unit: Option<Unit>,
         model: &Model<T>,
         tree: Tree,
         threads: &Threads,
@@ -151,7 +164,7 @@ impl PromptKv {
             )
         }
         let finished = self.places.len() - tree.paths.len();
-        let layers = pass(model, &tree, threads, |layer| {
+        let layers = pass(unit, model, &tree, threads, |layer| {
             done(finished + tree.paths.len() * layer / shape.layers)
         })?;
         self.groups.push(GroupKv { layers, paths: tree.paths });
@@ -180,6 +193,7 @@ impl PromptKv {
 
 /// The base over one tree; `done` hears how many layers are finished.
 fn pass<T: Real>(
+    unit: Option<Unit>,
     model: &Model<T>,
     tree: &Tree,
     threads: &Threads,
@@ -189,70 +203,112 @@ fn pass<T: Real>(
     if tree.tokens.is_empty() {
         return Ok(kept);
     }
-    let mut x = model.embedding.embed::<T>(&tree.tokens)?;
+    let mut rows = TreeRows {
+        unit,
+        model,
+        tree,
+        angles: model.rope.angles(&tree.positions, 1.0),
+        x: values(&model.embedding.embed::<T>(&tree.tokens)?)?,
+        buffers: Default::default(),
+    };
     for index in 0..model.layers.len() {
-        let (kv, y) = threads.run(|| layer(model, tree, index, x))?;
-        x = y;
-        kept.push(kv);
+        kept.push(threads.run(|| rows.layer(index))?);
         done(index + 1)?;
     }
     Ok(kept)
 }
 
-/// Keys and values of a layer, and its output. The last layer has none: nothing
-/// reads what it says of the prompt.
-fn layer<T: Real>(
-    model: &Model<T>,
-    tree: &Tree,
-    index: usize,
-    x: Tensor,
-) -> Result<((Tensor, Tensor), Tensor)> {
-    let shape = &model.shape;
-    let heads = model.heads();
-    let layer = &model.layers[index];
-    let linear = |map: usize, x: &Tensor| layer.maps[map].forward(x);
-    let normed = rms_norm(&x, &layer.attention_norm, shape.rms_epsilon)?;
-    let k = bias(linear(K, &normed)?, &layer.bias[K])?;
-    let k = model.rope.rotate::<T>(&k, &tree.positions)?;
-    let v = bias(linear(V, &normed)?, &layer.bias[V])?;
-    let kept = (k.to_dtype(T::KV)?, v.to_dtype(T::KV)?);
-    if index + 1 == model.layers.len() {
-        return Ok((kept, x));
-    }
-    let q = bias(linear(Q, &normed)?, &layer.bias[Q])?;
-    let q = model.rope.rotate::<T>(&q, &tree.positions)?;
-    drop(normed);
+/// All rows of a tree on their way through the layers.
+struct TreeRows<'a, T> {
+    unit: Option<Unit>,
+    model: &'a Model<T>,
+    tree: &'a Tree,
+    /// Of the rows' rotations.
+    angles: Vec<(T, T)>,
+    x: Vec<T>,
+    /// Kept from layer to layer: fresh memory costs more than what is written there.
+    buffers: [Vec<T>; 4],
+}
 
-    let parts: Vec<Tensor> = tree
+/// `rows` copies of `first`, or of zeros, over what the buffer held.
+fn filled<T: Real>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Option<&[T]>) {
+    buffer.clear();
+    match first {
+        Some(first) => (0..rows).for_each(|_| buffer.extend_from_slice(first)),
+        None => buffer.resize(rows * width, T::zero()),
+    }
+}
+
+impl<T: Real> TreeRows<'_, T> {
+    /// Keys and values of a layer; `x` becomes its output. The last layer has
+    /// none: nothing reads what it says of the prompt.
+    fn layer(&mut self, index: usize) -> Result<(Tensor, Tensor)> {
+        let TreeRows { unit, model, tree, angles, x, buffers } = self;
+        let shape = &model.shape;
+        let layer = &model.layers[index];
+        let rows = tree.tokens.len();
+        let (q_width, kv_width) = (shape.map(Q).0, shape.map(K).0);
+        let [normed, q, k, v] = buffers;
+
+        filled(normed, rows, shape.width, None);
+        rms_norm_rows(x, &layer.attention_norm, shape.rms_epsilon, normed);
+        filled(k, rows, kv_width, layer.bias[K].as_deref());
+        layer.maps[K].add_constant(*unit, normed, k)?;
+        model.rope.rotate_rows(k, kv_width, angles);
+        filled(v, rows, kv_width, layer.bias[V].as_deref());
+        layer.maps[V].add_constant(*unit, normed, v)?;
+        let as_kept =
+            |x: &[T]| Tensor::from_slice(x, (rows, kv_width), &Device::Cpu)?.to_dtype(T::KV);
+        let kept = (as_kept(k)?, as_kept(v)?);
+        if index + 1 == model.layers.len() {
+            return Ok(kept);
+        }
+        filled(q, rows, q_width, layer.bias[Q].as_deref());
+        layer.maps[Q].add_constant(*unit, normed, q)?;
+        model.rope.rotate_rows(q, q_width, angles);
+        let attended = attention(model, tree, q, k, v)?;
+        layer.maps[O].add_constant(*unit, &attended, x)?;
+
+        let [normed, gate, up, _] = buffers;
+        for x in x.chunks_mut(FEED_FORWARD_ROWS * shape.width) {
+            let rows = x.len() / shape.width;
+            filled(normed, rows, shape.width, None);
+            rms_norm_rows(x, &layer.feed_forward_norm, shape.rms_epsilon, normed);
+            filled(gate, rows, shape.feed_forward, None);
+            layer.maps[GATE].add_constant(*unit, normed, gate)?;
+            filled(up, rows, shape.feed_forward, None);
+            layer.maps[UP].add_constant(*unit, normed, up)?;
+            swiglu_in_place(gate, up);
+            layer.maps[DOWN].add_constant(*unit, gate, x)?;
+        }
+        Ok(kept)
+    }
+}
+
+/// Every branch's rows see the path to them. Branches were appended in the order
+/// of their rows, and so are the results.
+fn attention<T: Real>(model: &Model<T>, tree: &Tree, q: &[T], k: &[T], v: &[T]) -> Result<Vec<T>> {
+    let width = |x: &[T]| x.len() / tree.tokens.len();
+    let parts: Vec<Vec<T>> = tree
         .branches
         .par_iter()
         .map(|branch| {
-            let end = branch.start + branch.rows.len();
-            let path = Tensor::new(&tree.paths[branch.prompt][..end], &Device::Cpu)?;
-            let sequence = Sequence {
-                q: q.narrow(0, branch.rows.start, branch.rows.len())?,
-                k: k.index_select(&path, 0)?,
-                v: v.index_select(&path, 0)?,
-                past: branch.start,
+            let path = &tree.paths[branch.prompt][..branch.start + branch.rows.len()];
+            let along = |x: &[T]| {
+                let width = width(x);
+                let mut rows = Vec::with_capacity(path.len() * width);
+                for row in path {
+                    rows.extend_from_slice(&x[*row as usize * width..][..width]);
+                }
+                matrix(rows, path.len(), width)
             };
-            sequence.forward::<T>(heads)
+            let own = &q[branch.rows.start * width(q)..branch.rows.end * width(q)];
+            let q = Tensor::from_slice(own, (branch.rows.len(), width(q)), &Device::Cpu)?;
+            let sequence = Sequence { q, k: along(k)?, v: along(v)?, past: branch.start };
+            values(&sequence.forward::<T>(model.heads())?)
         })
         .collect::<Result<_>>()?;
-    // Branches were appended in the order of their rows.
-    let attended = Tensor::cat(&parts, 0)?;
-    let x = add::<T>(&x, &linear(O, &attended)?)?;
-    drop((q, attended, parts));
-
-    let (rows, width) = x.dims2()?;
-    let mut after = Vec::with_capacity(rows * width);
-    for from in (0..rows).step_by(FEED_FORWARD_ROWS) {
-        let block = x.narrow(0, from, FEED_FORWARD_ROWS.min(rows - from))?;
-        let normed = rms_norm(&block, &layer.feed_forward_norm, shape.rms_epsilon)?;
-        let h = swiglu::<T>(&linear(GATE, &normed)?, &linear(UP, &normed)?)?;
-        let block = add::<T>(&block, &linear(DOWN, &h)?)?;
-        with_values(&block, |block: &[T]| after.extend_from_slice(block))?;
-    }
-    Ok((kept, matrix(after, rows, width)?))
+    Ok(parts.concat())
 }
 
 #[cfg(test)]

@@ -8,6 +8,10 @@ pub trait Real: WithDType {
     /// and full precision where gradients are checked.
     const KV: DType;
 
+    /// The values if they are f32: what has kernels of its own.
+    fn single(values: &[Self]) -> Option<&[f32]>;
+    fn single_mut(values: &mut [Self]) -> Option<&mut [f32]>;
+
     fn exp(self) -> Self;
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
@@ -15,6 +19,13 @@ pub trait Real: WithDType {
 
 impl Real for f32 {
     const KV: DType = DType::F16;
+
+    fn single(values: &[f32]) -> Option<&[f32]> {
+        Some(values)
+    }
+    fn single_mut(values: &mut [f32]) -> Option<&mut [f32]> {
+        Some(values)
+    }
 
     /// Branch-free so that loops over it vectorise (the standard library's is a
     /// call per element). Relative error below 3e-7 on [-87, 87]; inputs beyond
@@ -45,6 +56,13 @@ impl Real for f32 {
 
 impl Real for f64 {
     const KV: DType = DType::F64;
+
+    fn single(_: &[f64]) -> Option<&[f32]> {
+        None
+    }
+    fn single_mut(_: &mut [f64]) -> Option<&mut [f32]> {
+        None
+    }
 
     fn exp(self) -> f64 {
         f64::exp(self)

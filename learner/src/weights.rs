@@ -4,9 +4,11 @@
 //! the learner then computes with exactly the numbers the server's engine holds.
 
 use crate::blocks::Format;
-use crate::kernels::{Rope, RopePairs, matrix};
+use crate::dot8::Unit;
+use crate::kernels::{Rope, RopePairs, matrix, with_values};
 use crate::product::Quantised;
 use crate::real::Real;
+use crate::rounded::Rounded;
 use anyhow::{Context, bail};
 use candle_core::{Device, Tensor};
 use models::gguf::{Gguf, TensorInfo, Value};
@@ -78,6 +80,28 @@ impl Weight {
             #[cfg(feature = "cuda")]
             Weight::Gpu(weight) => weight.forward(x),
         }
+    }
+
+    /// y += x · Wᵀ for a constant. With a `unit` as the server's CPU computes it,
+    /// activations rounded to 8 bits, where W is quantised.
+    pub fn add_constant<T: Real>(
+        &self,
+        unit: Option<Unit>,
+        x: &[T],
+        y: &mut [T],
+    ) -> candle_core::Result<()> {
+        if let (Weight::Quantised(weight), Some(unit)) = (self, unit)
+            && weight.has_integers()
+            && let (Some(x), Some(y)) = (T::single(x), T::single_mut(y))
+        {
+            weight.add_rounded(unit, &Rounded::of(x, weight.width(), weight.format()), y);
+            return Ok(());
+        }
+        let rows = y.len() / self.rows()?;
+        let x = Tensor::from_slice(x, (rows, x.len() / rows), &Device::Cpu)?;
+        with_values(&self.forward(&x)?, |part: &[T]| {
+            y.iter_mut().zip(part).for_each(|(y, part)| *y += *part);
+        })
     }
 
     /// The gradient through it, dy · W: `rows × out` → `rows × in`.

@@ -7,10 +7,13 @@ are computed for the completion's tokens only, as there.
 `check FOLDER` loads the adapter that the other side left there and compares its
 log-probs of the completion, and their gradient with respect to every LoRA
 tensor, with torch's: {"logprob_mean", "logprob_max" (nats), "gradient_cosine",
-"gradient_error" (norm of the difference over the norm)}.
+"gradient_error" (norm of the difference over the norm)}. It also lets PEFT load
+the folder that was exported for it, and compares the log-probs that this gives
+in one pass over the whole sequence: {"exported_mean", "exported_max"}.
 """
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -19,7 +22,7 @@ import warnings
 import gguf
 import numpy as np
 import torch
-from peft import LoraConfig, get_peft_model
+from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 warnings.filterwarnings("ignore")
@@ -176,6 +179,15 @@ def main():
                 yield f"blk.{layer}.{name}.weight.lora_a", module.lora_A["default"].weight, None
                 yield f"blk.{layer}.{name}.weight.lora_b", module.lora_B["default"].weight, heads
 
+    def exported(folder):
+        """Log-probs of the completion under the adapter as PEFT loads it."""
+        model = PeftModel.from_pretrained(load(arguments.model)[0], f"{folder}/peft").eval()
+        with torch.no_grad():
+            logits = model(
+                input_ids=inputs, use_cache=False, logits_to_keep=arguments.completion
+            ).logits[0]
+            return torch.log_softmax(logits, -1).gather(1, targets[:, None]).numpy()[:, 0]
+
     def check(folder):
         adapter = {
             tensor.name: torch.from_numpy(np.array(tensor.data, dtype=np.float32))
@@ -190,6 +202,7 @@ def main():
         (-logprobs.mean()).backward()
         theirs = np.fromfile(f"{folder}/logprobs.f32", dtype=np.float32)
         off = np.abs(logprobs.detach().numpy()[:, 0] - theirs)
+        exported_off = np.abs(exported(folder) - theirs)
         ours = torch.cat(
             [
                 (to_pairs(weight.grad, heads) if heads else weight.grad).flatten()
@@ -201,14 +214,20 @@ def main():
         return {
             "logprob_mean": float(off.mean()),
             "logprob_max": float(off.max()),
+            "exported_mean": float(exported_off.mean()),
+            "exported_max": float(exported_off.max()),
             "gradient_cosine": float(ours @ theirs / (ours.norm() * theirs.norm())),
             "gradient_error": float((ours - theirs).norm() / ours.norm()),
         }
 
     if arguments.mode == "tail":
         prompt()
-    # What loading took is not counted against it.
-    open("/proc/self/clear_refs", "w").write("5")
+    def forget_peak():
+        """What loading and comparing took is not counted."""
+        gc.collect()
+        open("/proc/self/clear_refs", "w").write("5")
+
+    forget_peak()
     for line in sys.stdin:
         begun = time.monotonic()
         if line.strip() == "end":
@@ -218,6 +237,7 @@ def main():
             return
         if line.startswith("check "):
             print(json.dumps(check(line.strip().removeprefix("check "))), flush=True)
+            forget_peak()
             continue
         {"prompt": prompt, "step": step}[line.strip()]()
         print(json.dumps({"s": time.monotonic() - begun}), flush=True)

@@ -279,9 +279,10 @@ fn table(measured: &Measured) -> String {
     for (mode, numbers) in &measured.agreement {
         let number = |key: &str| numbers[key].as_f64().unwrap_or(f64::NAN);
         lines.push(format!(
-            "  same numbers, {mode:<20} log-prob off by {:.1e} nats (mean), gradient by {:.1e} \
-             (relative), cosine {:.7}",
+            "  same numbers, {mode:<20} log-prob off by {:.1e} nats (mean; {:.1e} as PEFT loads what \
+             Hone exports), gradient by {:.1e} (relative), cosine {:.7}",
             number("logprob_mean"),
+            number("exported_mean"),
             number("gradient_error"),
             number("gradient_cosine")
         ));

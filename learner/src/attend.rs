@@ -1,0 +1,174 @@
+//! Causal grouped-query attention of one sequence in f32, without gradient: what
+//! `attention.rs` computes, but the scores of a task stay in its core's cache and
+//! nothing is copied that is read once.
+
+use crate::attention::{Heads, scale};
+use crate::real::Real;
+use crate::tile::{Aligned, LINE, Rows, best_sums};
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+/// Queries a task handles: QUERIES · keys scores fit the L2 cache.
+const QUERIES: usize = 48;
+
+/// Keys beside each other: whole blocks of registers, so that no key is alone.
+const KEYS: usize = 4 * LINE;
+
+/// Row i of q, of as many rows as it has, sees all keys but those of the rows
+/// after it; the keys' last rows are the queries' own. The output's rows are q's.
+pub fn attend(heads: Heads, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32> {
+    let (width, kv_width) = (heads.query * heads.width, heads.key_value * heads.width);
+    let (rows, keys) = (q.len() / width, k.len() / kv_width);
+    let stride = keys.next_multiple_of(KEYS);
+    let turned = turned(k, kv_width, stride);
+    let mut output = vec![0.0; q.len()];
+    // One task a query head and block of queries, the longest first.
+    let mut tasks: Vec<(usize, usize, Vec<&mut [f32]>)> = (0..rows)
+        .step_by(QUERIES)
+        .flat_map(|from| (0..heads.query).map(move |head| (from, head, Vec::new())))
+        .collect();
+    for (row, output) in output.chunks_mut(width).enumerate() {
+        let first = row / QUERIES * heads.query;
+        for (task, part) in tasks[first..].iter_mut().zip(output.chunks_mut(heads.width)) {
+            task.2.push(part);
+        }
+    }
+    tasks.into_par_iter().rev().with_max_len(1).for_each(|(from, head, output)| {
+        let group = head / heads.group() * heads.width;
+        Arch::new().dispatch(Task {
+            heads,
+            visible: keys - rows + from + 1,
+            q: Rows {
+                values: &q[from * width + head * heads.width..],
+                count: output.len(),
+                stride: width,
+                depth: heads.width,
+            },
+            k: Rows {
+                values: &turned.slice()[group * stride..],
+                count: heads.width,
+                stride,
+                depth: stride,
+            },
+            v: Rows { values: &v[group..], count: keys, stride: kv_width, depth: heads.width },
+            output,
+        });
+    });
+    output
+}
+
+/// The keys' transpose, rows padded with zeros.
+fn turned(k: &[f32], kv_width: usize, stride: usize) -> Aligned {
+    let mut turned = Aligned::zeros(kv_width * stride);
+    for (key, values) in k.chunks(kv_width).enumerate() {
+        for (row, value) in turned.slice_mut().chunks_mut(stride).zip(values) {
+            row[key] = *value;
+        }
+    }
+    turned
+}
+
+/// Some queries of one head.
+struct Task<'a> {
+    heads: Heads,
+    /// Keys the first query sees.
+    visible: usize,
+    q: Rows<'a>,
+    /// `width × keys`.
+    k: Rows<'a>,
+    v: Rows<'a>,
+    output: Vec<&'a mut [f32]>,
+}
+
+impl WithSimd for Task<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Task { heads, visible, q, k, v, output } = self;
+        let seen = visible + q.count - 1;
+        let padded = seen.next_multiple_of(KEYS);
+        let mut scores = Aligned::zeros(q.count * padded);
+        let scores = &mut scores.slice_mut()[..q.count * padded];
+        best_sums(simd, q, Rows { depth: padded, ..k }, scores);
+        let mut inverse = [0.0; QUERIES];
+        for (row, scores) in scores.chunks_exact_mut(padded).enumerate() {
+            inverse[row] =
+                1.0 / exponentials(&mut scores[..seen], visible + row, scale(heads) as f32);
+        }
+        let weights = Rows { values: scores, count: q.count, stride: padded, depth: seen };
+        let mut sums = vec![0.0; q.count * heads.width];
+        best_sums(simd, weights, Rows { count: seen, ..v }, &mut sums);
+        for ((output, sums), inverse) in
+            output.into_iter().zip(sums.chunks_exact(heads.width)).zip(inverse)
+        {
+            for (output, sum) in output.iter_mut().zip(sums) {
+                *output = sum * inverse;
+            }
+        }
+    }
+}
+
+/// exp((score − largest) · scale) of the visible scores, 0 for the rest; their sum.
+#[inline(always)]
+fn exponentials(scores: &mut [f32], visible: usize, scale: f32) -> f32 {
+    let (past, future) = scores.split_at_mut(visible);
+    future.fill(0.0);
+    let mut tops = [f32::MIN; LINE];
+    let (lines, rest) = past.as_chunks::<LINE>();
+    for line in lines {
+        for (top, score) in tops.iter_mut().zip(line) {
+            *top = if *score > *top { *score } else { *top };
+        }
+    }
+    let top = tops.iter().chain(rest).fold(f32::MIN, |a, b| a.max(*b));
+    let mut sums = [0.0; LINE];
+    let (lines, rest) = past.as_chunks_mut::<LINE>();
+    for line in lines {
+        for (sum, score) in sums.iter_mut().zip(line) {
+            *score = Real::exp((*score - top) * scale);
+            *sum += *score;
+        }
+    }
+    let mut sum = sums.iter().sum::<f32>();
+    for score in rest {
+        *score = Real::exp((*score - top) * scale);
+        sum += *score;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attention::Sequence;
+    use crate::kernels::{matrix, values};
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// Against the f64 path, whose gradient is held to central differences.
+    #[test]
+    fn attention_in_f32_equals_that_in_f64() {
+        let mut random = StdRng::seed_from_u64(1);
+        for (query, key_value, width, rows, past) in
+            [(14, 2, 64, 70, 0), (6, 3, 24, 50, 81), (2, 2, 80, 1, 130), (1, 1, 6, 3, 0)]
+        {
+            let heads = Heads { query, key_value, width };
+            let mut some = |rows: usize, width: usize| -> (Vec<f32>, candle_core::Tensor) {
+                let x: Vec<f32> =
+                    (0..rows * width).map(|_| random.random_range(-2f32..2.0)).collect();
+                let wide = x.iter().map(|x| f64::from(*x)).collect();
+                (x, matrix::<f64>(wide, rows, width).unwrap())
+            };
+            let q = some(rows, query * width);
+            let k = some(past + rows, key_value * width);
+            let v = some(past + rows, key_value * width);
+            let sequence = Sequence { q: q.1, k: k.1, v: v.1, past };
+            let expected = values::<f64>(&sequence.forward::<f64>(heads).unwrap()).unwrap();
+            for (ours, expected) in attend(heads, &q.0, &k.0, &v.0).iter().zip(expected) {
+                let off = (f64::from(*ours) - expected).abs();
+                assert!(off < 1e-5, "{heads:?}: {ours} for {expected}");
+            }
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Dot products of 8-bit integers, sums of them in registers: the innermost loop
+//! of a prompt pass (`product8.rs`).
+//!
+//! All variants give the same bits. A sum of integers is exact in any order, and
+//! the float operations that follow are the same ones in the same order: per
+//! group of values, sum · (scale · scale) is added with one rounding, then
+//! −min · total. So what a prompt pass computes does not depend on the CPU's
+//! vector units, only on whether it has one of these at all.
+//!
+//! `unsafe` because the instructions have no safe name: pulp does not know VNNI,
+//! a function for another instruction set may be called only once the CPU was
+//! asked, and the intrinsics load from pointers. Each of the three happens in one
+//! place here, on arrays of exactly the loaded size.
+#![allow(unsafe_code)]
+
+/// Rows of x, and columns of the result, that one call works on.
+pub const ROWS: usize = 6;
+pub const COLUMNS: usize = 32;
+
+/// The offset from which on two products of an integer of W and one of x may not
+/// fit 16 bits (AVX2 adds them so).
+const WIDE_OFFSET: i32 = 128;
+
+/// Some values of `COLUMNS` rows of W, which are columns of the result.
+#[derive(Clone, Copy)]
+pub struct Panel<'a> {
+    /// Four integers of each column, the first lowest, for every four values.
+    pub quads: &'a [[u32; COLUMNS]],
+    /// Of every group of values.
+    pub scales: &'a [[f32; COLUMNS]],
+    /// The same negated; none if the format has no mins.
+    pub mins: &'a [[f32; COLUMNS]],
+    /// What was added to the integers.
+    pub offset: i32,
+}
+
+/// `ROWS` rows of x over the same values, side by side.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    pub quads: &'a [[u32; ROWS]],
+    pub groups: &'a [[Group; ROWS]],
+}
+
+/// What a row of x tells of a group of its values.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Group {
+    pub scale: f32,
+    /// −offset · (sum of the integers): what the sum of products starts from.
+    pub start: i32,
+    /// scale · (sum of the integers).
+    pub total: f32,
+}
+
+/// Results: y[i][j] += row i · column j.
+pub type Block = [[f32; COLUMNS]; ROWS];
+
+/// What the CPU multiplies 8-bit integers with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// AVX-512 with VNNI.
+    Vnni512,
+    /// AVX2 with VNNI.
+    Vnni256,
+    Avx2,
+    /// One at a time: what the others are tested against.
+    Portable,
+}
+
+impl Unit {
+    /// The fastest one here. `None`: products of floats are faster than what is
+    /// left, [`Unit::Portable`].
+    pub fn find() -> Option<Unit> {
+        [Unit::Vnni512, Unit::Vnni256, Unit::Avx2].into_iter().find(|unit| unit.is_here())
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    pub fn is_here(self) -> bool {
+        let fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        match self {
+            Unit::Vnni512 => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni")
+            }
+            Unit::Vnni256 => fma && is_x86_feature_detected!("avxvnni"),
+            Unit::Avx2 => fma,
+            Unit::Portable => true,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn is_here(self) -> bool {
+        self == Unit::Portable
+    }
+
+    /// y += the products, in groups of `4 · QUADS` values.
+    ///
+    /// # Panics
+    /// The CPU has no such unit, or rows and panel differ in length.
+    pub fn dots<const QUADS: usize>(self, panel: Panel, rows: Rows, y: &mut Block) {
+        if panel.mins.is_empty() {
+            self.run::<QUADS, false>(panel, rows, y);
+        } else {
+            self.run::<QUADS, true>(panel, rows, y);
+        }
+    }
+
+    fn run<const QUADS: usize, const MINS: bool>(self, panel: Panel, rows: Rows, y: &mut Block) {
+        let groups = panel.scales.len();
+        let fits = panel.quads.len() == groups * QUADS
+            && rows.quads.len() == groups * QUADS
+            && rows.groups.len() == groups
+            && panel.mins.len() == if MINS { groups } else { 0 };
+        assert!(fits, "a panel and rows of different lengths");
+        #[cfg(target_arch = "x86_64")]
+        if self != Unit::Portable {
+            assert!(self.is_here(), "the CPU has no {self:?}");
+            // SAFETY: the CPU has the unit, and with it the functions' features.
+            unsafe {
+                match self {
+                    Unit::Vnni512 => x86::vnni512::<QUADS, MINS>(panel, rows, y),
+                    Unit::Vnni256 => x86::vnni256::<QUADS, MINS>(panel, rows, y),
+                    _ if panel.offset < WIDE_OFFSET => x86::avx2::<QUADS, MINS>(panel, rows, y),
+                    _ => x86::avx2_wide::<QUADS, MINS>(panel, rows, y),
+                }
+            }
+            return;
+        }
+        portable::<QUADS, MINS>(panel, rows, y);
+    }
+}
+
+fn portable<const QUADS: usize, const MINS: bool>(panel: Panel, rows: Rows, y: &mut Block) {
+    for (i, y) in y.iter_mut().enumerate() {
+        for (g, groups) in rows.groups.iter().enumerate() {
+            let group = groups[i];
+            let mut sums = [group.start; COLUMNS];
+            for k in g * QUADS..(g + 1) * QUADS {
+                let x = rows.quads[k][i].to_le_bytes();
+                for (sum, w) in sums.iter_mut().zip(&panel.quads[k]) {
+                    for (w, x) in w.to_le_bytes().into_iter().zip(x) {
+                        *sum += i32::from(w) * i32::from(x as i8);
+                    }
+                }
+            }
+            for j in 0..COLUMNS {
+                let scale = panel.scales[g][j] * group.scale;
+                y[j] = (sums[j] as f32).mul_add(scale, y[j]);
+                if MINS {
+                    y[j] = panel.mins[g][j].mul_add(group.total, y[j]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Block, COLUMNS, Panel, ROWS, Rows};
+    use std::arch::x86_64::*;
+
+    /// All variants' loop over groups: `$m` rows by two vectors of `$lanes`
+    /// columns of the result stay in registers.
+    macro_rules! kernel {
+        (
+            $(#[$meta:meta])* $name:ident, $features:literal, $m:literal, $lanes:literal,
+            $load:ident, $load_f32:ident, $store_f32:ident, $splat:ident, $splat_f32:ident,
+            $to_f32:ident, $mul:ident, $fma:ident, $start:expr, $dot:expr
+        ) => {
+            $(#[$meta])*
+            #[target_feature(enable = $features)]
+            pub fn $name<const QUADS: usize, const MINS: bool>(
+                panel: Panel,
+                rows: Rows,
+                y: &mut Block,
+            ) {
+                const { assert!(ROWS.is_multiple_of($m) && COLUMNS.is_multiple_of(2 * $lanes)) };
+                fn part<T>(row: &[T; COLUMNS], at: usize) -> *const T {
+                    row[at..at + $lanes].as_ptr()
+                }
+                for row in (0..ROWS).step_by($m) {
+                    for at in (0..COLUMNS).step_by(2 * $lanes) {
+                        let at = [at, at + $lanes];
+                        let mut total = [[$splat_f32(0.0); 2]; $m];
+                        for i in 0..$m {
+                            for j in 0..2 {
+                                // SAFETY: `part` checks that the vector lies in the row.
+                                total[i][j] = unsafe { $load_f32(part(&y[row + i], at[j])) };
+                            }
+                        }
+                        let mut mins = panel.mins.iter();
+                        let w = panel.quads.as_chunks::<QUADS>().0.iter().zip(panel.scales);
+                        let x = rows.quads.as_chunks::<QUADS>().0.iter().zip(rows.groups);
+                        for ((w, scales), (x, groups)) in w.zip(x) {
+                            let mut sums = [[$splat(0); 2]; $m];
+                            for i in 0..$m {
+                                sums[i] = [$splat($start(groups[row + i].start)); 2];
+                            }
+                            for (w, x) in w.iter().zip(x) {
+                                // SAFETY: as above.
+                                let w = at.map(|at| unsafe { $load(part(w, at).cast()) });
+                                for i in 0..$m {
+                                    let x = $splat(x[row + i] as i32);
+                                    for j in 0..2 {
+                                        sums[i][j] = $dot(sums[i][j], w[j], x);
+                                    }
+                                }
+                            }
+                            for j in 0..2 {
+                                // SAFETY: as above.
+                                let scale = unsafe { $load_f32(part(scales, at[j])) };
+                                for i in 0..$m {
+                                    let scale = $mul(scale, $splat_f32(groups[row + i].scale));
+                                    total[i][j] = $fma($to_f32(sums[i][j]), scale, total[i][j]);
+                                }
+                            }
+                            if MINS && let Some(mins) = mins.next() {
+                                for j in 0..2 {
+                                    // SAFETY: as above.
+                                    let min = unsafe { $load_f32(part(mins, at[j])) };
+                                    for i in 0..$m {
+                                        let sum = $splat_f32(groups[row + i].total);
+                                        total[i][j] = $fma(min, sum, total[i][j]);
+                                    }
+                                }
+                            }
+                        }
+                        for i in 0..$m {
+                            for j in 0..2 {
+                                let y = y[row + i][at[j]..at[j] + $lanes].as_mut_ptr();
+                                // SAFETY: the slice is a vector long.
+                                unsafe { $store_f32(y, total[i][j]) };
+                            }
+                        }
+                    }
+                }
+            }
+        };
+    }
+
+    /// Sums of products of an unsigned and a signed byte, by way of 16 bits.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn dot_avx2(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
+        let pairs = _mm256_maddubs_epi16(w, x);
+        _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+    }
+
+    /// The same for integers up to 255: (w − 128) · x as |w − 128| · ±x, which
+    /// leaves two products room in 16 bits.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn dot_avx2_wide(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
+        let w = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
+        dot_avx2(sum, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w))
+    }
+
+    kernel!(
+        vnni512,
+        "avx512f,avx512vnni",
+        6,
+        16,
+        _mm512_loadu_si512,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_set1_epi32,
+        _mm512_set1_ps,
+        _mm512_cvtepi32_ps,
+        _mm512_mul_ps,
+        _mm512_fmadd_ps,
+        |start| start,
+        |s, w, x| _mm512_dpbusd_epi32(s, w, x)
+    );
+    kernel!(
+        vnni256,
+        "avx2,fma,avxvnni",
+        3,
+        8,
+        _mm256_loadu_si256,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_set1_epi32,
+        _mm256_set1_ps,
+        _mm256_cvtepi32_ps,
+        _mm256_mul_ps,
+        _mm256_fmadd_ps,
+        |start| start,
+        |s, w, x| _mm256_dpbusd_avx_epi32(s, w, x)
+    );
+    kernel!(
+        avx2,
+        "avx2,fma",
+        3,
+        8,
+        _mm256_loadu_si256,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_set1_epi32,
+        _mm256_set1_ps,
+        _mm256_cvtepi32_ps,
+        _mm256_mul_ps,
+        _mm256_fmadd_ps,
+        |start| start,
+        |s, w, x| dot_avx2(s, w, x)
+    );
+    kernel!(
+        /// The offset is in the products: they start from nothing.
+        avx2_wide, "avx2,fma", 3, 8, _mm256_loadu_si256, _mm256_loadu_ps,
+        _mm256_storeu_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_cvtepi32_ps,
+        _mm256_mul_ps, _mm256_fmadd_ps, |_: i32| 0, |s, w, x| dot_avx2_wide(s, w, x)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    fn every_unit_equals_the_portable_one<const QUADS: usize>(offset: i32, most: u8, mins: bool) {
+        const GROUPS: usize = 5;
+        let mut random = StdRng::seed_from_u64(QUADS as u64);
+        let mut quad = |low: i32, high: i32| {
+            // Extremes often: there is where an accumulator would overflow.
+            let mut byte = || match random.random_range(0..3) {
+                0 => low,
+                1 => high,
+                _ => random.random_range(low..=high),
+            } as u8;
+            u32::from_le_bytes([byte(), byte(), byte(), byte()])
+        };
+        let w: Vec<[u32; COLUMNS]> = (0..GROUPS * QUADS)
+            .map(|_| std::array::from_fn(|_| quad(0, i32::from(most))))
+            .collect();
+        let x: Vec<[u32; ROWS]> =
+            (0..GROUPS * QUADS).map(|_| std::array::from_fn(|_| quad(-127, 127))).collect();
+        let mut random = StdRng::seed_from_u64(2);
+        let mut float = || random.random_range(-1f32..1.0);
+        let scales: Vec<[f32; COLUMNS]> =
+            (0..GROUPS).map(|_| std::array::from_fn(|_| float())).collect();
+        let minima: Vec<[f32; COLUMNS]> =
+            (0..if mins { GROUPS } else { 0 }).map(|_| std::array::from_fn(|_| float())).collect();
+        let groups: Vec<[Group; ROWS]> = x
+            .chunks(QUADS)
+            .map(|quads| {
+                std::array::from_fn(|i| {
+                    let bytes = quads.iter().flat_map(|quads| quads[i].to_le_bytes());
+                    let sum: i32 = bytes.map(|byte| i32::from(byte as i8)).sum();
+                    Group { scale: float(), start: -offset * sum, total: float() }
+                })
+            })
+            .collect();
+        let panel = Panel { quads: &w, scales: &scales, mins: &minima, offset };
+        let rows = Rows { quads: &x, groups: &groups };
+        let run = |unit: Unit| {
+            let mut y = [[0.5; COLUMNS]; ROWS];
+            unit.dots::<QUADS>(panel, rows, &mut y);
+            y.map(|row| row.map(f32::to_bits))
+        };
+        let expected = run(Unit::Portable);
+        for unit in [Unit::Vnni512, Unit::Vnni256, Unit::Avx2] {
+            if unit.is_here() {
+                assert_eq!(run(unit), expected, "{unit:?}");
+            } else {
+                println!("{unit:?} is not here");
+            }
+        }
+    }
+
+    #[test]
+    fn every_unit_gives_the_same_bits() {
+        every_unit_equals_the_portable_one::<8>(128, 255, false);
+        every_unit_equals_the_portable_one::<8>(16, 31, false);
+        every_unit_equals_the_portable_one::<8>(0, 31, true);
+        every_unit_equals_the_portable_one::<4>(32, 63, false);
+    }
+}

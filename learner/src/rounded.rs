@@ -1,0 +1,174 @@
+//! Activations rounded to 8-bit integers exactly as ggml's CPU backend rounds
+//! them (quantize_row_q8_0, _q8_1 and _q8_K of llama.cpp): with the formats of
+//! single blocks of 32 a scale in half precision for each 32 values, with
+//! K-quants one for each 256.
+
+use crate::blocks::Format;
+use crate::dot8::{Group, ROWS, Rows};
+use half::f16;
+use pulp::Arch;
+use rayon::prelude::*;
+
+/// The largest integer.
+const LARGEST: f32 = 127.0;
+
+/// Values of the longest block.
+const LONGEST_BLOCK: usize = 256;
+
+/// Blocks of rows a parallel task rounds at least.
+const BLOCKS_PER_TASK: usize = 4;
+
+/// Rows of activations, rounded for products with matrices of one format: in
+/// blocks of `ROWS`, side by side; what the last block has beyond is zero.
+pub struct Rounded {
+    quads: Vec<[u32; ROWS]>,
+    groups: Vec<[Group; ROWS]>,
+    pub count: usize,
+    pub width: usize,
+    group: usize,
+}
+
+impl Rounded {
+    /// `x` holds whole rows of whole blocks.
+    pub fn of(x: &[f32], width: usize, format: Format) -> Rounded {
+        let (count, group) = (x.len() / width, format.group_values());
+        let blocks = count.div_ceil(ROWS);
+        let mut quads = vec![[0; ROWS]; blocks * width / 4];
+        let mut groups = vec![[Group::default(); ROWS]; blocks * width / group];
+        quads
+            .par_chunks_mut(width / 4)
+            .zip(groups.par_chunks_mut(width / group))
+            .zip(x.par_chunks(ROWS * width))
+            .with_min_len(BLOCKS_PER_TASK)
+            .for_each(|((quads, groups), x)| {
+                Arch::new().dispatch(|| {
+                    for (i, x) in x.chunks_exact(width).enumerate() {
+                        round(x, format, i, quads, groups);
+                    }
+                });
+            });
+        Rounded { quads, groups, count, width, group }
+    }
+
+    /// `depth` values from `from` on of a block of rows.
+    pub fn rows(&self, block: usize, from: usize, depth: usize) -> Rows<'_> {
+        let first = block * self.width + from;
+        Rows {
+            quads: &self.quads[first / 4..][..depth / 4],
+            groups: &self.groups[first / self.group..][..depth / self.group],
+        }
+    }
+}
+
+/// One row, the `i`-th of its block.
+#[inline(always)]
+fn round(
+    x: &[f32],
+    format: Format,
+    i: usize,
+    quads: &mut [[u32; ROWS]],
+    groups: &mut [[Group; ROWS]],
+) {
+    let (block, group) = (format.block_values(), format.group_values());
+    let blocks = x
+        .chunks_exact(block)
+        .zip(quads.chunks_exact_mut(block / 4))
+        .zip(groups.chunks_exact_mut(block / group));
+    for ((x, quads), groups) in blocks {
+        let largest = largest(x);
+        let inverse = if largest == 0.0 { 0.0 } else { LARGEST / largest };
+        let exact = largest / LARGEST;
+        let scale = match (block, largest == 0.0) {
+            (_, true) => 0.0,
+            (32, _) => f16::from_f32(exact).to_f32(),
+            _ => 1.0 / inverse,
+        };
+        // By way of bytes in a row, for then each of the three loops vectorises.
+        let mut bytes = [0; LONGEST_BLOCK];
+        for (byte, x) in bytes.iter_mut().zip(x) {
+            *byte = nearest(x * inverse);
+        }
+        for (quads, bytes) in quads.iter_mut().zip(bytes.as_chunks().0) {
+            quads[i] = u32::from_le_bytes(*bytes);
+        }
+        for (bytes, of) in bytes.chunks_exact(group).zip(groups) {
+            let sum: i32 = bytes.iter().map(|byte| i32::from(*byte as i8)).sum();
+            let total = if block == 32 {
+                f16::from_f32(exact * sum as f32).to_f32()
+            } else {
+                scale * sum as f32
+            };
+            of[i] = Group { scale, start: -format.offset() * sum, total };
+        }
+    }
+}
+
+#[inline(always)]
+fn largest(x: &[f32]) -> f32 {
+    let mut lanes = [0f32; 16];
+    for x in x.as_chunks::<16>().0 {
+        for (lane, x) in lanes.iter_mut().zip(x) {
+            *lane = lane.max(x.abs());
+        }
+    }
+    lanes.into_iter().fold(0.0, f32::max)
+}
+
+/// The nearest integer, of two the even one, as the byte of an i8; |x| ≤ 127.
+#[inline(always)]
+fn nearest(x: f32) -> u8 {
+    // 1.5 · 2²³: adding it leaves the integer in the lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    (x + ROUND).to_bits() as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The integers of the i-th of some rows, and its groups.
+    fn row(rows: Rows, i: usize) -> (Vec<i8>, Vec<Group>) {
+        let bytes = rows.quads.iter().flat_map(|quads| quads[i].to_le_bytes());
+        let groups = rows.groups.iter().map(|groups| groups[i]).collect();
+        (bytes.map(|byte| byte as i8).collect(), groups)
+    }
+
+    #[test]
+    fn the_largest_becomes_127_and_halves_go_to_even() {
+        let mut x = vec![0.0; 64];
+        x[..5].copy_from_slice(&[254.0, -254.0, 1.0, 3.0, -7.0]);
+        let rounded = Rounded::of(&x, 64, Format::Q8_0);
+        let (integers, groups) = row(rounded.rows(0, 0, 64), 0);
+        assert_eq!(integers[..6], [127, -127, 0, 2, -4, 0]);
+        assert_eq!(groups[0], Group { scale: 2.0, start: 2 * 128, total: -4.0 });
+        assert_eq!(groups[1], Group::default(), "a block of zeros");
+    }
+
+    /// One block of 256 has one scale, and a sum for each 16 or 32 values.
+    #[test]
+    fn k_quants_have_one_scale_for_256_values() {
+        let x: Vec<f32> = (0..256).map(|i| i as f32 - 255.0).collect();
+        let rounded = Rounded::of(&x, 256, Format::Q6K);
+        let (integers, groups) = row(rounded.rows(0, 0, 256), 0);
+        assert_eq!(groups.len(), 16);
+        assert!(groups.iter().all(|group| group.scale == groups[0].scale));
+        assert_eq!((integers[0], integers[255]), (-127, 0));
+        assert!((groups[0].scale - 255.0 / 127.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn no_value_moves_by_more_than_half_a_step() {
+        let x: Vec<f32> = (0..512).map(|i| ((i * 37 % 101) as f32 - 50.0) / 7.0).collect();
+        for format in [Format::Q5_0, Format::Q4_1, Format::Q4K, Format::Q6K] {
+            let rounded = Rounded::of(&x, 256, format);
+            for (index, x) in x.iter().enumerate() {
+                let (integers, groups) = row(rounded.rows(0, 0, 256), index / 256);
+                let at = index % 256;
+                let scale = groups[at / format.group_values()].scale;
+                let off = (f32::from(integers[at]) * scale - x).abs();
+                // Half a step, and what a scale in half precision is off by.
+                assert!(off <= scale * (0.5 + 127.0 / 2048.0), "{format:?}: {off}");
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Products of small f32 matrices whose values lie in a core's cache, a block of
+//! the result in registers.
+
+use pulp::Simd;
+
+/// Values of a cache line, and of the widest vector: a load that crosses lines
+/// costs two.
+pub const LINE: usize = 16;
+
+/// From one row to the next: whole cache lines, and never a power of two, which
+/// would put every row into the same few sets of the cache.
+pub fn stride(width: usize) -> usize {
+    let lines = width.next_multiple_of(LINE);
+    if lines.is_multiple_of(4 * LINE) { lines + LINE } else { lines }
+}
+
+/// Zeros that begin at a cache line.
+pub struct Aligned {
+    values: Vec<f32>,
+    start: usize,
+}
+
+impl Aligned {
+    pub fn zeros(length: usize) -> Aligned {
+        let values = vec![0.0; length + LINE];
+        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        Aligned { values, start }
+    }
+
+    #[inline(always)]
+    pub fn slice(&self) -> &[f32] {
+        &self.values[self.start..]
+    }
+
+    #[inline(always)]
+    pub fn slice_mut(&mut self) -> &mut [f32] {
+        &mut self.values[self.start..]
+    }
+}
+
+/// `count` rows of `depth` values each, `stride` apart.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    pub values: &'a [f32],
+    pub count: usize,
+    pub stride: usize,
+    pub depth: usize,
+}
+
+impl<'a> Rows<'a> {
+    #[inline(always)]
+    pub fn row(self, index: usize) -> &'a [f32] {
+        &self.values[index * self.stride..][..self.depth]
+    }
+
+    /// N rows from `from` on. Past the end the last one is taken again; the
+    /// caller drops what it computes from it.
+    #[inline(always)]
+    pub fn block<const N: usize>(self, from: usize) -> [&'a [f32]; N] {
+        let mut rows = [self.row(from); N];
+        for (k, row) in rows.iter_mut().enumerate().skip(1) {
+            *row = self.row((from + k).min(self.count - 1));
+        }
+        rows
+    }
+
+    /// `depth` columns from `from` on.
+    #[inline(always)]
+    pub fn part(self, from: usize, depth: usize) -> Rows<'a> {
+        Rows { values: &self.values[from..], depth, ..self }
+    }
+}
+
+/// y[i][j] += x[i] · w[j], M × N of them in registers.
+#[inline(always)]
+fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+    let (n, count) = (x.count, w.count);
+    for i in (0..n).step_by(M) {
+        for j in (0..count).step_by(N) {
+            let sums = dot_block::<S, M, N>(simd, x.block(i), w.block(j));
+            for (k, sums) in sums.iter().enumerate().take(n - i) {
+                let y = &mut y[(i + k) * count + j..(i + k + 1) * count];
+                y.iter_mut().zip(sums).for_each(|(y, sum)| *y += sum);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn dot_block<S: Simd, const M: usize, const N: usize>(
+    simd: S,
+    x: [&[f32]; M],
+    w: [&[f32]; N],
+) -> [[f32; N]; M] {
+    let length = x[0].len() / S::F32_LANES;
+    let mut x_head = [&[] as &[S::f32s]; M];
+    let mut w_head = [&[] as &[S::f32s]; N];
+    for i in 0..M {
+        x_head[i] = &S::as_simd_f32s(x[i]).0[..length];
+    }
+    for j in 0..N {
+        w_head[j] = &S::as_simd_f32s(w[j]).0[..length];
+    }
+    let mut sums = [[simd.splat_f32s(0.0); N]; M];
+    for at in 0..length {
+        let mut w = [simd.splat_f32s(0.0); N];
+        for j in 0..N {
+            w[j] = w_head[j][at];
+        }
+        for i in 0..M {
+            let x = x_head[i][at];
+            for j in 0..N {
+                sums[i][j] = simd.mul_add_e_f32s(x, w[j], sums[i][j]);
+            }
+        }
+    }
+    let mut total = [[0.0; N]; M];
+    for i in 0..M {
+        for j in 0..N {
+            let from = length * S::F32_LANES;
+            let rest = x[i][from..].iter().zip(&w[j][from..]).map(|(x, w)| x * w).sum::<f32>();
+            total[i][j] = simd.reduce_sum_f32s(sums[i][j]) + rest;
+        }
+    }
+    total
+}
+
+#[inline(always)]
+pub fn best_dots<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+    if S::REGISTER_COUNT >= 32 {
+        dots::<S, 6, 4>(simd, x, w, y);
+    } else {
+        dots::<S, 3, 4>(simd, x, w, y);
+    }
+}
+
+#[inline(always)]
+pub fn best_sums<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+    if S::REGISTER_COUNT >= 32 {
+        sums::<S, 6, 4>(simd, x, w, y, 0);
+    } else {
+        sums::<S, 6, 2>(simd, x, w, y, 0);
+    }
+}
+
+/// dx[i] += Σₖ dy[i][k] · w[k] for a tile of rows w of `count` values, M rows by
+/// N vectors of the result in registers.
+#[inline(always)]
+fn sums<S: Simd, const M: usize, const N: usize>(
+    simd: S,
+    dy: Rows,
+    w: Rows,
+    dx: &mut [f32],
+    from: usize,
+) {
+    let (n, count) = (dy.count, w.depth);
+    let span = N * S::F32_LANES;
+    let whole = from + (count - from) / span * span;
+    for column in (from..whole).step_by(span) {
+        for i in (0..n).step_by(M) {
+            let dys = dy.block::<M>(i);
+            let mut sums = [[simd.splat_f32s(0.0); N]; M];
+            #[allow(clippy::needless_range_loop, reason = "k counts rows of w and columns of dy")]
+            for k in 0..w.count {
+                let w = S::as_simd_f32s(&w.row(k)[column..column + span]).0;
+                for i in 0..M {
+                    let dy = simd.splat_f32s(dys[i][k]);
+                    for j in 0..N {
+                        sums[i][j] = simd.mul_add_e_f32s(dy, w[j], sums[i][j]);
+                    }
+                }
+            }
+            for (k, sums) in sums.iter().enumerate().take(n - i) {
+                let dx = &mut dx[(i + k) * count + column..][..span];
+                let dx = S::as_mut_simd_f32s(dx).0;
+                dx.iter_mut().zip(sums).for_each(|(dx, sum)| *dx = simd.add_f32s(*dx, *sum));
+            }
+        }
+    }
+    if whole == count {
+        return;
+    }
+    if N > 1 {
+        return sums::<S, M, 1>(simd, dy, w, dx, whole);
+    }
+    // Columns that fill no vector: formats of single values may have any width.
+    for (i, dx) in dx.chunks_exact_mut(count).enumerate() {
+        let dy = dy.row(i);
+        for (k, dy) in dy.iter().enumerate() {
+            dx[whole..].iter_mut().zip(&w.row(k)[whole..]).for_each(|(dx, w)| *dx += dy * w);
+        }
+    }
+}
