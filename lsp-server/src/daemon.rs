@@ -10,6 +10,7 @@ use crate::forget::{Forgotten, Found};
 use crate::gate::Gate;
 use crate::home::Home;
 use crate::knowledge::Knowledge;
+use crate::privacy::Privacy;
 use crate::session::Session;
 use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
 use crate::texts::Text;
@@ -73,6 +74,8 @@ pub struct Daemon {
     /// Rung when the supervisor should look at the waiting episodes.
     pub learn: Notify,
     sessions: Mutex<Vec<Weak<Session>>>,
+    /// What may be stored at all.
+    pub privacy: Privacy,
     /// What editors show; changes are pushed to every connection.
     pub status_line: watch::Sender<StatusLine>,
     /// Adapters are exchanged one at a time.
@@ -154,6 +157,7 @@ impl Daemon {
             learner: Mutex::new(learner),
             learn: Notify::new(),
             sessions: Mutex::new(vec![]),
+            privacy: Privacy::default(),
             status_line,
             swapping: tokio::sync::Mutex::new(()),
             next_offer: AtomicU64::new(1),
@@ -201,6 +205,7 @@ impl Daemon {
     /// Appends events and folds them in. A log that cannot be written costs the
     /// feedback, said once in the status, and never a completion.
     pub fn record(&self, events: Vec<EventKind>) {
+        let events = self.privacy.storable(events);
         if events.is_empty() {
             return;
         }

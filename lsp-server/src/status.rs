@@ -24,6 +24,10 @@ pub struct Status {
     pub episodes: Counts,
     #[serde(default)]
     pub evidence: Evidence,
+    /// Offers of which nothing was stored, in this life of the daemon: in ignored
+    /// files, or with a secret near them.
+    #[serde(default)]
+    pub withheld: u64,
     pub learner: LearnerStatus,
 }
 
@@ -206,6 +210,7 @@ pub fn of(daemon: &Daemon) -> Status {
         },
         episodes: daemon.counts(),
         evidence: daemon.evidence(),
+        withheld: daemon.privacy.withheld(),
         learner,
     }
 }
@@ -227,6 +232,9 @@ pub fn screen(status: &Status) -> String {
     }
     if let Some(gate) = &status.evidence.gate {
         table.add_row(vec!["gate".into(), gate_line(gate, status.evidence.gate_enabled)]);
+    }
+    if status.withheld > 0 {
+        table.add_row(vec!["withheld".into(), withheld_line(status.withheld)]);
     }
     table.add_row(vec!["learner".into(), learner_line(&status.learner)]);
     for (i, line) in trial_lines(&status.evidence).into_iter().enumerate() {
@@ -360,6 +368,12 @@ fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {
         crate::trial::End::Undecided => "did not prove itself",
     };
     format!("v{version} {end} after {} offers: {}", verdict.offers, verdict.reason)
+}
+
+fn withheld_line(offers: u64) -> String {
+    format!(
+        "{offers} offer(s) more, of which nothing is stored: in ignored files, or near a secret"
+    )
 }
 
 fn learner_line(learner: &LearnerStatus) -> String {

@@ -95,6 +95,7 @@ fn from_files(home: &Home) -> Result<Status> {
         },
         episodes: fold.counts(),
         evidence,
+        withheld: 0,
         learner,
     })
 }

@@ -11,7 +11,8 @@ pub use file::set;
 pub use schema::{node, schema};
 
 use crate::engine::llama::MAX_TOKENS;
-use anyhow::{Context, Result};
+use crate::ignored;
+use anyhow::{Context, Result, anyhow};
 use feedback::episode::REPLAY_LIMIT;
 use feedback::job::Hyper;
 use schemars::JsonSchema;
@@ -31,6 +32,7 @@ pub struct Config {
     pub completion: CompletionConfig,
     pub gate: GateConfig,
     pub learning: LearningConfig,
+    pub privacy: PrivacyConfig,
     pub daemon: DaemonConfig,
 }
 
@@ -147,6 +149,15 @@ impl Default for LearningConfig {
     }
 }
 
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PrivacyConfig {
+    /// Files of which nothing is stored, as patterns of a `.gitignore`, such as
+    /// `*.sql` or `~/work/`. Completions work there all the same. Credentials files
+    /// and what `.gitignore` and `.honeignore` name need not be repeated here.
+    pub ignore: Vec<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
@@ -171,6 +182,8 @@ impl Config {
     fn parse(text: &str) -> Result<Config> {
         let config: Config = toml::from_str(text)?;
         schema::check(&config.to_json()?)?;
+        ignored::patterns(&config.privacy.ignore)
+            .map_err(|error| anyhow!("privacy.ignore: {error}"))?;
         Ok(config)
     }
 
@@ -214,6 +227,12 @@ mod tests {
         assert!(error.contains("completion.temperature must be from 0 to 2"), "{error}");
         let error = format!("{:#}", load("learning.ppo.epochs = 0\n").unwrap_err());
         assert!(error.contains("learning.ppo.epochs must be at least 1"), "{error}");
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_refused() {
+        let error = format!("{:#}", load("privacy.ignore = [\"*.sql\", \"a[\"]\n").unwrap_err());
+        assert!(error.contains("privacy.ignore: \"a[\""), "{error}");
     }
 
     #[test]

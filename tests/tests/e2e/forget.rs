@@ -3,8 +3,8 @@
 
 use rehearsal::client::Client;
 use serde_json::{Value, json};
-use std::path::Path;
 use tests::buffer::Buffer;
+use tests::disk::on_disk;
 use tests::{Home, Model, QUICK, eventually, learn};
 
 /// Continued by itself: what is offered holds the canary.
@@ -20,18 +20,6 @@ fn accept_one(editor: &Client, name: &str, text: &str) {
     let mut buffer = Buffer::open(editor, name, text);
     let item = buffer.offer();
     buffer.accept(&item);
-}
-
-/// Whether any file of the home but the models holds this text.
-fn on_disk(folder: &Path, text: &str) -> bool {
-    let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.any(|path| {
-        if path.is_dir() {
-            return !path.ends_with("models") && on_disk(&path, text);
-        }
-        let bytes = std::fs::read(&path).unwrap_or_default();
-        bytes.windows(text.len()).any(|window| window == text.as_bytes())
-    })
 }
 
 fn forget(home: &Home) -> Value {

@@ -12,5 +12,6 @@ mod learner_faults;
 mod learner_manners;
 mod parity;
 mod protocol;
+mod secrets;
 mod settings;
 mod story;
