@@ -11,6 +11,7 @@ mod labels;
 mod learner_faults;
 mod learner_manners;
 mod parity;
+mod pause;
 mod protocol;
 mod secrets;
 mod settings;
