@@ -13,6 +13,7 @@ mod learner_manners;
 mod parity;
 mod pause;
 mod protocol;
+mod report;
 mod secrets;
 mod settings;
 mod story;
