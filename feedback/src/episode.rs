@@ -174,6 +174,11 @@ impl Fold {
         self.counts
     }
 
+    /// What it holds of the offers it was told of, labelled ones first.
+    pub fn into_episodes(self) -> impl Iterator<Item = Episode> {
+        self.waiting.into_values().chain(self.unlabelled.values.into_values())
+    }
+
     /// Episodes that wait for an update with a user's verdict on them; those of
     /// broken texts that nobody saw go along.
     pub fn waiting(&self) -> usize {

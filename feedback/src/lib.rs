@@ -10,4 +10,5 @@ pub mod event;
 pub mod job;
 pub mod log;
 pub mod reward;
+pub mod secrets;
 pub mod sled_log;

@@ -8,13 +8,16 @@ use crate::trial::{Arms, End, Verdict};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, Report};
-use models::file::{sha256, write_atomic};
+use models::file::{sha256, sync_folder_of, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Version of `registry.json`. Format 1 knew no trials.
 const REGISTRY_FORMAT: u32 = 2;
+
+const REGISTRY_FILE: &str = "registry.json";
 
 /// Adapter files kept: enough to roll back to; older ones are removed, their
 /// entries stay as history. One is tens of megabytes.
@@ -109,7 +112,7 @@ impl Registry {
     /// ancestor serves, and where `registry.json` cannot be read, the base does
     /// and nothing is learned. The second value says why.
     pub fn open(folder: &Path, base_sha256: &str) -> (Registry, Option<String>) {
-        let (index, sealed) = match Index::read(&folder.join("registry.json")) {
+        let (index, sealed) = match Index::read(&folder.join(REGISTRY_FILE)) {
             Ok(index) => (index, None),
             Err(error) => (Index::empty(), Some(format!("{error:#}"))),
         };
@@ -358,6 +361,31 @@ impl Registry {
         version
     }
 
+    /// Versions that are not forgotten.
+    pub fn kept(&self) -> Vec<AdapterVersion> {
+        let kept = self.index.adapters.iter().filter(|entry| !entry.forgotten);
+        kept.map(|entry| entry.version).collect()
+    }
+
+    /// Removes whatever lies beside the registry: what an update left behind too.
+    pub fn clear_folder(&self) -> Result<()> {
+        let cannot = |path: &Path| format!("{}: cannot be removed", path.display());
+        let entries = std::fs::read_dir(&self.folder)
+            .with_context(|| format!("{}: cannot be read", self.folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.file_name() != Some(OsStr::new(REGISTRY_FILE)) {
+                let removed = match path.is_dir() {
+                    true => std::fs::remove_dir_all(&path),
+                    false => std::fs::remove_file(&path),
+                };
+                removed.with_context(|| cannot(&path))?;
+            }
+        }
+        sync_folder_of(&self.folder.join(REGISTRY_FILE))
+            .with_context(|| self.folder.display().to_string())
+    }
+
     /// Removes these versions for good, and has `active` serve.
     pub fn forget(&mut self, taught: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
         if let Some(reason) = &self.sealed {
@@ -404,7 +432,7 @@ impl Registry {
     }
 
     fn replace(&mut self, index: Index) -> Result<()> {
-        let path = self.folder.join("registry.json");
+        let path = self.folder.join(REGISTRY_FILE);
         let text = serde_json::to_vec_pretty(&index)?;
         write_atomic(&path, &text)
             .with_context(|| format!("{}: cannot be written", path.display()))?;

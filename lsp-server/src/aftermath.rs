@@ -6,6 +6,7 @@
 //! whole file.
 
 use crate::document::{Document, Edit};
+use crate::privacy::may_tell;
 use feedback::event::{KeptCheck, OfferId};
 use ropey::Rope;
 use std::collections::{HashMap, VecDeque};
@@ -158,7 +159,7 @@ impl Watch {
                     return (None, false);
                 }
                 let line = stands.lines().next().unwrap_or_default().trim_end();
-                if line.is_empty() {
+                if line.is_empty() || !may_tell(text, self.start) {
                     return (None, true);
                 }
                 let line: String = line.chars().take(INSTEAD_CHARS).collect();

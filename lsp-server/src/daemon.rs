@@ -6,10 +6,12 @@ use crate::adapters::{Entry, Registry};
 use crate::config::{Config, ModelConfig};
 use crate::engine::worker::EngineHandle;
 use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
-use crate::forget::{Forgotten, Found};
+use crate::forget::{Forgotten, Found, Scope};
 use crate::gate::Gate;
 use crate::home::Home;
 use crate::knowledge::Knowledge;
+use crate::privacy::Privacy;
+use crate::retention::{self, Retention};
 use crate::session::Session;
 use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
 use crate::texts::Text;
@@ -73,6 +75,9 @@ pub struct Daemon {
     /// Rung when the supervisor should look at the waiting episodes.
     pub learn: Notify,
     sessions: Mutex<Vec<Weak<Session>>>,
+    /// What may be stored at all.
+    pub privacy: Privacy,
+    pub retention: Retention,
     /// What editors show; changes are pushed to every connection.
     pub status_line: watch::Sender<StatusLine>,
     /// Adapters are exchanged one at a time.
@@ -135,8 +140,8 @@ impl Daemon {
         learner.last_error = trouble;
         learner.updates = registry.entries().len() as u64;
         learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
-        let ready = if config.learning.enabled { StatusLine::ready } else { StatusLine::paused };
-        let status_line = watch::Sender::new(ready(&model.name, registry.active()));
+        let ready = StatusLine::ready(&model.name, registry.active(), &config);
+        let status_line = watch::Sender::new(ready);
         let daemon = Arc::new(Daemon {
             home: home.clone(),
             loaded: config.model.clone(),
@@ -154,6 +159,8 @@ impl Daemon {
             learner: Mutex::new(learner),
             learn: Notify::new(),
             sessions: Mutex::new(vec![]),
+            privacy: Privacy::default(),
+            retention: Retention::default(),
             status_line,
             swapping: tokio::sync::Mutex::new(()),
             next_offer: AtomicU64::new(1),
@@ -201,6 +208,7 @@ impl Daemon {
     /// Appends events and folds them in. A log that cannot be written costs the
     /// feedback, said once in the status, and never a completion.
     pub fn record(&self, events: Vec<EventKind>) {
+        let events = self.privacy.storable(events);
         if events.is_empty() {
             return;
         }
@@ -292,10 +300,7 @@ impl Daemon {
 
     /// What editors show while nothing happens.
     pub fn show_ready(&self) {
-        let line = match self.is_learning() {
-            true => StatusLine::ready(&self.model.name, self.active_adapter()),
-            false => StatusLine::paused(&self.model.name, self.active_adapter()),
-        };
+        let line = StatusLine::ready(&self.model.name, self.active_adapter(), &self.config());
         self.status_line.send_replace(line);
     }
 
@@ -336,13 +341,13 @@ impl Daemon {
         Ok(())
     }
 
-    /// Forgets what was offered in some files and what was learned from it.
-    pub async fn forget(self: &Arc<Self>, files: Vec<String>) -> Result<Forgotten> {
+    /// Forgets what was offered within a scope and what was learned from it.
+    pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let _no_update_is_promoted = self.swapping.lock().await;
         let log = self.log.clone();
-        let found = tokio::task::spawn_blocking(move || Found::search(&*log, files)).await??;
+        let found = tokio::task::spawn_blocking(move || Found::search(&*log, scope)).await??;
         let plan = found.plan(&lock(&self.registry), &self.model.sha256);
-        if plan.events == 0 {
+        if plan.is_nothing() {
             return Ok(plan);
         }
         if plan.serves != self.active_adapter() && plan.serves > 0 {
@@ -352,9 +357,7 @@ impl Daemon {
             };
             self.engine.load_adapter(plan.serves, path, vec![active]).await?;
         }
-        // The registry first: as long as the log knows the offers, another try
-        // finds what they taught.
-        lock(&self.registry).forget(&plan.adapters, plan.serves)?;
+        found.withdraw(&mut lock(&self.registry), &plan)?;
         let daemon = self.clone();
         tokio::task::spawn_blocking(move || daemon.read_without(&found)).await??;
         self.show_ready();
@@ -364,9 +367,9 @@ impl Daemon {
     }
 
     /// What [`Daemon::forget`] would do.
-    pub async fn plan_to_forget(&self, files: Vec<String>) -> Result<Forgotten> {
+    pub async fn plan_to_forget(&self, scope: Scope) -> Result<Forgotten> {
         let log = self.log.clone();
-        let found = tokio::task::spawn_blocking(move || Found::search(&*log, files)).await??;
+        let found = tokio::task::spawn_blocking(move || Found::search(&*log, scope)).await??;
         Ok(found.plan(&lock(&self.registry), &self.model.sha256))
     }
 
@@ -572,7 +575,10 @@ async fn tick(daemon: Weak<Daemon>) {
     loop {
         interval.tick().await;
         match daemon.upgrade() {
-            Some(daemon) => daemon.tick(),
+            Some(daemon) => {
+                daemon.tick();
+                retention::tick(&daemon);
+            }
             None => return,
         }
     }

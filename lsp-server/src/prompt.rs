@@ -15,7 +15,7 @@ const ANCHOR_LINES: usize = 16;
 const ANCHOR_CHARS: usize = 256;
 
 /// Most characters of the current line before the cursor: a minified file is one line.
-const LINE_CHARS: usize = 512;
+pub const LINE_CHARS: usize = 512;
 
 /// Longest text, leading blanks aside, that a completion is made to reproduce
 /// before it says anything new.

@@ -181,10 +181,10 @@ async fn connection(
             let answer = Answer::from(config.map(|config| daemon.configure(config)));
             write_line(&mut write, &answer).await?;
         }
-        Purpose::Forget { files, plan } => {
+        Purpose::Forget { scope, plan } => {
             let answer = match plan {
-                true => daemon.plan_to_forget(files).await,
-                false => daemon.forget(files).await,
+                true => daemon.plan_to_forget(scope).await,
+                false => daemon.forget(scope).await,
             };
             write_line(&mut write, &answer.map_err(|error| format!("{error:#}"))).await?;
         }

@@ -10,6 +10,7 @@ use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use crate::engine::{Answer, EngineError, Generated, Request};
 use crate::gate::features::{Surroundings, features};
 use crate::postprocess::{repeats_closing, shown_bytes};
+use crate::privacy::{self, Nearby};
 use crate::prompt::{self, Window};
 use crate::tracker::{Judgement, Offer, Tracker};
 use feedback::event::{
@@ -95,6 +96,9 @@ struct Asked {
     arm: Option<ArmRecord>,
     /// Uniform in [0, 1): what the gate decides by.
     draw: f64,
+    /// The text as it was asked about; a clone costs nothing.
+    text: Rope,
+    window: Window,
     request: Request,
 }
 
@@ -266,6 +270,8 @@ impl Session {
             rejects_here: if state.rejects.place == here { state.rejects.count } else { 0 },
             arm,
             draw: draws.random(),
+            text: document.text.clone(),
+            window,
             request,
         };
         state.newest = Some(abort);
@@ -278,6 +284,7 @@ impl Session {
 
     /// Records what the engine did and makes offers of it, if the user is still there.
     fn finish(&self, asked: Asked, generated: Generated) -> Result<Vec<Suggestion>, SessionError> {
+        let may_store = self.may_store(&asked, &generated);
         let mut state = lock(&self.state);
         // An edit or a newer request has taken this one's place.
         let current = state.newest.take_if(|newest| Arc::ptr_eq(newest, &asked.abort));
@@ -294,7 +301,7 @@ impl Session {
         let mut suggestions: Vec<_> = live.into_iter().map(suggestion).collect();
         let (mut events, mut offers) = (vec![], vec![]);
         for (index, answer) in generated.answers.iter().enumerate() {
-            let completion = self.completion(&asked, &generated, answer);
+            let completion = self.completion(&asked, &generated, answer, may_store);
             let (id, text) = (completion.id.clone(), completion.shown.clone());
             let healing = completion.healing.clone();
             let is_known = suggestions.iter().any(|known| known.text == text);
@@ -404,8 +411,29 @@ impl Session {
         Decision { by_hand, gate, arm: asked.arm, broken }
     }
 
+    /// Whether the record of these answers, prompt and all, may be stored.
+    fn may_store(&self, asked: &Asked, generated: &Generated) -> bool {
+        let (privacy, config) = (&self.daemon.privacy, self.daemon.config());
+        if privacy.ignores(&asked.path, &asked.language, &config.privacy.ignore) {
+            return false;
+        }
+        let around = Nearby::of(&asked.text, asked.cursor, asked.window);
+        let healing = asked.request.prompt.healing.len();
+        // All that was generated, shown or not: its tokens are stored.
+        !generated.answers.iter().any(|answer| {
+            let new = answer.text.get(healing..).unwrap_or_default();
+            around.holds_secret_with(&String::from_utf8_lossy(new))
+        })
+    }
+
     /// The record of one answer, and which part of it may be shown.
-    fn completion(&self, asked: &Asked, generated: &Generated, answer: &Answer) -> Completion {
+    fn completion(
+        &self,
+        asked: &Asked,
+        generated: &Generated,
+        answer: &Answer,
+        may_store: bool,
+    ) -> Completion {
         let healing = asked.request.prompt.healing.clone();
         let length = shown_bytes(&answer.text, healing.len(), &asked.rest_of_line);
         let shown_from = healing.len().min(answer.text.len());
@@ -413,8 +441,9 @@ impl Session {
         let decision = self.decide(asked, &shown, answer);
         let held_back = decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some());
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
+        let id = self.daemon.next_offer_id();
         Completion {
-            id: self.daemon.next_offer_id(),
+            id: if may_store { id } else { privacy::unstored(id) },
             path: asked.path.clone(),
             language: asked.language.clone(),
             model_sha256: self.daemon.model.sha256.clone(),

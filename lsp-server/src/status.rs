@@ -2,6 +2,7 @@
 //! person, and the line editors show.
 
 use crate::adapters::Registry;
+use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use crate::gate::GateStatus;
 use crate::home::Paths;
@@ -24,6 +25,13 @@ pub struct Status {
     pub episodes: Counts,
     #[serde(default)]
     pub evidence: Evidence,
+    /// `hone pause completions`: only asking by hand is answered.
+    #[serde(default)]
+    pub completions_paused: bool,
+    /// Offers of which nothing was stored, in this life of the daemon: in ignored
+    /// files, or with a secret near them.
+    #[serde(default)]
+    pub withheld: u64,
     pub learner: LearnerStatus,
 }
 
@@ -147,17 +155,19 @@ pub struct StatusLine {
 }
 
 impl StatusLine {
-    pub fn ready(model: &str, adapter: AdapterVersion) -> StatusLine {
-        let message = match adapter {
-            0 => model.to_owned(),
-            version => format!("{model}, adapter v{version}"),
-        };
+    /// While nothing happens: what serves, and what is paused.
+    pub fn ready(model: &str, adapter: AdapterVersion, config: &Config) -> StatusLine {
+        let mut message = model.to_owned();
+        if adapter > 0 {
+            message.push_str(&format!(", adapter v{adapter}"));
+        }
+        message.push_str(match (config.completion.enabled, config.learning.enabled) {
+            (true, true) => "",
+            (true, false) => ", learning paused",
+            (false, true) => ", completions paused",
+            (false, false) => ", completions and learning paused",
+        });
         StatusLine { busy: false, kind: "Normal".into(), message }
-    }
-
-    pub fn paused(model: &str, adapter: AdapterVersion) -> StatusLine {
-        let ready = StatusLine::ready(model, adapter);
-        StatusLine { message: format!("{}, learning paused", ready.message), ..ready }
     }
 
     pub fn learning() -> StatusLine {
@@ -206,6 +216,8 @@ pub fn of(daemon: &Daemon) -> Status {
         },
         episodes: daemon.counts(),
         evidence: daemon.evidence(),
+        completions_paused: !daemon.config().completion.enabled,
+        withheld: daemon.privacy.withheld(),
         learner,
     }
 }
@@ -227,6 +239,14 @@ pub fn screen(status: &Status) -> String {
     }
     if let Some(gate) = &status.evidence.gate {
         table.add_row(vec!["gate".into(), gate_line(gate, status.evidence.gate_enabled)]);
+    }
+    if status.completions_paused {
+        let paused =
+            "paused, but for asking by hand; `hone resume completions` takes them up again";
+        table.add_row(vec!["completions", paused]);
+    }
+    if status.withheld > 0 {
+        table.add_row(vec!["withheld".into(), withheld_line(status.withheld)]);
     }
     table.add_row(vec!["learner".into(), learner_line(&status.learner)]);
     for (i, line) in trial_lines(&status.evidence).into_iter().enumerate() {
@@ -360,6 +380,12 @@ fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {
         crate::trial::End::Undecided => "did not prove itself",
     };
     format!("v{version} {end} after {} offers: {}", verdict.offers, verdict.reason)
+}
+
+fn withheld_line(offers: u64) -> String {
+    format!(
+        "{offers} offer(s) more, of which nothing is stored: in ignored files, or near a secret"
+    )
 }
 
 fn learner_line(learner: &LearnerStatus) -> String {

@@ -1,6 +1,7 @@
 //! The first line on the daemon's socket, either way: who is there, which
 //! version, what for. After `Welcome` the connection belongs to its purpose.
 
+use crate::forget::Scope;
 use feedback::event::AdapterVersion;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Raised when a forwarder and a daemon of different builds cannot talk.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Longest first line, in bytes: room for a few names of a file, of 4096 each.
 const LINE_LIMIT: u64 = 32 * 1024;
@@ -44,9 +45,9 @@ pub enum Purpose {
     ImportAdapter { folder: PathBuf },
     /// Takes what changed in `config.toml`; an [`Answer`] follows.
     Configure,
-    /// Forgets what is recorded under these names, or with `plan` only says what
-    /// that would be; one line of `Result<Forgotten, String>` follows.
-    Forget { files: Vec<String>, plan: bool },
+    /// Forgets what is recorded within a scope, or with `plan` only says what that
+    /// would be; one line of `Result<Forgotten, String>` follows.
+    Forget { scope: Scope, plan: bool },
     /// A purpose of a later version.
     #[serde(other)]
     Unknown,
@@ -136,7 +137,9 @@ mod tests {
             Purpose::Lsp,
             Purpose::Configure,
             Purpose::UseAdapter { adapter: 3 },
-            Purpose::Forget { files: vec!["/a".into()], plan: true },
+            Purpose::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
+            Purpose::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
+            Purpose::Forget { scope: Scope::All, plan: true },
         ] {
             let hello = Hello::new(purpose);
             let line = serde_json::to_string(&hello).unwrap();

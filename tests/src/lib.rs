@@ -3,6 +3,7 @@
 
 pub mod adapters;
 pub mod buffer;
+pub mod disk;
 
 use feedback::event::{Completion, Event, EventKind, Evidence, Outcome};
 use rehearsal::client::Client;

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** What commands or a setting of the extension's own change: no two places may disagree. */
-const CHANGED_ELSEWHERE = new Set(['model.name', 'learning.enabled', 'completion.languages']);
+const CHANGED_ELSEWHERE = new Set(['model.name', 'learning.enabled', 'completion.enabled', 'completion.languages']);
 
 const file = join(dirname(fileURLToPath(import.meta.url)), '../package.json');
 const schema = JSON.parse(execFileSync(join(process.env.HONE_BIN ?? '', 'hone'), ['config', 'schema', '--json'], { encoding: 'utf8' }));
@@ -30,10 +30,11 @@ function section([table, { properties }]) {
     };
 }
 
-function setting({ type, default: default_, minimum, maximum, description, 'x-restart': restart }) {
+function setting({ type, items, default: default_, minimum, maximum, description, 'x-restart': restart }) {
     const meaning = description.replaceAll('\n', ' ');
     return {
         type,
+        ...(items !== undefined && { items }),
         default: default_,
         ...(minimum !== undefined && { minimum }),
         ...(maximum !== undefined && { maximum }),

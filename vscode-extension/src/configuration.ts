@@ -14,9 +14,14 @@ export interface Change {
  * but for what was set until now (`before`): that goes.
  */
 export function changes(set: Values, before: Values, file: unknown): Change[] {
-    const told = Object.entries(set).filter(([key, value]) => valueOf(file, key) !== value);
+    const told = Object.entries(set).filter(([key, value]) => !isSame(valueOf(file, key), value));
     const gone = Object.keys(before).filter((key) => !(key in set));
     return [...told.map(([key, value]) => ({ key, value })), ...gone.map((key) => ({ key }))];
+}
+
+/** Lists are compared by what is in them. */
+function isSame(one: unknown, other: unknown): boolean {
+    return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** `hone config get --json` holds a table in a table. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import manifest from '../package.json';
 import { changes, serverKeys } from '../src/configuration';
 
-const FILE = { completion: { max_tokens: 32, temperature: 0 }, daemon: { idle_exit_s: 600 } };
+const FILE = { completion: { max_tokens: 32, temperature: 0 }, daemon: { idle_exit_s: 600 }, privacy: { ignore: ['*.sql'] } };
 
 test('only what differs from the file is told', () => {
     assert.deepEqual(changes({}, {}, FILE), []);
@@ -11,6 +11,7 @@ test('only what differs from the file is told', () => {
     assert.deepEqual(changes({ 'completion.max_tokens': 8, 'daemon.idle_exit_s': 600 }, {}, FILE), [
         { key: 'completion.max_tokens', value: 8 },
     ]);
+    assert.deepEqual(changes({ 'privacy.ignore': ['*.sql'] }, {}, FILE), [], 'a list by what is in it');
     assert.deepEqual(changes({ 'model.threads': 2 }, {}, {}), [{ key: 'model.threads', value: 2 }]);
 });
 
@@ -23,7 +24,7 @@ test('what was set and is no more goes back to its default; what the file alone 
 test('the server’s settings are a machine’s, and none of them is one that a command changes', () => {
     const keys = serverKeys(manifest);
     assert.ok(keys.includes('completion.max_tokens'));
-    for (const key of ['enabled', 'languages', 'path', 'model.name', 'learning.enabled', 'completion.languages']) {
+    for (const key of ['enabled', 'languages', 'path', 'model.name', 'learning.enabled', 'completion.enabled', 'completion.languages']) {
         assert.ok(!keys.includes(key), key);
     }
     const [, ...sections] = manifest.contributes.configuration as { properties: Record<string, { scope: string }> }[];

@@ -3,21 +3,22 @@
 use crate::adapters::Registry;
 use crate::client;
 use crate::config::Config;
-use crate::forget::{Forgotten, Found, names_of};
+use crate::forget::{Forgotten, Found, Scope, names_of};
 use crate::home::Home;
 use crate::launch::configured_manifest;
 use crate::serve;
 use crate::wire::Purpose;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use feedback::sled_log::SledLog;
+use jiff::civil::DateTime;
+use jiff::{Span, Timestamp, Zoned};
 use models::manifest::Catalogue;
 use std::io::{BufRead, IsTerminal, Write};
 
 #[derive(clap::Args)]
 pub struct ForgetArgs {
-    /// The file; it need not exist any more
-    #[arg(long, value_name = "PATH")]
-    file: String,
+    #[command(flatten)]
+    what: What,
     /// Do not ask first
     #[arg(long)]
     yes: bool,
@@ -26,35 +27,81 @@ pub struct ForgetArgs {
     json: bool,
 }
 
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// What was offered in this file; it need not exist any more
+    #[arg(long, value_name = "PATH")]
+    file: Option<String>,
+    /// What was offered in any file in this folder or below it
+    #[arg(long, value_name = "PATH")]
+    folder: Option<String>,
+    /// What was offered or judged since then: a duration back from now (`2h`, `3d`)
+    /// or a time (`2026-01-31`, `2026-01-31T14:00`)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Everything that was recorded, and every adapter, imported ones included
+    #[arg(long)]
+    all: bool,
+}
+
+impl What {
+    /// The scope, and how to call it when asking.
+    fn scope(&self) -> Result<(Scope, String)> {
+        let names = |path: &str| {
+            // Every path would start with it.
+            ensure!(!path.is_empty(), "an empty path names nothing; --all forgets everything");
+            Ok(names_of(path))
+        };
+        Ok(match (&self.file, &self.folder, &self.since) {
+            (Some(file), ..) => (Scope::File { names: names(file)? }, file.clone()),
+            (_, Some(folder), _) => (Scope::Folder { names: names(folder)? }, folder.clone()),
+            (_, _, Some(text)) => {
+                let at = since(text, &Zoned::now())?;
+                let at_ms = at.as_millisecond().try_into().unwrap_or(0);
+                let local = at.to_zoned(jiff::tz::TimeZone::system());
+                (Scope::Since { at_ms }, local.strftime("since %F %H:%M").to_string())
+            }
+            _ => (Scope::All, "everything".into()),
+        })
+    }
+}
+
 pub async fn run(home: &Home, args: ForgetArgs) -> Result<()> {
+    let (scope, name) = args.what.scope()?;
     home.create()?;
-    let names = names_of(&args.file);
     if !args.yes {
-        let plan = forget(home, &names, true).await?;
-        if plan.events > 0 && !confirmed(&args.file, &plan)? {
+        let plan = forget(home, &scope, true).await?;
+        if !plan.is_nothing() && !confirmed(&name, &plan)? {
             bail!("nothing was forgotten");
         }
     }
-    let done = forget(home, &names, false).await?;
+    let done = forget(home, &scope, false).await?;
     if args.json {
         println!("{}", serde_json::to_string(&done)?);
-    } else if done.events == 0 {
-        println!("nothing is recorded about {}", args.file);
+    } else if done.is_nothing() {
+        match scope {
+            Scope::File { .. } | Scope::Folder { .. } => {
+                println!("nothing is recorded about {name}")
+            }
+            Scope::Since { .. } => println!("nothing is recorded {name}"),
+            _ => println!("nothing is recorded"),
+        }
     } else {
         println!("forgotten: {}", sentence(&done));
     }
     Ok(())
 }
 
-async fn forget(home: &Home, names: &[String], plan: bool) -> Result<Forgotten> {
-    let purpose = Purpose::Forget { files: names.to_vec(), plan };
+async fn forget(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
+    let purpose = Purpose::Forget { scope: scope.clone(), plan };
     match client::question::<Result<Forgotten, String>>(home, purpose).await? {
         Some(answer) => answer.map_err(anyhow::Error::msg),
-        None => in_files(home, names, plan),
+        None => in_files(home, scope, plan),
     }
 }
 
-fn in_files(home: &Home, names: &[String], plan: bool) -> Result<Forgotten> {
+fn in_files(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
     // No daemon; none may start while its files change.
     let _elected = serve::elect(home)?;
     let config = Config::load(&home.config_file())?;
@@ -62,22 +109,45 @@ fn in_files(home: &Home, names: &[String], plan: bool) -> Result<Forgotten> {
     let base_sha256 = &configured_manifest(home, &catalogue, &config)?.sha256;
     let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
     let log = SledLog::open(&home.event_log())?;
-    let found = Found::search(&log, names.to_vec())?;
+    let found = Found::search(&log, scope.clone())?;
     let result = found.plan(&registry, base_sha256);
-    if !plan && result.events > 0 {
-        registry.forget(&result.adapters, result.serves)?;
+    if !plan && !result.is_nothing() {
+        found.withdraw(&mut registry, &result)?;
         found.erase(&log)?;
     }
     Ok(result)
 }
 
-fn confirmed(file: &str, plan: &Forgotten) -> Result<bool> {
+/// What `--since` says, by a clock that shows `now`.
+fn since(text: &str, now: &Zoned) -> Result<Timestamp> {
+    let at = if let Ok(at) = text.parse::<Timestamp>() {
+        at
+    } else if let Ok(local) = text.parse::<DateTime>() {
+        local
+            .to_zoned(now.time_zone().clone())
+            .with_context(|| format!("--since {text}"))?
+            .timestamp()
+    } else {
+        let span: Span = text.parse().ok().with_context(|| {
+            format!(
+                "--since {text}: neither a duration nor a time; say `2h`, `3d`, `2026-01-31` or \
+                 `2026-01-31T14:00`"
+            )
+        })?;
+        let back = now.checked_sub(span).with_context(|| format!("--since {text}"))?;
+        back.timestamp()
+    };
+    ensure!(at <= now.timestamp(), "--since {text}: lies in the future; nothing is recorded then");
+    Ok(at)
+}
+
+fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
     ensure!(
         std::io::stdin().is_terminal(),
         "nothing was forgotten: this would remove {}; say --yes",
         sentence(plan)
     );
-    eprint!("{file}: forget {}? This cannot be undone. [y/N] ", sentence(plan));
+    eprint!("{name}: forget {}? This cannot be undone. [y/N] ", sentence(plan));
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
@@ -96,4 +166,33 @@ fn sentence(forgotten: &Forgotten) -> String {
         version => format!("v{version} serves"),
     };
     format!("{offers} and {adapters} that learned from them; {serves} from then on")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_is_a_duration_or_a_time_on_the_users_clock() {
+        let now: Zoned = "2026-03-10T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let at = |text: &str| since(text, &now).map(|at| at.to_string());
+        assert_eq!(at("2h").unwrap(), "2026-03-10T09:00:00Z");
+        assert_eq!(at("3d").unwrap(), "2026-03-07T11:00:00Z");
+        assert_eq!(at("1h 30m").unwrap(), "2026-03-10T09:30:00Z");
+        assert_eq!(at("2026-03-01").unwrap(), "2026-02-28T23:00:00Z");
+        assert_eq!(at("2026-03-01T14:00").unwrap(), "2026-03-01T13:00:00Z");
+        assert_eq!(at("2026-03-01T14:00:00Z").unwrap(), "2026-03-01T14:00:00Z");
+        for wrong in ["yesterday", "", "2026-31-01", "-2h", "2027-01-01"] {
+            let error = at(wrong).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("--since {wrong}: ")), "{error}");
+        }
+        assert!(at("3").unwrap_err().to_string().contains("say `2h`"));
+    }
+
+    #[test]
+    fn an_empty_path_is_not_every_path() {
+        let none = What { file: None, folder: None, since: None, all: false };
+        let empty = What { folder: Some(String::new()), ..none };
+        assert!(empty.scope().unwrap_err().to_string().contains("--all"));
+    }
 }

@@ -6,6 +6,7 @@ use crate::client;
 use crate::config::Config;
 use crate::daemon::REWARD;
 use crate::events::{stream, without_code};
+use crate::history::{Offers, Told};
 use crate::home::Home;
 use crate::knowledge::Knowledge;
 use crate::launch::configured_manifest;
@@ -95,13 +96,58 @@ fn from_files(home: &Home) -> Result<Status> {
         },
         episodes: fold.counts(),
         evidence,
+        completions_paused: !config.completion.enabled,
+        withheld: 0,
         learner,
     })
 }
 
 pub async fn events(home: &Home, with_code: bool) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    let mut failed = None;
+    let mut print = |event: Event| -> Result<()> {
+        let value = if with_code { serde_json::to_value(&event)? } else { without_code(&event)? };
+        Ok(writeln!(output, "{value}")?)
+    };
+    each_event(home, |event| match print(event) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    })
+    .await?;
+    match failed {
+        // `hone events | head` is no error.
+        Some(error) if !is_broken_pipe(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Visits each offer with what became of it, oldest first.
+pub async fn each_offer(home: &Home, each: impl FnMut(Told) -> Result<()>) -> Result<()> {
+    let mut offers = Offers::new(each);
+    let mut failed = None;
+    each_event(home, |event| match offers.event(event) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    })
+    .await?;
+    failed.map_or_else(|| offers.finish(), Err)
+}
+
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Visits what was recorded, in order: from the daemon if one runs.
+async fn each_event(home: &Home, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
     if let Some(connection) = client::connect_settled(home, Purpose::Events).await? {
-        return print_events(connection.read, with_code).await;
+        return each_line(connection.read, visit).await.map(drop);
     }
     if !home.event_log().exists() {
         return Ok(());
@@ -109,26 +155,23 @@ pub async fn events(home: &Home, with_code: bool) -> Result<()> {
     let log = Arc::new(SledLog::open(&home.event_log())?);
     let (read, mut write) = tokio::io::duplex(PIPE_BYTES);
     let writing = async move { stream(log, &mut write).await };
-    let (written, printed) = tokio::join!(writing, print_events(BufReader::new(read), with_code));
-    written.and(printed)
+    let (written, visited) = tokio::join!(writing, each_line(BufReader::new(read), visit));
+    visited.and_then(|all| if all { written } else { Ok(()) })
 }
 
-async fn print_events(reader: impl AsyncBufRead + Unpin, with_code: bool) -> Result<()> {
+/// Answers whether all were visited.
+async fn each_line(
+    reader: impl AsyncBufRead + Unpin,
+    mut visit: impl FnMut(Event) -> ControlFlow<()>,
+) -> Result<bool> {
     let mut lines = reader.lines();
-    let mut output = std::io::stdout().lock();
     while let Some(line) = lines.next_line().await? {
         let event: Event = serde_json::from_str(&line).context("the log cannot be read")?;
-        let value = if with_code { serde_json::to_value(&event)? } else { without_code(&event)? };
-        if let Err(error) = writeln!(output, "{value}") {
-            // `hone events | head` is no error.
-            return if error.kind() == std::io::ErrorKind::BrokenPipe {
-                Ok(())
-            } else {
-                Err(error.into())
-            };
+        if visit(event).is_break() {
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 pub async fn learn(home: &Home) -> Result<()> {

@@ -2,11 +2,13 @@
 
 mod adapter;
 mod config;
+mod feedback;
 mod forget;
 mod gate;
 mod inspect;
-mod learning;
 mod model;
+mod pause;
+mod report;
 
 use crate::client;
 use crate::home::Home;
@@ -80,19 +82,43 @@ enum Command {
     /// requests. `--simulate` prints what such a trial can tell apart, and after
     /// how many offers.
     Trial(gate::TrialArgs),
+    /// Export the verdicts on the offers, or judge them by another reward
+    #[command(subcommand)]
+    Feedback(feedback::FeedbackCommand),
+    /// Show how often offers were taken, adapter by adapter, with what confidence
+    ///
+    ///   hone report                   a table
+    ///   hone report --html            hone-report.html: accept rate, characters saved,
+    ///                                 latency and descent of the adapters, as charts;
+    ///                                 no code and no file names, nothing from a network
+    #[command(verbatim_doc_comment)]
+    Report(report::ReportArgs),
     /// Learn now from the labels that wait, however few
     Learn,
-    /// Stop learning until `hone resume`; completions and their log go on
-    Pause,
-    /// Learn again from what was taken and rejected
-    Resume,
+    /// Stop learning, or completing, until `hone resume`
+    ///
+    ///   hone pause                 learning: completions and their log go on
+    ///   hone pause completions     suggestions as you type, in every editor;
+    ///                              asking by hand is still answered
+    #[command(verbatim_doc_comment)]
+    Pause(pause::PauseArgs),
+    /// Take up again what `hone pause` stopped: learning, or completions
+    Resume(pause::PauseArgs),
     /// Show what was learned, and go back to an earlier adapter
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
-    /// Forget a file: what was offered in it, and every adapter that learned from it
+    /// Forget a file, a folder, the last hours, or everything: what was offered,
+    /// what became of it, and every adapter that learned from it
     ///
     /// Nothing of it is left on disk; learning goes on from the last adapter
-    /// that never saw it. This cannot be undone.
+    /// that never saw it. Asks first. This cannot be undone.
+    ///
+    ///   hone forget --file src/secret.rs
+    ///   hone forget --folder ~/work/client
+    ///   hone forget --since 2h
+    ///   hone forget --since 2026-01-31
+    ///   hone forget --all
+    #[command(verbatim_doc_comment)]
     Forget(forget::ForgetArgs),
     /// Show and change settings
     #[command(subcommand)]
@@ -172,9 +198,11 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
         Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
         Command::Gate(args) => gate::gate(&home, args).await,
         Command::Trial(args) => gate::trial(&home, args).await,
+        Command::Feedback(command) => feedback::run(&home, command).await,
+        Command::Report(args) => report::run(&home, args).await,
         Command::Learn => inspect::learn(&home).await,
-        Command::Pause => learning::set(&home, false).await,
-        Command::Resume => learning::set(&home, true).await,
+        Command::Pause(args) => pause::set(&home, args, false).await,
+        Command::Resume(args) => pause::set(&home, args, true).await,
         Command::Adapter(command) => adapter::run(&home, command).await,
         Command::Forget(args) => forget::run(&home, args).await,
         Command::Config(command) => config::run(&home, command).await,

@@ -11,7 +11,8 @@ pub use file::set;
 pub use schema::{node, schema};
 
 use crate::engine::llama::MAX_TOKENS;
-use anyhow::{Context, Result};
+use crate::ignored;
+use anyhow::{Context, Result, anyhow};
 use feedback::episode::REPLAY_LIMIT;
 use feedback::job::Hyper;
 use schemars::JsonSchema;
@@ -31,6 +32,7 @@ pub struct Config {
     pub completion: CompletionConfig,
     pub gate: GateConfig,
     pub learning: LearningConfig,
+    pub privacy: PrivacyConfig,
     pub daemon: DaemonConfig,
 }
 
@@ -52,6 +54,8 @@ pub struct ModelConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompletionConfig {
+    /// Whether anything is completed as you type; asking by hand is always answered.
+    pub enabled: bool,
     /// Languages that are completed as you type, by their editor's id; `*` is every other.
     /// On unless said otherwise; asking by hand is always answered.
     pub languages: BTreeMap<String, bool>,
@@ -78,6 +82,7 @@ pub struct CompletionConfig {
 impl Default for CompletionConfig {
     fn default() -> Self {
         CompletionConfig {
+            enabled: true,
             languages: BTreeMap::new(),
             max_tokens: 32,
             budget_ms: 10_000,
@@ -106,6 +111,9 @@ impl Default for GateConfig {
 impl CompletionConfig {
     /// Whether this language is completed as the user types.
     pub fn is_on(&self, language: &str) -> bool {
+        if !self.enabled {
+            return false;
+        }
         let named = self.languages.get(language).or_else(|| self.languages.get(ANY_LANGUAGE));
         named.copied().unwrap_or(true)
     }
@@ -149,6 +157,24 @@ impl Default for LearningConfig {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+pub struct PrivacyConfig {
+    /// Days after which what was recorded is forgotten, really and daily; 0: never.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: u32,
+    /// Files of which nothing is stored, as patterns of a `.gitignore`, such as
+    /// `*.sql` or `~/work/`. Completions work there all the same. Credentials files
+    /// and what `.gitignore` and `.honeignore` name need not be repeated here.
+    pub ignore: Vec<String>,
+}
+
+impl Default for PrivacyConfig {
+    fn default() -> Self {
+        PrivacyConfig { retention_days: 180, ignore: vec![] }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
     /// The daemon ends this many seconds after its last editor.
     pub idle_exit_s: u64,
@@ -171,6 +197,8 @@ impl Config {
     fn parse(text: &str) -> Result<Config> {
         let config: Config = toml::from_str(text)?;
         schema::check(&config.to_json()?)?;
+        ignored::patterns(&config.privacy.ignore)
+            .map_err(|error| anyhow!("privacy.ignore: {error}"))?;
         Ok(config)
     }
 
@@ -217,11 +245,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_is_none_is_refused() {
+        let error = format!("{:#}", load("privacy.ignore = [\"*.sql\", \"a[\"]\n").unwrap_err());
+        assert!(error.contains("privacy.ignore: \"a[\""), "{error}");
+    }
+
+    #[test]
     fn a_language_is_on_unless_it_or_every_other_is_switched_off() {
         let on = |text: &str, language: &str| load(text).unwrap().completion.is_on(language);
         assert!(on("", "rust"));
         let markdown = "[completion.languages]\nmarkdown = false\n";
         assert!(on(markdown, "rust") && !on(markdown, "markdown"));
+        assert!(!on("completion.enabled = false\ncompletion.languages.rust = true\n", "rust"));
         let only_rust = "[completion.languages]\n\"*\" = false\nrust = true\n";
         assert!(on(only_rust, "rust") && !on(only_rust, "markdown"));
     }

@@ -8,7 +8,7 @@ mod copilot;
 pub mod types;
 
 use crate::document::{Document, Encoding, Position};
-use crate::forget::{self, Forgotten};
+use crate::forget::{self, Forgotten, Scope};
 use crate::session::{Session, SessionError, Suggestion, Trigger};
 use crate::status;
 use copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
@@ -269,8 +269,8 @@ impl Backend {
     }
 
     async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
-        let names = forget::names_of(&path_of(&params.uri));
-        self.session.daemon().forget(names).await.map_err(|error| Error {
+        let scope = Scope::File { names: forget::names_of(&path_of(&params.uri)) };
+        self.session.daemon().forget(scope).await.map_err(|error| Error {
             code: ErrorCode::InternalError,
             message: format!("{error:#}").into(),
             data: None,

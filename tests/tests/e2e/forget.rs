@@ -3,8 +3,8 @@
 
 use rehearsal::client::Client;
 use serde_json::{Value, json};
-use std::path::Path;
 use tests::buffer::Buffer;
+use tests::disk::on_disk;
 use tests::{Home, Model, QUICK, eventually, learn};
 
 /// Continued by itself: what is offered holds the canary.
@@ -20,18 +20,6 @@ fn accept_one(editor: &Client, name: &str, text: &str) {
     let mut buffer = Buffer::open(editor, name, text);
     let item = buffer.offer();
     buffer.accept(&item);
-}
-
-/// Whether any file of the home but the models holds this text.
-fn on_disk(folder: &Path, text: &str) -> bool {
-    let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.any(|path| {
-        if path.is_dir() {
-            return !path.ends_with("models") && on_disk(&path, text);
-        }
-        let bytes = std::fs::read(&path).unwrap_or_default();
-        bytes.windows(text.len()).any(|window| window == text.as_bytes())
-    })
 }
 
 fn forget(home: &Home) -> Value {
@@ -147,4 +135,121 @@ fn nothing_is_forgotten_without_a_yes() {
     assert_eq!(other, "nothing is recorded about /project/other.rs\n");
     let done = home.output(&["forget", "--file", SECRET, "--yes"]);
     assert_eq!(done, "forgotten: 1 offer(s)\n");
+}
+
+fn forget_by(home: &Home, scope: &[&str]) -> Value {
+    let args = [&["forget"], scope, &["--yes", "--json"]].concat();
+    serde_json::from_str(&home.output(&args)).expect("JSON")
+}
+
+fn paths(home: &Home) -> Vec<String> {
+    home.completions().into_iter().map(|completion| completion.path).collect()
+}
+
+/// Files beside `registry.json`.
+fn adapter_files(home: &Home) -> Vec<String> {
+    let files = std::fs::read_dir(home.path().join("adapters")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name != "registry.json").collect()
+}
+
+#[test]
+fn a_folder_goes_with_all_below_it_and_nothing_beside_it() {
+    let home = home();
+    let editor = home.editor();
+    accept_one(&editor, "clients/week.rs", WEEK);
+    learn(&editor);
+    accept_one(&editor, "client/a.rs", CANARY);
+    accept_one(&editor, "client/deep/b.rs", CANARY);
+    learn(&editor);
+    let folder = ["--folder", "/project/client/"];
+    let error = home.error(&["forget", folder[0], folder[1]]);
+    assert!(error.contains("this would remove 2 offer(s) and adapter v2"), "{error}");
+    let done = forget_by(&home, &folder);
+    assert_eq!((&done["offers"], &done["adapters"]), (&json!(2), &json!([2])), "{done}");
+    assert_eq!(
+        (&done["serves"], paths(&home)),
+        (&json!(1), vec!["/project/clients/week.rs".into()])
+    );
+    assert!(!on_disk(home.path(), "Canary7391") && !on_disk(home.path(), "client/deep"));
+    assert!(home.error(&["forget", "--folder", "", "--yes"]).contains("--all"));
+}
+
+/// The clock of these homes starts at the first minute of 2026.
+#[test]
+fn the_last_hours_go_and_what_was_learned_before_serves() {
+    let home = home();
+    let editor = home.editor();
+    accept_one(&editor, "week.rs", WEEK);
+    learn(&editor);
+    editor.request("hone/advanceClock", json!({"ms": 2 * 3_600_000})).unwrap();
+    accept_one(&editor, "secret.rs", CANARY);
+    learn(&editor);
+    let since = ["--since", "2026-01-01T01:00:00Z"];
+    let done = forget_by(&home, &since);
+    assert_eq!((&done["offers"], &done["adapters"]), (&json!(1), &json!([2])), "{done}");
+    assert_eq!((&done["serves"], paths(&home)), (&json!(1), vec!["/project/week.rs".into()]));
+    assert!(!on_disk(home.path(), "Canary7391"));
+    Buffer::open(&editor, "week.rs", WEEK).complete();
+    drop(editor);
+    home.output(&["stop"]);
+    let error = home.error(&["forget", "--since", "yesterday", "--yes"]);
+    assert!(error.contains("say `2h`"), "{error}");
+    assert_eq!(forget_by(&home, &["--since", "2026-01-01T01:30:00Z"])["offers"], 1);
+    assert_eq!(forget_by(&home, &since)["events"], 0);
+}
+
+/// Forgets everything and looks whether anything is left of adapter `version`.
+fn forget_all(home: &Home, version: u32) {
+    std::fs::write(home.path().join("adapters/v0009.gguf.tmp"), "left behind").unwrap();
+    let done = forget_by(home, &["--all"]);
+    assert_eq!((&done["adapters"], &done["serves"]), (&json!([version]), &json!(0)), "{done}");
+    assert!(!on_disk(home.path(), "Canary7391") && !on_disk(home.path(), "secret.rs"));
+    assert_eq!((home.events().len(), adapter_files(home)), (0, vec![]));
+    assert_eq!((waiting(home), &home.status()["adapter"]["active"]), (json!(0), &json!(0)));
+    assert_eq!(home.output(&["forget", "--all", "--yes"]), "nothing is recorded\n");
+}
+
+#[test]
+fn everything_goes_and_completions_go_on() {
+    let home = home();
+    let editor = home.editor();
+    accept_one(&editor, "secret.rs", CANARY);
+    learn(&editor);
+    // One that is still open.
+    Buffer::open(&editor, "secret.rs", CANARY).offer();
+    forget_all(&home, 1);
+    accept_one(&editor, "other/secret.rs", CANARY);
+    assert_eq!(home.completions()[0].adapter, 0);
+    learn(&editor);
+    drop(editor);
+    home.output(&["stop"]);
+    forget_all(&home, 2);
+}
+
+#[test]
+fn what_is_older_than_the_retention_is_gone_the_next_day() {
+    let home = Home::with(Model::Smol, &format!("privacy.retention_days = 2\n{QUICK}"));
+    let editor = home.editor();
+    accept_one(&editor, "secret.rs", CANARY);
+    learn(&editor);
+    let day = || editor.request("hone/advanceClock", json!({"ms": 25 * 3_600_000})).unwrap();
+    day();
+    accept_one(&editor, "week.rs", WEEK);
+    assert_eq!(paths(&home).len(), 2, "it is a day old");
+    day();
+    eventually("the older one is gone", || paths(&home) == ["/project/week.rs"]);
+    assert!(!on_disk(home.path(), "Canary7391"));
+    let status = home.status();
+    assert_eq!(
+        (&status["adapter"]["active"], &status["episodes"]["total"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(waiting(&home), 1, "the label that is left");
+    home.output(&["config", "set", "privacy.retention_days", "0"]);
+    day();
+    day();
+    day();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(paths(&home), ["/project/week.rs"]);
 }

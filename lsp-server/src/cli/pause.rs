@@ -1,0 +1,55 @@
+//! `hone pause`, `hone resume`: in the running daemon and for the ones to come.
+//! What is paused is a setting like any other; `config.toml` is its one owner.
+
+use crate::cli::config;
+use crate::home::Home;
+use anyhow::Result;
+use clap::ValueEnum;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum What {
+    /// Updates; what you take and reject is still recorded
+    Learning,
+    /// Suggestions as you type; asking by hand is still answered
+    Completions,
+}
+
+#[derive(clap::Args)]
+pub struct PauseArgs {
+    /// What; learning if left out
+    #[arg(value_enum, default_value = "learning")]
+    what: Vec<What>,
+}
+
+impl What {
+    fn key(self) -> &'static str {
+        match self {
+            What::Learning => "learning.enabled",
+            What::Completions => "completion.enabled",
+        }
+    }
+
+    fn told(self, enabled: bool) -> &'static str {
+        match (self, enabled) {
+            (What::Learning, true) => "learning goes on",
+            (What::Learning, false) => {
+                "learning is paused; what you take and reject is still recorded"
+            }
+            (What::Completions, true) => "completions are offered as you type",
+            (What::Completions, false) => {
+                "completions are paused; asking by hand is still answered"
+            }
+        }
+    }
+}
+
+pub async fn set(home: &Home, args: PauseArgs, enabled: bool) -> Result<()> {
+    let mut what = args.what;
+    what.sort();
+    what.dedup();
+    for what in what {
+        config::change(home, what.key(), Some(&enabled.into())).await?;
+        println!("{}", what.told(enabled));
+    }
+    Ok(())
+}

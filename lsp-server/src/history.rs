@@ -1,0 +1,182 @@
+//! The log offer by offer, as the report, the export and another reward want it:
+//! each offer once, with everything that became of it.
+
+use feedback::episode::{Episode, FATE_LIMIT, Fold};
+use feedback::event::{Completion, Event, EventKind, Evidence, OfferId, Outcome};
+use feedback::reward::RewardVersion;
+use std::collections::{HashMap, VecDeque};
+
+/// Offers whose events may still come: as many as the daemon itself remembers
+/// the fate of. The memory this takes does not grow with the log.
+const OPEN_LIMIT: usize = FATE_LIMIT;
+
+/// Events of one offer; a client that reports each word taken makes a handful.
+const EVENTS_LIMIT: usize = 64;
+
+/// Takes events in the log's order, and hands on each offer's once no more of
+/// them can come.
+pub struct Offers<F> {
+    order: VecDeque<OfferId>,
+    open: HashMap<OfferId, Vec<Event>>,
+    each: F,
+}
+
+impl<F: FnMut(Told) -> anyhow::Result<()>> Offers<F> {
+    pub fn new(each: F) -> Self {
+        Offers { order: VecDeque::new(), open: HashMap::new(), each }
+    }
+
+    pub fn event(&mut self, event: Event) -> anyhow::Result<()> {
+        let id = event.kind.offer_id();
+        match (&event.kind, self.open.get_mut(id)) {
+            (EventKind::Completion(_), None) => {
+                let id = id.clone();
+                self.order.push_back(id.clone());
+                self.open.insert(id, vec![event]);
+                if self.order.len() > OPEN_LIMIT {
+                    self.close_oldest()?;
+                }
+            }
+            (_, Some(known)) if known.len() < EVENTS_LIMIT => known.push(event),
+            // Of an offer that is forgotten, or was made too long ago.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        while !self.order.is_empty() {
+            self.close_oldest()?;
+        }
+        Ok(())
+    }
+
+    fn close_oldest(&mut self) -> anyhow::Result<()> {
+        let oldest = self.order.pop_front().and_then(|id| self.open.remove(&id));
+        oldest.map_or(Ok(()), |events| (self.each)(Told { events }))
+    }
+}
+
+/// One offer's events; the first is its completion.
+pub struct Told {
+    events: Vec<Event>,
+}
+
+impl Told {
+    pub fn first(&self) -> &Event {
+        &self.events[0]
+    }
+
+    pub fn completion(&self) -> &Completion {
+        match &self.first().kind {
+            EventKind::Completion(completion) => completion,
+            other => unreachable!("an offer begins with its completion, not {other:?}"),
+        }
+    }
+
+    pub fn offer_utf16(&self) -> u32 {
+        self.completion().shown.encode_utf16().count() as u32
+    }
+
+    /// What the events mean, by the one fold there is.
+    pub fn episode(&self, version: RewardVersion) -> Option<Episode> {
+        let mut fold = Fold::new(version, &self.completion().model_sha256, None);
+        self.events.iter().for_each(|event| {
+            fold.apply(event);
+        });
+        fold.into_episodes().next()
+    }
+
+    /// The outcome that holds, how it is known, and since when.
+    pub fn outcome(&self, episode: &Episode) -> Option<(Outcome, Evidence, u64)> {
+        let (outcome, evidence) = episode.outcome?;
+        let decisive = self.events.iter().find(|event| {
+            matches!(&event.kind, EventKind::Outcome { outcome: o, evidence: e, .. }
+                if *o == outcome && *e == evidence)
+        });
+        Some((outcome, evidence, decisive.map_or(0, |event| event.at_ms)))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use feedback::event::{Decision, Sampling, StopReason, Timing};
+
+    pub fn completion(id: &str, path: &str) -> EventKind {
+        EventKind::Completion(Box::new(Completion {
+            id: id.into(),
+            path: path.into(),
+            language: "rust".into(),
+            model_sha256: "base".into(),
+            adapter: 0,
+            sampling: Sampling::GREEDY,
+            prompt: vec![],
+            adapter_from: 0,
+            healing: String::new(),
+            tokens: vec![],
+            stop: StopReason::Newline,
+            shown: "0123456789".into(),
+            shown_from: 0,
+            timing: Timing::default(),
+            decision: Decision::default(),
+        }))
+    }
+
+    fn outcome(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
+        EventKind::Outcome { id: id.into(), outcome, evidence }
+    }
+
+    /// Ten milliseconds from each event to the next.
+    pub fn tell(events: Vec<EventKind>, mut each: impl FnMut(Told)) {
+        let mut offers = Offers::new(|told| {
+            each(told);
+            Ok(())
+        });
+        for (seq, kind) in (0..).zip(events) {
+            offers.event(Event { seq, at_ms: 10 * seq, kind }).unwrap();
+        }
+        offers.finish().unwrap();
+    }
+
+    fn told(events: Vec<EventKind>) -> Vec<(OfferId, Option<f32>, Option<u64>)> {
+        let mut all = vec![];
+        tell(events, |told| {
+            let episode = told.episode(RewardVersion::V1).unwrap();
+            let at = told.outcome(&episode).map(|(_, _, at_ms)| at_ms);
+            all.push((told.completion().id.clone(), episode.reward(RewardVersion::V1), at));
+        });
+        all
+    }
+
+    #[test]
+    fn each_offer_is_told_once_with_the_outcome_that_holds() {
+        let all = told(vec![
+            completion("a", "/a.rs"),
+            completion("b", "/a.rs"),
+            outcome("a", Outcome::TypedThrough { utf16: 5 }, Evidence::Document),
+            outcome("b", Outcome::Unseen, Evidence::Document),
+            outcome("a", Outcome::Accepted, Evidence::Command),
+            outcome("a", Outcome::RejectedTimeout, Evidence::Clock),
+            outcome("gone", Outcome::Accepted, Evidence::Command),
+        ]);
+        assert_eq!(all, [("a".into(), Some(1.0), Some(40)), ("b".into(), None, Some(30))]);
+    }
+
+    #[test]
+    fn a_long_log_takes_no_more_memory_than_a_short_one() {
+        let mut open = 0;
+        let mut told = 0;
+        let mut offers = Offers::new(|_| {
+            told += 1;
+            Ok(())
+        });
+        for seq in 0..OPEN_LIMIT as u64 + 100 {
+            let kind = completion(&format!("o{seq}"), "/a.rs");
+            offers.event(Event { seq, at_ms: 0, kind }).unwrap();
+            open = open.max(offers.open.len());
+        }
+        offers.finish().unwrap();
+        assert_eq!((open, told), (OPEN_LIMIT, OPEN_LIMIT + 100));
+    }
+}

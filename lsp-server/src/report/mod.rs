@@ -1,0 +1,395 @@
+//! `hone report`: what became of the offers, adapter by adapter and day by day.
+//! Figures only; no text of the user's is in it.
+
+pub mod chart;
+pub mod lineage;
+pub mod page;
+pub mod table;
+
+use crate::adapters::{Entry, IMPORTED};
+use crate::daemon::REWARD;
+use crate::history::Told;
+use feedback::event::{AdapterVersion, Outcome};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Standard deviations of a 95 % interval.
+const Z: f64 = 1.96;
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub hone: String,
+    pub model: String,
+    pub made_at: String,
+    /// First and last day with an offer.
+    pub from: Option<Date>,
+    pub to: Option<Date>,
+    pub all: Figures,
+    /// Oldest first; the base models before their adapters.
+    pub versions: Vec<Version>,
+    pub days: Vec<Day>,
+    pub outcomes: Vec<Count>,
+    pub lineage: Vec<Adapter>,
+}
+
+/// What one stretch of offers came to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Completions computed.
+    pub asked: u64,
+    /// Those that had something to show.
+    pub shown: u64,
+    /// Shown of asked.
+    pub shown_rate: Option<f64>,
+    /// Offers with a verdict.
+    pub judged: u64,
+    /// Accepted, taken in part, or typed by hand just as offered.
+    pub taken: u64,
+    pub accept: Option<Interval>,
+    /// Mean share of what was accepted that stood at the last look.
+    pub kept: Option<f64>,
+    /// Characters that were inserted instead of typed.
+    pub saved: u64,
+    pub p50_ms: Option<f64>,
+    pub p95_ms: Option<f64>,
+}
+
+/// A rate and where it lies with 95 % confidence (Wilson 1927): honest for few
+/// offers too, where the usual one is not.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    pub rate: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    pub fn of(taken: u64, judged: u64) -> Option<Interval> {
+        if judged == 0 {
+            return None;
+        }
+        let n = judged as f64;
+        let rate = taken as f64 / n;
+        let middle = (rate + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+        let spread = rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n);
+        let half = Z * spread.sqrt() / (1.0 + Z * Z / n);
+        Some(Interval { rate, low: (middle - half).max(0.0), high: (middle + half).min(1.0) })
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Version {
+    /// `base`, or `v3`; with its model's name where there are several.
+    pub name: String,
+    pub adapter: AdapterVersion,
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Day {
+    pub date: Date,
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Count {
+    /// Its place among all outcomes: its colour.
+    pub index: usize,
+    pub name: &'static str,
+    /// The user took it, turned it down, or never judged it.
+    pub kind: &'static str,
+    pub offers: u64,
+}
+
+/// One registered adapter.
+#[derive(Debug, Clone, Serialize)]
+pub struct Adapter {
+    pub version: AdapterVersion,
+    pub parent: AdapterVersion,
+    pub made_at_ms: u64,
+    /// Offers it learned from; `None` where its Hone did not say.
+    pub learned_from: Option<usize>,
+    pub active: bool,
+    pub forgotten: bool,
+    pub imported: bool,
+}
+
+impl Adapter {
+    pub fn of(entry: &Entry, active: AdapterVersion) -> Adapter {
+        Adapter {
+            version: entry.version,
+            parent: entry.parent,
+            made_at_ms: entry.created_at_ms,
+            learned_from: entry.offers.as_ref().map(Vec::len),
+            active: entry.version == active,
+            forgotten: entry.forgotten,
+            imported: entry.report.job == IMPORTED,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    figures: Figures,
+    kept: Vec<f32>,
+    latencies: Vec<f32>,
+}
+
+impl Tally {
+    fn add(&mut self, offer: &Offer) {
+        let figures = &mut self.figures;
+        figures.asked += 1;
+        figures.shown += u64::from(offer.utf16 > 0);
+        figures.judged += u64::from(offer.judged);
+        figures.taken += u64::from(offer.taken);
+        figures.saved += offer.saved;
+        self.kept.extend(offer.kept);
+        self.latencies.push(offer.latency_ms);
+    }
+
+    fn figures(mut self) -> Figures {
+        self.latencies.sort_by(f32::total_cmp);
+        let percentile = |share: f64| {
+            let rank = (share * self.latencies.len() as f64).ceil() as usize;
+            self.latencies.get(rank.saturating_sub(1)).map(|&ms| f64::from(ms))
+        };
+        let (p50_ms, p95_ms) = (percentile(0.50), percentile(0.95));
+        let figures = self.figures;
+        let mean = |values: &[f32]| {
+            let sum: f64 = values.iter().map(|&value| f64::from(value)).sum();
+            (!values.is_empty()).then(|| sum / values.len() as f64)
+        };
+        Figures {
+            shown_rate: (figures.asked > 0).then(|| figures.shown as f64 / figures.asked as f64),
+            accept: Interval::of(figures.taken, figures.judged),
+            kept: mean(&self.kept),
+            p50_ms,
+            p95_ms,
+            ..figures
+        }
+    }
+}
+
+/// What counts of one offer.
+struct Offer {
+    utf16: u32,
+    outcome: Option<Outcome>,
+    judged: bool,
+    taken: bool,
+    saved: u64,
+    kept: Option<f32>,
+    latency_ms: f32,
+}
+
+impl Offer {
+    fn of(told: &Told) -> Offer {
+        let episode = told.episode(REWARD);
+        let outcome = episode.as_ref().and_then(|episode| episode.outcome).map(|(o, _)| o);
+        let (judged, taken, saved) = match outcome {
+            Some(Outcome::Accepted) => (true, true, told.offer_utf16()),
+            Some(Outcome::PartlyAccepted { utf16 }) => (true, true, utf16),
+            // Recognised, and typed all the same.
+            Some(Outcome::TypedThrough { .. }) => (true, true, 0),
+            Some(Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit) => {
+                (true, false, 0)
+            }
+            Some(Outcome::Superseded | Outcome::Unseen) | None => (false, false, 0),
+        };
+        let kept = episode.as_ref().and_then(|episode| episode.kept);
+        Offer {
+            utf16: told.offer_utf16(),
+            outcome,
+            judged,
+            taken,
+            saved: u64::from(saved),
+            kept: kept.filter(|_| outcome == Some(Outcome::Accepted)),
+            latency_ms: told.completion().timing.total_ms,
+        }
+    }
+}
+
+/// The outcomes in the order they are shown in.
+const OUTCOMES: [(&str, &str); 10] = [
+    ("accepted", "taken"),
+    ("partly accepted", "taken"),
+    ("typed through", "taken"),
+    ("rejected: Esc", "rejected"),
+    ("rejected: 10 s", "rejected"),
+    ("rejected: typed on", "rejected"),
+    ("left for another place", "unjudged"),
+    ("gone before it was seen", "unjudged"),
+    ("still open", "unjudged"),
+    ("silence", "unjudged"),
+];
+
+fn outcome_index(offer: &Offer) -> usize {
+    match offer.outcome {
+        Some(Outcome::Accepted) => 0,
+        Some(Outcome::PartlyAccepted { .. }) => 1,
+        Some(Outcome::TypedThrough { .. }) => 2,
+        Some(Outcome::RejectedEsc) => 3,
+        Some(Outcome::RejectedTimeout) => 4,
+        Some(Outcome::RejectedEdit) => 5,
+        Some(Outcome::Superseded) => 6,
+        Some(Outcome::Unseen) => 7,
+        None if offer.utf16 > 0 => 8,
+        None => 9,
+    }
+}
+
+/// Takes offers one by one; memory grows with days, versions and 4 bytes an offer.
+pub struct Gathering {
+    zone: TimeZone,
+    all: Tally,
+    /// By model and adapter.
+    versions: BTreeMap<(String, AdapterVersion), Tally>,
+    days: BTreeMap<Date, Tally>,
+    outcomes: [u64; OUTCOMES.len()],
+}
+
+impl Gathering {
+    pub fn new(zone: TimeZone) -> Gathering {
+        Gathering {
+            zone,
+            all: Tally::default(),
+            versions: BTreeMap::new(),
+            days: BTreeMap::new(),
+            outcomes: [0; OUTCOMES.len()],
+        }
+    }
+
+    pub fn add(&mut self, told: &Told) {
+        let offer = Offer::of(told);
+        let completion = told.completion();
+        let version = (completion.model_sha256.clone(), completion.adapter);
+        let at = Timestamp::from_millisecond(told.first().at_ms.try_into().unwrap_or(i64::MAX));
+        let date = at.unwrap_or(Timestamp::MAX).to_zoned(self.zone.clone()).date();
+        self.all.add(&offer);
+        self.versions.entry(version).or_default().add(&offer);
+        self.days.entry(date).or_default().add(&offer);
+        self.outcomes[outcome_index(&offer)] += 1;
+    }
+
+    pub fn report(self, model: &str, lineage: Vec<Adapter>) -> Report {
+        let models = self.versions.keys().map(|(model, _)| model);
+        let several = models.clone().any(|model| Some(model) != models.clone().next());
+        let version = |((sha256, adapter), tally): ((String, AdapterVersion), Tally)| {
+            let name = if adapter == 0 { "base".to_owned() } else { format!("v{adapter}") };
+            let of = sha256.get(..8).unwrap_or(&sha256);
+            let name = if several { format!("{name} ({of})") } else { name };
+            Version { name, adapter, figures: tally.figures() }
+        };
+        let day = |(date, tally): (Date, Tally)| Day { date, figures: tally.figures() };
+        let outcomes = OUTCOMES.into_iter().zip(self.outcomes).enumerate();
+        let outcomes = outcomes
+            .map(|(index, ((name, kind), offers))| Count { index, name, kind, offers })
+            .collect();
+        let days: Vec<Day> = self.days.into_iter().map(day).collect();
+        Report {
+            hone: env!("CARGO_PKG_VERSION").into(),
+            model: model.to_owned(),
+            made_at: Timestamp::now().to_zoned(self.zone).strftime("%F %H:%M").to_string(),
+            from: days.first().map(|day| day.date),
+            to: days.last().map(|day| day.date),
+            all: self.all.figures(),
+            versions: self.versions.into_iter().map(version).collect(),
+            days,
+            outcomes,
+            lineage,
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::history::Offers;
+    use crate::history::tests::completion;
+    use feedback::event::{Event, EventKind, Evidence};
+
+    const DAY_MS: u64 = 86_400_000;
+
+    /// Three weeks of a base model and three adapters, each a little better.
+    pub fn report() -> Report {
+        let mut gathering = Gathering::new(TimeZone::UTC);
+        let mut offers = Offers::new(|told| {
+            gathering.add(&told);
+            Ok(())
+        });
+        let mut seq = 0;
+        let mut append = |at_ms, kind| {
+            offers.event(Event { seq, at_ms, kind }).unwrap();
+            seq += 1;
+        };
+        for number in 0..840u64 {
+            let at_ms = 1_767_225_600_000 + number * DAY_MS / 40;
+            let id = format!("o{number}");
+            let EventKind::Completion(mut made) = completion(&id, "/secret/path.rs") else {
+                unreachable!()
+            };
+            made.adapter = (number / 210) as u32;
+            made.timing.total_ms =
+                80.0 + (number * 37 % 101) as f32 + (number % 13 / 12 * 300) as f32;
+            if number % 9 == 0 {
+                made.shown.clear();
+            }
+            append(at_ms, EventKind::Completion(made));
+            let outcome = match number * 61 % 97 {
+                roll if roll < 24 + 6 * (number / 210) => Outcome::Accepted,
+                roll if roll < 50 => Outcome::PartlyAccepted { utf16: 4 },
+                roll if roll < 55 => Outcome::TypedThrough { utf16: 10 },
+                roll if roll < 62 => Outcome::RejectedEsc,
+                roll if roll < 70 => Outcome::RejectedTimeout,
+                roll if roll < 86 => Outcome::RejectedEdit,
+                roll if roll < 93 => Outcome::Superseded,
+                _ => Outcome::Unseen,
+            };
+            append(at_ms, EventKind::Outcome { id, outcome, evidence: Evidence::Document });
+        }
+        offers.finish().unwrap();
+        let adapter = |version, parent| Adapter {
+            version,
+            parent,
+            made_at_ms: 1_767_225_600_000 + u64::from(version) * 5 * DAY_MS,
+            learned_from: Some(16 * version as usize),
+            active: version == 3,
+            forgotten: version == 2,
+            imported: false,
+        };
+        gathering.report("qwen2.5-coder-0.5b", vec![adapter(1, 0), adapter(2, 1), adapter(3, 1)])
+    }
+
+    #[test]
+    fn an_interval_is_wide_for_few_and_never_leaves_the_range() {
+        assert_eq!(Interval::of(0, 0), None);
+        let one = Interval::of(1, 1).unwrap();
+        assert!(one.rate == 1.0 && one.high == 1.0 && one.low < 0.25, "{one:?}");
+        // Wilson's own: 81 of 263 is 0.2553..0.3662 (Newcombe 1998, table I).
+        let newcombe = Interval::of(81, 263).unwrap();
+        assert!((newcombe.low - 0.2553).abs() < 1e-4 && (newcombe.high - 0.3662).abs() < 1e-4);
+    }
+
+    #[test]
+    fn figures_count_what_the_status_counts() {
+        let report = report();
+        let all = &report.all;
+        assert_eq!((all.asked, all.shown), (840, 746));
+        let counted = |kind| {
+            let of_kind = report.outcomes.iter().filter(|count| count.kind == kind);
+            of_kind.map(|count| count.offers).sum::<u64>()
+        };
+        assert_eq!(all.taken, counted("taken"));
+        assert_eq!(all.judged, counted("taken") + counted("rejected"));
+        assert_eq!(report.outcomes.last().unwrap().offers, 840 - 746, "silence");
+        let names: Vec<_> = report.versions.iter().map(|version| version.name.as_str()).collect();
+        assert_eq!((names, report.days.len()), (vec!["base", "v1", "v2", "v3"], 21));
+        let sum =
+            |of: fn(&Figures) -> u64| report.days.iter().map(|day| of(&day.figures)).sum::<u64>();
+        assert_eq!((sum(|f| f.saved), sum(|f| f.judged)), (all.saved, all.judged));
+    }
+}

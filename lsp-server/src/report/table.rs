@@ -1,0 +1,77 @@
+//! The report for a terminal.
+
+use super::{Figures, Report};
+use comfy_table::{CellAlignment, Table, presets};
+
+pub fn table(report: &Report) -> String {
+    let (Some(from), Some(to)) = (report.from, report.to) else {
+        return "nothing is recorded yet: write some code with Hone in your editor".into();
+    };
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_FULL_CONDENSED);
+    table.set_header([
+        "",
+        "asked",
+        "shown",
+        "judged",
+        "taken",
+        "accept rate (95 %)",
+        "kept",
+        "saved",
+        "p50 ms",
+        "p95 ms",
+    ]);
+    for version in &report.versions {
+        table.add_row(row(&version.name, &version.figures));
+    }
+    if report.versions.len() > 1 {
+        table.add_row(row("all", &report.all));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let outcomes = report.outcomes.iter().filter(|count| count.offers > 0);
+    let outcomes: Vec<_> =
+        outcomes.map(|count| format!("{} {}", count.offers, count.name)).collect();
+    format!(
+        "{}, {from} to {to}\n{table}\n{}\nsaved: characters inserted instead of typed. \
+         `hone report --html` makes a page with charts.",
+        report.model,
+        outcomes.join(" · ")
+    )
+}
+
+fn row(name: &str, figures: &Figures) -> Vec<String> {
+    let percent =
+        |share: Option<f64>| share.map_or("–".into(), |s| format!("{:.0} %", 100.0 * s));
+    let ms = |ms: Option<f64>| ms.map_or("–".into(), |ms| format!("{ms:.0}"));
+    let accept = figures.accept.map_or("–".into(), |accept| {
+        let [rate, low, high] = [accept.rate, accept.low, accept.high].map(|share| 100.0 * share);
+        format!("{rate:.0} % ({low:.0}–{high:.0})")
+    });
+    vec![
+        name.to_owned(),
+        figures.asked.to_string(),
+        percent(figures.shown_rate),
+        figures.judged.to_string(),
+        figures.taken.to_string(),
+        accept,
+        percent(figures.kept),
+        figures.saved.to_string(),
+        ms(figures.p50_ms),
+        ms(figures.p95_ms),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_has_a_line_with_its_interval() {
+        let text = table(&crate::report::tests::report());
+        assert!(text.starts_with("qwen2.5-coder-0.5b, 2026-01-01 to 2026-01-21\n"), "{text}");
+        assert!(text.contains("base") && text.contains("│ v3") && text.contains(" % ("), "{text}");
+        assert!(text.contains("silence") && !text.contains("secret"), "{text}");
+    }
+}

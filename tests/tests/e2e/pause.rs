@@ -1,0 +1,42 @@
+//! Completions can be paused as learning can: in every editor at once, and for
+//! the daemons to come.
+
+use std::time::{Duration, Instant};
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK};
+
+const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
+
+/// Nothing is computed for an answer that comes this fast.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
+#[test]
+fn paused_completions_answer_nothing_at_once_but_by_hand() {
+    let home = Home::with(Model::Smol, QUICK);
+    let editor = home.editor();
+    assert!(Buffer::open(&editor, "a.rs", WEEK).complete().is_some());
+    let said = home.output(&["pause", "completions"]);
+    assert_eq!(said, "completions are paused; asking by hand is still answered\n");
+    let buffer = Buffer::open(&editor, "b.rs", WEEK);
+    let asked = Instant::now();
+    assert_eq!(buffer.complete(), None);
+    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
+    assert!(!buffer.ask().is_empty(), "by hand");
+    assert_eq!(home.status()["completions_paused"], true);
+    assert_eq!(home.status()["learner"]["state"], "idle", "learning is not paused by it");
+    assert!(home.output(&["status"]).contains("hone resume completions"));
+    let lines: Vec<_> = editor.take_notifications().into_iter().map(|told| told.params).collect();
+    let told = |line: &serde_json::Value| line["message"] == "smollm2-135m, completions paused";
+    assert!(lines.iter().any(told), "{lines:?}");
+
+    drop(editor);
+    home.output(&["stop"]);
+    let config = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
+    assert!(config.contains("enabled = false"), "{config}");
+    assert_eq!(home.status()["completions_paused"], true);
+    let editor = home.editor();
+    assert_eq!(Buffer::open(&editor, "c.rs", WEEK).complete(), None, "the next daemon too");
+    let said = home.output(&["resume", "completions", "learning"]);
+    assert_eq!(said, "learning goes on\ncompletions are offered as you type\n");
+    assert!(Buffer::open(&editor, "d.rs", WEEK).complete().is_some());
+}

@@ -1,0 +1,99 @@
+//! What was recorded, taken out of the log: verdict by verdict for other programs,
+//! under another reward, and as a report. None of it holds code unless asked.
+
+use rehearsal::client::Client;
+use serde_json::{Value, json};
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK};
+
+const CANARY: &str = "// Canary4410, Canary4410, Canary4410, |\n";
+
+/// One offer is accepted, one is turned down with Esc, one is left unseen.
+fn judged(editor: &Client) {
+    let mut taken = Buffer::open(editor, "taken.rs", CANARY);
+    let item = taken.offer();
+    taken.accept(&item);
+    let item = Buffer::open(editor, "rejected.rs", CANARY).offer();
+    editor.did_reject(&item.id, "esc").unwrap();
+    let mut unseen = Buffer::open(editor, "unseen.rs", CANARY);
+    unseen.complete().expect("an offer");
+    unseen.insert("x");
+    editor.status().unwrap();
+}
+
+fn export(home: &Home, args: &[&str]) -> Vec<Value> {
+    let text = home.output(&[&["feedback", "export"], args].concat());
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn verdicts_are_exported_without_code_with_a_daemon_and_without() {
+    let home = Home::with(Model::Smol, QUICK);
+    let editor = home.editor();
+    judged(&editor);
+    let lines = export(&home, &[]);
+    let kinds: Vec<_> = lines.iter().map(|line| line["outcome"]["kind"].clone()).collect();
+    assert_eq!(kinds, ["accepted", "rejected_esc"], "nobody judged the third");
+    assert_eq!(
+        (&lines[0]["evidence"], &lines[1]["evidence"]),
+        (&json!("document"), &json!("client_notice"))
+    );
+    assert_eq!(
+        (&lines[0]["reward"]["value"], &lines[1]["reward"]["value"]),
+        (&json!(1.0), &json!(0.0))
+    );
+    assert_eq!(lines[0]["completion"]["path"], "/project/taken.rs");
+    let text = home.output(&["feedback", "export"]);
+    assert!(!text.contains("Canary") && !text.contains("\"tokens\":["), "{text}");
+    let whole = export(&home, &["--with-code"]);
+    assert!(whole[0]["completion"]["shown"].as_str().unwrap().contains("Canary"), "{}", whole[0]);
+
+    let replay = home.output(&["feedback", "replay", "--reward", "v2", "--json"]);
+    let replay: Value = serde_json::from_str(&replay).unwrap();
+    let row = |name: &str| {
+        let rows = replay["outcomes"].as_array().unwrap().iter();
+        rows.clone()
+            .find(|row| row["outcome"] == name)
+            .unwrap_or_else(|| panic!("{replay}"))
+            .clone()
+    };
+    let (taken, left) = (row("accepted"), row("unseen"));
+    assert_eq!((&taken["offers"], &taken["in_use"]), (&json!(1), &json!(1.0)));
+    let other = taken["other"].as_f64().unwrap();
+    assert!(other > 0.0 && other < 1.0, "a short text is worth less: {taken}");
+    assert_eq!((&left["in_use"], &left["other"]), (&Value::Null, &Value::Null));
+
+    drop(editor);
+    home.output(&["stop"]);
+    assert_eq!(export(&home, &[]), lines);
+}
+
+#[test]
+fn the_report_counts_what_the_status_counts_and_tells_no_code() {
+    let home = Home::with(Model::Smol, QUICK);
+    assert!(home.output(&["report"]).contains("nothing is recorded yet"));
+    let editor = home.editor();
+    judged(&editor);
+    let report: Value = serde_json::from_str(&home.output(&["report", "--json"])).unwrap();
+    let (all, counts) = (&report["all"], &home.status()["episodes"]);
+    assert_eq!(&all["shown"], &counts["total"], "{report}");
+    assert_eq!((&all["judged"], &all["taken"]), (&json!(2), &json!(1)));
+    assert_eq!(all["accept"]["rate"], 0.5);
+    assert_eq!(report["versions"][0]["name"], "base");
+    let table = home.output(&["report"]);
+    assert!(table.contains("50 % (9–91)"), "{table}");
+
+    let page = home.path().join("page.html");
+    let written = home.output(&["report", "--html", page.to_str().unwrap()]);
+    assert_eq!(std::path::Path::new(written.trim()), page.canonicalize().unwrap());
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("<svg"), "{page}");
+    for text in [&page, &table, &report.to_string()] {
+        assert!(!text.contains("Canary") && !text.contains("taken.rs"), "{text}");
+    }
+    let error = home.error(&["report", "--html", "/nowhere/at/all.html"]);
+    assert!(error.starts_with("/nowhere/at/all.html: cannot be written; name another"), "{error}");
+    drop(editor);
+    home.output(&["stop"]);
+    assert_eq!(home.output(&["report"]), table, "without a daemon too");
+}
