@@ -45,7 +45,7 @@ const FORMS: &[(&str, &str)] = &[
         r"\b(hf_[A-Za-z]{30,}|gsk_[A-Za-z0-9]{40,}|r8_[A-Za-z0-9]{30,}|xai-[A-Za-z0-9]{40,}|pplx-[A-Za-z0-9]{40,})",
     ),
     ("npm token", r"\bnpm_[A-Za-z0-9]{30,}"),
-    ("npm token", r"_(authToken|auth|password)\s*=\s*[^\s$][\w+/=.-]{7,}"),
+    ("npm token", r"(?m)(^|:)\s*_(authToken|auth|password)\s*=\s*[^\s$][\w+/=.-]{7,}"),
     ("PyPI token", r"\bpypi-[\w-]{40,}"),
     ("crates.io token", r"\bcio[A-Za-z0-9]{32}\b"),
     ("RubyGems token", r"\brubygems_[0-9a-f]{40,}"),
@@ -76,7 +76,7 @@ const FORMS: &[(&str, &str)] = &[
     ("JSON Web Token", r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}"),
     (
         "Authorization header",
-        r#"(?i)\b(bearer|basic|token)[ :"']+[A-Za-z0-9+/_.=-]{0,60}\d[A-Za-z0-9+/_.=-]{15,}"#,
+        r#"(?i)\b(bearer|basic|authorization\W{1,6}token)[ :"']+[A-Za-z0-9+/_.=-]{0,60}\d[A-Za-z0-9+/_.=-]{15,}"#,
     ),
     (".netrc entry", r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+\S+"),
     (
@@ -94,7 +94,7 @@ const FORMS: &[(&str, &str)] = &[
 /// command line. Groups: the name, then the value, quoted or (where a file of
 /// settings would have it so) bare.
 const GIVEN: &str = concat!(
-    r#"(?im)(?P<name>pass_?word|passwd|passphrase|\bpwd|pass|secret|token|api_?key|apikey|access_?key|"#,
+    r#"(?im)(?P<name>pass_?word|passwd|passphrase|\bpwd|(?:\b|_)pass|secret|token|api_?key|apikey|access_?key|"#,
     r#"auth_?key|private_?key|signing_?key|encryption_?key|account_?key|credentials?|client_?secret)"#,
     r#"[\w.-]{0,20}['"`]?\]?\s*(?::\s*[&\w<>' ]{1,20}=|:=|=>|[:=,(]|\s=>)\s*"#,
     r#"(?:[bfru@]{0,2}["'`](?P<quoted>[^"'`\s]{6,400})["'`]"#,
@@ -118,6 +118,7 @@ pub fn find(text: &str) -> Option<&'static str> {
     let given = ASSIGNED.captures_iter(text.as_bytes()).any(|found| {
         let group = |name| found.name(name).map(|group| String::from_utf8_lossy(group.as_bytes()));
         let name = group("name").unwrap_or_default().to_ascii_lowercase();
+        let name = name.trim_start_matches('_');
         let is_password = name.starts_with("pass") || name == "pwd";
         match (group("quoted"), group("bare")) {
             (Some(value), _) if is_password => is_like_a_password(&value),
@@ -401,6 +402,7 @@ mod tests {
             format!("POSTGRES_PASSWORD: {password}9\n"),
             format!("export DB_TOKEN={key}\n"),
             format!("password = \"{password}\""),
+            format!("db_pass = \"{password}\""),
             format!("connect(user=\"me\", password='{password}')"),
             format!("\"db_password\" => \"{password}\","),
             format!("std::string passphrase(\"{password}\");"),
@@ -428,6 +430,7 @@ mod tests {
             "max_tokens = 32",
             "tokens: vec![TokenRecord { id: 987_654, logprob: -0.5 }],",
             "git@github.com:owner/name.git",
+            "pipeline(\"cumsum_multipass1_f32\", \"cumsum_multipass1.comp\");",
         ] {
             assert_eq!(find(line), None, "{line}");
         }

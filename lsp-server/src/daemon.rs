@@ -366,6 +366,20 @@ impl Daemon {
         Ok(plan)
     }
 
+    /// When the first event that is left was recorded.
+    pub async fn oldest_event(&self) -> Option<u64> {
+        let log = self.log.clone();
+        let first = tokio::task::spawn_blocking(move || {
+            let mut first = None;
+            let read = log.scan(0, &mut |event| {
+                first = Some(event.at_ms);
+                ControlFlow::Break(())
+            });
+            read.ok().and(first)
+        });
+        first.await.ok().flatten()
+    }
+
     /// What [`Daemon::forget`] would do.
     pub async fn plan_to_forget(&self, scope: Scope) -> Result<Forgotten> {
         let log = self.log.clone();

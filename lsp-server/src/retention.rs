@@ -32,6 +32,10 @@ pub fn tick(daemon: &Arc<Daemon>) {
     let Some(at_ms) = daemon.retention.due(daemon.clock.now_ms(), days) else { return };
     let daemon = daemon.clone();
     tokio::spawn(async move {
+        // On most days there is nothing to do, and a long log to read for that.
+        if daemon.oldest_event().await.is_none_or(|oldest| oldest >= at_ms) {
+            return;
+        }
         // Completions go on; it is tried again a day later.
         if let Err(error) = daemon.forget(Scope::Before { at_ms }).await {
             tracing::error!("what is older than {days} days could not be forgotten: {error:#}");
