@@ -6,6 +6,7 @@ use crate::adapters::{Entry, IMPORTED, Registry};
 use crate::config::Config;
 use crate::home::Home;
 use crate::launch::configured_manifest;
+use crate::trial::End;
 use crate::wire::Purpose;
 use crate::{client, daemon, serve};
 use anyhow::{Context, Result, ensure};
@@ -233,7 +234,9 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
     }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["", "version", "from", "learned", "labels", "reward", "KL", "took", "kept"]);
+    table.set_header([
+        "", "version", "from", "learned", "labels", "reward", "KL", "took", "kept", "trial",
+    ]);
     for entry in registry.entries() {
         let report = &entry.report;
         table.add_row([
@@ -246,6 +249,7 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
             format!("{:.4}", report.kl_base),
             format!("{:.0} s", report.total_ms as f64 / 1000.0),
             if registry.is_kept(entry.version) { "yes".into() } else { "no".to_owned() },
+            tried(registry, entry).to_owned(),
         ]);
     }
     for column in 4..8 {
@@ -256,6 +260,18 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
     println!("{table}");
     println!("reward: mean of its labels; KL: nats per token away from the model alone");
     Ok(())
+}
+
+/// How its trial stands.
+fn tried(registry: &Registry, entry: &Entry) -> &'static str {
+    let end = entry.verdict.as_ref().map(|verdict| verdict.end);
+    match end {
+        Some(End::Promoted) => "passed",
+        Some(End::Dropped) => "given up",
+        Some(End::Undecided) => "undecided",
+        None if registry.trial().is_some_and(|arms| arms.candidate == entry.version) => "under way",
+        None => "–",
+    }
 }
 
 /// What an adapter was made of.
