@@ -94,7 +94,7 @@ const FORMS: &[(&str, &str)] = &[
 /// command line. Groups: the name, then the value, quoted or (where a file of
 /// settings would have it so) bare.
 const GIVEN: &str = concat!(
-    r#"(?im)(?P<name>pass_?word|passwd|passphrase|\bpwd|(?:\b|_)pass|secret|token|api_?key|apikey|access_?key|"#,
+    r#"(?im)(?P<name>pass_?word|passwd|passphrase|\bpwd|(?:\b|_)pass\b|secret|token|api_?key|apikey|access_?key|"#,
     r#"auth_?key|private_?key|signing_?key|encryption_?key|account_?key|credentials?|client_?secret)"#,
     r#"[\w.-]{0,20}['"`]?\]?\s*(?::\s*[&\w<>' ]{1,20}=|:=|=>|[:=,(]|\s=>)\s*"#,
     r#"(?:[bfru@]{0,2}["'`](?P<quoted>[^"'`\s]{6,400})["'`]"#,

@@ -7,7 +7,7 @@ local window = require('hone.window')
 local M = {}
 
 --- Commands of `hone` that answer with text; their arguments are its own.
-local PASSED_ON = { 'adapter', 'config', 'learn', 'model', 'pause', 'resume', 'status' }
+local PASSED_ON = { 'adapter', 'config', 'learn', 'model', 'pause', 'report', 'resume', 'status' }
 
 --- A line is told, more of them are shown in a window.
 local function pass_on(arguments)
