@@ -591,6 +591,7 @@ mod tests {
         };
         let engine = EngineHandle::start(move || Ok(engine)).unwrap();
         let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
+        home.create().unwrap();
         let log = Arc::new(MemoryLog::default());
         let mut config = Config::default();
         config.gate.enabled = false;
