@@ -35,6 +35,8 @@ struct State {
     tracker: Tracker,
     aftermath: Aftermath,
     last_edit_ms: u64,
+    /// Requests that went to the engine.
+    asked: u64,
     rejects: RejectsHere,
     /// Abort flag of the request that is being computed.
     newest: Option<Arc<AtomicBool>>,
@@ -117,6 +119,7 @@ impl Session {
             tracker: Tracker::default(),
             aftermath: Aftermath::default(),
             last_edit_ms: 0,
+            asked: 0,
             rejects: RejectsHere::default(),
             newest: None,
         };
@@ -242,7 +245,7 @@ impl Session {
             Window { prefix_chars: completion.prefix_chars, suffix_chars: completion.suffix_chars };
         let abort = Arc::new(AtomicBool::new(false));
         let now_ms = self.daemon.clock.now_ms();
-        let mut draws = draws(&document.text, cursor);
+        let mut draws = draws(&document.text, cursor, state.asked);
         let (adapter, arm) = self.daemon.draw_arm(draws.random());
         let line = document.text.char_to_line(cursor);
         let here = (uri.to_owned(), line);
@@ -275,6 +278,7 @@ impl Session {
             request,
         };
         state.newest = Some(abort);
+        state.asked += 1;
         if !goes_on {
             let events = state.tracker.supersede(now_ms);
             self.conclude(&mut state, events, None, now_ms);
@@ -533,9 +537,10 @@ impl Session {
     }
 }
 
-/// Draws that depend on nothing but the place: a replay draws the same.
-fn draws(text: &Rope, cursor: usize) -> StdRng {
-    StdRng::seed_from_u64(place_seed(text, cursor))
+/// Draws that depend on nothing but the place and on how many came before: a
+/// replay draws the same, and who comes back to a place does not.
+fn draws(text: &Rope, cursor: usize, before: u64) -> StdRng {
+    StdRng::seed_from_u64(place_seed(text, cursor) ^ before.rotate_right(16))
 }
 
 fn place_seed(text: &Rope, cursor: usize) -> u64 {

@@ -47,6 +47,10 @@ const REACH_BETS: &[f64] = &[0.2, 0.5, 0.95];
 /// Judged offers of candidate and incumbent after which a trial ends undecided.
 pub const LONGEST: u64 = 600;
 
+/// Judged offers before which nothing is promoted, however clear it looks: the
+/// monitors want to have seen both arms.
+const EARLIEST: u64 = 40;
+
 /// From this many judged offers on, a candidate whose reward is less than this
 /// share of what is known of the incumbent's is given up without more evidence.
 const PATIENCE: u64 = 180;
@@ -270,11 +274,12 @@ impl Trial {
         if self.texts_worse.evidence() >= PROMOTING_TEXTS {
             return ends(End::Dropped, self.text_reason("less"));
         }
-        if self.better.evidence() >= PROMOTING_VERDICTS {
+        let may_pass = self.offers() >= EARLIEST;
+        if may_pass && self.better.evidence() >= PROMOTING_VERDICTS {
             return ends(End::Promoted, format!("more were taken: {}", rates()));
         }
         let not_behind = self.candidate.mean() >= self.incumbent.mean();
-        if self.texts_better.evidence() >= PROMOTING_TEXTS && not_behind {
+        if may_pass && not_behind && self.texts_better.evidence() >= PROMOTING_TEXTS {
             return ends(End::Promoted, self.text_reason("more"));
         }
         if self.offers() >= LONGEST {

@@ -41,7 +41,7 @@ fn what_is_rejected_again_and_again_is_held_back_but_not_from_who_asks() {
 
     let gate = |home: &Home| home.status()["evidence"]["gate"].clone();
     let before = gate(&home);
-    assert!(before["labels"].as_u64() > Some(5), "{before}");
+    assert!(before["labels"].as_u64() >= Some(2), "{before}");
     drop(editor);
     home.output(&["stop"]);
     assert_eq!(gate(&home), before, "from the log alone");

@@ -23,9 +23,7 @@ fn an_update_answers_a_part_of_the_requests_until_it_has_proved_itself() {
 
     let mut versions = BTreeSet::new();
     for i in 0..24 {
-        // The draw depends on the place alone.
-        let above = "// one line more\n".repeat(i % 3);
-        let text = format!("{above}// number {i}\n{WEEK}");
+        let text = format!("// number {i}\n{WEEK}");
         let mut week = Buffer::open(&editor, &format!("week{i}.rs"), &text);
         let item = week.offer();
         week.accept(&item);
