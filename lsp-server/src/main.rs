@@ -31,6 +31,8 @@ mod status;
 mod supervisor;
 mod texts;
 mod tracker;
+#[cfg(test)]
+mod tracker_properties;
 mod trial;
 mod tryout;
 mod wire;

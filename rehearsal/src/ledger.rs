@@ -36,12 +36,17 @@ impl LabelCounts {
     }
 
     /// One line for each count in which `self`, the truth, and the daemon's
-    /// reading differ.
-    pub fn disagreements(&self, daemon: &LabelCounts) -> Vec<String> {
+    /// reading differ. Of `withheld` offers the daemon keeps nothing, so of each
+    /// count it may miss so many, and of all together it must miss just these.
+    pub fn disagreements(&self, daemon: &LabelCounts, withheld: u64) -> Vec<String> {
+        let agree = |name: &str, real: u64, labelled: u64| match name {
+            "total" => real == labelled + withheld,
+            _ => labelled <= real && real - labelled <= withheld,
+        };
         self.named()
             .into_iter()
             .zip(daemon.named())
-            .filter(|((_, real), (_, labelled))| real != labelled)
+            .filter(|((name, real), (_, labelled))| !agree(name, *real, *labelled))
             .map(|((name, real), (_, labelled))| {
                 format!("{name}: the typist counts {real}, the daemon {labelled}")
             })
@@ -223,13 +228,20 @@ mod tests {
     fn every_difference_has_its_line() {
         let real = LabelCounts { total: 2, accepted: 2, ..Default::default() };
         let daemon = LabelCounts { total: 2, accepted: 1, unlabelled: 1, ..Default::default() };
-        assert_eq!(real.disagreements(&real), Vec::<String>::new());
+        assert_eq!(real.disagreements(&real, 0), Vec::<String>::new());
         assert_eq!(
-            real.disagreements(&daemon),
+            real.disagreements(&daemon, 0),
             [
                 "accepted: the typist counts 2, the daemon 1",
                 "unlabelled: the typist counts 0, the daemon 1"
             ]
+        );
+        let missing = LabelCounts { total: 1, accepted: 1, ..Default::default() };
+        assert_eq!(real.disagreements(&missing, 1), Vec::<String>::new());
+        assert_eq!(
+            real.disagreements(&missing, 2),
+            ["total: the typist counts 2, the daemon 1"],
+            "what was withheld explains its own number alone"
         );
     }
 }

@@ -91,7 +91,9 @@ impl Report {
                 labels: Labels {
                     daemon: arm.status.episodes,
                     typist: arm.typist,
-                    disagreements: arm.typist.disagreements(&arm.status.episodes),
+                    disagreements: arm
+                        .typist
+                        .disagreements(&arm.status.episodes, arm.status.withheld),
                 },
             })
             .collect();
@@ -148,14 +150,15 @@ impl Report {
             Some(d) => {
                 let _ = writeln!(
                     out,
-                    "accept rate, learning − frozen: {:+.1} points (95 % interval {:+.1} … {:+.1}, \
+                    "accept rate, {} − frozen: {:+.1} points (95 % interval {:+.1} … {:+.1}, \
                      paired by line)",
+                    self.arms.last().map_or("arm", |arm| arm.name),
                     100.0 * d.difference,
                     100.0 * d.low,
                     100.0 * d.high
                 );
             }
-            None => out.push_str("accept rate, learning − frozen: an arm showed nothing\n"),
+            None => out.push_str("accept rate: an arm showed nothing\n"),
         }
         out
     }
@@ -258,6 +261,7 @@ pub(crate) mod tests {
                 learner_errors: Vec::new(),
                 typist: counts,
                 status: Status {
+                    withheld: 0,
                     version: "0.1.0".to_owned(),
                     model: crate::status::Model { name: None, sha256: "aa".to_owned() },
                     adapter: Adapter { active: Some(1), swaps: 1, last_swap_ms: Some(4.0) },

@@ -11,6 +11,10 @@ pub struct Status {
     pub model: Model,
     pub adapter: Adapter,
     pub episodes: LabelCounts,
+    /// Offers of which nothing may be stored: made near a secret, or in a file
+    /// that is ignored.
+    #[serde(default)]
+    pub withheld: u64,
     pub learner: Learner,
 }
 

@@ -1,8 +1,10 @@
 //! The learner computes what the server served: same file, same tokens, same
 //! adapter, two implementations.
 //!
-//! llama.cpp quantises activations in its matrix products and the learner does
-//! not, so the log-probs of one token differ a little. The bounds are twice what
+//! llama.cpp rounds activations to 8 bits in its products with quantised
+//! matrices. The learner does so over the prompt and not over the tokens it
+//! learns from, whose gradient must be exact, so the log-probs of one token
+//! differ a little. The bounds are twice what
 //! was measured (docs/learning.md), far inside PPO's clip range; the distribution
 //! is printed.
 
