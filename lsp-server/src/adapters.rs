@@ -530,6 +530,20 @@ mod tests {
     }
 
     #[test]
+    fn a_registry_of_the_first_format_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("v0001.gguf");
+        std::fs::write(&path, "adapter 1").unwrap();
+        let first = serde_json::json!({"format": 1, "active": 1, "adapters": [{
+            "version": 1, "parent": 0, "sha256": sha256(&path).unwrap(), "base_sha256": "base",
+            "created_at_ms": 0, "labels": [3, 9], "report": report()}]});
+        std::fs::write(dir.path().join("registry.json"), first.to_string()).unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "base");
+        assert_eq!((registry.active(), registry.head(), trouble), (1, 1, None));
+        assert_eq!(registry.trial(), None);
+    }
+
+    #[test]
     fn a_registry_of_a_newer_hone_is_refused_untouched() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("registry.json");
