@@ -60,6 +60,8 @@ pub struct Judged {
     pub by_hand: bool,
     pub gate: Option<GateRecord>,
     pub arm: Option<ArmRecord>,
+    /// Taken whole and at once.
+    pub accepted: bool,
     pub reward: f32,
     /// What was thought before, where stronger evidence changed it.
     pub before: Option<f32>,
@@ -271,6 +273,7 @@ impl Fold {
             by_hand: completion.decision.by_hand,
             gate: completion.decision.gate.clone(),
             arm: completion.decision.arm,
+            accepted: outcome == Outcome::Accepted,
             reward,
             before,
             offer_utf16: completion.shown.encode_utf16().count() as u32,

@@ -2,8 +2,8 @@
 //! tell apart.
 
 use crate::cli::inspect;
-use crate::gate::features::FEATURES;
-use crate::gate::prior::Prior;
+use crate::gate::features::NAMES;
+use crate::gate::prior::{self, Prior};
 use crate::gate::{Gate, GateStatus};
 use crate::home::Home;
 use crate::trial::simulation::{EFFECTS, operate};
@@ -26,8 +26,9 @@ pub struct GateArgs {
     /// the gate would have held back at several thresholds
     #[arg(long, value_name = "HOME")]
     replay: Vec<PathBuf>,
-    /// Fit the prior that is shipped to the logs of these homes (developers)
-    #[arg(long, value_name = "HOME", hide = true)]
+    /// Fit a prior to the logs of these homes; with --replay, each home is
+    /// replayed under a prior fitted to the others
+    #[arg(long, value_name = "HOME")]
     fit: Vec<PathBuf>,
 }
 
@@ -50,15 +51,15 @@ pub struct TrialArgs {
 /// Thresholds of the replay's table, in P(taken).
 const THRESHOLDS: [f32; 8] = [0.0, 0.05, 0.1, 0.15, 0.2, VALUE, 0.35, 0.5];
 
-/// Variance a shipped weight is given beside what the fit leaves: users differ.
-const BETWEEN_USERS: f64 = 0.3;
+/// Deviation a shipped weight is given beside what the fit leaves: users differ.
+const BETWEEN_USERS: f64 = 0.2;
 
 pub async fn gate(home: &Home, args: GateArgs) -> Result<()> {
-    if !args.fit.is_empty() {
-        return fit(&args.fit);
-    }
     if !args.replay.is_empty() {
-        return replay(&args.replay, args.json);
+        return replay(&args);
+    }
+    if !args.fit.is_empty() {
+        return print_fit(&args.fit);
     }
     let status = inspect::current(home).await?;
     let gate = status.evidence.gate.context("this daemon is older and has no gate")?;
@@ -116,62 +117,113 @@ fn verdicts(home: &Path) -> Result<Vec<Judged>> {
     Ok(verdicts)
 }
 
-fn replay(homes: &[PathBuf], json: bool) -> Result<()> {
+/// One prediction, and what came of the offer.
+struct Predicted {
+    probability: f32,
+    reward: f32,
+    characters: f32,
+    accepted: bool,
+}
+
+fn replay(args: &GateArgs) -> Result<()> {
     let mut predicted = vec![];
-    for home in homes {
-        let mut gate = Gate::default();
+    for home in &args.replay {
+        let others: Vec<_> = args.fit.iter().filter(|other| *other != home).cloned().collect();
+        let mut gate = match args.fit.is_empty() {
+            true => Gate::default(),
+            false => Gate::with_prior(&fit(&others)?.0),
+        };
         for judged in verdicts(home)? {
             if let Some(probability) = gate.probability_of(&judged) {
-                predicted.push((probability as f32, judged.reward.max(0.0), judged.offer_utf16));
+                predicted.push(Predicted {
+                    probability: probability as f32,
+                    reward: judged.reward.max(0.0),
+                    characters: judged.offer_utf16 as f32,
+                    accepted: judged.accepted,
+                });
             }
             gate.learn(&judged);
         }
     }
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["shown from P", "shown", "fewer", "taken", "characters kept"]);
-    let characters = |from: f32| -> f32 {
-        let shown = predicted.iter().filter(|(p, _, _)| *p >= from);
-        shown.map(|(_, reward, length)| reward * *length as f32).sum()
-    };
+    table.set_header([
+        "shown from P",
+        "shown",
+        "fewer",
+        "taken",
+        "accepted characters kept",
+        "and typed through",
+    ]);
+    let all = Stretch::of(&predicted, 0.0);
     let mut rows = vec![];
     for from in THRESHOLDS {
-        let shown: Vec<_> = predicted.iter().filter(|(p, _, _)| *p >= from).collect();
-        let taken: f32 = shown.iter().map(|(_, reward, _)| reward).sum();
+        let shown = Stretch::of(&predicted, from);
         let row = [
             from,
-            shown.len() as f32,
-            1.0 - shown.len() as f32 / predicted.len().max(1) as f32,
-            taken / shown.len().max(1) as f32,
-            characters(from) / characters(0.0).max(1.0),
+            shown.offers,
+            1.0 - shown.offers / all.offers.max(1.0),
+            shown.reward / shown.offers.max(1.0),
+            shown.accepted / all.accepted.max(1.0),
+            shown.characters / all.characters.max(1.0),
         ];
-        let percent = |share: f32| format!("{:.1} %", 100.0 * share);
-        table.add_row([
-            format!("{from:.2}"),
-            shown.len().to_string(),
-            percent(row[2]),
-            percent(row[3]),
-            percent(row[4]),
-        ]);
+        let percent = |share: f32| format!("{:.0} %", 100.0 * share);
+        let shares = row[2..].iter().map(|share| percent(*share));
+        let cells = [format!("{from:.2}"), format!("{:.0}", shown.offers)];
+        table.add_row(cells.into_iter().chain(shares));
         rows.push(row);
     }
-    match json {
-        true => println!("{}", serde_json::to_string(&rows)?),
-        false => println!("{table}"),
+    let error = predicted.iter().map(|offer| (offer.probability - offer.reward).powi(2));
+    let error = error.sum::<f32>() / predicted.len().max(1) as f32;
+    match args.json {
+        true => println!("{}", serde_json::json!({ "rows": rows, "squared_error": error })),
+        false => println!("{table}\nmean squared error of the predictions: {error:.3}"),
     }
     Ok(())
 }
 
-fn fit(homes: &[PathBuf]) -> Result<()> {
-    let mut gate = Gate::with_prior(&Prior { mean: [0.0; FEATURES], deviation: [1.0; FEATURES] });
+/// The offers that a threshold lets through, summed up.
+#[derive(Default)]
+struct Stretch {
+    offers: f32,
+    reward: f32,
+    accepted: f32,
+    characters: f32,
+}
+
+impl Stretch {
+    fn of(predicted: &[Predicted], from: f32) -> Stretch {
+        let mut sum = Stretch::default();
+        for offer in predicted.iter().filter(|offer| offer.probability >= from) {
+            sum.offers += 1.0;
+            sum.reward += offer.reward;
+            sum.characters += offer.reward * offer.characters;
+            sum.accepted += if offer.accepted { offer.characters } else { 0.0 };
+        }
+        sum
+    }
+}
+
+/// A prior learned from the logs of some homes, and from how many verdicts.
+fn fit(homes: &[PathBuf]) -> Result<(Prior, u64)> {
+    let mut gate = Gate::with_prior(&prior::assumed());
     for home in homes {
         verdicts(home)?.iter().for_each(|judged| gate.learn(judged));
     }
     let status = gate.status();
-    println!("// Fitted to {} verdicts.", status.labels);
-    for weight in status.weights {
-        let deviation = (weight.deviation.powi(2) + BETWEEN_USERS.powi(2)).sqrt();
-        println!("({:.2}, {deviation:.2}), // {}", weight.mean, weight.feature);
+    let mut prior = prior::assumed();
+    for (i, weight) in status.weights.iter().enumerate() {
+        prior.mean[i] = weight.mean;
+        prior.deviation[i] = weight.deviation.hypot(BETWEEN_USERS);
+    }
+    Ok((prior, status.labels))
+}
+
+fn print_fit(homes: &[PathBuf]) -> Result<()> {
+    let (prior, labels) = fit(homes)?;
+    println!("// Fitted to {labels} verdicts.");
+    for (i, name) in NAMES.iter().enumerate() {
+        println!("({:.2}, {:.2}), // {name}", prior.mean[i], prior.deviation[i]);
     }
     Ok(())
 }

@@ -253,6 +253,7 @@ mod tests {
                 held_back: None,
             }),
             arm: None,
+            accepted: reward == 1.0,
             reward,
             before: None,
             offer_utf16: 10,
