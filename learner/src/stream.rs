@@ -253,13 +253,16 @@ mod tests {
 
     #[test]
     fn every_bad_line_is_answered_and_the_next_one_is_read() {
-        let errors = errors(
-            "nonsense\n{\"format\":2,\"id\":\"a\"\n{\"format\":7,\"id\":\"b\"}\n{\"format\":2,\"id\":\"c\"}\n{\"format\":2",
-        );
+        let ours = format!("{{\"format\":{JOB_FORMAT}");
+        let errors = errors(&format!(
+            "nonsense\n{ours},\"id\":\"a\"\n{{\"format\":700,\"id\":\"b\"}}\n\
+             {ours},\"id\":\"c\"}}\n{ours}"
+        ));
+        let other = format!("job format 700 is not {JOB_FORMAT}");
         let expected = [
             ("", "the job line is not a job"),
             ("", "the job line is truncated"),
-            ("b", "job format 7 is not 2"),
+            ("b", other.as_str()),
             ("c", "the job has a field this learner cannot read"),
             ("", "the last job line is truncated"),
         ];
@@ -273,7 +276,7 @@ mod tests {
     #[test]
     fn the_text_a_parser_trips_over_is_not_repeated() {
         for (_, error) in
-            errors("{\"format\":2,\"id\":\"a\",\"base\":\"let secret = 1;\"}\n\"let secret\"\n")
+            errors("{\"format\":3,\"id\":\"a\",\"base\":\"let secret = 1;\"}\n\"let secret\"\n")
         {
             assert!(!error.contains("secret"), "{error}");
         }
