@@ -472,9 +472,13 @@ impl Daemon {
 
     /// Ends the trial if its evidence is in.
     async fn decide_trial(&self) {
-        let verdict = lock(&self.knowledge).trial.as_ref().and_then(|trial| trial.verdict());
-        let Some(verdict) = verdict else { return };
+        let decided = || lock(&self.knowledge).trial.as_ref().and_then(|trial| trial.verdict());
+        if decided().is_none() {
+            return;
+        }
         let _one_at_a_time = self.swapping.lock().await;
+        // Asked again: while this waited the user may have chosen, or forgotten.
+        let Some(verdict) = decided() else { return };
         let concluded = {
             let mut registry = lock(&self.registry);
             let concluded = registry.conclude(verdict.clone());

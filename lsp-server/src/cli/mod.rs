@@ -114,7 +114,7 @@ enum Command {
     /// that never saw it. Asks first. This cannot be undone.
     ///
     ///   hone forget --file src/secret.rs
-    ///   hone forget --folder ~/work/client
+    ///   hone forget --folder ~/clients/acme
     ///   hone forget --since 2h
     ///   hone forget --since 2026-01-31
     ///   hone forget --all

@@ -162,7 +162,7 @@ pub struct PrivacyConfig {
     #[schemars(range(max = 36_500))]
     pub retention_days: u32,
     /// Files of which nothing is stored, as patterns of a `.gitignore`, such as
-    /// `*.sql` or `~/work/`. Completions work there all the same. Credentials files
+    /// `*.sql` or `~/clients/`. Completions work there all the same. Credentials files
     /// and what `.gitignore` and `.honeignore` name need not be repeated here.
     pub ignore: Vec<String>,
 }
