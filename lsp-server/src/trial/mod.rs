@@ -22,6 +22,7 @@ pub mod simulation;
 use betting::Betting;
 use feedback::episode::Judged;
 use feedback::event::{AdapterVersion, ArmRecord, Event, EventKind};
+use feedback::reward::VALUE;
 use monitors::Monitors;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,12 @@ const FUTILE: f64 = 0.7;
 
 /// Share of the requests that the base answers where it is neither.
 const BASE_SHARE: f64 = 0.1;
+
+/// What is left for either of the two, at the least.
+const LEAST_SHARE: f64 = (1.0 - BASE_SHARE) / 2.0;
+
+/// Room above the rate to reach, at the least: it divides.
+const LEAST_ROOM: f64 = 0.1;
 
 /// Texts whose log-probs differ by this much a token count fully, in nats.
 const FULL_DIFFERENCE: f64 = 1.0;
@@ -162,7 +169,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// `history`: verdicts on what served before it, without the gate's doing.
+    /// `history`: verdicts on what served before it.
     pub fn new(arms: Arms, history: Rewards) -> Trial {
         Trial {
             arms,
@@ -211,17 +218,17 @@ impl Trial {
             offers: self.history.offers + self.candidate.offers + self.incumbent.offers,
             sum: self.history.sum + self.candidate.sum + self.incumbent.sum,
         };
-        let baseline = known.mean().unwrap_or(0.25);
+        let baseline = known.mean().unwrap_or(f64::from(VALUE));
         // Both arms are drawn alike, so this stays in [−1, 1].
-        let weighted = (reward - baseline) * (1.0 - BASE_SHARE) / 2.0 / propensity.max(0.45);
+        let weighted = (reward - baseline) * LEAST_SHARE / propensity.max(LEAST_SHARE);
         let gain = if is_incumbent { -weighted } else { weighted };
         self.better.observe(gain);
         self.worse.observe(-gain);
         if is_incumbent {
             self.incumbent.note(reward);
         } else {
-            let reach = self.known_of_incumbent();
-            self.below.observe((reach.low() - reward) / (1.0 - reach.low()).max(0.1));
+            let reach = self.known_of_incumbent().low();
+            self.below.observe((reach - reward) / (1.0 - reach).max(LEAST_ROOM));
             self.candidate.note(reward);
         }
     }
