@@ -3,7 +3,7 @@
 //!
 //! One editor types a real file into a real daemon and pauses between requests
 //! as a typist does. Rounds of the two alternate, so that a machine that slows
-//! down slows both.
+//! down slows both; `hone pause` and `hone resume` are what changes sides.
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -22,8 +22,8 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// prompts are equally long in all rounds.
 const LINES_BEFORE: usize = 80;
 
-/// Labels an update learns from, as by default.
-const LABELS: usize = 16;
+/// Longest time without an update that rounds beside one wait for.
+const UPDATE_LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Parser)]
 struct Arguments {
@@ -36,10 +36,10 @@ struct Arguments {
     /// The file that is typed
     #[arg(long)]
     file: PathBuf,
-    /// Updates, each after as many requests without one
+    /// Rounds of both kinds
     #[arg(long)]
     rounds: usize,
-    /// Requests of a round without an update
+    /// Requests of a round
     #[arg(long)]
     requests: usize,
 }
@@ -47,20 +47,19 @@ struct Arguments {
 struct Typist {
     client: Client,
     lines: Vec<String>,
-    /// Lines typed so far, over and over the file.
+    /// Turns so far: the lines behind [`LINES_BEFORE`] are typed over and over.
     at: usize,
-    /// Verdicts given since the last update.
-    labels: usize,
 }
 
 impl Typist {
     /// Types up to the middle of the next line and asks there; answers how long
-    /// that took, in milliseconds. Offers are taken and rejected in turn, until
-    /// there are enough labels; later ones are not shown.
+    /// that took, in milliseconds. Offers are taken and rejected in turn: labels
+    /// for the next update.
     fn turn(&mut self) -> Result<f64> {
-        let line = self.at % self.lines.len();
-        let uri = format!("file:///bench/turn{}.rs", self.at / self.lines.len());
-        if line == 0 || self.at == LINES_BEFORE {
+        let typed = self.lines.len() - LINES_BEFORE;
+        let line = LINES_BEFORE + self.at % typed;
+        let uri = format!("file:///bench/turn{}.rs", self.at / typed);
+        if self.at.is_multiple_of(typed) {
             self.client.open(&uri, "rust", "")?;
         }
         let text = &self.lines[line];
@@ -73,21 +72,24 @@ impl Typist {
         let started = Instant::now();
         let items = self.client.inline_completion(&uri, position, TriggerKind::Automatic)?;
         let took = started.elapsed().as_secs_f64() * 1000.0;
-        if let Some(item) = items.first().filter(|_| self.labels < LABELS) {
+        if let Some(item) = items.first() {
             self.client.did_show(item)?;
-            match self.labels % 2 {
+            match self.at % 2 {
                 0 => self.client.accept(&item.id)?,
                 _ => self.client.did_reject(&item.id, "esc")?,
             }
-            self.labels += 1;
         }
         self.at += 1;
         sleep(PAUSE);
         Ok(took)
     }
 
-    fn learner(&self) -> Result<Value> {
-        Ok(self.client.status()?["learner"].clone())
+    /// Whether an update is being computed.
+    fn is_training(&self) -> Result<bool> {
+        let learner = &self.client.status()?["learner"];
+        let error = &learner["last_error"];
+        ensure!(error.is_null(), "an update failed: {error}");
+        Ok(learner["state"] == "training")
     }
 }
 
@@ -103,8 +105,8 @@ fn main() -> Result<()> {
         std::path::absolute(&arguments.models)?,
         home.path().join("models"),
     )?;
-    // Updates start when they are asked for.
-    std::fs::write(home.path().join("config.toml"), "learning.batch_episodes = 4096\n")?;
+    // Every request is answered: what is held back is no label.
+    std::fs::write(home.path().join("config.toml"), "gate.enabled = false\n")?;
     let hone = |verb: &str| {
         let mut command = Command::new(&arguments.hone);
         command.env("HONE_HOME", home.path()).arg(verb);
@@ -112,44 +114,43 @@ fn main() -> Result<()> {
     };
     let client = Client::spawn(hone("lsp").stderr(Stdio::inherit()))?;
     client.initialize(&[])?;
-    let mut typist = Typist { client, lines, at: LINES_BEFORE, labels: 0 };
-    let measured = measure(&mut typist, &arguments);
+    let mut typist = Typist { client, lines, at: 0 };
+    let measured = measure(&mut typist, &arguments, &|verb| {
+        let status = hone(verb).arg("learning").stdout(Stdio::null()).status()?;
+        ensure!(status.success(), "`hone {verb} learning` failed");
+        Ok(())
+    });
     drop(typist);
     hone("stop").stdout(Stdio::null()).status()?;
     println!("{}", measured?);
     Ok(())
 }
 
-fn measure(typist: &mut Typist, arguments: &Arguments) -> Result<Value> {
-    // The first prompt is cold.
-    for _ in 0..3 {
-        typist.turn()?;
-    }
-    let (mut alone, mut beside, mut updates) = (Vec::new(), Vec::new(), Vec::new());
+fn measure(
+    typist: &mut Typist,
+    arguments: &Arguments,
+    learning: &dyn Fn(&str) -> Result<()>,
+) -> Result<Value> {
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for round in 1..=arguments.rounds {
+        learning("pause")?;
+        // The first prompt is cold, and an update is given up.
+        for _ in 0..3 {
+            typist.turn()?;
+        }
         for _ in 0..arguments.requests {
             alone.push(typist.turn()?);
         }
-        while typist.labels < LABELS {
-            typist.turn()?;
-        }
-        let before = typist.learner()?["updates"].clone();
-        let started = Instant::now();
-        ensure!(typist.client.learn()?.started, "no update was started");
-        loop {
-            let learner = typist.learner()?;
-            ensure!(
-                learner["last_error"].is_null(),
-                "the update failed: {}",
-                learner["last_error"]
-            );
-            if learner["updates"] != before {
-                break;
+        learning("resume")?;
+        let (goal, since) = (round * arguments.requests, Instant::now());
+        while beside.len() < goal {
+            let was_training = typist.is_training()?;
+            let took = typist.turn()?;
+            if was_training && typist.is_training()? {
+                beside.push(took);
             }
-            beside.push(typist.turn()?);
+            ensure!(since.elapsed() < UPDATE_LIMIT, "no update began, or none went on for long");
         }
-        typist.labels = 0;
-        updates.push(started.elapsed().as_secs_f64());
         eprintln!("   round {round}: {} requests alone, {} beside", alone.len(), beside.len());
     }
     let side = |times: &mut Vec<f64>| {
@@ -163,6 +164,5 @@ fn measure(typist: &mut Typist, arguments: &Arguments) -> Result<Value> {
         "ratios": {"p50": ratio("p50_ms"), "p95": ratio("p95_ms")},
         "alone": alone,
         "beside_an_update": beside,
-        "update_s": updates,
     }))
 }

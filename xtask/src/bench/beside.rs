@@ -13,11 +13,11 @@ const TYPED: &str = "learner/src/ppo.rs";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Updates, each after as many requests without one
+    /// Rounds without an update, each followed by one beside an update
     #[arg(long, default_value_t = 3, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// Requests of a round without an update
+    /// Requests of a round
     #[arg(long, default_value_t = 40, value_name = "N",
           value_parser = clap::value_parser!(u32).range(10..=1000))]
     requests: u32,
@@ -35,7 +35,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     pull.env("HONE_HOME", &home).args(["model", "pull"]).stdout(Stdio::null());
     steps.run("model", &mut pull)?;
 
-    eprintln!("── typing {TYPED}, {} update(s)", arguments.rounds);
+    eprintln!("── typing {TYPED}, {} round(s) of each kind", arguments.rounds);
     let output = Command::new(workspace.binary("examples/beside"))
         .arg("--hone")
         .arg(workspace.binary("hone"))
@@ -76,8 +76,5 @@ fn table(measured: &Value) -> String {
         number("ratios", "p50"),
         number("ratios", "p95")
     ));
-    let updates: Vec<f64> =
-        measured["update_s"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-    lines.push(format!("  an update beside them takes {:.1} s (median)", super::median(&updates)));
     lines.join("\n")
 }
