@@ -113,6 +113,7 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
         path: model.path.clone(),
         template,
         threads,
+        adapts_threads: config.model.threads == 0,
         gpu_layers: config.model.gpu_layers,
     };
     let engine =

@@ -39,7 +39,8 @@ pub struct Nearby {
 impl Nearby {
     pub fn of(text: &Rope, cursor: usize, window: Window) -> Nearby {
         let line_start = text.line_to_char(text.char_to_line(cursor));
-        let from = line_start.saturating_sub(window.prefix_chars + MARGIN_CHARS);
+        let from =
+            line_start.saturating_sub(window.prefix_chars + prompt::TYPED_CHARS + MARGIN_CHARS);
         let line_from = cursor.saturating_sub(prompt::LINE_CHARS + MARGIN_CHARS);
         let to = (cursor + window.suffix_chars + MARGIN_CHARS).min(text.len_chars());
         let before = if line_from <= line_start {

@@ -1,18 +1,20 @@
-//! Document and cursor → the four texts of a FIM prompt.
+//! Document and cursor → the texts of a FIM prompt.
 //!
-//! The layout is "PSM with the current line behind the middle token"
-//! (`<prefix>{prefix}<suffix>{suffix}<middle>{line}`): while the user types on
-//! one line, everything up to the middle token stays byte for byte the same, so
-//! its KV is kept, and the text the adapter acts on starts at the line.
+//! The layout is PSM with what is being typed behind the middle token:
+//! `<prefix>{prefix}<suffix>{suffix}<middle>{typed}{line}`. While the user
+//! types on, over many lines, everything up to the middle token stays byte for
+//! byte the same, so that its KV is kept and a key costs the tokens that it
+//! adds. What the adapter acts on starts at the current line.
 
-use ropey::Rope;
+use ropey::{Rope, RopeSlice};
 
-/// The window's first line moves in steps of this many lines, so that typing a
-/// newline does not shift the whole prefix and throw its KV away.
-const ANCHOR_LINES: usize = 16;
+/// A window that has to move leaves out this share of the prefix at once: the
+/// next lines then find its start where it was.
+const SLIDE_SHARE: usize = 3;
 
-/// The same for a file of very long lines, in characters.
-const ANCHOR_CHARS: usize = 256;
+/// Most characters between the middle token and the current line. Beyond that
+/// the text is laid out anew: the prefix has to follow the user.
+pub const TYPED_CHARS: usize = 1000;
 
 /// Most characters of the current line before the cursor: a minified file is one line.
 pub const LINE_CHARS: usize = 512;
@@ -23,8 +25,10 @@ const HEALING_BYTES: usize = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FimPrompt {
-    /// Whole lines above the cursor's.
+    /// Whole lines above those of `typed`.
     pub prefix: String,
+    /// Whole lines above the cursor's that stand behind the middle token.
+    pub typed: String,
     /// The cursor's line up to a token-safe boundary.
     pub line: String,
     /// What lies between that boundary and the cursor; the completion must
@@ -34,35 +38,93 @@ pub struct FimPrompt {
     pub suffix: String,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     pub prefix_chars: usize,
     pub suffix_chars: usize,
 }
 
-/// `cursor` in characters; must not lie past the end.
-pub fn build(text: &Rope, cursor: usize, window: Window) -> FimPrompt {
-    let line_start = text.line_to_char(text.char_to_line(cursor));
-    let start = prefix_start(text, line_start, window.prefix_chars);
-    let line_from = line_start.max(cursor.saturating_sub(LINE_CHARS));
-    let line = text.slice(line_from..cursor).to_string();
-    let boundary = healing_boundary(&line);
-    FimPrompt {
-        prefix: text.slice(start..line_start).to_string(),
-        healing: line[boundary..].to_owned(),
-        line: line[..boundary].to_owned(),
-        suffix: text.slice(cursor..suffix_end(text, cursor, window.suffix_chars)).to_string(),
+/// How a document was last laid out, to be kept for as long as it fits.
+#[derive(Debug)]
+pub struct Layout {
+    window: Window,
+    /// Of the prefix, in characters of the document.
+    start: usize,
+    prefix: String,
+    prefix_chars: usize,
+    suffix: String,
+}
+
+impl Layout {
+    /// `cursor` in characters; must not lie past the end.
+    pub fn new(text: &Rope, cursor: usize, window: Window) -> Layout {
+        let line_start = text.line_to_char(text.char_to_line(cursor));
+        Layout::from(text, cursor, window, prefix_start(text, line_start, window.prefix_chars))
+    }
+
+    fn from(text: &Rope, cursor: usize, window: Window, start: usize) -> Layout {
+        let line_start = text.line_to_char(text.char_to_line(cursor));
+        Layout {
+            window,
+            start,
+            prefix: text.slice(start..line_start).to_string(),
+            prefix_chars: line_start - start,
+            suffix: suffix(text, cursor, window).to_string(),
+        }
+    }
+
+    /// Whether the text around the cursor is still what was laid out, but for
+    /// lines that were typed since.
+    fn fits(&self, text: &Rope, cursor: usize, window: Window) -> bool {
+        let line_start = text.line_to_char(text.char_to_line(cursor));
+        let split = self.start + self.prefix_chars;
+        self.window == window
+            && (split..=split + TYPED_CHARS).contains(&line_start)
+            && suffix(text, cursor, window) == *self.suffix
+            && text.slice(self.start..split) == *self.prefix
+    }
+
+    /// The prompt at a cursor: laid out as before where that fits, else anew.
+    pub fn prompt(&mut self, text: &Rope, cursor: usize, window: Window) -> FimPrompt {
+        let line_start = text.line_to_char(text.char_to_line(cursor));
+        if !self.fits(text, cursor, window) {
+            // What follows is another text; what comes before may be the same.
+            let keeps_start = self.window == window
+                && self.start <= line_start
+                && line_start - self.start <= window.prefix_chars
+                && text.slice(self.start..).chars().zip(self.prefix.chars()).all(|(a, b)| a == b);
+            *self = match keeps_start {
+                true => Layout::from(text, cursor, window, self.start),
+                false => Layout::new(text, cursor, window),
+            };
+        }
+        let line_from = line_start.max(cursor.saturating_sub(LINE_CHARS));
+        let line = text.slice(line_from..cursor).to_string();
+        let boundary = healing_boundary(&line);
+        FimPrompt {
+            prefix: self.prefix.clone(),
+            typed: text.slice(self.start + self.prefix_chars..line_start).to_string(),
+            healing: line[boundary..].to_owned(),
+            line: line[..boundary].to_owned(),
+            suffix: self.suffix.clone(),
+        }
     }
 }
 
+/// A line's start, so that it stays where it is while the user types on.
 fn prefix_start(text: &Rope, line_start: usize, budget: usize) -> usize {
-    let cursor_line = text.char_to_line(line_start);
-    let anchors = (0..=cursor_line).step_by(ANCHOR_LINES).map(|line| text.line_to_char(line));
-    let mut within = anchors.skip_while(|anchor| line_start - anchor > budget);
-    within.next().unwrap_or_else(|| {
-        let earliest = line_start - budget.min(line_start);
-        earliest.next_multiple_of(ANCHOR_CHARS).min(line_start)
-    })
+    if line_start <= budget {
+        return 0;
+    }
+    let earliest = line_start - (budget - budget / SLIDE_SHARE);
+    let line = text.char_to_line(earliest);
+    let next = text.line_to_char(line + 1);
+    // A line that is longer than the window is cut.
+    if next <= line_start { next } else { earliest }
+}
+
+fn suffix(text: &Rope, cursor: usize, window: Window) -> RopeSlice<'_> {
+    text.slice(cursor..suffix_end(text, cursor, window.suffix_chars))
 }
 
 /// Ends at a line's end where the window holds one.
@@ -124,7 +186,8 @@ mod tests {
     /// `|` marks the cursor.
     fn at(marked: &str) -> FimPrompt {
         let cursor = marked.chars().position(|c| c == '|').unwrap();
-        build(&Rope::from_str(&marked.replacen('|', "", 1)), cursor, WINDOW)
+        let text = Rope::from_str(&marked.replacen('|', "", 1));
+        Layout::new(&text, cursor, WINDOW).prompt(&text, cursor, WINDOW)
     }
 
     fn healed(line: &str) -> (String, String) {
@@ -174,28 +237,62 @@ mod tests {
         assert_eq!((before.prefix, before.suffix), (after.prefix, after.suffix));
     }
 
+    fn numbered(lines: usize) -> String {
+        (0..lines).map(|i| format!("line number {i:04} of it\n")).collect()
+    }
+
+    /// A layout at the end of `above`, and what it makes of `now` (`|`: cursor).
+    fn then(above: &str, below: &str, now: &str) -> (FimPrompt, FimPrompt) {
+        let text = Rope::from_str(&format!("{above}{below}"));
+        let mut layout = Layout::new(&text, above.chars().count(), WINDOW);
+        let first = layout.prompt(&text, above.chars().count(), WINDOW);
+        let cursor = now.chars().position(|c| c == '|').unwrap();
+        let text = Rope::from_str(&now.replacen('|', "", 1));
+        (first, layout.prompt(&text, cursor, WINDOW))
+    }
+
     #[test]
-    fn new_lines_extend_the_prefix_without_moving_its_start() {
-        let numbered = |lines: usize| -> Rope {
-            (0..lines).map(|i| format!("line number {i:04} of it\n")).collect::<String>().into()
-        };
-        let prefix = |lines: usize| {
-            let text = numbered(lines);
-            build(&text, text.len_chars(), WINDOW).prefix
-        };
-        let mut moved = 0;
-        for lines in 200..232 {
-            let (before, after) = (prefix(lines), prefix(lines + 1));
-            assert!(after.chars().count() <= WINDOW.prefix_chars);
-            moved += usize::from(!after.starts_with(&before));
+    fn typing_on_over_lines_leaves_prefix_and_suffix_alone() {
+        let (first, then) = then("a();\n", "}\n", "a();\nif b {\n    c();\n    |}\n");
+        assert_eq!((&then.prefix, &then.suffix), (&first.prefix, &first.suffix));
+        assert_eq!(then.typed, "if b {\n    c();\n");
+        assert_eq!((then.line.as_str(), then.healing.as_str()), ("", "    "));
+    }
+
+    #[test]
+    fn another_text_below_or_above_is_laid_out_anew() {
+        let (_, below) = then("a\n", "z\n", "a\nf(|)z\n");
+        assert_eq!((below.prefix.as_str(), below.typed.as_str()), ("a\n", ""));
+        assert_eq!(below.suffix, ")z\n");
+        let (_, above) = then("a\nb\n", "z\n", "a\nB\nc\n|z\n");
+        assert_eq!((above.prefix.as_str(), above.typed.as_str()), ("a\nB\nc\n", ""));
+        let (_, earlier) = then("a\nb\n", "z\n", "a|\nb\nz\n");
+        assert_eq!((earlier.prefix.as_str(), earlier.suffix.as_str()), ("", "\nb\nz\n"));
+    }
+
+    #[test]
+    fn the_window_follows_the_user_in_large_steps() {
+        let text = |lines: usize| Rope::from_str(&numbered(lines));
+        let mut layout = Layout::new(&text(200), text(200).len_chars(), WINDOW);
+        let mut starts = vec![];
+        for lines in 200..300 {
+            let text = text(lines);
+            let prompt = layout.prompt(&text, text.len_chars(), WINDOW);
+            assert!(prompt.prefix.chars().count() <= WINDOW.prefix_chars);
+            assert!(prompt.typed.chars().count() <= TYPED_CHARS);
+            let seen = format!("{}{}{}", prompt.prefix, prompt.typed, prompt.healing);
+            assert!(text.to_string().ends_with(&seen));
+            assert!(seen.len() > WINDOW.prefix_chars / 2, "{lines}: {}", seen.len());
+            starts.push(layout.start);
         }
-        assert_eq!(moved, 32 / ANCHOR_LINES);
+        starts.dedup();
+        assert!(starts.len() <= 3, "{starts:?}");
     }
 
     #[test]
     fn a_minified_file_is_cut_and_not_copied_whole() {
         let text = Rope::from_str(&"x=1;".repeat(500_000));
-        let prompt = build(&text, 1_000_000, WINDOW);
+        let prompt = Layout::new(&text, 1_000_000, WINDOW).prompt(&text, 1_000_000, WINDOW);
         assert!(prompt.line.chars().count() <= LINE_CHARS);
         assert_eq!(prompt.prefix, "");
         assert_eq!(prompt.suffix.chars().count(), WINDOW.suffix_chars);

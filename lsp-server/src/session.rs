@@ -5,13 +5,14 @@
 
 use crate::aftermath::{Aftermath, Finding};
 use crate::broken::broken;
+use crate::config::CompletionConfig;
 use crate::daemon::{Daemon, lock};
 use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use crate::engine::{Answer, EngineError, Generated, Request};
 use crate::gate::features::{Surroundings, features};
 use crate::postprocess::{repeats_closing, shown_bytes};
 use crate::privacy::{self, Nearby};
-use crate::prompt::{self, Window};
+use crate::prompt::{Layout, Window};
 use crate::tracker::{Judgement, Offer, Tracker};
 use feedback::event::{
     ArmRecord, Completion, Decision, EventKind, OfferId, Outcome, Sampling, Timing,
@@ -32,6 +33,8 @@ pub struct Session {
 struct State {
     encoding: Encoding,
     documents: HashMap<String, Document>,
+    /// How the documents' prompts were last laid out.
+    layouts: HashMap<String, Layout>,
     tracker: Tracker,
     aftermath: Aftermath,
     last_edit_ms: u64,
@@ -116,6 +119,7 @@ impl Session {
         let state = State {
             encoding: Encoding::Utf16,
             documents: HashMap::new(),
+            layouts: HashMap::new(),
             tracker: Tracker::default(),
             aftermath: Aftermath::default(),
             last_edit_ms: 0,
@@ -143,6 +147,7 @@ impl Session {
         let mut state = lock(&self.state);
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
+        state.layouts.remove(uri);
         if let Some(document) = state.documents.remove(uri) {
             let findings = state.aftermath.close(uri, &document, now_ms);
             self.tell(findings);
@@ -183,6 +188,26 @@ impl Session {
         Ok(())
     }
 
+    /// The user has put the cursor here: what a request would need computed is
+    /// computed now, while they look around.
+    pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
+        let config = self.daemon.config();
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        let document = state
+            .documents
+            .get(uri)
+            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let cursor = document.offset(position, state.encoding)?;
+        if state.newest.is_none() && config.completion.is_on(&document.language) {
+            let window = window(&config.completion);
+            let layout = state.layouts.entry(uri.to_owned());
+            let layout = layout.or_insert_with(|| Layout::new(&document.text, cursor, window));
+            self.daemon.engine.warm(layout.prompt(&document.text, cursor, window));
+        }
+        Ok(())
+    }
+
     /// Answers a request for an inline completion: one offer, more to choose from
     /// where the user asked, none for silence.
     pub async fn complete(
@@ -214,14 +239,14 @@ impl Session {
     ) -> Result<Begun, SessionError> {
         let config = self.daemon.config();
         let completion = &config.completion;
-        let mut state = lock(&self.state);
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
         state.abort_newest();
-        let encoding = state.encoding;
         let document = state
             .documents
             .get(uri)
             .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
-        let cursor = document.offset(position, encoding)?;
+        let cursor = document.offset(position, state.encoding)?;
         let rest_of_line = document.rest_of_line(cursor);
         let live = state.tracker.continuation(uri, cursor);
         let live = live.filter(|(_, text)| !repeats_closing(text, &rest_of_line));
@@ -238,19 +263,20 @@ impl Session {
         if trigger == Trigger::Automatic && !completion.is_on(&document.language) {
             let now_ms = self.daemon.clock.now_ms();
             let events = state.tracker.supersede(now_ms);
-            self.conclude(&mut state, events, None, now_ms);
+            self.conclude(state, events, None, now_ms);
             return Ok(Begun::Off);
         }
-        let window =
-            Window { prefix_chars: completion.prefix_chars, suffix_chars: completion.suffix_chars };
+        let window = window(completion);
         let abort = Arc::new(AtomicBool::new(false));
         let now_ms = self.daemon.clock.now_ms();
         let mut draws = draws(&document.text, cursor, state.asked);
         let (adapter, arm) = self.daemon.draw_arm(draws.random());
         let line = document.text.char_to_line(cursor);
         let here = (uri.to_owned(), line);
+        let layout = state.layouts.entry(uri.to_owned());
+        let layout = layout.or_insert_with(|| Layout::new(&document.text, cursor, window));
         let request = Request {
-            prompt: prompt::build(&document.text, cursor, window),
+            prompt: layout.prompt(&document.text, cursor, window),
             adapter,
             sampling: sampling(completion.temperature, &document.text, cursor),
             max_tokens: completion.max_tokens,
@@ -281,7 +307,7 @@ impl Session {
         state.asked += 1;
         if !goes_on {
             let events = state.tracker.supersede(now_ms);
-            self.conclude(&mut state, events, None, now_ms);
+            self.conclude(state, events, None, now_ms);
         }
         Ok(Begun::Asked(Box::new(asked)))
     }
@@ -535,6 +561,10 @@ impl Session {
         }
         self.track(Tracker::supersede);
     }
+}
+
+fn window(config: &CompletionConfig) -> Window {
+    Window { prefix_chars: config.prefix_chars, suffix_chars: config.suffix_chars }
 }
 
 /// Draws that depend on nothing but the place and on how many came before: a

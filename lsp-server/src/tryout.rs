@@ -84,6 +84,7 @@ pub async fn refusal(
     let ordinary = SUITE.iter().map(|[above, line, rest, below]| ScoreRequest {
         prompt: ScorePrompt::Fim(FimPrompt {
             prefix: (*above).into(),
+            typed: String::new(),
             line: (*line).into(),
             healing: String::new(),
             suffix: (*below).into(),

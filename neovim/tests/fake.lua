@@ -71,6 +71,19 @@ return {
     end,
   },
   {
+    'the server is told where the cursor comes to rest',
+    function(home)
+      local editor, server = open(home, 'rests.txt', 'one\ntwo 😀!\n', { answer = 'null' })
+      server:wait_for('textDocument/didFocus', 1)
+      editor:press('j')
+      editor:press('$')
+      server:wait_for('textDocument/didFocus', 2)
+      local told = server:sent('textDocument/didFocus')
+      check.equal({ line = 1, character = 6 }, told[#told].params.position)
+      check.equal({}, server:sent(COMPLETION), 'nothing is asked for before the user types')
+    end,
+  },
+  {
     'accepted lengths are UTF-16 units',
     function(home)
       local editor, server = open(home, 'units.txt', 'ß😀\n', { answer = '😀ß end' })

@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import { registerCommands } from './commands';
 import { Configurator } from './configurator';
+import { Focus } from './focus';
 import { registerKeys } from './keys';
 import { Pages } from './pages';
 import { Provider } from './provider';
@@ -27,6 +28,7 @@ export function activate(context: vscode.ExtensionContext): void {
         statusBar,
         thinking,
         provider,
+        new Focus(server),
         pages,
         new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),

@@ -1,6 +1,6 @@
 // Hone's own messages, beside those of the language server protocol.
 
-import { NotificationType, RequestType, RequestType0 } from 'vscode-languageclient/node';
+import { NotificationType, RequestType, RequestType0, type TextDocumentPositionParams } from 'vscode-languageclient/node';
 import type { StatusLine } from './status';
 
 /** Run by the item an offer comes in; its argument is the offer's id. */
@@ -11,6 +11,9 @@ export interface ItemReference {
 }
 
 export const didShow = new NotificationType<ItemReference>('textDocument/didShowCompletion');
+
+/** Where the cursor came to rest. */
+export const didFocus = new NotificationType<TextDocumentPositionParams>('textDocument/didFocus');
 
 /** `acceptedLength`: UTF-16 units from the start of the item's text. */
 export const didPartiallyAccept = new NotificationType<ItemReference & { acceptedLength: number }>(

@@ -43,7 +43,7 @@ pub struct ModelConfig {
     /// A name from `hone model list`; absent: the default model.
     #[schemars(extend("x-restart" = true))]
     pub name: Option<String>,
-    /// Inference threads; 0: one a core, at most eight.
+    /// Inference threads; 0: one a core that nothing else uses, at most eight.
     #[schemars(extend("x-restart" = true), range(max = 512))]
     pub threads: usize,
     /// Layers on the GPU, where Hone was built for one.

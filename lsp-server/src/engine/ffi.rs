@@ -141,6 +141,13 @@ impl Context {
         }
     }
 
+    /// For what is decoded from now on.
+    pub fn set_threads(&mut self, threads: usize) {
+        let threads = threads as i32;
+        // SAFETY: sets two numbers of this context, between two decodes.
+        unsafe { sys::llama_set_n_threads(self.context.as_ptr(), threads, threads) };
+    }
+
     /// Decodes `tokens` at `position…` of `sequence`; logits are kept for the last.
     pub fn decode(
         &mut self,

@@ -3,6 +3,7 @@
 //! the policy did.
 
 use super::ffi::{Context, ContextSize, DecodeError, backend_name, load_model};
+use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, ScorePrompt, ScoreRequest,
     Tokenizer,
@@ -63,7 +64,10 @@ const CELLS: usize = (SEQUENCES + 1) * (PROMPT_TOKENS + MAX_TOKENS);
 pub struct LlamaConfig {
     pub path: PathBuf,
     pub template: &'static FimTemplate,
+    /// Threads on a machine that does nothing else.
     pub threads: usize,
+    /// Whether fewer are used where other processes hold cores.
+    pub adapts_threads: bool,
     pub gpu_layers: u32,
 }
 
@@ -72,12 +76,15 @@ type Cell = (u32, AdapterVersion);
 
 pub struct LlamaEngine {
     context: Context,
+    threads: Threads,
     model: Arc<LlamaModel>,
     vocab: Vocab,
     fim: FimTokens,
     /// What each sequence's KV holds, and when it was last used.
     sequences: Vec<Sequence>,
     clock: u64,
+    /// After which sequence's how manieth cell the context's logits are.
+    logits: Option<(usize, usize)>,
     info: EngineInfo,
 }
 
@@ -85,6 +92,36 @@ pub struct LlamaEngine {
 struct Sequence {
     cells: Vec<Cell>,
     used_at: u64,
+    answered: Answered,
+}
+
+/// What the model last said after a prompt. Decoded greedily, it says the same
+/// once a part of that has been typed, and nothing needs to be computed again.
+#[derive(Default)]
+struct Answered {
+    /// The prompt, and what was said.
+    path: Vec<Cell>,
+    /// Index in `path` of the first token chosen freely, and those from there on.
+    from: usize,
+    tokens: Vec<TokenRecord>,
+}
+
+impl Answered {
+    /// The token after `path`, if that is what was said before.
+    fn after(&self, path: &[Cell]) -> Option<TokenRecord> {
+        let next = path.len().checked_sub(self.from)?;
+        let token = self.tokens.get(next)?;
+        self.path.starts_with(path).then_some(*token)
+    }
+
+    /// What the model says after `path`, now that it was computed.
+    fn goes_on(&mut self, path: &[Cell], next: TokenRecord, adapter: AdapterVersion) {
+        if self.path != path {
+            *self = Answered { path: path.to_vec(), from: path.len(), tokens: vec![] };
+        }
+        self.path.push((next.id, adapter));
+        self.tokens.push(next);
+    }
 }
 
 impl LlamaEngine {
@@ -101,11 +138,13 @@ impl LlamaEngine {
         let context = Context::new(model.clone(), &size).map_err(failed)?;
         Ok(LlamaEngine {
             context,
+            threads: Threads::new(config.threads, config.adapts_threads),
             model,
             vocab,
             fim,
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
             clock: 0,
+            logits: None,
             info: EngineInfo { backend: backend_name(config.gpu_layers) },
         })
     }
@@ -118,53 +157,58 @@ impl LlamaEngine {
     fn prompt_tokens(&self, prompt: &FimPrompt) -> (Vec<u32>, usize) {
         let mut prefix = self.tokenize(&prompt.prefix);
         let mut suffix = self.tokenize(&prompt.suffix);
+        let mut typed = self.tokenize(&prompt.typed);
         let mut line = self.tokenize(&prompt.line);
         let vocab = self.model.vocab();
         let bos = vocab.should_add_bos().then(|| vocab.bos().0 as u32);
         line.drain(..line.len().saturating_sub(PROMPT_TOKENS / 2));
-        let room = PROMPT_TOKENS - line.len() - 4;
+        typed.drain(..typed.len().saturating_sub(PROMPT_TOKENS / 4));
+        let room = PROMPT_TOKENS - line.len() - typed.len() - 4;
         if prefix.len() + suffix.len() > room {
             suffix.truncate((room / SUFFIX_SHARE).max(room.saturating_sub(prefix.len())));
             prefix.drain(..prefix.len().saturating_sub(room - suffix.len()));
         }
         let mut tokens: Vec<u32> = bos.into_iter().collect();
-        let adapter_from = match self.fim.markers {
+        match self.fim.markers {
             Some(markers) => {
                 tokens.push(markers.prefix);
                 tokens.append(&mut prefix);
                 tokens.push(markers.suffix);
                 tokens.append(&mut suffix);
                 tokens.push(markers.middle);
-                tokens.len() - 1
             }
-            // No middle token: the adapter acts from the last token above the
-            // current line, so that it has a say in the line's first token.
             None => {
                 tokens.append(&mut prefix);
-                if tokens.is_empty() {
+                if tokens.is_empty() && typed.is_empty() {
                     tokens.extend(self.tokenize("\n"));
                 }
-                tokens.len().saturating_sub(1)
             }
-        };
+        }
+        tokens.append(&mut typed);
+        // The last token above the current line, so that the adapter has a say
+        // in the line's first token.
+        let adapter_from = tokens.len() - 1;
         tokens.append(&mut line);
         (tokens, adapter_from)
     }
 
-    /// Makes a sequence's KV equal `cells`, decoding what is missing; all but
-    /// the last cell may come from before. Answers (reused, evaluated).
-    fn prefill(
+    /// Makes a sequence's KV equal `cells`, decoding what is missing, so that the
+    /// logits are those after the last. Answers (reused, evaluated).
+    fn reach(
         &mut self,
         sequence: usize,
         cells: &[Cell],
-        deadline: Instant,
+        deadline: Option<Instant>,
         abort: &AtomicBool,
     ) -> Result<(u32, u32), EngineError> {
+        if self.logits == Some((sequence, cells.len())) && self.sequences[sequence].cells == cells {
+            return Ok((cells.len() as u32, 0));
+        }
         let reused = common_prefix(&self.sequences[sequence].cells, cells).min(cells.len() - 1);
         self.truncate(sequence, reused);
         let mut position = reused;
         while position < cells.len() {
-            if Instant::now() >= deadline {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(EngineError::OverBudget);
             }
             let adapter = cells[position].1;
@@ -189,6 +233,7 @@ impl LlamaEngine {
         }
         let position = self.sequences[sequence].cells.len();
         let tokens: Vec<u32> = cells.iter().map(|cell| cell.0).collect();
+        self.logits = None;
         let decoded = self.context.decode(&tokens, position, sequence, abort);
         // After an abort the finished micro-batches are in the KV: keep them.
         let kept = match decoded {
@@ -197,7 +242,10 @@ impl LlamaEngine {
         };
         self.sequences[sequence].cells.extend_from_slice(&cells[..kept]);
         match decoded {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.logits = Some((sequence, position + kept));
+                Ok(())
+            }
             Err(DecodeError::Aborted) => {
                 self.truncate(sequence, position + kept);
                 Err(EngineError::Aborted)
@@ -209,22 +257,8 @@ impl LlamaEngine {
         }
     }
 
-    /// Makes a sequence's KV equal `cells`, of which it holds a beginning that
-    /// no more than a few are missing from.
-    fn rewind(
-        &mut self,
-        sequence: usize,
-        cells: &[Cell],
-        abort: &AtomicBool,
-    ) -> Result<(), EngineError> {
-        let shared = common_prefix(&self.sequences[sequence].cells, cells);
-        self.truncate(sequence, shared);
-        if shared == cells.len() { Ok(()) } else { self.decode(sequence, &cells[shared..], abort) }
-    }
-
-    /// Decodes one answer behind the prompt, `beginning` given; of it, all but
-    /// the last token are in the KV. Where it may be left for another goes into
-    /// `forks`, if the request wants any.
+    /// One answer behind the prompt, `beginning` given. Where it may be left for
+    /// another goes into `forks`, if the request wants any.
     fn answer(
         &mut self,
         decoding: &Decoding,
@@ -232,10 +266,13 @@ impl LlamaEngine {
         beginning: &[TokenRecord],
         forks: &mut Vec<Fork>,
     ) -> Result<Answer, EngineError> {
-        let Decoding { request, sequence, deadline, abort } = *decoding;
+        let Decoding { request, prompt, sequence, deadline, abort } = *decoding;
         let started = Instant::now();
+        let looks_for_forks = beginning.is_empty() && request.alternatives > 0;
+        let may_repeat = request.sampling.temperature == 0.0 && !looks_for_forks;
         let mut need = request.prompt.healing.as_bytes();
         let mut given = beginning.iter();
+        let mut path = prompt.to_vec();
         let mut tokens: Vec<TokenRecord> = Vec::new();
         let mut text = Vec::new();
         let mut joint = 0.0;
@@ -244,26 +281,33 @@ impl LlamaEngine {
             if tokens.len() >= request.max_tokens.min(MAX_TOKENS) {
                 break StopReason::MaxTokens;
             }
-            let next = match given.next() {
-                Some(token) => *token,
-                None => {
-                    let logits = self.context.logits();
-                    let Some(next) = policy.choose(logits, &self.vocab, need) else {
-                        break StopReason::HealingFailed;
-                    };
-                    if beginning.is_empty()
-                        && request.alternatives > 0
-                        && tokens.len() < FORK_TOKENS
-                    {
-                        let others = policy.runners_up(logits, &self.vocab, need, next);
-                        forks.extend(others.into_iter().map(|token| Fork {
-                            at: tokens.len(),
-                            token,
-                            logprob: joint + token.logprob,
-                        }));
-                    }
-                    next
+            let said_before = || self.sequences[sequence].answered.after(&path);
+            let next = if let Some(token) = given.next() {
+                *token
+            } else if let (true, Some(token)) = (may_repeat && need.is_empty(), said_before()) {
+                token
+            } else {
+                if !tokens.is_empty() && Instant::now() >= deadline {
+                    break StopReason::Budget;
                 }
+                self.reach(sequence, &path, None, abort)?;
+                let logits = self.context.logits();
+                let Some(next) = policy.choose(logits, &self.vocab, need) else {
+                    break StopReason::HealingFailed;
+                };
+                if looks_for_forks && tokens.len() < FORK_TOKENS {
+                    let others = policy.runners_up(logits, &self.vocab, need, next);
+                    forks.extend(others.into_iter().map(|token| Fork {
+                        at: tokens.len(),
+                        token,
+                        logprob: joint + token.logprob,
+                    }));
+                }
+                if may_repeat && need.is_empty() {
+                    let answered = &mut self.sequences[sequence].answered;
+                    answered.goes_on(&path, next, request.adapter);
+                }
+                next
             };
             let piece = self.vocab.piece(next.id);
             let spilled = piece.len() > need.len();
@@ -272,6 +316,7 @@ impl LlamaEngine {
                 break StopReason::LowConfidence;
             }
             tokens.push(next);
+            path.push((next.id, request.adapter));
             joint += next.logprob;
             text.extend_from_slice(piece);
             need = &need[piece.len().min(need.len())..];
@@ -281,13 +326,6 @@ impl LlamaEngine {
             if spilled && piece.contains(&b'\n') {
                 break StopReason::Newline;
             }
-            if tokens.len() < beginning.len() {
-                continue;
-            }
-            if Instant::now() >= deadline {
-                break StopReason::Budget;
-            }
-            self.decode(sequence, &[(next.id, request.adapter)], abort)?;
         };
         Ok(Answer { tokens, healed, text, stop, decode_time: started.elapsed() })
     }
@@ -339,6 +377,7 @@ fn tokenize(model: &LlamaModel, text: &str) -> Vec<u32> {
 /// What the answers to one request have in common.
 struct Decoding<'a> {
     request: &'a Request,
+    prompt: &'a [Cell],
     sequence: usize,
     deadline: Instant,
     abort: &'a AtomicBool,
@@ -380,6 +419,7 @@ impl Engine for LlamaEngine {
     ) -> Result<Generated, EngineError> {
         let started = Instant::now();
         let deadline = started + request.budget;
+        self.context.set_threads(self.threads.now());
         let (prompt, adapter_from) = self.prompt_tokens(&request.prompt);
         let cells: Vec<Cell> = prompt
             .iter()
@@ -387,10 +427,17 @@ impl Engine for LlamaEngine {
             .map(|(i, &token)| (token, if i < adapter_from { 0 } else { request.adapter }))
             .collect();
         let sequence = self.choose_sequence(&cells);
-        let (prompt_reused, prompt_evaluated) = self.prefill(sequence, &cells, deadline, abort)?;
+        let is_repeated = request.sampling.temperature == 0.0
+            && request.alternatives == 0
+            && request.prompt.healing.is_empty()
+            && self.sequences[sequence].answered.after(&cells).is_some();
+        let (prompt_reused, prompt_evaluated) = match is_repeated {
+            true => (cells.len() as u32, 0),
+            false => self.reach(sequence, &cells, Some(deadline), abort)?,
+        };
         let prompt_time = started.elapsed();
 
-        let mut decoding = Decoding { request, sequence, deadline, abort };
+        let mut decoding = Decoding { request, prompt: &cells, sequence, deadline, abort };
         let mut policy = Policy::new(request.sampling);
         let mut forks = vec![];
         let first = self.answer(&decoding, &mut policy, &[], &mut forks)?;
@@ -404,8 +451,6 @@ impl Engine for LlamaEngine {
             }
             let mut beginning = answers[0].tokens[..fork.at].to_vec();
             beginning.push(fork.token);
-            let shared = answers[0].tokens[..fork.at].iter().map(|t| (t.id, request.adapter));
-            self.rewind(sequence, &cells.iter().copied().chain(shared).collect::<Vec<_>>(), abort)?;
             let other = self.answer(&decoding, &mut policy, &beginning, &mut vec![])?;
             let is_whole = other.stop != StopReason::Budget;
             if is_whole && answers.iter().all(|known| first_line(known) != first_line(&other)) {
@@ -420,6 +465,16 @@ impl Engine for LlamaEngine {
             prompt_time,
             answers,
         })
+    }
+
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+        let (prompt, adapter_from) = self.prompt_tokens(prompt);
+        let cells: Vec<Cell> = prompt[..adapter_from].iter().map(|&token| (token, 0)).collect();
+        let sequence = self.choose_sequence(&cells);
+        if common_prefix(&self.sequences[sequence].cells, &cells) < cells.len() {
+            self.reach(sequence, &cells, None, abort)?;
+        }
+        Ok(())
     }
 
     fn score(
@@ -452,6 +507,7 @@ impl Engine for LlamaEngine {
             if !self.context.activate(adapter) {
                 return Err(EngineError::Failed(format!("adapter v{adapter} is not loaded")));
             }
+            self.logits = None;
             let decoded =
                 self.context.decode_from(&fed, from, SCORING, prompt.len() - from - 1, abort);
             let score = decoded.map(|()| self.score_rows(request));
@@ -475,6 +531,7 @@ impl Engine for LlamaEngine {
         keep: &[AdapterVersion],
     ) -> Result<(), EngineError> {
         self.context.load_adapter(version, path).map_err(EngineError::Failed)?;
+        self.sequences.iter_mut().for_each(|sequence| sequence.answered = Answered::default());
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())

@@ -5,6 +5,7 @@ pub mod ffi;
 pub mod llama;
 #[cfg(test)]
 pub mod scripted;
+mod threads;
 pub mod worker;
 
 use crate::prompt::FimPrompt;
@@ -105,6 +106,10 @@ pub trait Engine {
     /// Returns [`EngineError::Aborted`] soon after `abort` turns true.
     fn generate(&mut self, request: &Request, abort: &AtomicBool)
     -> Result<Generated, EngineError>;
+
+    /// Computes what a request with this prompt will find computed. Gives up
+    /// soon after `abort` turns true; what was done by then stays.
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError>;
 
     /// ln π of a text under each adapter, in nats, summed over its tokens, at
     /// temperature 1. Gives up soon after `abort` turns true.

@@ -1,6 +1,7 @@
 //! An engine that says what it is told: for unit tests of what lies around it.
 
 use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Tokenizer};
+use crate::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use std::path::Path;
 use std::sync::Arc;
@@ -57,6 +58,10 @@ impl Engine for ScriptedEngine {
     }
 
     /// A newer version likes every text better.
+    fn warm(&mut self, _: &FimPrompt, _: &AtomicBool) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     fn score(
         &mut self,
         request: &ScoreRequest,

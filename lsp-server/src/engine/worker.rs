@@ -3,6 +3,7 @@
 
 use super::{Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Tokenizer};
 use crate::leash::Leash;
+use crate::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ enum Job {
         request: Box<ScoreRequest>,
         reply: oneshot::Sender<Result<Vec<f32>, EngineError>>,
     },
+    Warm(Box<FimPrompt>),
 }
 
 #[derive(Clone)]
@@ -125,6 +127,12 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
+    /// Computes a prompt while nothing else waits, for a request that may come.
+    pub fn warm(&self, prompt: FimPrompt) {
+        // Where a request waits already, there is nothing to foresee.
+        let _ = self.send(Job::Warm(Box::new(prompt)));
+    }
+
     fn send(&self, job: Job) -> Result<(), EngineError> {
         let sent = self.enqueue(job);
         // After the job is in the queue: whoever reset it before that sees the job.
@@ -141,7 +149,7 @@ impl EngineHandle {
 }
 
 fn serve(mut engine: impl Engine, queue: &Receiver<Job>, leash: &Leash, gives_way: &AtomicBool) {
-    let mut later = VecDeque::new();
+    let mut later = Later::default();
     loop {
         let job = match next(queue, &mut later, leash, gives_way) {
             Some(job) => job,
@@ -164,20 +172,30 @@ fn serve(mut engine: impl Engine, queue: &Receiver<Job>, leash: &Leash, gives_wa
             }
             Job::Score { reply, .. } if reply.is_closed() => {}
             Job::Score { request, reply } => match engine.score(&request, gives_way) {
-                Err(EngineError::Aborted) => later.push_front((request, reply)),
+                Err(EngineError::Aborted) => later.scores.push_front((request, reply)),
                 answer => drop(reply.send(answer)),
             },
+            // The request that interrupts it computes the prompt that counts.
+            Job::Warm(prompt) => drop(engine.warm(&prompt, gives_way)),
         }
     }
 }
 
-type Later = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<f32>, EngineError>>);
+/// What is done once no request waits.
+#[derive(Default)]
+struct Later {
+    /// The newest only: the user has left the place of an older one.
+    warm: Option<Box<FimPrompt>>,
+    scores: VecDeque<Score>,
+}
 
-/// The next job: requests in their order, and scores when none waits. `None`
-/// once nobody can ask any more.
+type Score = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<f32>, EngineError>>);
+
+/// The next job: requests in their order, then what can wait. `None` once
+/// nobody can ask any more.
 fn next(
     queue: &Receiver<Job>,
-    later: &mut VecDeque<Later>,
+    later: &mut Later,
     leash: &Leash,
     gives_way: &AtomicBool,
 ) -> Option<Job> {
@@ -187,22 +205,29 @@ fn next(
         let job = match queue.try_recv() {
             Ok(job) => job,
             Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) => match later.pop_front() {
-                Some((request, reply)) => return Some(Job::Score { request, reply }),
+            Err(TryRecvError::Empty) => {
+                if let Some(prompt) = later.warm.take() {
+                    return Some(Job::Warm(prompt));
+                }
+                if let Some((request, reply)) = later.scores.pop_front() {
+                    return Some(Job::Score { request, reply });
+                }
                 // Only when nothing waits: between two requests of a burst the
                 // learner would not get far.
-                None => {
-                    leash.computing(false);
-                    queue.recv().ok()?
-                }
-            },
+                leash.computing(false);
+                queue.recv().ok()?
+            }
         };
         match job {
-            Job::Score { request, reply } if later.len() < QUEUE => {
-                later.push_back((request, reply));
+            Job::Score { request, reply } if later.scores.len() < QUEUE => {
+                later.scores.push_back((request, reply));
             }
             Job::Score { reply, .. } => drop(reply.send(Err(EngineError::Busy))),
-            job => return Some(job),
+            Job::Warm(prompt) => later.warm = Some(prompt),
+            job => {
+                later.warm = None;
+                return Some(job);
+            }
         }
     }
 }

@@ -27,8 +27,8 @@ use tower_lsp::ls_types::{
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
 use types::{
-    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, ForgetParams, ItemParams, LearnAnswer,
-    RejectParams,
+    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, ItemParams,
+    LearnAnswer, RejectParams,
 };
 
 /// Messages handled at once. At the transport's default of 4, four slow
@@ -261,8 +261,14 @@ impl Backend {
         }
     }
 
-    /// Clients written for Copilot send it; there is nothing to do yet.
-    async fn did_focus(&self, _: Value) {}
+    /// Clients written for Copilot send it without a position, and when no
+    /// document has the focus any more.
+    async fn did_focus(&self, params: FocusParams) {
+        if let (Some(document), Some(at)) = (params.text_document, params.position) {
+            // One that was never opened, a log for example, has nothing to compute.
+            let _ = self.session.focus(document.uri.as_str(), position(at));
+        }
+    }
 
     async fn did_reject(&self, params: RejectParams) {
         self.session.rejected(&params.id, params.reason.into());

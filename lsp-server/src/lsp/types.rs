@@ -3,8 +3,8 @@
 
 use feedback::event::Outcome;
 use serde::{Deserialize, Serialize};
-use tower_lsp::ls_types::Uri;
 use tower_lsp::ls_types::notification::Notification;
+use tower_lsp::ls_types::{Position, TextDocumentIdentifier, Uri};
 
 /// Accepts an offer; `arguments[0]` is its id.
 pub const ACCEPT_COMMAND: &str = "hone.accept";
@@ -34,6 +34,15 @@ impl ItemParams {
     pub fn id(&self) -> Option<&str> {
         self.item.command.arguments.first()?.as_str()
     }
+}
+
+/// `textDocument/didFocus`: Copilot's, which names the document alone; with a
+/// position beside it, which says where the user is likely to type.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FocusParams {
+    pub text_document: Option<TextDocumentIdentifier>,
+    pub position: Option<Position>,
 }
 
 /// `hone/didReject`

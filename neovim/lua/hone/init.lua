@@ -1,5 +1,6 @@
 --- Hone in Neovim: code completion that learns from what you accept.
 
+local focus = require('hone.focus')
 local keys = require('hone.keys')
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -19,6 +20,7 @@ local function attached(event)
   if client and client.name == 'hone' then
     painter.attach(client, event.buf)
     keys.attach(event.buf)
+    focus.moved()
     if api.nvim_get_mode().mode == 'i' and event.buf == api.nvim_get_current_buf() then
       session.moved()
     end
@@ -43,6 +45,7 @@ local function watch()
   on('LspAttach', attached)
   on('LspDetach', detached)
   on({ 'InsertEnter', 'TextChangedI', 'TextChangedP', 'CursorMovedI' }, session.moved)
+  on({ 'BufEnter', 'FocusGained', 'CursorMoved' }, focus.moved)
   -- InsertLeave comes at CTRL-O too, and not at CTRL-C.
   on('ModeChanged', session.left, 'i*:n')
   on({ 'BufLeave', 'WinLeave' }, session.abandon)

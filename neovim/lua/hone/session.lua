@@ -50,7 +50,8 @@ local function client_of(buf)
   return vim.lsp.get_clients({ bufnr = buf, name = 'hone' })[1]
 end
 
-local function wanted(buf)
+--- Whether suggestions are wanted in a buffer as the user types.
+function M.wanted(buf)
   return enabled and vim.b[buf].hone_enabled ~= false and painter.is_enabled(buf)
 end
 
@@ -215,9 +216,9 @@ function M.moved()
   if live and follow() then
     return
   end
-  if wanted(now[1]) and vim.bo[now[1]].modifiable then
+  if M.wanted(now[1]) and vim.bo[now[1]].modifiable then
     local callback = notify.guard(function()
-      if wanted(now[1]) then
+      if M.wanted(now[1]) then
         ask(AUTOMATIC, first)
       end
     end)

@@ -16,6 +16,7 @@ mod parity;
 mod pause;
 mod protocol;
 mod report;
+mod reuse;
 mod secrets;
 mod settings;
 mod story;

@@ -328,19 +328,3 @@ fn every_completion_is_recorded_as_it_was_served() {
         }
     }
 }
-
-/// Typing on one line must not compute the prompt again.
-#[test]
-fn the_prompt_is_kept_between_keystrokes() {
-    let home = home();
-    let editor = home.editor();
-    let above = "// A line of the file above the cursor.\n".repeat(20);
-    let mut buffer = Buffer::open(&editor, "a.rs", &format!("{above}let total = |\n"));
-    buffer.complete();
-    buffer.type_text("0x");
-    buffer.complete();
-    let second = home.completions().remove(1);
-    let Completion { timing, prompt, .. } = second;
-    assert!(timing.prompt_evaluated <= 8, "{timing:?} of {}", prompt.len());
-    assert!(timing.prompt_reused > 100, "{timing:?}");
-}

@@ -1,0 +1,124 @@
+//! How many threads a request gets: one for every core that nobody else uses.
+//!
+//! The engine's threads wait for each other after every matrix, spinning. Where
+//! another process holds a core, all wait for the one that has none: two threads
+//! then take several times as long as one.
+
+use std::time::{Duration, Instant};
+
+/// Shortest time over which the use of the cores is told.
+const WINDOW: Duration = Duration::from_millis(500);
+
+/// What was seen before this says nothing about now.
+const STALE: Duration = Duration::from_secs(3);
+
+/// The kernel's unit in `/proc`: `USER_HZ`, 100 on every Linux.
+const TICKS_PER_S: f64 = 100.0;
+
+pub struct Threads {
+    /// Threads on a machine that does nothing else.
+    most: usize,
+    /// `false`: the user has said how many.
+    adapts: bool,
+    now: usize,
+    seen: Option<(Instant, Ticks)>,
+}
+
+/// Processor time since the machine started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ticks {
+    /// Of everybody, nice processes aside: they give way, our learner among them.
+    all: u64,
+    /// Of this process.
+    own: u64,
+}
+
+impl Threads {
+    pub fn new(most: usize, adapts: bool) -> Threads {
+        Threads { most, adapts, now: most, seen: None }
+    }
+
+    /// Threads for a request that begins now.
+    pub fn now(&mut self) -> usize {
+        if self.adapts {
+            self.look(Instant::now(), Ticks::read());
+        }
+        self.now
+    }
+
+    fn look(&mut self, at: Instant, ticks: Option<Ticks>) {
+        let Some(ticks) = ticks else { return };
+        let since = self.seen.map(|(seen, _)| at.duration_since(seen));
+        match (since, self.seen) {
+            (Some(since), _) if since < WINDOW => return,
+            (Some(since), Some((_, before))) if since <= STALE => {
+                let all = ticks.all.saturating_sub(before.all) as f64;
+                let own = ticks.own.saturating_sub(before.own) as f64;
+                let others = (all - own).max(0.0) / TICKS_PER_S / since.as_secs_f64();
+                self.now = self.most.saturating_sub(others.round() as usize).max(1);
+            }
+            _ => self.now = self.most,
+        }
+        self.seen = Some((at, ticks));
+    }
+}
+
+impl Ticks {
+    /// `None` where there is no `/proc`: the threads then stay as many as they are.
+    fn read() -> Option<Ticks> {
+        Some(Ticks {
+            all: busy(&std::fs::read_to_string("/proc/stat").ok()?)?,
+            own: own(&std::fs::read_to_string("/proc/self/stat").ok()?)?,
+        })
+    }
+}
+
+/// user + system + irq + softirq of the first line of `/proc/stat` (proc(5)):
+/// `cpu user nice system idle iowait irq softirq …`.
+fn busy(stat: &str) -> Option<u64> {
+    let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    [0, 2, 5, 6].into_iter().map(|field| ticks.get(field).copied()).sum()
+}
+
+/// utime + stime of `/proc/self/stat`: fields 14 and 15, counted from behind the
+/// name, which may hold anything.
+fn own(stat: &str) -> Option<u64> {
+    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
+    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_files_are_read() {
+        assert_eq!(busy("cpu  100 7 30 9000 11 2 3 0 0 0\ncpu0 1 2 3\n"), Some(135));
+        assert_eq!(own("77 (hone (serve) S 1 2 3 4 5 6 7 8 9 10 40 2 0 0"), Some(42));
+        assert_eq!((busy("intr 1"), own("77 hone")), (None, None));
+    }
+
+    #[test]
+    fn cores_that_others_use_are_left_to_them() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut threads = Threads::new(4, true);
+        let mut look = |ms: u64, all: u64, own: u64| {
+            threads.look(at(ms), Some(Ticks { all, own }));
+            threads.now
+        };
+        assert_eq!(look(0, 1000, 0), 4, "nothing is known yet");
+        assert_eq!(look(1000, 1400, 380), 4, "we were the ones");
+        assert_eq!(look(2000, 1700, 480), 2, "two cores are taken");
+        assert_eq!(look(2100, 1700, 480), 2, "too soon to tell");
+        assert_eq!(look(3000, 2600, 500), 1, "never none");
+        assert_eq!(look(60_000, 9000, 500), 4, "a minute ago is not now");
+    }
+
+    #[test]
+    fn what_the_user_has_set_stays() {
+        let mut threads = Threads::new(3, false);
+        assert_eq!((threads.now(), threads.now()), (3, 3));
+    }
+}

@@ -1,0 +1,30 @@
+--- Tells the server where the cursor came to rest, so that the first suggestion
+--- there need not wait for the model to read what stands around it.
+
+local session = require('hone.session')
+local api = vim.api
+
+local M = {}
+
+local METHOD = 'textDocument/didFocus'
+
+--- Moving through a file is no interest in each of its lines.
+local RESTS_MS = 250
+
+local timer = assert(vim.uv.new_timer())
+
+local function tell()
+  local buf = api.nvim_get_current_buf()
+  local client = vim.lsp.get_clients({ bufnr = buf, name = 'hone' })[1]
+  if client and session.wanted(buf) then
+    client:notify(METHOD, vim.lsp.util.make_position_params(0, client.offset_encoding))
+  end
+end
+
+--- The cursor moved, or another window has it now.
+function M.moved()
+  timer:stop()
+  timer:start(RESTS_MS, 0, vim.schedule_wrap(tell))
+end
+
+return M

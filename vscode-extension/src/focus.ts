@@ -1,0 +1,48 @@
+// Tells the server where the cursor came to rest, so that the first suggestion
+// there need not wait for the model to read what stands around it.
+
+import * as vscode from 'vscode';
+import { DOCUMENTS } from './client';
+import { didFocus } from './protocol';
+import type { Server } from './server';
+import { isEnabled, isLanguageOn } from './settings';
+
+/** Moving through a file is no interest in each of its lines. */
+const RESTS_MS = 250;
+
+export class Focus implements vscode.Disposable {
+    private readonly subscriptions: vscode.Disposable[];
+    private timer: NodeJS.Timeout | undefined;
+
+    constructor(private readonly server: Server) {
+        this.subscriptions = [
+            vscode.window.onDidChangeTextEditorSelection(() => this.moved()),
+            vscode.window.onDidChangeActiveTextEditor(() => this.moved()),
+            server.onState((state) => {
+                if (state.kind === 'running') this.moved();
+            }),
+        ];
+    }
+
+    private moved(): void {
+        clearTimeout(this.timer);
+        this.timer = setTimeout(() => this.tell(), RESTS_MS);
+    }
+
+    private tell(): void {
+        const [client, editor] = [this.server.connected, vscode.window.activeTextEditor];
+        if (!client || !editor || !isEnabled()) return;
+        const { document } = editor;
+        if (!isLanguageOn(document.languageId) || vscode.languages.match(DOCUMENTS, document) === 0) return;
+        const { textDocument, position } = client.code2ProtocolConverter.asTextDocumentPositionParams(
+            document,
+            editor.selection.active,
+        );
+        void client.sendNotification(didFocus, { textDocument, position });
+    }
+
+    dispose(): void {
+        clearTimeout(this.timer);
+        for (const subscription of this.subscriptions) subscription.dispose();
+    }
+}
