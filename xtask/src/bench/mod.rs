@@ -3,6 +3,7 @@
 mod beside;
 mod learn;
 mod peer;
+mod serve;
 
 use crate::workspace::Workspace;
 use anyhow::Result;
@@ -18,15 +19,21 @@ pub enum Command {
     Learn(learn::Arguments),
     /// Completions while the learner works, against completions while it does not
     ///
-    /// One editor types a file of this repository into a real daemon; rounds with
-    /// an update of 16 labels and rounds without take turns.
+    /// One editor types a file of this repository into a real daemon; rounds beside
+    /// an update and rounds with learning paused take turns.
     Beside(beside::Arguments),
+    /// A completion at every key of a typed file, against a llama-server
+    ///
+    /// Both sides serve the same model with the same window and get every request
+    /// in turns; without `--peer` Hone is measured alone.
+    Serve(serve::Arguments),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
     match command {
         Command::Learn(arguments) => learn::run(workspace, arguments),
         Command::Beside(arguments) => beside::run(workspace, arguments),
+        Command::Serve(arguments) => serve::run(workspace, arguments),
     }
 }
 

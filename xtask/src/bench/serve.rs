@@ -1,0 +1,127 @@
+//! `cargo xtask bench serve`: a completion at every keystroke, ours and a
+//! llama-server's on the same model.
+
+use crate::packages;
+use crate::step::Steps;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Younger than the models: none of them has seen how these go on.
+const TYPED: [&str; 4] = [
+    "learner/src/ppo.rs",
+    "vscode-extension/src/supervisor.ts",
+    "neovim/lua/hone/session.lua",
+    "xtask/bench/peer.py",
+];
+
+#[derive(Args)]
+pub struct Arguments {
+    /// A llama-server to ask beside Hone, request by request
+    #[arg(long, value_name = "PATH")]
+    peer: Option<PathBuf>,
+    /// A model from `hone model list`
+    #[arg(long, default_value = "qwen2.5-coder-0.5b", value_name = "NAME")]
+    model: String,
+    /// Keys typed in each file
+    #[arg(long, default_value_t = 60, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    keys: u32,
+    /// A line of Hone's config.toml; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The files that are typed [default: four of this repository]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    packages::ensure()?;
+    let mut steps = Steps::default();
+    steps.run("build", workspace.cargo_build().arg("--bins").arg("--examples"))?;
+    let home = workspace.target.join("test-home");
+    let hone = || {
+        let mut hone = Command::new(workspace.binary("hone"));
+        hone.env("HONE_HOME", &home);
+        hone
+    };
+    let mut pull = hone();
+    pull.args(["model", "pull", &arguments.model]).stdout(Stdio::null());
+    steps.run("model", &mut pull)?;
+    let gguf = hone().args(["model", "path", &arguments.model]).output()?;
+    ensure!(gguf.status.success(), "hone model path {} failed", arguments.model);
+
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    eprintln!("── a completion at every key, {threads} thread(s)");
+    let mut serve = Command::new(workspace.binary("examples/serve"));
+    serve.current_dir(&workspace.root);
+    serve.arg("--hone").arg(workspace.binary("hone"));
+    serve.arg("--models").arg(home.join("models")).args(["--model", &arguments.model]);
+    serve.args(["--keys", &arguments.keys.to_string(), "--threads", &threads.to_string()]);
+    for line in &arguments.set {
+        serve.args(["--set", line]);
+    }
+    if let Some(peer) = &arguments.peer {
+        let peer = std::path::absolute(peer)?;
+        serve.arg("--peer").arg(peer);
+        serve.arg("--gguf").arg(String::from_utf8(gguf.stdout)?.trim());
+    }
+    match arguments.files.is_empty() {
+        true => serve.args(TYPED),
+        false => {
+            let files: Result<Vec<_>, _> =
+                arguments.files.iter().map(std::path::absolute).collect();
+            serve.args(files?)
+        }
+    };
+    let output = serve.stderr(Stdio::inherit()).output().context("cannot run `serve`")?;
+    ensure!(output.status.success(), "the measurement failed ({})", output.status);
+    let measured: Value = serde_json::from_slice(&output.stdout)?;
+    match arguments.json {
+        true => println!("{}", serde_json::to_string_pretty(&measured)?),
+        false => println!("{}", table(&measured)),
+    }
+    Ok(())
+}
+
+/// Label, key, and digits behind the point.
+const ROWS: [(&str, &str, usize); 9] = [
+    ("p50 ms", "p50_ms", 1),
+    ("p95 ms", "p95_ms", 0),
+    ("mean ms", "mean_ms", 1),
+    ("cold (first key in a file) ms", "cold_ms", 0),
+    ("first token, warm prompt, ms", "first_token_ms", 1),
+    ("one decode step ms", "decode_step_ms", 1),
+    ("right characters a request", "right_chars_per_request", 2),
+    ("right characters an offer", "right_chars_per_offer", 2),
+    ("offers that are the whole truth", "wholly_right", 0),
+];
+
+fn table(measured: &Value) -> String {
+    let cell = |side: &str, key: &str, digits: usize| match measured[side][key].as_f64() {
+        Some(number) => format!("{number:.digits$}"),
+        None => String::new(),
+    };
+    let mut lines = vec![format!("  {:<34}{:>10}{:>14}{:>8}", "", "Hone", "llama-server", "ratio")];
+    for (label, key, digits) in ROWS {
+        lines.push(format!(
+            "  {label:<34}{:>10}{:>14}{:>8}",
+            cell("hone", key, digits),
+            cell("llama_server", key, digits),
+            cell("ratios", key, 3)
+        ));
+    }
+    let count = |key: &str| measured["hone"][key].as_u64().unwrap_or_default();
+    lines.push(format!(
+        "  {} requests, {} of which went to the model",
+        count("requests"),
+        count("computed")
+    ));
+    lines.join("\n")
+}
