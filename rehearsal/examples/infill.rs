@@ -63,8 +63,7 @@ impl Question {
                 let indent = text.len() - text.trim_start().len();
                 let middle = indent + (text.len() - indent) / 2;
                 let cut = if half { text.floor_char_boundary(middle) } else { 0 };
-                let above: String =
-                    lines[..line].iter().flat_map(|line| [*line, "\n"]).collect();
+                let above: String = lines[..line].iter().flat_map(|line| [*line, "\n"]).collect();
                 Question {
                     before: format!("{}{above}{}", problem.prompt, &text[..cut]),
                     truth: text[cut..].to_owned(),
