@@ -281,7 +281,11 @@ impl Session {
             sampling: sampling(completion.temperature, &document.text, cursor),
             max_tokens: completion.max_tokens,
             budget: Duration::from_millis(completion.budget_ms),
-            min_probability: completion.min_probability,
+            // Who asks by hand wants to see how it goes on, sure or not.
+            min_probability: match trigger {
+                Trigger::Automatic => completion.min_probability,
+                Trigger::Invoked => 0.0,
+            },
             alternatives: if trigger == Trigger::Invoked { ALTERNATIVES } else { 0 },
         };
         let asked = Asked {

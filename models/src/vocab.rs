@@ -111,7 +111,7 @@ impl Vocab {
 /// FIM markers are control tokens even where a converter typed them otherwise;
 /// llama.cpp overrides their type in the same way.
 fn is_marker(text: &str) -> bool {
-    text.starts_with('<')
+    text.starts_with(['<', '['])
         && fim::templates().iter().any(|template| template.special_texts().any(|t| t == text))
 }
 

@@ -432,6 +432,7 @@ fn timing(events: &str) -> Result<Value> {
             "tokens_generated": tokens_made / f64::from(computed),
         },
         "first_token_ms": quantile(&mut first, 0.5),
-        "decode_step_ms": quantile(&mut steps, 0.5),
+        // Tokens that had been said before cost nothing; the slower ones are computed.
+        "decode_step_ms": quantile(&mut steps, 0.75),
     }))
 }

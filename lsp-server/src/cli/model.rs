@@ -1,15 +1,18 @@
-//! `hone model`: list, pull, use, path.
+//! `hone model`: list, pull, quantize, use, path.
 
 use crate::cli::config;
 use crate::config::Config;
+use crate::engine::ffi;
 use crate::home::Home;
 use crate::launch::configured_manifest;
-use anyhow::Result;
+use anyhow::{Error, Result};
 use clap::Subcommand;
 use comfy_table::{Table, presets};
+use indicatif::ProgressBar;
 use models::manifest::{Catalogue, Manifest};
 use models::progress::{JsonProgress, Progress, TerminalProgress};
 use models::store::{ModelStatus, Store};
+use std::time::Duration;
 
 #[derive(Subcommand)]
 pub enum ModelCommand {
@@ -28,6 +31,16 @@ pub enum ModelCommand {
         /// Print JSON lines: bytes of a total, notes, and at last the path
         #[arg(long)]
         json: bool,
+    },
+    /// Make a variant of a model that a CPU reads faster: NAME-q4_0
+    ///
+    /// All its matrices become Q4_0, which the CPU's widest instructions multiply
+    /// directly: prompts are read about twice as fast, tokens come a third faster.
+    /// The rounding costs a little of what the model knows. What was learned for one
+    /// variant serves that one only.
+    Quantize {
+        /// A name from `hone model list`; the configured model if left out
+        name: Option<String>,
     },
     /// Serve this model from the next start of the daemon on
     Use {
@@ -56,6 +69,7 @@ pub async fn run(home: &Home, command: ModelCommand) -> Result<()> {
         ModelCommand::List { json: true } => list_json(home, &store, &catalogue, &config),
         ModelCommand::List { json: false } => list(home, &store, &catalogue, &config),
         ModelCommand::Pull { name, json } => pull(&store, named(name)?, json),
+        ModelCommand::Quantize { name } => quantize(&store, named(name)?),
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
             config::change(home, "model.name", Some(&name.as_str().into())).await?;
@@ -87,6 +101,33 @@ fn pull(store: &Store, manifest: &Manifest, json: bool) -> Result<()> {
         eprintln!("note: {notice}");
     }
     println!("{}", path.display());
+    Ok(())
+}
+
+fn quantize(store: &Store, manifest: &Manifest) -> Result<()> {
+    let from = store.verified(manifest)?;
+    let notice = format!("{} with its matrices rounded to Q4_0 on this machine", manifest.name);
+    let mut variant = manifest.variant("q4_0", notice);
+    let to = store.path(&variant);
+    let unfinished = models::file::beside(&to, ".part");
+    let spinner = ProgressBar::new_spinner().with_message(format!("quantizing {}", manifest.name));
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let written = ffi::quantize_q4_0(&from, &unfinished, threads).map_err(Error::msg);
+    let written = written.and_then(|()| {
+        variant.bytes = std::fs::metadata(&unfinished)?.len();
+        variant.sha256 = models::file::sha256(&unfinished)?;
+        models::file::publish(&unfinished, &to)?;
+        Ok(())
+    });
+    spinner.finish_and_clear();
+    if let Err(error) = written {
+        // What was written of it is of no use, and the error says more.
+        let _ = std::fs::remove_file(&unfinished);
+        return Err(error.context(format!("{}: not written", to.display())));
+    }
+    variant.write(store.dir())?;
+    println!("{}; `hone model use {}` serves it", to.display(), variant.name);
     Ok(())
 }
 

@@ -68,7 +68,8 @@ pub struct CompletionConfig {
     /// 0 decodes greedily.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f32,
-    /// Decoding stops before a token less likely than this.
+    /// Decoding stops before a token less likely than this; what is sure so far is
+    /// the answer.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_probability: f32,
     /// Characters before the cursor that the model sees.
@@ -87,7 +88,7 @@ impl Default for CompletionConfig {
             max_tokens: 32,
             budget_ms: 10_000,
             temperature: 0.0,
-            min_probability: 0.0,
+            min_probability: 0.3,
             prefix_chars: 1_500,
             suffix_chars: 500,
         }

@@ -28,22 +28,46 @@ const MICRO_BATCH_TOKENS: usize = 128;
 
 const _: () = assert!(MICRO_BATCH_TOKENS <= BATCH_TOKENS);
 
-/// Loads a model through the process-wide backend, llama.cpp's own log off:
-/// it prints whole prompts at some levels.
-pub fn load_model(path: &Path, gpu_layers: u32) -> Result<Arc<LlamaModel>, String> {
+/// The process-wide backend, llama.cpp's own log off: it prints whole prompts at
+/// some levels.
+fn backend() -> Result<&'static LlamaBackend, String> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
-    let backend = BACKEND
-        .get_or_init(|| {
-            let mut backend = LlamaBackend::init().map_err(|error| error.to_string())?;
-            backend.void_logs();
-            Ok(backend)
-        })
-        .as_ref()
-        .map_err(Clone::clone)?;
+    let backend = BACKEND.get_or_init(|| {
+        let mut backend = LlamaBackend::init().map_err(|error| error.to_string())?;
+        backend.void_logs();
+        Ok(backend)
+    });
+    backend.as_ref().map_err(Clone::clone)
+}
+
+pub fn load_model(path: &Path, gpu_layers: u32) -> Result<Arc<LlamaModel>, String> {
     let params = LlamaModelParams::default().with_n_gpu_layers(gpu_layers);
-    LlamaModel::load_from_file(backend, path, &params)
+    LlamaModel::load_from_file(backend()?, path, &params)
         .map(Arc::new)
         .map_err(|error| format!("{}: llama.cpp cannot load it: {error}", path.display()))
+}
+
+/// Writes a model's file anew with its matrices in Q4_0, which llama.cpp lays out
+/// at loading for the widest instructions the CPU has.
+pub fn quantize_q4_0(from: &Path, to: &Path, threads: usize) -> Result<(), String> {
+    backend()?;
+    let text = |path: &Path| {
+        let text = path.to_str().ok_or_else(|| format!("{}: not UTF-8", path.display()))?;
+        CString::new(text).map_err(|error| error.to_string())
+    };
+    let (input, output) = (text(from)?, text(to)?);
+    // SAFETY: both paths outlive the call, and the defaults hold no pointers but null.
+    let code = unsafe {
+        let mut params = sys::llama_model_quantize_default_params();
+        params.ftype = sys::LLAMA_FTYPE_MOSTLY_Q4_0;
+        params.nthread = threads as i32;
+        params.allow_requantize = true;
+        sys::llama_model_quantize(input.as_ptr(), output.as_ptr(), &params)
+    };
+    match code {
+        0 => Ok(()),
+        code => Err(format!("{}: llama.cpp cannot quantize it (code {code})", from.display())),
+    }
 }
 
 /// Name of the device that computes: a GPU if layers are offloaded and one is

@@ -170,13 +170,7 @@ impl LlamaEngine {
         }
         let mut tokens: Vec<u32> = bos.into_iter().collect();
         match self.fim.markers {
-            Some(markers) => {
-                tokens.push(markers.prefix);
-                tokens.append(&mut prefix);
-                tokens.push(markers.suffix);
-                tokens.append(&mut suffix);
-                tokens.push(markers.middle);
-            }
+            Some(markers) => tokens.extend(markers.around(&prefix, &suffix)),
             None => {
                 tokens.append(&mut prefix);
                 if tokens.is_empty() && typed.is_empty() {

@@ -287,7 +287,9 @@ fn check_record(completion: &Completion, vocab: &Vocab, tokens: &FimTokens) {
     assert!(text[completion.shown_from..].starts_with(completion.shown.as_bytes()));
     assert!(completion.tokens.iter().all(|token| token.logprob <= 0.0));
     match tokens.markers {
-        Some(markers) => assert_eq!(completion.prompt[completion.adapter_from], markers.middle),
+        Some(markers) => {
+            assert_eq!(Some(completion.prompt[completion.adapter_from]), markers.middle)
+        }
         None => assert!(completion.adapter_from < completion.prompt.len()),
     }
     let last = completion.tokens.last().map(|token| token.id).unwrap();
