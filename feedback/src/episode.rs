@@ -176,6 +176,13 @@ impl Fold {
         self.counts
     }
 
+    /// Whether nothing of such weight was said yet of this offer; `None` if it is
+    /// not known.
+    pub fn awaits(&self, id: &OfferId, evidence: Evidence) -> Option<bool> {
+        let fate = self.fates.get(id)?;
+        Some(fate.outcome.is_none_or(|(_, by)| by < evidence))
+    }
+
     /// What it holds of the offers it was told of, labelled ones first.
     pub fn into_episodes(self) -> impl Iterator<Item = Episode> {
         self.waiting.into_values().chain(self.unlabelled.values.into_values())
@@ -391,6 +398,10 @@ impl<V> BoundedMap<V> {
         {
             self.values.remove(&oldest);
         }
+    }
+
+    fn get(&self, id: &OfferId) -> Option<&V> {
+        self.values.get(id)
     }
 
     fn get_mut(&mut self, id: &OfferId) -> Option<&mut V> {

@@ -9,6 +9,9 @@ pub mod episode;
 pub mod event;
 pub mod job;
 pub mod log;
+mod mark;
 pub mod reward;
 pub mod secrets;
+#[cfg(test)]
+mod sled_damage;
 pub mod sled_log;

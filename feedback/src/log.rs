@@ -16,6 +16,8 @@ pub enum LogError {
     InUse { path: PathBuf },
     #[error("{path}: cannot open the event log: {reason}; move the folder away to start afresh")]
     Open { path: PathBuf, reason: String },
+    #[error("{path}: the event log is damaged: {reason}")]
+    Damaged { path: PathBuf, reason: String },
     #[error("{path}: cannot write the event log: {reason}; free disk space or check permissions")]
     Write { path: PathBuf, reason: String },
     #[error("{path}: cannot read event {seq}: {reason}")]
@@ -45,6 +47,11 @@ pub trait EventLog: Send + Sync {
     /// of them is left on disk. The others keep their numbers, and no number is
     /// given twice. Events may be appended meanwhile; they are asked about too.
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError>;
+
+    /// What was once on disk and is not any more, though nobody forgot it.
+    fn damage(&self) -> Option<String> {
+        None
+    }
 }
 
 #[derive(Default)]
@@ -80,6 +87,7 @@ impl EventLog for MemoryLog {
             self.events().iter().filter(|event| event.seq >= from_seq).cloned().try_for_each(visit);
         Ok(())
     }
+
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
         self.events().retain(|event| keep(event));
         Ok(())

@@ -16,11 +16,15 @@
 //! | `.forgotten`, `.rewrite` | it was, and is the log now   | the second rename      |
 //! | log, `.forgotten`        | both renames are done        | the old one is removed |
 //!
+//! A log that is damaged so that sled does not open it is kept as `.damaged-1`
+//! (`-2`, …) until something is forgotten, and a new one goes on.
+//!
 //! The tree `meta` holds `next_seq`, a u64 big-endian, for when the newest
 //! events are among the forgotten: no number is given twice.
 
 use crate::event::{EVENT_FORMAT, Event, EventKind};
 use crate::log::{EventLog, LogError};
+use crate::mark::Mark;
 use models::file::{beside, publish, sync_folder_of};
 use std::io;
 use std::ops::ControlFlow;
@@ -53,6 +57,16 @@ pub struct SledLog {
     store: RwLock<Option<Store>>,
     /// The next sequence number; the lock also keeps numbers in append order.
     next_seq: Mutex<u64>,
+    mark: Mutex<Mark>,
+    /// Events that were on disk and are not any more.
+    missing: Option<Missing>,
+}
+
+struct Missing {
+    from: u64,
+    to: u64,
+    /// Where the file is from which nothing could be read.
+    set_aside: Option<PathBuf>,
 }
 
 struct Store {
@@ -118,12 +132,22 @@ impl SledLog {
         if !path.exists() && forgotten.exists() && rewrite.exists() {
             publish(&rewrite, path).map_err(cannot)?;
         }
-        let store = Store::open(path)?;
+        let (store, set_aside) = match Store::open(path) {
+            // Completions go on, and so does learning; what is left is not thrown away.
+            Err(LogError::Damaged { .. }) => {
+                let aside = set_aside(path).map_err(cannot)?;
+                (Store::open(path)?, Some(aside))
+            }
+            opened => (opened?, None),
+        };
         // Ours alone from here on, and so is what lies beside it.
         remove(&rewrite).and_then(|()| remove(&forgotten)).map_err(cannot)?;
-        let next_seq = store.next_seq(path)?;
+        let from = store.next_seq(path)?;
+        let mark = Mark::open(mark_of(path));
+        let next_seq = from.max(mark.noted());
+        let missing = (from < next_seq).then(|| Missing { from, to: next_seq - 1, set_aside });
         let (store, next_seq) = (RwLock::new(Some(store)), Mutex::new(next_seq));
-        Ok(SledLog { path: path.to_owned(), store, next_seq })
+        Ok(SledLog { path: path.to_owned(), store, next_seq, mark: Mutex::new(mark), missing })
     }
 
     fn write_error(&self, error: impl ToString) -> LogError {
@@ -189,7 +213,24 @@ impl EventLog for SledLog {
     }
 
     fn flush(&self) -> Result<(), LogError> {
-        self.with_store(|store| store.db.flush().map(drop).map_err(|error| self.write_error(error)))
+        let appended = *self.next_seq();
+        self.with_store(|store| {
+            store.db.flush().map(drop).map_err(|error| self.write_error(error))
+        })?;
+        let mut mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        mark.note(appended).map_err(|error| self.write_error(error))
+    }
+
+    fn damage(&self) -> Option<String> {
+        let Missing { from, to, set_aside } = self.missing.as_ref()?;
+        let kept = match set_aside {
+            None => "those before are kept".into(),
+            Some(aside) => format!("what is left of them lies in {}", aside.display()),
+        };
+        Some(format!(
+            "{}: damaged; events {from} to {to} were on disk and are gone, {kept}; check the disk",
+            self.path.display()
+        ))
     }
 
     fn scan(
@@ -212,6 +253,10 @@ impl EventLog for SledLog {
         let rewrite = rewrite_of(&self.path);
         let cannot = |error: io::Error| self.write_error(error);
         remove(&rewrite).map_err(cannot)?;
+        // Nobody can tell what is in them; it may be what is to be forgotten.
+        for aside in set_aside_so_far(&self.path) {
+            remove(&aside).map_err(cannot)?;
+        }
         let new = Store::open(&rewrite)?;
         let copied = self.copy(&new, 0, keep)?;
         // Most is there by now; appends wait for what came meanwhile.
@@ -240,6 +285,24 @@ fn rewrite_of(path: &Path) -> PathBuf {
     beside(path, ".rewrite")
 }
 
+/// Logs that could not be opened, oldest first.
+fn set_aside_so_far(path: &Path) -> Vec<PathBuf> {
+    let numbered = (1..).map(|number| beside(path, &format!(".damaged-{number}")));
+    numbered.take_while(|aside| aside.exists()).collect()
+}
+
+/// Gives a log that cannot be opened another name.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let number = set_aside_so_far(path).len() + 1;
+    let aside = beside(path, &format!(".damaged-{number}"));
+    publish(path, &aside)?;
+    Ok(aside)
+}
+
+fn mark_of(path: &Path) -> PathBuf {
+    beside(path, ".mark")
+}
+
 fn forgotten_of(path: &Path) -> PathBuf {
     beside(path, ".forgotten")
 }
@@ -264,6 +327,9 @@ fn remove(folder: &Path) -> io::Result<()> {
 
 fn open_error(path: &Path, error: &sled::Error) -> LogError {
     let reason = error.to_string();
+    if matches!(error, sled::Error::Corruption { .. }) {
+        return LogError::Damaged { path: path.to_owned(), reason };
+    }
     // sled reports its file lock as an I/O error with this text only.
     if reason.contains("could not acquire lock") {
         return LogError::InUse { path: path.to_owned() };

@@ -155,7 +155,7 @@ impl AdamW {
         let of = || format!("optimizer state {}", path.display());
         let bytes = std::fs::read(path).with_context(|| format!("cannot read the {}", of()))?;
         AdamW::from_bytes(&bytes, lora, adapter_sha256)
-            .with_context(|| format!("the {} is not usable; start the job without it", of()))
+            .with_context(|| format!("the {} is not usable", of()))
     }
 
     fn from_bytes(bytes: &[u8], lora: &Lora, adapter_sha256: &str) -> anyhow::Result<AdamW> {

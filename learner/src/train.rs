@@ -112,7 +112,14 @@ impl Trainer {
             }
         };
         let optimizer = match job.parent.as_ref().and_then(|p| Some((p.optimizer.as_ref()?, p))) {
-            Some((path, parent)) => AdamW::read(path, &lora, &parent.sha256)?,
+            // Without its momentum an adapter learns on; without a state it can read, a
+            // learner that refused would never learn again.
+            Some((path, parent)) => {
+                AdamW::read(path, &lora, &parent.sha256).unwrap_or_else(|error| {
+                    eprintln!("hone-learner: {error:#}; Adam starts afresh");
+                    AdamW::new(&lora)
+                })
+            }
             None => AdamW::new(&lora),
         };
         progress(Phase::Load, 1, 1)?;

@@ -19,6 +19,9 @@ const REGISTRY_FORMAT: u32 = 2;
 
 const REGISTRY_FILE: &str = "registry.json";
 
+/// The same again, for when the first is damaged.
+const REGISTRY_COPY: &str = "registry.copy.json";
+
 /// Adapter files kept: enough to roll back to; older ones are removed, their
 /// entries stay as history. One is tens of megabytes.
 const KEPT_FILES: usize = 8;
@@ -73,6 +76,13 @@ pub struct Registry {
     sealed: Option<String>,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("{}: format {found}, this Hone knows up to {REGISTRY_FORMAT}; update Hone", path.display())]
+struct NewerFormat {
+    path: PathBuf,
+    found: u64,
+}
+
 impl Index {
     /// From now on this version serves, and is learned on from; a trial that
     /// was under way is over.
@@ -82,6 +92,21 @@ impl Index {
 
     fn empty() -> Index {
         Index { format: REGISTRY_FORMAT, active: 0, head: None, trial: None, adapters: vec![] }
+    }
+
+    /// What the folder's registry says, and what was wrong with it.
+    fn of(folder: &Path) -> (Result<Index>, Option<String>) {
+        let copy = folder.join(REGISTRY_COPY);
+        match Index::read(&folder.join(REGISTRY_FILE)) {
+            Err(error) if copy.exists() && !error.is::<NewerFormat>() => match Index::read(&copy) {
+                Ok(index) => {
+                    let trouble = format!("{error:#}; its copy {} is used", copy.display());
+                    (Ok(index), Some(trouble))
+                }
+                Err(_) => (Err(error), None),
+            },
+            read => (read, None),
+        }
     }
 
     fn read(path: &Path) -> Result<Index> {
@@ -96,10 +121,7 @@ impl Index {
         if let Some(newer) =
             value["format"].as_u64().filter(|&found| found > u64::from(REGISTRY_FORMAT))
         {
-            bail!(
-                "{}: format {newer}, this Hone knows up to {REGISTRY_FORMAT}; update Hone",
-                path.display()
-            );
+            return Err(NewerFormat { path: path.to_owned(), found: newer }.into());
         }
         let index: Index = serde_json::from_value(value).with_context(damaged)?;
         Ok(Index { format: REGISTRY_FORMAT, ..index })
@@ -112,12 +134,13 @@ impl Registry {
     /// ancestor serves, and where `registry.json` cannot be read, the base does
     /// and nothing is learned. The second value says why.
     pub fn open(folder: &Path, base_sha256: &str) -> (Registry, Option<String>) {
-        let (index, sealed) = match Index::read(&folder.join(REGISTRY_FILE)) {
+        let (index, damage) = Index::of(folder);
+        let (index, sealed) = match index {
             Ok(index) => (index, None),
             Err(error) => (Index::empty(), Some(format!("{error:#}"))),
         };
         let mut registry = Registry { folder: folder.to_owned(), index, sealed };
-        let trouble = registry.settle(base_sha256).or(registry.sealed.clone());
+        let trouble = registry.settle(base_sha256).or(damage).or(registry.sealed.clone());
         (registry, trouble)
     }
 
@@ -437,6 +460,10 @@ impl Registry {
         write_atomic(&path, &text)
             .with_context(|| format!("{}: cannot be written", path.display()))?;
         self.index = index;
+        // The registry itself is in place: a copy that fails costs no update.
+        if let Err(error) = write_atomic(&self.folder.join(REGISTRY_COPY), &text) {
+            tracing::warn!("{}: not copied: {error}", path.display());
+        }
         Ok(())
     }
 
@@ -541,6 +568,33 @@ mod tests {
         let (registry, trouble) = Registry::open(dir.path(), "base");
         assert_eq!((registry.active(), registry.head(), trouble), (1, 1, None));
         assert_eq!(registry.trial(), None);
+    }
+
+    /// One bad sector must not cost what was learned in months.
+    #[test]
+    fn a_damaged_registry_gives_way_to_its_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(folder.path(), "base");
+        registry.promote(entry(&registry, "base")).unwrap();
+        let path = folder.path().join(REGISTRY_FILE);
+        let whole = std::fs::read(&path).unwrap();
+        for damaged in [&whole[..whole.len() / 2], b"", b"{\"format\": 2, \"active\": 0}"] {
+            std::fs::write(&path, damaged).unwrap();
+            let (registry, trouble) = Registry::open(folder.path(), "base");
+            let trouble = trouble.expect("it is told");
+            assert!(trouble.contains("damaged") && trouble.contains(REGISTRY_COPY), "{trouble}");
+            assert_eq!((registry.active(), registry.sealed()), (1, None));
+        }
+        // What is written next heals it.
+        let (mut registry, _) = Registry::open(folder.path(), "base");
+        registry.activate(0).unwrap();
+        let (registry, trouble) = Registry::open(folder.path(), "base");
+        assert_eq!((registry.active(), trouble), (0, None));
+        // With both gone, the base serves and nothing is overwritten.
+        std::fs::write(&path, "").unwrap();
+        std::fs::write(folder.path().join(REGISTRY_COPY), "").unwrap();
+        let (registry, _) = Registry::open(folder.path(), "base");
+        assert!(registry.active() == 0 && registry.sealed().is_some());
     }
 
     #[test]

@@ -1,21 +1,23 @@
-//! The other end of the daemon's socket: the stdio forwarder (`hone lsp`) and
-//! the one-line questions of the command line.
+//! The other end of the daemon's socket: who finds it, starts it, and asks the
+//! one-line questions of the command line.
 
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::launch::ServeOptions;
+use crate::serve::ALREADY_RUNNING;
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy, stdin, stdout};
+use tokio::io::{AsyncReadExt, BufReader, copy};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+// Unlike the standard library's, it leaves no zombie of a daemon that died.
+use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 /// Time a daemon gets to load its model and listen; hashing a large model for
@@ -77,13 +79,18 @@ async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusa
         }
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     };
+    anyhow::ensure!(
+        stream.peer_cred()?.uid() == home::user(),
+        "{}: another user listens there; set HONE_HOME to a folder of your own",
+        path.display()
+    );
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
-    write_line(&mut write, &Hello::new(purpose)).await?;
-    let welcome: Welcome = match read_line(&mut read).await {
-        Ok(welcome) => welcome,
+    let said = write_line(&mut write, &Hello::new(purpose)).await;
+    let welcome: Welcome = match (said, read_line(&mut read).await) {
+        (Ok(()), Ok(welcome)) => welcome,
         // It ended between our connecting and its answer.
-        Err(_) => return Ok(Err(Refusal::NoDaemon)),
+        _ => return Ok(Err(Refusal::NoDaemon)),
     };
     match welcome.error {
         None => Ok(Ok(Connection { read, write })),
@@ -101,18 +108,22 @@ pub async fn connect_or_start(home: &Home, options: &ServeOptions) -> Result<Con
         if let Ok(connection) = dial(home, Purpose::Lsp).await? {
             return Ok(connection);
         }
-        match &mut child {
-            None => child = Some(start_daemon(home, options)?),
-            Some(started) => {
-                // It may have lost the election to another forwarder's daemon,
-                // which will answer at the next dial.
-                if let Some(status) = started.try_wait()?
-                    && !status.success()
-                    && !lock_is_held(home)?
-                {
-                    bail!("{}", last_line(&home.daemon_log()));
+        match child.as_mut().map(Child::try_wait).transpose()?.flatten() {
+            None if child.is_none() => child = Some(start_daemon(home, options)?),
+            None => {}
+            // Another forwarder's daemon will answer at the next dial; one that had
+            // not quite died yet leaves the place free.
+            Some(status) if status.code() == Some(ALREADY_RUNNING.into()) => {
+                if !lock_is_held(home)? {
+                    child = None;
                 }
             }
+            // Killed, as the one before it may have been.
+            Some(status) if status.code().is_none() => child = None,
+            Some(status) if !status.success() && !lock_is_held(home)? => {
+                bail!("{}", last_line(&home.daemon_log()));
+            }
+            Some(_) => {}
         }
         if Instant::now() > deadline {
             bail!("{}: the daemon did not answer in time", home.daemon_log().display());
@@ -126,9 +137,16 @@ fn start_daemon(home: &Home, options: &ServeOptions) -> Result<Child> {
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_BYTES) {
         let _ = std::fs::rename(&path, path.with_extension("log.1"));
     }
-    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).with_context(
-        || format!("{}: cannot write the daemon's log; make room for it", path.display()),
-    )?;
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        // It is written where it lies, or not at all.
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&path)
+        .with_context(|| {
+            format!("{}: cannot write the daemon's log; make room for it", path.display())
+        })?;
     let this = std::env::current_exe().context("cannot tell where this program is")?;
     Command::new(this)
         .arg("serve")
@@ -157,31 +175,6 @@ fn last_line(log: &Path) -> String {
         Some(line) => line.trim_start_matches("Error: ").to_owned(),
         None => format!("{}: the daemon ended without a word", log.display()),
     }
-}
-
-/// `hone lsp`: copies bytes between an editor and the daemon.
-pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
-    let Connection { mut read, mut write } = connect_or_start(home, options).await?;
-    let from_editor = async {
-        copy(&mut stdin(), &mut write).await?;
-        write.shutdown().await
-    };
-    let to_editor = async {
-        let mut output = stdout();
-        copy(&mut read, &mut output).await?;
-        output.flush().await
-    };
-    tokio::pin!(from_editor, to_editor);
-    tokio::select! {
-        // The editor has gone: let the daemon finish what it was told.
-        left = &mut from_editor => {
-            left.context("the editor's stream broke")?;
-            to_editor.await.context("the daemon's stream broke")?;
-        }
-        // After `exit`, or because the daemon ended.
-        done = &mut to_editor => done.context("the daemon's stream broke")?,
-    }
-    Ok(())
 }
 
 /// Asks a running daemon for a change; false if none runs.

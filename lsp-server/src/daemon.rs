@@ -10,17 +10,17 @@ use crate::forget::{Forgotten, Found, Scope};
 use crate::gate::Gate;
 use crate::home::Home;
 use crate::knowledge::Knowledge;
-use crate::privacy::Privacy;
+use crate::privacy::{self, Privacy};
 use crate::retention::{self, Retention};
 use crate::session::Session;
 use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
 use crate::texts::Text;
 use crate::trial::Verdict;
 use crate::tryout;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Episode, Fold};
-use feedback::event::{AdapterVersion, ArmRecord, EventKind};
+use feedback::event::{self, AdapterVersion, ArmRecord, EventKind, Outcome};
 use feedback::log::{EventLog, LogError};
 use feedback::reward::RewardVersion;
 use models::adapter::Adapter;
@@ -74,6 +74,9 @@ pub struct Daemon {
     pub learner: Mutex<LearnerStatus>,
     /// Rung when the supervisor should look at the waiting episodes.
     pub learn: Notify,
+    /// Why an event could not be recorded. From then on nobody is told that theirs
+    /// is on disk, until the next start.
+    unrecorded: Mutex<Option<String>>,
     sessions: Mutex<Vec<Weak<Session>>>,
     /// What may be stored at all.
     pub privacy: Privacy,
@@ -132,6 +135,7 @@ impl Daemon {
         if knowledge.trial.is_none() {
             knowledge.follow(registry.trial());
         }
+        let trouble = trouble.or(log.damage());
         if let Some(trouble) = &trouble {
             tracing::warn!("{trouble}");
         }
@@ -158,6 +162,7 @@ impl Daemon {
             registry: Mutex::new(registry),
             learner: Mutex::new(learner),
             learn: Notify::new(),
+            unrecorded: Mutex::new(None),
             sessions: Mutex::new(vec![]),
             privacy: Privacy::default(),
             retention: Retention::default(),
@@ -186,6 +191,27 @@ impl Daemon {
 
     pub fn next_offer_id(&self) -> String {
         format!("{:08x}-{:x}", self.life, self.next_offer.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Records that an offer was taken which a daemon before this one had made and
+    /// no session knows: it died while the offer was on screen.
+    ///
+    /// # Errors
+    /// It died before the offer itself was on disk.
+    pub fn accepted_later(&self, id: &str) -> Result<()> {
+        let (outcome, evidence) = (Outcome::Accepted, event::Evidence::Command);
+        let id = id.to_owned();
+        let is_ours = id.starts_with(&format!("{:08x}-", self.life));
+        if is_ours || privacy::is_unstored(&id) {
+            return Ok(());
+        }
+        let awaited = lock(&self.fold).awaits(&id, evidence);
+        match awaited {
+            Some(true) => self.record(vec![EventKind::Outcome { id, outcome, evidence }]),
+            Some(false) => {}
+            None => bail!("the daemon that offered it ended before the offer was on disk"),
+        }
+        Ok(())
     }
 
     pub fn active_adapter(&self) -> AdapterVersion {
@@ -232,10 +258,7 @@ impl Daemon {
                         self.trial_news.notify_one();
                     }
                 }
-                Err(error) => {
-                    tracing::error!("{error}");
-                    lock(&self.learner).last_error = Some(error.to_string());
-                }
+                Err(error) => self.could_not_record(error.to_string()),
             }
         }
         if fold.waiting() >= self.config().learning.batch_episodes {
@@ -243,13 +266,26 @@ impl Daemon {
         }
     }
 
-    /// Returns once every recorded event is on disk.
-    pub async fn flush(&self) {
+    /// Returns once every recorded event is on disk, or why one may not be.
+    pub async fn flush(&self) -> Result<()> {
         let log = self.log.clone();
-        match tokio::task::spawn_blocking(move || log.flush()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!("{error}"),
-            Err(error) => tracing::error!("flushing the event log failed: {error}"),
+        let flushed = tokio::task::spawn_blocking(move || log.flush()).await;
+        let flushed = flushed.map_err(anyhow::Error::from).and_then(|flushed| Ok(flushed?));
+        if let Err(error) = flushed {
+            self.could_not_record(format!("{error:#}"));
+        }
+        // What could not be appended was never there to be flushed.
+        match lock(&self.unrecorded).clone() {
+            Some(reason) => bail!("{reason}"),
+            None => Ok(()),
+        }
+    }
+
+    fn could_not_record(&self, reason: String) {
+        lock(&self.learner).last_error = Some(reason.clone());
+        // Said once: the next thousand keys have the same to tell.
+        if lock(&self.unrecorded).replace(reason.clone()).is_none() {
+            tracing::error!("{reason}");
         }
     }
 

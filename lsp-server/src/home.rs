@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use directories::ProjectDirs;
 use serde::{Deserialize, Serialize};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Longest path a Unix socket can have on Linux and macOS, in bytes.
@@ -103,8 +103,22 @@ impl Home {
     }
 }
 
+/// Whose process this is.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// A folder of somebody else's, or one behind somebody else's link, is not made
+/// private but refused: whoever owns it decides what lies in it.
 fn private_folder(path: &Path) -> Result<()> {
     let cannot = || format!("{}: cannot make this folder private to you", path.display());
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(cannot)?;
+    for metadata in [std::fs::symlink_metadata(path), std::fs::metadata(path)] {
+        anyhow::ensure!(
+            metadata.with_context(cannot)?.uid() == user(),
+            "{}: belongs to another user; set HONE_HOME to a folder of your own",
+            path.display()
+        );
+    }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).with_context(cannot)
 }

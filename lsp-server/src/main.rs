@@ -6,11 +6,17 @@ mod broken;
 mod cli;
 mod client;
 mod config;
+#[cfg(test)]
+mod config_properties;
 mod daemon;
 mod document;
+#[cfg(test)]
+mod document_properties;
 mod engine;
 mod events;
 mod forget;
+mod forward;
+mod framing;
 mod gate;
 mod history;
 mod home;
@@ -18,8 +24,11 @@ mod ignored;
 mod knowledge;
 mod launch;
 mod leash;
+#[cfg(test)]
+mod load;
 mod lsp;
 mod machine;
+mod mirror;
 mod postprocess;
 mod privacy;
 mod prompt;

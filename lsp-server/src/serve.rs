@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use crate::events;
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::launch::{self, ServeOptions};
 use crate::lsp::{self, LearnNow};
 use crate::status::{self, LearnerState};
@@ -13,6 +13,7 @@ use models::gguf::Gguf;
 use models::peft;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -26,6 +27,9 @@ const IDLE_CHECK: Duration = Duration::from_secs(1);
 
 /// Connections at once; an editor window is one.
 const MAX_CONNECTIONS: usize = 256;
+
+/// Wait before the next connection where this one could not be taken.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time that open connections get to end when the daemon is asked to.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
@@ -54,7 +58,17 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let Ok((stream, _)) = accepted else { continue };
+                let Ok((stream, _)) = accepted else {
+                    // Out of file descriptors: whoever knocked still waits, and
+                    // asking at once would be asking for ever.
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                };
+                // The folder's mode keeps others out already; one that was loosened does not.
+                if stream.peer_cred().map_or(true, |peer| peer.uid() != home::user()) {
+                    tracing::warn!("another user knocked and was not let in");
+                    continue;
+                }
                 let Ok(permit) = connections.clone().try_acquire_owned() else {
                     tracing::warn!("more than {MAX_CONNECTIONS} connections: one was refused");
                     continue;
@@ -78,12 +92,24 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
     }
     let _ = std::fs::remove_file(&socket);
     drop(listener);
-    daemon.flush().await;
+    let _ = daemon.flush().await;
     // Whoever asked us to stop waits for the end of its stream.
     let all = connections.acquire_many(MAX_CONNECTIONS as u32);
     let _ = tokio::time::timeout(DRAIN_LIMIT, all).await;
-    daemon.flush().await;
+    let _ = daemon.flush().await;
     Ok(())
+}
+
+/// Exit status of a daemon that is one too many.
+pub const ALREADY_RUNNING: u8 = 3;
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{}: a daemon is already running; use it (`hone status`) or stop it (`hone stop`)",
+    lock.display()
+)]
+pub struct AlreadyRunning {
+    lock: PathBuf,
 }
 
 /// One daemon a user: the lock on `daemon.lock` is held as long as it lives.
@@ -94,14 +120,12 @@ pub fn elect(home: &Home) -> Result<File> {
         .truncate(false)
         .write(true)
         .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
         .open(&path)
         .with_context(|| path.display().to_string())?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => anyhow::bail!(
-            "{}: a daemon is already running; use it (`hone status`) or stop it (`hone stop`)",
-            path.display()
-        ),
+        Err(TryLockError::WouldBlock) => Err(AlreadyRunning { lock: path }.into()),
         Err(TryLockError::Error(error)) => Err(error).with_context(|| path.display().to_string()),
     }
 }
@@ -191,8 +215,9 @@ async fn connection(
         Purpose::Events => events::stream(daemon.event_log(), &mut write).await?,
         Purpose::Stop => {
             stop.notify_one();
-            // The end of this stream tells the caller that all is on disk.
-            daemon.flush().await;
+            // The end of this stream tells the caller that all is on disk, or in the
+            // daemon's log why not.
+            let _ = daemon.flush().await;
         }
         Purpose::Unknown => {}
     }

@@ -501,8 +501,11 @@ impl Session {
         }
     }
 
-    pub fn accepted(&self, id: &str) {
+    /// # Errors
+    /// Nothing is recorded of this offer, so that it was taken is not either.
+    pub fn accepted(&self, id: &str) -> anyhow::Result<()> {
         self.track(|tracker, _| tracker.accepted(id));
+        self.daemon.accepted_later(id)
     }
 
     pub fn shown(&self, id: &str) {
@@ -752,7 +755,7 @@ mod tests {
             let offers = session.complete(&uri, CURSOR, AUTOMATIC).await.unwrap();
             if let Some(offer) = offers.first() {
                 // A hack pays: whatever is offered is taken.
-                session.accepted(&offer.id);
+                session.accepted(&offer.id).unwrap();
             }
             tokio::task::yield_now().await;
             if lock(&daemon.registry).trial().is_none() {

@@ -4,13 +4,18 @@
 pub mod adapters;
 pub mod buffer;
 pub mod disk;
+pub mod processes;
+pub mod scripts;
+pub mod soak;
 
 use feedback::event::{Completion, Event, EventKind, Evidence, Outcome};
 use rehearsal::client::Client;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -100,13 +105,22 @@ pub struct Home {
 impl Home {
     /// A home with nothing in it.
     pub fn empty() -> Home {
-        let folder = tempfile::Builder::new().prefix("hone").tempdir().expect("a temp folder");
-        Home { folder, environment: vec![] }
+        Home::below(&std::env::temp_dir())
+    }
+
+    fn below(folder: &Path) -> Home {
+        let folder = tempfile::Builder::new().prefix("hone").tempdir_in(folder);
+        Home { folder: folder.expect("a temp folder"), environment: vec![] }
     }
 
     /// A home whose configuration serves `model`, with `config` added to it.
     pub fn with(model: Model, config: &str) -> Home {
-        let home = Home::empty();
+        Home::with_below(&std::env::temp_dir(), model, config)
+    }
+
+    /// The same in a folder that the test chooses.
+    pub fn with_below(folder: &Path, model: Model, config: &str) -> Home {
+        let home = Home::below(folder);
         let models = home.path().join("models");
         std::fs::create_dir_all(&models).expect("a models folder");
         let file = model.file();
@@ -257,6 +271,17 @@ pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
         assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
         std::thread::sleep(POLL);
     }
+}
+
+/// The number of the protocol that this home's daemon speaks.
+pub fn protocol(home: &Home) -> u64 {
+    let mut stream = UnixStream::connect(home.path().join("run/hone.sock")).expect("a daemon");
+    let stranger = serde_json::json!({"protocol": 0, "version": "0", "purpose": "lsp"});
+    writeln!(stream, "{stranger}").expect("a line is said");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("a line is answered");
+    let welcome: Value = serde_json::from_str(&line).expect("JSON");
+    welcome["protocol"].as_u64().expect("a number")
 }
 
 /// Starts an update from whatever labels wait and waits until it is served.

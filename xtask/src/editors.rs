@@ -87,7 +87,7 @@ impl Tools {
     }
 
     /// A program that finds these tools first.
-    fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: &str) -> Command {
         let own = self.bin.join(program);
         let mut command = if own.exists() { Command::new(own) } else { Command::new(program) };
         command.env("PATH", self.path());

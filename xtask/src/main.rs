@@ -1,12 +1,14 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `bench`, `screencast`.
+//! The project's own commands: `cargo xtask demo`, `test`, `soak`, `bench`, `screencast`.
 
 mod bench;
 mod demo;
 mod editors;
 mod packages;
 mod screencast;
+mod soak;
 mod step;
 mod suite;
+mod supply;
 mod workspace;
 
 use anyhow::Result;
@@ -23,6 +25,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Run what CI runs: format, lints, every test, with the real models
     Test(suite::Arguments),
+    /// Run the tests of faults, hostile input and load in their long form (hours)
+    Soak(soak::Arguments),
     /// Measure Hone side by side with a peer
     #[command(subcommand)]
     Bench(bench::Command),
@@ -45,6 +49,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
         Command::Test(arguments) => suite::run(&workspace, &arguments),
+        Command::Soak(arguments) => soak::run(&workspace, &arguments),
         Command::Bench(command) => bench::run(&workspace, &command),
         Command::Screencast => screencast::run(&workspace),
     }

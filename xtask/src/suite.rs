@@ -3,9 +3,11 @@
 use crate::editors;
 use crate::packages;
 use crate::step::Steps;
+use crate::supply;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The default model, and the small one that most end-to-end tests use.
@@ -45,9 +47,27 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             .args(["--all-targets", "--", "-D", "warnings"]),
     )?;
     let tools = editors::Tools::install(workspace, &mut steps)?;
+    supply::check(workspace, &tools, &mut steps)?;
     editors::check(workspace, &tools, &mut steps)?;
     steps.run("build", &mut workspace.cargo_build())?;
     editors::settings(workspace, &tools, &mut steps)?;
+    let models = fetch_models(workspace, &mut steps)?;
+    steps.run(
+        "tests",
+        workspace
+            .cargo()
+            .args(["test", "--release", "--workspace"])
+            .env("HONE_TEST_MODELS", &models),
+    )?;
+    if !arguments.no_editors {
+        editors::stories(workspace, &tools, &mut steps, &models)?;
+    }
+    steps.print();
+    Ok(())
+}
+
+/// The folder with the models that tests use.
+pub fn fetch_models(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
     let home = workspace.target.join("test-home");
     for model in MODELS {
         let name = format!("model {}", model.unwrap_or("(default)"));
@@ -55,16 +75,5 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         pull.env("HONE_HOME", &home).args(["model", "pull"]).args(model);
         steps.run(&name, &mut pull)?;
     }
-    steps.run(
-        "tests",
-        workspace
-            .cargo()
-            .args(["test", "--release", "--workspace"])
-            .env("HONE_TEST_MODELS", home.join("models")),
-    )?;
-    if !arguments.no_editors {
-        editors::stories(workspace, &tools, &mut steps, &home.join("models"))?;
-    }
-    steps.print();
-    Ok(())
+    Ok(home.join("models"))
 }

@@ -11,8 +11,10 @@ mod pause;
 mod report;
 
 use crate::client;
+use crate::forward::forward;
 use crate::home::Home;
 use crate::launch::{self, ServeOptions};
+use crate::serve::{ALREADY_RUNNING, AlreadyRunning};
 use crate::{lsp, serve};
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -155,7 +157,10 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("Error: {}", one_line(&error));
-            ExitCode::FAILURE
+            match error.is::<AlreadyRunning>() {
+                true => ExitCode::from(ALREADY_RUNNING),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -187,7 +192,7 @@ const RUNTIME_THREADS: usize = 2;
 
 async fn run_async(home: Home, command: Command) -> Result<()> {
     match command {
-        Command::Lsp { in_process: false, options } => client::forward(&home, &options).await,
+        Command::Lsp { in_process: false, options } => forward(&home, &options).await,
         Command::Lsp { in_process: true, options } => {
             let (daemon, learn) = launch::start(home, &options).await?;
             lsp::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;

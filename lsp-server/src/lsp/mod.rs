@@ -5,6 +5,7 @@
 //! them in the order the messages came, and only that far.
 
 mod copilot;
+mod guard;
 pub mod types;
 
 use crate::document::{Document, Encoding, Position};
@@ -37,6 +38,9 @@ const CONCURRENT_MESSAGES: usize = 1000;
 
 /// LSP's code for a request that a newer one replaced.
 const REQUEST_CANCELLED: i64 = -32800;
+
+/// LSP's code for a request that was understood and could not be done.
+const REQUEST_FAILED: i64 = -32803;
 
 struct Backend {
     client: Client,
@@ -72,12 +76,15 @@ pub async fn serve(
             .custom_method("hone/learn", Backend::learn_now)
             .custom_method("hone/advanceClock", Backend::advance_clock)
             .finish();
-    Server::new(read, write, socket)
-        .concurrency_level(CONCURRENT_MESSAGES)
-        .serve(Account(service))
-        .await;
+    guard::guard(read, write, |read, write| {
+        Server::new(read, write, socket)
+            .concurrency_level(CONCURRENT_MESSAGES)
+            .serve(Account(service))
+    })
+    .await;
     ending.end();
-    ending.daemon().flush().await;
+    // Its reason is in the log; nobody is left to be told.
+    let _ = ending.daemon().flush().await;
 }
 
 impl LanguageServer for Backend {
@@ -125,7 +132,8 @@ impl LanguageServer for Backend {
     }
 
     async fn shutdown(&self) -> Result<()> {
-        self.session.daemon().flush().await;
+        // The editor goes either way.
+        let _ = self.session.daemon().flush().await;
         Ok(())
     }
 
@@ -165,10 +173,14 @@ impl LanguageServer for Backend {
         let id = id.ok_or_else(|| {
             invalid_params(format!("{ACCEPT_COMMAND} takes the offer's id as its argument"))
         })?;
-        self.session.accepted(id);
+        let accepted = self.session.accepted(id);
         // The answer says that the acceptance is on disk.
-        self.session.daemon().flush().await;
-        Ok(None)
+        let recorded = accepted.and(self.session.daemon().flush().await);
+        recorded.map(|()| None).map_err(|error| Error {
+            code: ErrorCode::ServerError(REQUEST_FAILED),
+            message: format!("not recorded: {error:#}").into(),
+            data: None,
+        })
     }
 }
 

@@ -1,15 +1,16 @@
 //! One daemon serves all of a user's editors. It must be found, elected,
 //! replaced and survived without anybody noticing, and nobody else may reach it.
 
-use feedback::event::Outcome;
+use feedback::event::{Evidence, Outcome};
+use rehearsal::client::{TriggerKind, items};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use tests::buffer::Buffer;
+use tests::processes::{is_alive, signal};
 use tests::{Home, Model, QUICK, eventually};
 
 const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
@@ -18,15 +19,8 @@ fn home() -> Home {
     Home::with(Model::Smol, QUICK)
 }
 
-fn kill(signal: &str, pid: u64) {
-    let done = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
-    assert!(done.success());
-}
-
-fn is_alive(pid: u64) -> bool {
-    // A daemon that ended is a zombie until its parent asks.
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
+fn kill(how: &str, pid: u64) {
+    assert!(signal(how, pid));
 }
 
 /// Says hello as a Hone of another version would; answers the daemon's line.
@@ -123,16 +117,72 @@ fn acknowledged_feedback_survives_kill_9() {
     let pid = home.daemon_pid().unwrap();
     kill("-9", pid);
     eventually("the daemon is dead", || !is_alive(pid));
-    eventually("its editor is told", || editor.status().is_err());
 
     let outcomes = home.outcomes(&first.id);
-    assert_eq!(outcomes[0].0, Outcome::Accepted, "read from the files alone");
-    let editor = home.editor();
-    assert_ne!(home.daemon_pid(), Some(pid));
-    let second = Buffer::open(&editor, "week.rs", WEEK).offer();
+    assert_eq!(outcomes[0].0, Outcome::Accepted);
+    let second = Buffer::open(&editor, "other.rs", WEEK).offer();
     assert_ne!(first.id, second.id, "an id is never given twice");
     let episodes = &home.status()["episodes"];
     assert_eq!([&episodes["total"], &episodes["accepted"]], [2, 1]);
+}
+
+/// The editor keeps its connection, its documents and its offers; it hears of nothing.
+#[test]
+fn an_editor_does_not_notice_that_the_daemon_died() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", "// 🙂\n// Monday, Tuesday, |\n");
+    week.type_text("Wednesday, ");
+    let on_screen = week.offer();
+    // Its answer says that everything before it is on disk, though this is not.
+    editor.accept("another").unwrap_err();
+    let pid = home.daemon_pid().unwrap();
+    kill("-9", pid);
+    eventually("the daemon is dead", || !is_alive(pid));
+    // Taken on screen, where nobody remembers it; the log does.
+    week.accept(&on_screen);
+    assert_eq!(home.outcomes(&on_screen.id), [(Outcome::Accepted, Evidence::Command)]);
+    assert_ne!(home.daemon_pid().expect("another daemon"), pid);
+    // The document is there as it stands, or this would be past its end.
+    week.insert("\n// one, two, three, ");
+    let next = week.offer();
+    let asked = home.completions().into_iter().find(|c| c.id == next.id).unwrap();
+    assert_eq!(asked.path, "/project/week.rs");
+    assert_eq!(editor.status().unwrap()["daemon"]["sessions"], 1);
+    editor.shutdown().unwrap();
+}
+
+/// The request that was under way is answered, by the daemon that took over.
+#[test]
+fn a_request_under_way_survives_kill_9() {
+    let home = home();
+    let editor = home.editor();
+    let week = Buffer::open(&editor, "week.rs", WEEK);
+    week.complete().expect("an offer");
+    let pid = home.daemon_pid().unwrap();
+    // It cannot have answered: it stands still.
+    kill("-STOP", pid);
+    let at = week.position();
+    let under_way = editor.inline_completion_async(week.uri(), at, TriggerKind::Automatic).unwrap();
+    let accept = json!({"command": "hone.accept", "arguments": ["none"]});
+    let other = editor.request_async("workspace/executeCommand", accept).unwrap();
+    kill("-9", pid);
+    assert_eq!(items(editor.wait(under_way).unwrap()).unwrap().len(), 1);
+    let error = editor.wait(other).unwrap_err().to_string();
+    assert!(error.contains("ended before the offer was on disk"), "{error}");
+}
+
+/// A daemon that cannot live must not be started for ever.
+#[test]
+fn a_daemon_that_dies_at_every_start_is_given_up_with_a_reason() {
+    let home = home();
+    let editor = home.editor();
+    let pid = home.daemon_pid().unwrap();
+    home.configure("model.name = \"no-such-model\"\n");
+    kill("-9", pid);
+    eventually("the editor is told", || editor.status().is_err());
+    let line = home.daemon_log().lines().last().unwrap_or_default().to_owned();
+    assert!(line.contains("no-such-model"), "{line}");
 }
 
 #[test]

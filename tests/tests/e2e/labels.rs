@@ -263,7 +263,7 @@ fn messages_about_unknown_offers_change_nothing() {
     let home = home();
     let editor = home.editor();
     let item = Buffer::open(&editor, "week.rs", WEEK).offer();
-    editor.accept("no-such-offer").unwrap();
+    editor.accept("no-such-offer").unwrap_err();
     editor.did_reject("no-such-offer", "esc").unwrap();
     let nothing = editor.request("workspace/executeCommand", json!({"command": "hone.accept"}));
     assert_eq!(nothing.unwrap_err().code(), Some(-32602));

@@ -5,23 +5,15 @@ use feedback::job::LearnerLine;
 use models::file::sha256;
 use rehearsal::client::Client;
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
 use tests::adapters::{report, write_adapter};
 use tests::buffer::Buffer;
+use tests::processes::signal;
+use tests::scripts::{Quick, READ_JOB, STAY, install};
+use tests::soak::{Draws, rounds, seed};
 use tests::{Home, Model, QUICK, eventually, learner};
 
 const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
-
-/// Reads the job and finds its id, which an honest report carries.
-const READ_JOB: &str = "\
-read -r job
-id=$(printf '%s' \"$job\" | grep -o '\"id\":\"v[^\"]*\"' | head -n 1 | cut -d '\"' -f 4)
-";
-
-/// Stays, as a learner does between two jobs.
-const STAY: &str = "exec sleep 1000\n";
 
 /// A home whose learner is a shell script that can be replaced at any time.
 struct Lab {
@@ -38,8 +30,7 @@ impl Lab {
     }
 
     fn learner(&self, body: &str) {
-        std::fs::write(&self.script, format!("#!/bin/sh\n{body}")).unwrap();
-        std::fs::set_permissions(&self.script, std::fs::Permissions::from_mode(0o700)).unwrap();
+        install(&self.script, body);
     }
 
     /// A script that reports success for a file with this checksum.
@@ -159,7 +150,7 @@ fn a_learner_that_hangs_can_be_killed() {
     assert_eq!((&status["state"], &status["waiting"]), (&"training".into(), &0.into()));
     assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions go on");
     let pid = std::fs::read_to_string(pid).unwrap();
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    assert!(signal("-9", pid.trim().parse().unwrap()));
     let error = lab.failed(&editor);
     assert!(error.contains("ended before its job was done (signal: 9 (SIGKILL))"), "{error}");
 }
@@ -202,4 +193,93 @@ fn labels_set_aside_wait_again_after_a_restart() {
     lab.home.output(&["stop"]);
     drop(editor);
     assert_eq!(learner_status(&lab.home.editor())["waiting"], 1);
+}
+
+/// How a learner can fail: what its script does with a job, and what the status says.
+fn faults(quick: &Quick, lab: &Lab) -> Vec<(String, &'static str)> {
+    let nan = lab.home.path().join("nan.gguf");
+    let mut bytes = std::fs::read(lab.home.path().join("quick.gguf")).unwrap();
+    let last = bytes.len() - 4;
+    bytes[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(&nan, bytes).unwrap();
+    let lies = |file: &std::path::Path| {
+        let sum = sha256(file).unwrap();
+        let line = LearnerLine::Done(Box::new(report("JOB", 1, &sum)));
+        let told = file.with_extension("json");
+        std::fs::write(&told, format!("{}\n", serde_json::to_string(&line).unwrap())).unwrap();
+        let (file, told) = (file.display(), told.display());
+        format!("{READ_JOB}cp {file} \"$out\"\nsed \"s/JOB/$id/\" {told}\n{STAY}")
+    };
+    let shape = lab.home.path().join("shape.gguf");
+    write_adapter(&shape, &"0".repeat(64));
+    let with_job = |then: &str| format!("{READ_JOB}{then}");
+    vec![
+        (with_job("kill -9 $$\n"), "SIGKILL"),
+        (with_job("kill -SEGV $$\n"), "SIGSEGV"),
+        (with_job("exit 1\n"), "exit status: 1"),
+        // What the kernel's out-of-memory killer leaves, and what an allocator says.
+        (
+            with_job(
+                "ulimit -v 40000; head -c 100000000 /dev/zero | tail -c 99999999; kill -ABRT $$\n",
+            ),
+            "SIGABRT",
+        ),
+        (with_job("echo noise\n") + STAY, "no report"),
+        (with_job("head -c 300 /dev/urandom; echo\n") + STAY, "no report"),
+        (with_job("echo '{\"line\":\"done\"}'\n") + STAY, "no report"),
+        (with_job("exec 1>&-\n") + "exit 7\n", "exit status: 7"),
+        (with_job(&quick.tell()) + STAY, "no candidate there"),
+        (with_job("echo x > \"$out\"\n") + &quick.tell() + STAY, "not what the learner said"),
+        (lies(&nan), "NaN or infinity"),
+        (lies(&shape), "does not fit the model"),
+    ]
+}
+
+/// Whatever the learner does, no completion fails, no label is lost, the reason is
+/// told, and the next attempt waits longer.
+#[test]
+fn soak_no_fault_of_the_learner_costs_a_completion() {
+    let lab = Lab::new();
+    let mut draws = Draws::new(seed());
+    let quick = Quick::of(&lab.home);
+    let faults = faults(&quick, &lab);
+    lab.learner("exit 1\n");
+    let editor = lab.editor_with_a_label();
+    let all = rounds(faults.len() as u64, 100);
+    for round in 0..all {
+        // Each once, then whichever.
+        let (script, expected) = match faults.get(round as usize) {
+            Some(fault) => fault,
+            None => draws.pick(&faults),
+        };
+        // A batch that failed three times is set aside until a restart; another label comes.
+        if learner_status(&editor)["waiting"] == 0 {
+            let mut week = Buffer::open(&editor, &format!("{round}.rs"), WEEK);
+            let item = week.offer();
+            week.accept(&item);
+        }
+        lab.learner(script);
+        assert!(editor.learn().unwrap().started);
+        // While it fails, every completion is answered.
+        let mut asked = 0;
+        eventually("the update fails", || {
+            let buffer = Buffer::open(&editor, &format!("{round}-{asked}.rs"), WEEK);
+            assert!(buffer.complete().is_some(), "{script}");
+            asked += 1;
+            let learner = learner_status(&editor);
+            let told = learner["last_error"].as_str().is_some_and(|told| told.contains(expected));
+            learner["state"] == "backoff" && told
+        });
+        assert_eq!(editor.status().unwrap()["adapter"]["active"], 0);
+    }
+    // Nobody lost anything: after a restart all labels wait, and are learned from.
+    let episodes = lab.home.status()["episodes"]["accepted"].clone();
+    lab.home.output(&["stop"]);
+    drop(editor);
+    lab.learner(&quick.learner());
+    let editor = lab.home.editor();
+    assert_eq!(learner_status(&editor)["waiting"], episodes);
+    assert!(editor.learn().unwrap().started);
+    eventually("an update", || learner_status(&editor)["updates"] == 1);
+    assert_eq!(learner_status(&editor)["last_error"], Value::Null);
 }

@@ -1,0 +1,124 @@
+//! Months of use in one log: how long an append takes, and how long a start.
+//! Nothing is asserted of a time; `cargo xtask soak` prints them for
+//! docs/reliability.md.
+
+use feedback::episode::Fold;
+use feedback::event::{
+    Completion, Decision, Event, EventKind, Evidence, Outcome, Sampling, StopReason, Timing,
+    TokenRecord,
+};
+use feedback::log::EventLog;
+use feedback::reward::RewardVersion;
+use feedback::sled_log::SledLog;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+const EVENTS: u64 = 5_000;
+const EVENTS_LONG: u64 = 1_000_000;
+
+/// Events an offer leaves: that it was made, shown, and what became of it.
+const EVENTS_AN_OFFER: u64 = 3;
+
+/// Tokens of a prompt of 2,000 characters.
+const PROMPT_TOKENS: u32 = 500;
+
+/// Offers between two acknowledgements, which wait for the disk.
+const OFFERS_A_FLUSH: u64 = 4;
+
+fn events() -> u64 {
+    match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {
+        Some(share) => ((EVENTS_LONG as f64 * share) as u64).max(EVENTS),
+        None => EVENTS,
+    }
+}
+
+fn offer(id: &str, number: u64) -> EventKind {
+    EventKind::Completion(Box::new(Completion {
+        id: id.into(),
+        path: format!("/project/src/{}.rs", number % 50),
+        language: "rust".into(),
+        model_sha256: "base".into(),
+        adapter: 0,
+        sampling: Sampling::GREEDY,
+        prompt: (0..PROMPT_TOKENS).map(|token| token * 37 + number as u32 % 100).collect(),
+        adapter_from: 480,
+        healing: String::new(),
+        tokens: (0..8).map(|id| TokenRecord { id, logprob: -0.25 }).collect(),
+        stop: StopReason::Newline,
+        shown: "push(item);".into(),
+        shown_from: 0,
+        timing: Timing::default(),
+        decision: Decision::default(),
+    }))
+}
+
+fn bytes(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| match path.is_dir() {
+            true => bytes(&path),
+            false => path.metadata().unwrap().len(),
+        })
+        .sum()
+}
+
+#[test]
+fn soak_a_long_log_is_appended_to_and_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let offers = events() / EVENTS_AN_OFFER;
+    let (mut appends, mut flushes) = (vec![], vec![]);
+    {
+        let log = SledLog::open(&path).unwrap();
+        for number in 0..offers {
+            let id = format!("{number:x}-1");
+            let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
+            let story = [
+                offer(&id, number),
+                EventKind::Shown { id: id.clone() },
+                EventKind::Outcome { id, outcome, evidence },
+            ];
+            for kind in story {
+                let begun = Instant::now();
+                log.append(number, kind).unwrap();
+                appends.push(begun.elapsed().as_secs_f64() * 1e6);
+            }
+            if number % OFFERS_A_FLUSH == 0 {
+                let begun = Instant::now();
+                log.flush().unwrap();
+                flushes.push(begun.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+        log.flush().unwrap();
+    }
+    let begun = Instant::now();
+    let log = SledLog::open(&path).unwrap();
+    let opened = begun.elapsed();
+    let mut fold = Fold::new(RewardVersion::V1, "base", None);
+    let mut read = 0;
+    log.scan(0, &mut |event: Event| {
+        read += 1;
+        fold.apply(&event);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let started = begun.elapsed();
+    assert_eq!((read, log.damage()), (offers * EVENTS_AN_OFFER, None));
+    assert_eq!(fold.counts().accepted, offers);
+    eprintln!(
+        "{read} events, {} MiB; append µs: {}; flush ms: {}; open {:.2} s, with all read and \
+         folded {:.2} s",
+        bytes(dir.path()) >> 20,
+        quantiles(appends),
+        quantiles(flushes),
+        opened.as_secs_f64(),
+        started.as_secs_f64()
+    );
+}
+
+fn quantiles(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let rank = |q: f64| values[((values.len() - 1) as f64 * q).round() as usize];
+    format!("p50 {:.1}, p99 {:.1}, max {:.1}", rank(0.5), rank(0.99), rank(1.0))
+}

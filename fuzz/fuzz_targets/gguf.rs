@@ -1,0 +1,18 @@
+//! The readers of models and adapters: read or refused. libFuzzer's own limit on
+//! memory (2 GiB, `-malloc_limit_mb`) finds a length that was believed.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use models::adapter::Adapter;
+use models::gguf::Gguf;
+use models::vocab::Vocab;
+use std::io::Write;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(bytes).expect("it is written");
+    if let Ok(gguf) = Gguf::open(file.path()) {
+        let _ = Vocab::from_gguf(&gguf);
+    }
+    let _ = Adapter::read(file.path());
+});

@@ -1,0 +1,25 @@
+//! What the forwarder keeps of an editor survives whatever either side says.
+#![no_main]
+#![allow(dead_code)]
+
+#[path = "../../lsp-server/src/document.rs"]
+mod document;
+#[path = "../../lsp-server/src/mirror.rs"]
+mod mirror;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
+    let mut mirror = mirror::Mirror::default();
+    for (from_editor, body) in messages {
+        if from_editor {
+            mirror.from_editor(&body);
+        } else {
+            mirror.from_daemon(&body);
+        }
+    }
+    for message in mirror.rejoin().to_daemon {
+        let read: Result<serde_json::Value, _> = serde_json::from_slice(&message);
+        assert!(read.is_ok());
+    }
+});

@@ -1,0 +1,211 @@
+//! LSP's wire format, read from whoever is at the other end: a `Content-Length`
+//! header, a blank line, JSON. No length is believed before the bytes are there,
+//! and noise costs what it is, never the stream.
+
+use serde_json::json;
+use std::io;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Longest message, in bytes: a source file of 30 MB, escaped.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+/// Longest header line, in bytes; a longer one is noise.
+const MAX_HEADER_LINE_BYTES: u64 = 1024;
+
+const LENGTH: &[u8] = b"content-length:";
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// A message's JSON, unread.
+    Body(Vec<u8>),
+    /// What came is no message. Said once, however long the noise lasts.
+    Noise,
+}
+
+/// The messages of a stream.
+pub struct Frames<R> {
+    reader: R,
+    /// What comes now is noise that was told of.
+    in_noise: bool,
+}
+
+enum Line {
+    Blank,
+    Length(usize),
+    /// A header that says nothing to us.
+    Other,
+    Noise,
+}
+
+impl<R: AsyncBufRead + Unpin> Frames<R> {
+    pub fn new(reader: R) -> Frames<R> {
+        Frames { reader, in_noise: false }
+    }
+
+    /// The next message; `None` when the stream has ended, in the middle of one too.
+    /// Not to be given up between two polls.
+    pub async fn next(&mut self) -> io::Result<Option<Frame>> {
+        let mut length = None;
+        let mut line = vec![];
+        loop {
+            line.clear();
+            let mut bounded = (&mut self.reader).take(MAX_HEADER_LINE_BYTES);
+            if bounded.read_until(b'\n', &mut line).await? == 0 {
+                return Ok(None);
+            }
+            match (understand(&line), length) {
+                (Line::Length(bytes), _) => length = Some(bytes),
+                (Line::Other, _) | (Line::Blank, None) => {}
+                (Line::Blank, Some(length)) => {
+                    self.in_noise = false;
+                    return self.body(length).await;
+                }
+                (Line::Noise, _) => {
+                    length = None;
+                    if !std::mem::replace(&mut self.in_noise, true) {
+                        return Ok(Some(Frame::Noise));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn body(&mut self, length: usize) -> io::Result<Option<Frame>> {
+        // Grows with what arrives, not with what was announced.
+        let mut body = vec![];
+        (&mut self.reader).take(length as u64).read_to_end(&mut body).await?;
+        Ok((body.len() == length).then_some(Frame::Body(body)))
+    }
+}
+
+fn understand(line: &[u8]) -> Line {
+    let lower = line.to_ascii_lowercase();
+    // Behind noise as well: whoever sent half a message may go on with a whole one.
+    if let Some(at) = lower.windows(LENGTH.len()).position(|part| part == LENGTH) {
+        let value = std::str::from_utf8(lower[at + LENGTH.len()..].trim_ascii());
+        return match value.ok().and_then(|value| value.parse().ok()) {
+            Some(bytes) if bytes <= MAX_MESSAGE_BYTES => Line::Length(bytes),
+            _ => Line::Noise,
+        };
+    }
+    if !line.ends_with(b"\n") {
+        return Line::Noise;
+    }
+    let line = line.trim_ascii();
+    let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    match line {
+        [] => Line::Blank,
+        _ if name.len() < line.len() && !name.is_empty() && name.iter().all(is_name) => Line::Other,
+        _ => Line::Noise,
+    }
+}
+
+pub async fn write(writer: &mut (impl AsyncWrite + Unpin), body: &[u8]) -> io::Result<()> {
+    let mut bytes = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
+    bytes.extend_from_slice(body);
+    writer.write_all(&bytes).await?;
+    writer.flush().await
+}
+
+/// The answer to what was no message: nobody knows which request it was to be.
+pub fn complaint() -> Vec<u8> {
+    const PARSE_ERROR: i32 = -32700;
+    let error = json!({"code": PARSE_ERROR, "message": "this is no JSON-RPC message"});
+    json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    const STREAMS: u64 = 5_000;
+    /// More than the few digits that these streams can announce.
+    const LONGEST: usize = 100_000;
+
+    async fn read(mut wire: &[u8]) -> Vec<Frame> {
+        let mut frames = Frames::new(&mut wire);
+        let mut all = vec![];
+        while let Some(frame) = frames.next().await.unwrap() {
+            all.push(frame);
+        }
+        all
+    }
+
+    fn body(text: &str) -> Frame {
+        Frame::Body(text.into())
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_read_back_message_by_message() {
+        let mut wire = vec![];
+        write(&mut wire, "größer".as_bytes()).await.unwrap();
+        write(&mut wire, b"{}").await.unwrap();
+        assert_eq!(read(&wire).await, [body("größer"), body("{}")]);
+    }
+
+    #[tokio::test]
+    async fn names_of_headers_may_be_of_any_case_and_others_are_skipped() {
+        let wire = b"content-type: x\r\nCONTENT-LENGTH:2\r\n\r\n{}";
+        assert_eq!(read(wire).await, [body("{}")]);
+    }
+
+    #[tokio::test]
+    async fn behind_noise_the_next_message_is_found_again() {
+        for noise in [
+            "GET / HTTP/1.1\r\n",
+            "Content-Length: 99999999999999999999\r\n\r\n",
+            "Content-Length: 68000000000\r\n\r\n",
+            "Content-Length: -1\r\n\r\n{}",
+            &"x".repeat(5_000),
+            &"line\n".repeat(1_000),
+        ] {
+            let wire = format!("{noise}Content-Length: 2\r\n\r\n{{}}");
+            assert_eq!(read(wire.as_bytes()).await, [Frame::Noise, body("{}")], "{noise:.40}");
+        }
+        let half = b"{\"half\":Content-Length: 2\r\n\r\n{}";
+        assert_eq!(read(half).await, [body("{}")]);
+    }
+
+    #[tokio::test]
+    async fn a_message_cut_short_is_the_end() {
+        assert_eq!(read(b"Content-Length: 10\r\n\r\n{}").await, []);
+        assert_eq!(read(b"Content-Length: 10\r\n").await, []);
+        assert_eq!(read(b"").await, []);
+    }
+
+    /// A message survives whatever came before it, and no more is ever held than
+    /// has arrived.
+    #[tokio::test]
+    async fn random_noise_never_costs_more_than_itself() {
+        for seed in 0..STREAMS {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let mut wire: Vec<u8> = vec![];
+            for _ in 0..rng.random_range(0..6) {
+                match rng.random_range(0..5) {
+                    0 => wire.extend_from_slice(b"Content-Length: "),
+                    1 => wire.push(rng.random_range(b'0'..=b'9')),
+                    2 => wire.extend_from_slice(b"\r\n"),
+                    3 => wire.push(rng.random()),
+                    _ => wire.extend((0..rng.random_range(0..40)).map(|_| rng.random::<u8>())),
+                }
+            }
+            let frames = read(&wire).await;
+            let held: usize = frames
+                .iter()
+                .map(|frame| match frame {
+                    Frame::Body(body) => body.len(),
+                    Frame::Noise => 0,
+                })
+                .sum();
+            assert!(held <= wire.len(), "seed {seed}");
+            // What was announced last may take that much of what follows.
+            wire.extend(std::iter::repeat_n(b'x', LONGEST));
+            wire.extend_from_slice(b"\nContent-Length: 4\r\n\r\nlast");
+            let found = read(&wire).await;
+            assert_eq!(found.last(), Some(&body("last")), "seed {seed}");
+        }
+    }
+}

