@@ -9,7 +9,7 @@ use learner::stream;
 use learner::threads::Threads;
 use learner::train::Trainer;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 struct Place {
@@ -341,21 +341,6 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         parent.sha256 = models::file::sha256(&cut).unwrap();
         parent.path = cut.clone();
     });
-    let cut = damaged("cut.opt", &good.optimizer_out, &|content| {
-        content.truncate(content.len() - 7);
-    });
-    check("truncated or damaged", &|job| {
-        job.parent.as_mut().unwrap().optimizer = Some(cut.clone());
-    });
-    let flipped = damaged("flipped.opt", &good.optimizer_out, &|content| content[900] ^= 1);
-    check("truncated or damaged", &|job| {
-        job.parent.as_mut().unwrap().optimizer = Some(flipped.clone());
-    });
-    let other = Job { seed: 99, ..place.job("other") };
-    run(&other).unwrap();
-    check("it belongs to another adapter", &|job| {
-        job.parent.as_mut().unwrap().optimizer = Some(other.optimizer_out.clone());
-    });
     check("cannot write the optimizer state", &|job| {
         job.optimizer_out = place.folder.path().join("no folder").join("bad.opt");
     });
@@ -368,6 +353,36 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         job.base.sha256 = models::file::sha256(&cut).unwrap();
         job.base.path = cut.clone();
     });
+}
+
+/// A parent goes on learning without a state that it cannot use, as one that never
+/// had any: a learner that refused would never learn again.
+#[test]
+fn an_optimizer_state_that_cannot_be_used_costs_its_momentum_alone() {
+    let place = place("qwen2");
+    let (first, other) = (place.job("first"), Job { seed: 99, ..place.job("other") });
+    run(&first).unwrap();
+    run(&other).unwrap();
+    let learned = |name: &str, optimizer: Option<PathBuf>| {
+        let mut job = place.job(name);
+        job.parent = Some(Parent { optimizer, ..parent(&first) });
+        run(&job).unwrap();
+        bytes(&job.adapter_out)
+    };
+    let damaged = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let path = place.folder.path().join(name);
+        let mut content = bytes(&first.optimizer_out);
+        change(&mut content);
+        std::fs::write(&path, content).unwrap();
+        Some(path)
+    };
+    let without = learned("without", None);
+    let cut = damaged("cut.opt", &|content| content.truncate(content.len() - 7));
+    let flipped = damaged("flipped.opt", &|content| content[900] ^= 1);
+    assert!(learned("cut", cut) == without, "cut off");
+    assert!(learned("flipped", flipped) == without, "a bit of it changed");
+    assert!(learned("foreign", Some(other.optimizer_out.clone())) == without, "another's");
+    assert!(learned("whole", Some(first.optimizer_out.clone())) != without, "it matters");
 }
 
 /// An update whose numbers overflow must not reach the disk.

@@ -12,6 +12,7 @@ name = "smollm2-135m"
 threads = 1
 [completion]
 max_tokens = 8
+min_probability = 0
 [gate]
 enabled = false
 [learning]

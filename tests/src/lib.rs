@@ -130,14 +130,15 @@ impl Home {
         let checksum = format!("{}.sha256.json", name.to_string_lossy());
         std::fs::copy(file.with_file_name(&checksum), models.join(&checksum))
             .expect("a model's checksum lies beside it");
-        // What these two hold back or draw, a test that is not about them must not
-        // depend on.
-        let unless_said = |key: &str| match config.contains(key) {
-            true => String::new(),
-            false => format!("{key} = false\n"),
-        };
-        let (gate, trial) = (unless_said("gate.enabled"), unless_said("learning.trial"));
-        home.configure(&format!("model.name = \"{}\"\n{gate}{trial}{config}", model.name()));
+        // What these hold back, draw or cut off, a test that is not about them must
+        // not depend on.
+        let off =
+            ["gate.enabled = false", "learning.trial = false", "completion.min_probability = 0"];
+        let unsaid = off
+            .into_iter()
+            .filter(|line| line.split(" = ").next().is_some_and(|key| !config.contains(key)));
+        let off: String = unsaid.flat_map(|line| [line, "\n"]).collect();
+        home.configure(&format!("model.name = \"{}\"\n{off}{config}", model.name()));
         home
     }
 

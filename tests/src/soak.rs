@@ -29,7 +29,7 @@ impl Draws {
         Draws(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -37,7 +37,7 @@ impl Draws {
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
+        self.draw() % limit.max(1)
     }
 
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {

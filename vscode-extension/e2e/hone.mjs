@@ -19,6 +19,7 @@ threads = 1
 [completion]
 prefix_chars = 400
 budget_ms = 60000
+min_probability = 0
 [gate]
 enabled = false
 [learning]
