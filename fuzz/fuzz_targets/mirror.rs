@@ -13,9 +13,9 @@ fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
     let mut mirror = mirror::Mirror::default();
     for (from_editor, body) in messages {
         if from_editor {
-            mirror.from_editor(&body);
+            mirror.editor_says(&body);
         } else {
-            mirror.from_daemon(&body);
+            mirror.daemon_says(&body);
         }
     }
     for message in mirror.rejoin().to_daemon {

@@ -113,10 +113,10 @@ pub async fn connect_or_start(home: &Home, options: &ServeOptions) -> Result<Con
             None => {}
             // Another forwarder's daemon will answer at the next dial; one that had
             // not quite died yet leaves the place free.
-            Some(status) if status.code() == Some(ALREADY_RUNNING.into()) => {
-                if !lock_is_held(home)? {
-                    child = None;
-                }
+            Some(status)
+                if status.code() == Some(ALREADY_RUNNING.into()) && !lock_is_held(home)? =>
+            {
+                child = None;
             }
             // Killed, as the one before it may have been.
             Some(status) if status.code().is_none() => child = None,

@@ -95,7 +95,7 @@ async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) 
             framing::write(&mut write, &message).await?;
         }
         while let Some(message) = messages.recv().await {
-            lock(mirror).from_editor(&message);
+            lock(mirror).editor_says(&message);
             framing::write(&mut write, &message).await?;
         }
         write.shutdown().await
@@ -104,7 +104,7 @@ async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) 
         let mut frames = Frames::new(read);
         while let Ok(Some(frame)) = frames.next().await {
             if let Frame::Body(body) = frame
-                && lock(mirror).from_daemon(&body)
+                && lock(mirror).daemon_says(&body)
                 && answers.send(body).await.is_err()
             {
                 return Gone::Editor;
@@ -134,7 +134,7 @@ async fn shake_hands(
     let mut frames = Frames::new(&mut connection.read);
     while let Some(frame) = frames.next().await? {
         let Frame::Body(body) = frame else { continue };
-        if !lock(&editor.mirror).from_daemon(&body) {
+        if !lock(&editor.mirror).daemon_says(&body) {
             return Ok(());
         }
         let _ = editor.answers.send(body).await;

@@ -130,7 +130,7 @@ async fn soak_fifty_editors_for_a_day_hold_no_more_than_in_the_morning() {
     eprintln!(
         "{SESSIONS} editors, {all} lines each, {offers} offers: {morning:.0} MiB in the morning, {evening:.0} in the evening"
     );
-    assert!(offers as u64 > all * SESSIONS as u64 / 2, "{offers}");
+    assert!(offers > all * SESSIONS as u64 / 2, "{offers}");
     assert_eq!(daemon.counts().total, offers);
     assert!(evening - morning < GROWTH_MB, "{morning} MiB, {evening} MiB");
 }

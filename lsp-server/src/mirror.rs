@@ -53,7 +53,7 @@ pub struct Rejoin {
 }
 
 impl Mirror {
-    pub fn from_editor(&mut self, body: &[u8]) {
+    pub fn editor_says(&mut self, body: &[u8]) {
         // What is no message changes nothing; the daemon will say so.
         let Ok(message) = serde_json::from_slice::<Value>(body) else { return };
         let method = message["method"].as_str().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Mirror {
     }
 
     /// Whether the editor is to hear it.
-    pub fn from_daemon(&mut self, body: &[u8]) -> bool {
+    pub fn daemon_says(&mut self, body: &[u8]) -> bool {
         let Ok(message) = serde_json::from_slice::<Value>(body) else { return true };
         if message.get("method").is_some() {
             return true;
@@ -215,7 +215,7 @@ mod tests {
     const URI: &str = "file:///a.rs";
 
     fn says(mirror: &mut Mirror, message: Value) {
-        mirror.from_editor(&bytes(&message));
+        mirror.editor_says(&bytes(&message));
     }
 
     fn asks(mirror: &mut Mirror, id: u32, method: &str) {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn answers(mirror: &mut Mirror, id: u32, result: Value) -> bool {
-        mirror.from_daemon(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
+        mirror.daemon_says(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
     }
 
     /// An editor whose handshake is done.
@@ -286,9 +286,9 @@ mod tests {
         let again = mirror.rejoin().handshake.expect("a handshake");
         let again: Value = serde_json::from_slice(&again).unwrap();
         assert_eq!((&again["method"], &again["id"]), (&json!("initialize"), &json!(OWN_ID)));
-        assert!(!mirror.from_daemon(&bytes(&json!({"id": OWN_ID, "result": {}}))));
+        assert!(!mirror.daemon_says(&bytes(&json!({"id": OWN_ID, "result": {}}))));
         assert!(!mirror.served(), "that is no answer to the editor");
-        assert!(mirror.from_daemon(br#"{"method":"didChangeStatus"}"#));
+        assert!(mirror.daemon_says(br#"{"method":"didChangeStatus"}"#));
     }
 
     #[test]
@@ -329,8 +329,8 @@ mod tests {
     fn what_is_no_message_changes_nothing() {
         let mut mirror = mirror("utf-16");
         for noise in [&b"{"[..], b"[]", b"7", b"{\"method\":7,\"id\":8}", b"\xff"] {
-            mirror.from_editor(noise);
-            assert!(mirror.from_daemon(noise));
+            mirror.editor_says(noise);
+            assert!(mirror.daemon_says(noise));
         }
         assert_eq!(methods(&mirror.rejoin()), ["initialized"]);
     }

@@ -137,7 +137,8 @@ fn soak_kill_9_at_any_point_loses_nothing() {
                 _ => format!("{}.rs", lab.draws.below(20)),
             };
             let was_dead = dead.load(Ordering::SeqCst);
-            let mut buffer = Buffer::open(&editor, &name, *lab.draws.pick(TEXTS));
+            let text: &str = lab.draws.pick(TEXTS);
+            let mut buffer = Buffer::open(&editor, &name, text);
             let offer = buffer.complete();
             if was_dead {
                 assert!(offer.is_some(), "completions go on");

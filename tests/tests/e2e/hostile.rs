@@ -303,7 +303,6 @@ fn noise_before_a_message_does_not_cost_the_editor_its_server() {
     for round in 0..20 {
         ask(&round.to_string(), "hone/status");
     }
-    drop(ask);
     child.kill().unwrap();
     child.wait().unwrap();
 }
