@@ -137,7 +137,7 @@ fn soak_kill_9_at_any_point_loses_nothing() {
                 _ => format!("{}.rs", lab.draws.below(20)),
             };
             let was_dead = dead.load(Ordering::SeqCst);
-            let text: &str = lab.draws.pick(TEXTS);
+            let text = *lab.draws.pick(TEXTS);
             let mut buffer = Buffer::open(&editor, &name, text);
             let offer = buffer.complete();
             if was_dead {
