@@ -62,7 +62,8 @@ impl Question {
                 let text = lines[line];
                 let indent = text.len() - text.trim_start().len();
                 let middle = indent + (text.len() - indent) / 2;
-                let cut = if half { text.floor_char_boundary(middle) } else { 0 };
+                let middle = (middle..).find(|&at| text.is_char_boundary(at)).unwrap_or_default();
+                let cut = if half { middle } else { 0 };
                 let above: String = lines[..line].iter().flat_map(|line| [*line, "\n"]).collect();
                 Question {
                     before: format!("{}{above}{}", problem.prompt, &text[..cut]),

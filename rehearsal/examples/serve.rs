@@ -81,7 +81,7 @@ impl Trace {
             Some("py") => "python",
             other => bail!("{}: a trace of {other:?} files has no language", path.display()),
         };
-        let middle = text.floor_char_boundary(text.len() / 2);
+        let middle = (text.len() / 2..).find(|&at| text.is_char_boundary(at)).unwrap_or_default();
         let is_code = |line: &str| {
             let line = line.trim();
             !line.is_empty()

@@ -3,6 +3,7 @@
 mod beside;
 mod learn;
 mod peer;
+mod quality;
 mod serve;
 
 use crate::workspace::Workspace;
@@ -27,6 +28,11 @@ pub enum Command {
     /// Both sides serve the same model with the same window and get every request
     /// in turns; without `--peer` Hone is measured alone.
     Serve(serve::Arguments),
+    /// HumanEval's solutions with a line, or half of one, missing
+    ///
+    /// Exact match, edit similarity, and the share of offers that are a beginning
+    /// of the truth, for several values of completion.min_probability.
+    Quality(quality::Arguments),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
@@ -34,6 +40,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Learn(arguments) => learn::run(workspace, arguments),
         Command::Beside(arguments) => beside::run(workspace, arguments),
         Command::Serve(arguments) => serve::run(workspace, arguments),
+        Command::Quality(arguments) => quality::run(workspace, arguments),
     }
 }
 
