@@ -1,5 +1,5 @@
 //! The real engine: llama.cpp, prefix KV kept between keystrokes, the adapter
-//! acting from the middle token on, token healing, and the exact record of what
+//! acting from the current line on, token healing, and the exact record of what
 //! the policy did.
 
 use super::ffi::{Context, ContextSize, DecodeError, backend_name, load_model};

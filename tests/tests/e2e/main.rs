@@ -19,6 +19,7 @@ mod machine;
 mod parity;
 mod pause;
 mod protocol;
+mod quantize;
 mod report;
 mod reuse;
 mod secrets;
