@@ -128,7 +128,10 @@ pub struct Fold {
     counts: Counts,
     unlabelled: BoundedMap<Episode>,
     fates: BoundedMap<Known>,
-    /// Labelled episodes by the log position of their label.
+    /// Where nothing was offered, until it is known what the user typed there.
+    silences: BoundedMap<Episode>,
+    /// Episodes to learn from, by the log position of what made them so: the
+    /// verdict on an offer, or what was typed where nothing was offered.
     waiting: BTreeMap<u64, Episode>,
     /// Those an update has learned from, oldest label first.
     learned: VecDeque<Episode>,
@@ -155,6 +158,7 @@ impl Fold {
             counts: Counts::default(),
             unlabelled: BoundedMap::new(UNLABELLED_LIMIT),
             fates: BoundedMap::new(FATE_LIMIT),
+            silences: BoundedMap::new(UNLABELLED_LIMIT),
             waiting: BTreeMap::new(),
             learned: VecDeque::new(),
             reading: 0,
@@ -194,6 +198,13 @@ impl Fold {
         self.waiting.values().filter(|episode| episode.outcome.is_some()).count()
     }
 
+    /// Episodes that wait with nothing but what the user typed where nothing
+    /// was offered: an update that imitates learns from them.
+    pub fn waiting_silences(&self) -> usize {
+        let silent = |episode: &&Episode| episode.is_silence() && episode.instead.is_some();
+        self.waiting.values().filter(silent).count()
+    }
+
     /// Answers the verdict that an outcome brought, if it did.
     pub fn apply(&mut self, event: &Event) -> Option<Judged> {
         match &event.kind {
@@ -215,9 +226,7 @@ impl Fold {
                 }
             }
             EventKind::TypedInstead { id, tokens } => {
-                if let Some(episode) = self.episode_mut(id) {
-                    episode.instead = Some(tokens.clone());
-                }
+                self.typed_instead(event.seq, id, tokens);
             }
             EventKind::PartlyAccepted { .. } | EventKind::Compared { .. } => {}
         }
@@ -233,6 +242,8 @@ impl Fold {
             let is_new = self.learned_through.is_none_or(|through| seq > through);
             if is_ours && is_new && episode.reward(self.reward).is_some() {
                 self.wait(seq, episode);
+            } else if is_ours {
+                self.silences.insert(completion.id.clone(), episode);
             }
             return;
         }
@@ -292,6 +303,19 @@ impl Fold {
             self.remember(episode);
         }
         Some(judged)
+    }
+
+    fn typed_instead(&mut self, seq: u64, id: &OfferId, tokens: &[u32]) {
+        if let Some(episode) = self.episode_mut(id) {
+            episode.instead = Some(tokens.to_vec());
+        } else if let Some(mut silence) = self.silences.remove(id) {
+            silence.instead = Some(tokens.to_vec());
+            if self.learned_through.is_none_or(|through| seq > through) {
+                self.wait(seq, silence);
+            } else {
+                self.remember(silence);
+            }
+        }
     }
 
     fn wait(&mut self, seq: u64, episode: Episode) {
@@ -556,6 +580,20 @@ mod tests {
         let batch = fold.take_batch(2).unwrap();
         assert_eq!(batch.episodes[0].reward(RewardVersion::V1), Some(0.5));
         assert_eq!(batch.episodes[1].instead, Some(vec![7, 8]));
+    }
+
+    #[test]
+    fn what_was_typed_where_nothing_was_offered_waits_and_is_no_verdict() {
+        let typed = |id: &str| EventKind::TypedInstead { id: id.into(), tokens: vec![7] };
+        let events = vec![completion("s", ""), completion("t", ""), typed("s"), typed("unknown")];
+        let mut all = fold(None, events.clone());
+        assert_eq!((all.waiting(), all.waiting_silences()), (0, 1));
+        let batch = all.take_batch(9).unwrap();
+        assert_eq!((batch.offers(), batch.span()), (vec!["s".to_owned()], (2, 2)));
+        assert_eq!(batch.episodes[0].instead, Some(vec![7]));
+        assert_eq!(batch.episodes[0].reward(RewardVersion::V1), None);
+        let after = fold(Some(2), events);
+        assert_eq!((after.waiting_silences(), after.replay(9).len()), (0, 1), "learned from");
     }
 
     #[test]
