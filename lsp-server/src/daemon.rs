@@ -261,7 +261,7 @@ impl Daemon {
                 Err(error) => self.could_not_record(error.to_string()),
             }
         }
-        if self.is_enough(&fold) {
+        if self.waiting_in(&fold) >= self.config().learning.batch_episodes {
             self.learn.notify_one();
         }
     }
@@ -296,7 +296,7 @@ impl Daemon {
     /// Whether enough labels wait for an update that may be registered.
     pub fn update_is_due(&self) -> bool {
         self.is_learning()
-            && self.is_enough(&lock(&self.fold))
+            && self.waiting_episodes() >= self.config().learning.batch_episodes
             && lock(&self.registry).sealed().is_none()
     }
 
@@ -563,16 +563,14 @@ impl Daemon {
         lock(&self.fold).counts()
     }
 
+    /// What waits to be learned from: verdicts, and texts to imitate.
     pub fn waiting_episodes(&self) -> usize {
-        lock(&self.fold).waiting()
+        self.waiting_in(&lock(&self.fold))
     }
 
-    /// Whether enough waits to be learned from: verdicts, and texts to imitate.
-    fn is_enough(&self, fold: &Fold) -> bool {
-        let learning = &self.config().learning;
-        let imitates = learning.ppo.demonstration_coefficient > 0.0;
-        let silences = if imitates { fold.waiting_silences() } else { 0 };
-        fold.waiting() + silences >= learning.batch_episodes
+    fn waiting_in(&self, fold: &Fold) -> usize {
+        let imitates = self.config().learning.ppo.demonstration_coefficient > 0.0;
+        fold.waiting() + if imitates { fold.waiting_silences() } else { 0 }
     }
 
     pub fn take_batch(&self, limit: usize) -> Option<Batch> {

@@ -39,6 +39,9 @@ pub struct ServeOptions {
     /// Time stands still but for `hone/advanceClock` (tests, rehearsal)
     #[arg(long, hide = true)]
     pub manual_clock: bool,
+    /// Share the prompts' KV with other daemons through this folder (rehearsal)
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub prompt_shelf: Option<PathBuf>,
 }
 
 impl ServeOptions {
@@ -53,6 +56,9 @@ impl ServeOptions {
         }
         if self.manual_clock {
             args.push("--manual-clock".into());
+        }
+        if let Some(folder) = &self.prompt_shelf {
+            args.extend(["--prompt-shelf".into(), folder.into()]);
         }
         args
     }
@@ -115,6 +121,7 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
         threads,
         adapts_threads: config.model.threads == 0,
         gpu_layers: config.model.gpu_layers,
+        shelf: options.prompt_shelf.clone().map(|folder| (folder, model.sha256.clone())),
     };
     let engine =
         EngineHandle::start(move || LlamaEngine::load(&llama)).map_err(|error| match error {

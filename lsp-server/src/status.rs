@@ -185,8 +185,10 @@ pub fn of(daemon: &Daemon) -> Status {
     let entry = registry.entry(active);
     let (parent, updated_at) = (entry.map(|e| e.parent), entry.map(|e| e.created_at_ms));
     drop(registry);
+    // In this order: a batch is taken after the state has changed.
+    let waiting = daemon.waiting_episodes();
     let mut learner = lock(&daemon.learner).clone();
-    learner.waiting = daemon.waiting_episodes();
+    learner.waiting = waiting;
     learner.batch = daemon.config().learning.batch_episodes;
     if learner.state == LearnerState::Idle && learner.waiting >= learner.batch {
         learner.state = LearnerState::Waiting;

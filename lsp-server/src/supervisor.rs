@@ -119,7 +119,10 @@ impl Supervisor {
             }
             lock(&self.daemon.learner).held_back = None;
             let most = MAX_JOB_EPISODES.max(self.daemon.config().learning.batch_episodes);
+            // First, so that nobody sees neither the labels waiting nor the update.
+            lock(&self.daemon.learner).state = LearnerState::Training;
             let Some(batch) = self.daemon.take_batch(most) else {
+                self.rest(LearnerState::Idle);
                 continue;
             };
             match self.update(&batch, trigger).await {
@@ -203,7 +206,6 @@ impl Supervisor {
     /// One update, from frozen batch to served adapter.
     async fn update(&mut self, batch: &Batch, trigger: Trigger) -> Result<()> {
         self.was_learning = self.daemon.is_learning();
-        lock(&self.daemon.learner).state = LearnerState::Training;
         self.daemon.status_line.send_replace(StatusLine::learning());
         let limit_mb = machine()
             .await

@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::document::Encoding;
 use crate::interrupt;
+use crate::run::Settings;
 use crate::status::Status;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -64,12 +65,14 @@ impl Kind {
             ("learning.on_battery", true.into()),
             ("learning.trial", (self == Kind::Everything).into()),
         ];
-        if matches!(self, Kind::Ppo | Kind::PpoGate) {
-            settings.push(("learning.ppo.demonstration_coefficient", 0.0.into()));
-        }
-        if self == Kind::Demo {
-            settings.push(("learning.ppo.policy_coefficient", 0.0.into()));
-        }
+        let (policy, demonstration) = match self {
+            Kind::Ppo | Kind::PpoGate => (1.0, 0.0),
+            Kind::PpoDemo => (1.0, 1.0),
+            Kind::Demo => (0.0, 1.0),
+            Kind::Frozen | Kind::Gate | Kind::Everything => return settings,
+        };
+        settings.push(("learning.ppo.policy_coefficient", policy.into()));
+        settings.push(("learning.ppo.demonstration_coefficient", demonstration.into()));
         settings
     }
 }
@@ -157,12 +160,13 @@ pub fn home() -> Result<TempDir> {
 
 impl Arm {
     /// Starts in `home`, going on from what is there.
-    pub fn start(spec: &Spec, hone: &Path, model: &Path, home: TempDir) -> Result<Arm> {
+    pub fn start(spec: &Spec, settings: &Settings, home: TempDir) -> Result<Arm> {
+        let hone = settings.hone.as_path();
         let config = home.path().join("config.toml");
         fs::write(&config, spec.config()?)
             .with_context(|| format!("cannot write {}", config.display()))?;
 
-        let mut daemon = Daemon::spawn(hone, model, home.path())?;
+        let mut daemon = Daemon::spawn(settings, home.path())?;
         let started = daemon.wait_until_ready().and_then(|()| {
             let log = log_file(home.path())?;
             let client = Client::spawn(
@@ -254,6 +258,12 @@ fn log_file(home: &Path) -> Result<File> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// The last line of the arm's log, for an error.
+fn last_words(home: &Path) -> String {
+    let log = fs::read_to_string(home.join(LOG)).unwrap_or_default();
+    log.trim().lines().next_back().map_or_else(String::new, |line| format!(": {line}"))
+}
+
 fn kept_log(name: &str, home: TempDir) -> String {
     format!("{name} arm: its log is {}", home.keep().join(LOG).display())
 }
@@ -265,13 +275,18 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn spawn(hone: &Path, model: &Path, home: &Path) -> Result<Daemon> {
+    fn spawn(settings: &Settings, home: &Path) -> Result<Daemon> {
+        let hone = settings.hone.as_path();
         let log = log_file(home)?;
-        let child = Command::new(hone)
-            .arg("serve")
-            .arg("--model")
-            .arg(model)
-            .arg("--manual-clock")
+        let mut command = Command::new(hone);
+        command.arg("serve").arg("--model").arg(&settings.model).arg("--manual-clock");
+        if let Some(template) = &settings.template {
+            command.arg("--template").arg(template);
+        }
+        if let Some(shelf) = &settings.shelf {
+            command.arg("--prompt-shelf").arg(shelf);
+        }
+        let child = command
             .env("HONE_HOME", home)
             .stdin(Stdio::null())
             .stdout(log.try_clone().context("cannot share the log")?)
@@ -290,7 +305,7 @@ impl Daemon {
         while begun.elapsed() < START_LIMIT {
             interrupt::check()?;
             if let Some(status) = self.exited() {
-                bail!("hone serve ended before it was ready ({status})");
+                bail!("hone serve ended before it was ready ({status}){}", last_words(&self.home));
             }
             let status = self.answer(&["status", "--json"]).ok();
             let pid = status.and_then(|status| status["daemon"]["pid"].as_u64());

@@ -16,6 +16,7 @@ pub mod developer;
 pub mod document;
 pub mod history;
 pub mod interrupt;
+pub mod judge;
 pub mod language;
 pub mod ledger;
 pub mod plan;

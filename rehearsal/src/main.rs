@@ -8,6 +8,7 @@ use rehearsal::arm::{Kind, Spec};
 use rehearsal::developer::NOISE;
 use rehearsal::history::{Filter, History};
 use rehearsal::interrupt::{self, Interrupted};
+use rehearsal::judge::Judge;
 use rehearsal::report::{ArmName, Repo, Report};
 use rehearsal::run::{self, Event, Outcome, Settings};
 use rehearsal::work::Work;
@@ -16,7 +17,9 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+use tempfile::TempDir;
 use time::Date;
 use time::macros::format_description;
 
@@ -71,7 +74,8 @@ Columns of the table:
   adapter    the version that served the last request; base is the plain model
 
 One or two arms are typed into side by side, so that their latencies compare;
-more run one after the other. It fails when the daemon's labels are not exactly
+more run one after the other, and take the prompts that an earlier arm has
+computed, so that theirs do not. It fails when the daemon's labels are not exactly
 what the developer did.")]
 struct Arguments {
     /// The git repository to rehearse on; several make one report
@@ -102,15 +106,30 @@ struct Arguments {
     /// there, and an arm that is done is not done again
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
+    /// Save there after this many places, at the next file
+    #[arg(long, default_value_t = 100, value_name = "N", requires = "work",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    save_every: u64,
     /// Decides where the developer pauses and how offers are turned down
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The model to serve [default: what `hone model path` names]
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
+    /// FIM template of --model, where its vocabulary does not tell
+    #[arg(long, value_name = "NAME", requires = "model")]
+    template: Option<String>,
     /// The `hone` to run [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     hone: Option<PathBuf>,
+    /// Have each offer rated from 0 to 10 by a model behind this OpenAI-compatible
+    /// endpoint (http://host/v1; its key in HONE_JUDGE_KEY). This SENDS THE CODE
+    /// around each offer there
+    #[arg(long, value_name = "URL", requires = "judge_model")]
+    judge: Option<String>,
+    /// The model that judges
+    #[arg(long, value_name = "NAME", requires = "judge")]
+    judge_model: Option<String>,
     /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
@@ -178,10 +197,21 @@ fn rehearse(arguments: Arguments) -> Result<()> {
         1 | 2 => vec![&specs],
         _ => specs.chunks(1).collect(),
     };
+    let judge =
+        arguments.judge.as_ref().zip(arguments.judge_model.as_ref()).map(|(url, model)| {
+            Arc::new(Judge::new(url, model, std::env::var("HONE_JUDGE_KEY").ok()))
+        });
     let mut onlooker = Onlooker::new(&arguments)?;
     let mut done = Vec::new();
     for (history, repo) in repositories {
         let mut outcomes = Vec::new();
+        let shelf = match groups.len() {
+            1 => None,
+            _ => {
+                let identity = identity(&arguments, &hone, &model, &repo, &specs)?;
+                Some(Shelf::new(&arguments, &identity)?)
+            }
+        };
         for group in &groups {
             let work = match &arguments.work {
                 None => None,
@@ -193,12 +223,16 @@ fn rehearse(arguments: Arguments) -> Result<()> {
             let settings = Settings {
                 hone: hone.clone(),
                 model: model.clone(),
+                template: arguments.template.clone(),
+                judge: judge.clone(),
                 limit: arguments.limit as usize,
                 seed: arguments.seed,
                 noise: arguments.noise,
                 time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
                 keep_homes: arguments.keep_homes,
                 work,
+                save_places: arguments.save_every as usize,
+                shelf: shelf.as_ref().map(|folder| folder.path().to_owned()),
             };
             onlooker.begin(&repo, group);
             let outcome = run::rehearse(&history, group, &settings, |event| onlooker.see(&event));
@@ -206,6 +240,9 @@ fn rehearse(arguments: Arguments) -> Result<()> {
                 onlooker.bar.finish_and_clear();
             }
             outcomes.push(outcome?);
+        }
+        if let Some(shelf) = shelf {
+            shelf.clear()?;
         }
         let outcome = together(outcomes)?;
         ensure!(
@@ -222,6 +259,38 @@ fn rehearse(arguments: Arguments) -> Result<()> {
     }
     onlooker.finish()?;
     tell(&arguments, &specs, &done)
+}
+
+/// Where the prompts are that the arms have in common: gigabytes, gone with this.
+/// With `--work` they outlast an interruption: a prompt computed anew, in other
+/// pieces, is rounded otherwise.
+enum Shelf {
+    Temporary(TempDir),
+    Kept(PathBuf),
+}
+
+impl Shelf {
+    fn new(arguments: &Arguments, identity: &str) -> Result<Shelf> {
+        let Some(parent) = &arguments.work else {
+            let folder = tempfile::Builder::new().prefix("prompts-").tempdir();
+            return Ok(Shelf::Temporary(folder.context("cannot create a folder for the prompts")?));
+        };
+        Ok(Shelf::Kept(Work::new(parent, identity)?.prompts()))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Shelf::Temporary(folder) => folder.path(),
+            Shelf::Kept(folder) => folder,
+        }
+    }
+
+    /// All arms are done: nobody else meets these prompts.
+    fn clear(self) -> Result<()> {
+        let path = self.path();
+        let cleared = if path.exists() { std::fs::remove_dir_all(path) } else { Ok(()) };
+        cleared.with_context(|| format!("cannot remove {}", path.display()))
+    }
 }
 
 fn tell(arguments: &Arguments, specs: &[Spec], done: &[(Outcome, Repo)]) -> Result<()> {
@@ -308,7 +377,8 @@ fn identity(
     let mut parts = vec![
         format!("{:?} {:?} {:?}", repo.head, repo.author, repo.since),
         format!("{} {} {}", arguments.limit, arguments.seed, arguments.noise),
-        format!("{:?}", arguments.max_minutes),
+        format!("{:?} {:?} {:?}", arguments.template, arguments.judge, arguments.judge_model),
+        format!("{:?} {}", arguments.max_minutes, arguments.save_every),
     ];
     for file in [hone, &learner, model] {
         let metadata = std::fs::metadata(file)

@@ -36,6 +36,9 @@ pub struct Asked {
     pub version: u64,
     /// `None`: nothing was offered.
     pub fate: Option<Fate>,
+    /// What a judge gave the offer, 0 to 10.
+    #[serde(default)]
+    pub rating: Option<f64>,
 }
 
 impl Asked {

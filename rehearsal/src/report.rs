@@ -4,7 +4,7 @@ use crate::arm::Kind;
 use crate::ledger::LabelCounts;
 use crate::record::{Swap, Update};
 use crate::run::{ArmOutcome, End, Outcome};
-use crate::stats::{self, Change, Comparison, Pair, QUARTERS, Summary};
+use crate::stats::{self, Change, Comparison, Pair, QUARTERS, Summary, mean};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -235,8 +235,9 @@ fn learning(arm: &ArmReport) -> String {
 }
 
 fn by_quarter(rehearsal: &Rehearsal) -> Table {
+    let is_rated = rehearsal.arms.iter().any(|arm| arm.total.rating.is_some());
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_FULL_CONDENSED).set_header([
+    let mut header = vec![
         "quarter",
         "arm",
         "asked",
@@ -248,7 +249,9 @@ fn by_quarter(rehearsal: &Rehearsal) -> Table {
         "p50 ms",
         "p95 ms",
         "adapter",
-    ]);
+    ];
+    header.extend(is_rated.then_some("rated"));
+    table.load_preset(presets::UTF8_FULL_CONDENSED).set_header(header);
     let first = if rehearsal.arms.len() > ARMS_BY_QUARTER { QUARTERS - 1 } else { 0 };
     for quarter in first..=QUARTERS {
         let name = if quarter < QUARTERS { (quarter + 1).to_string() } else { "all".into() };
@@ -268,12 +271,18 @@ fn by_quarter(rehearsal: &Rehearsal) -> Table {
                     number(summary.latency_p95_ms),
                     version(summary.adapter_version),
                 ]
-                .map(|text| Cell::new(text).set_alignment(CellAlignment::Right)),
+                .map(right),
             );
+            let rating = summary.rating.map_or_else(|| "–".to_owned(), |r| format!("{r:.1}"));
+            row.extend(is_rated.then(|| right(rating)));
             table.add_row(row);
         }
     }
     table
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
 fn against(compared: &[Compared]) -> Table {
@@ -292,7 +301,7 @@ fn against(compared: &[Compared]) -> Table {
             let name = if index == 0 { arm.name.as_str() } else { "" };
             let numbers = [&comparison.accept_rate, &comparison.shown, &comparison.completed_ratio];
             let mut row = vec![Cell::new(name), Cell::new(over)];
-            row.extend(numbers.map(|n| Cell::new(change(n)).set_alignment(CellAlignment::Right)));
+            row.extend(numbers.map(|n| right(change(n))));
             table.add_row(row);
         }
     }
@@ -307,10 +316,6 @@ fn change(change: &Option<Change>) -> String {
             format!("{relative:+.1} % ({low:+.1} … {high:+.1})")
         },
     )
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 fn percent(rate: Option<f64>) -> String {
@@ -429,6 +434,7 @@ pub(crate) mod tests {
             "kept_rate",
             "latency_p50_ms",
             "latency_p95_ms",
+            "rating",
             "shown",
             "shown_rate",
             "typed_chars",

@@ -5,6 +5,7 @@ use crate::arm::{self, Arm, Spec};
 use crate::developer::{Fate, Mood};
 use crate::history::{FileChange, History, lines};
 use crate::interrupt;
+use crate::judge::{Case, Judge};
 use crate::plan;
 use crate::record::{ArmRecord, Asked, LineRecord, Swap, Update};
 use crate::status::Status;
@@ -15,16 +16,17 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A run that is kept is saved at the first file change after this many places.
-const SAVE_PLACES: usize = 100;
-
-#[derive(Debug, Clone)]
 pub struct Settings {
     pub hone: PathBuf,
     pub model: PathBuf,
+    /// FIM template of the model, where its vocabulary does not tell.
+    pub template: Option<String>,
+    /// Who else rates what is offered.
+    pub judge: Option<Arc<Judge>>,
     /// Places in the stream at which the developer pauses for a completion.
     pub limit: usize,
     pub seed: u64,
@@ -36,6 +38,11 @@ pub struct Settings {
     pub keep_homes: bool,
     /// Where this run is saved, to be gone on with.
     pub work: Option<Work>,
+    /// It is, at the first file change after this many places.
+    pub save_places: usize,
+    /// Where arms that run one after the other share the prompts they have in
+    /// common: the base computes them, whatever the arm.
+    pub shelf: Option<PathBuf>,
 }
 
 /// What an onlooker may want to know, as it happens.
@@ -169,7 +176,7 @@ pub fn rehearse(
         let mut arms = specs
             .iter()
             .zip(homes)
-            .map(|(spec, home)| Arm::start(spec, &settings.hone, &settings.model, home))
+            .map(|(spec, home)| Arm::start(spec, settings, home))
             .collect::<Result<Vec<_>>>()?;
         match stretch(&arms, history, settings, begun, &mut progress, &mut observe) {
             Ok(done) => progress.done = done,
@@ -213,7 +220,7 @@ fn stretch(
         lines: progress.lines,
         observe,
     };
-    let save_at = settings.work.as_ref().map(|_| progress.places + SAVE_PLACES);
+    let save_at = settings.work.as_ref().map(|_| progress.places + settings.save_places);
     let mut saving = false;
     for change in history.changes().skip(progress.files) {
         stage.type_file(&change?)?;
@@ -367,6 +374,14 @@ impl Stage<'_, '_> {
         for (arm, answer) in answers.into_iter().enumerate() {
             let Some(Answer { latency_ms, offer }) = answer else { continue };
             let lane = &mut self.lanes[arm];
+            let rating = match (&self.settings.judge, &offer) {
+                (Some(judge), Some(offer)) => {
+                    let (before, written) = (lane.typist.before(), &place.text[place.at..]);
+                    let case = Case { before: &before, offered: &offer.text, written };
+                    Some(judge.rate(case)?)
+                }
+                _ => None,
+            };
             let fate = match &offer {
                 Some(offer) => {
                     let judged = lane.typist.judge(offer, place.mood, self.settings.noise);
@@ -375,8 +390,8 @@ impl Stage<'_, '_> {
                 None => None,
             };
             let late = latency_ms > place.mood.pause_ms;
-            let asked =
-                Asked { place: self.places, latency_ms, late, version: versions[arm], fate };
+            let (place_number, version) = (self.places, versions[arm]);
+            let asked = Asked { place: place_number, latency_ms, late, version, fate, rating };
             if let Some(line) = lane.record.lines.last_mut() {
                 line.asked.push(asked);
             }

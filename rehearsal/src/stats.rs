@@ -32,6 +32,8 @@ pub struct Summary {
     pub kept_rate: Option<f64>,
     /// Answers that came after the developer would have typed on, of all.
     pub cancel_rate: Option<f64>,
+    /// Mean of a judge's ratings of what was shown, 0 to 10.
+    pub rating: Option<f64>,
     pub latency_p50_ms: Option<f64>,
     pub latency_p95_ms: Option<f64>,
     /// The adapter version that served the stretch's last request; 0 is the base.
@@ -68,6 +70,7 @@ pub fn summary(record: &ArmRecord, places: &Range<usize>) -> Summary {
         completed_ratio: ratio(counts.completed, counts.typed),
         kept_rate: ratio(counts.completed, inserted),
         cancel_rate: ratio(late, asked.len()),
+        rating: mean(&asked.iter().filter_map(|asked| asked.rating).collect::<Vec<_>>()),
         latency_p50_ms: percentile(&latencies, 0.50),
         latency_p95_ms: percentile(&latencies, 0.95),
         adapter_version: asked.last().map_or(0, |asked| asked.version),
@@ -83,6 +86,10 @@ fn lines<'a>(
 
 fn ratio(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Nearest-rank percentile of values in rising order.
@@ -222,7 +229,8 @@ pub(crate) mod tests {
     pub fn line(index: usize, accepted: bool, latency_ms: f64) -> LineRecord {
         let fate = if accepted { Fate::Accepted { chars: 10 } } else { Fate::TypedOn };
         let late = latency_ms > 15.0;
-        let asked = Asked { place: index, latency_ms, late, version: 1, fate: Some(fate) };
+        let asked =
+            Asked { place: index, latency_ms, late, version: 1, fate: Some(fate), rating: None };
         LineRecord { file: index / 5, place: index, chars: 10, asked: vec![asked] }
     }
 
@@ -237,7 +245,15 @@ pub(crate) mod tests {
     fn a_summary_divides_what_it_says() {
         let mut lines: Vec<_> = (1..=20).map(|ms| line(ms, ms <= 5, ms as f64)).collect();
         lines[4].asked[0].fate = Some(Fate::Mended { chars: 8, of: 12 });
-        let silent = Asked { place: 21, latency_ms: 100.0, late: true, version: 3, fate: None };
+        (lines[0].asked[0].rating, lines[1].asked[0].rating) = (Some(4.0), Some(8.0));
+        let silent = Asked {
+            place: 21,
+            latency_ms: 100.0,
+            late: true,
+            version: 3,
+            fate: None,
+            rating: None,
+        };
         lines.push(LineRecord { file: 9, place: 21, chars: 50, asked: vec![silent] });
         let summary = summary(&ArmRecord { lines, ..ArmRecord::default() }, &ALL);
         assert_eq!((summary.asked, summary.shown, summary.accepted), (21, 20, 5));
@@ -245,6 +261,7 @@ pub(crate) mod tests {
         assert_eq!(summary.completed_ratio, Some(48.0 / 250.0));
         assert_eq!(summary.kept_rate, Some(48.0 / 52.0));
         assert_eq!(summary.cancel_rate, Some(6.0 / 21.0));
+        assert_eq!(summary.rating, Some(6.0));
         assert_eq!((summary.latency_p50_ms, summary.latency_p95_ms), (Some(11.0), Some(20.0)));
         assert_eq!(summary.adapter_version, 3);
         assert_eq!(super::summary(&ArmRecord::default(), &ALL).accept_rate, None);

@@ -135,6 +135,14 @@ impl<'c> Typist<'c> {
         self.open.as_ref().is_some_and(|open| open.typed == point)
     }
 
+    /// The document up to the cursor.
+    pub fn before(&self) -> String {
+        self.open.as_ref().map_or_else(String::new, |open| {
+            let cursor = open.document.line_start(open.line) + open.typed;
+            open.document.text()[..cursor].to_owned()
+        })
+    }
+
     /// Asks for a completion at the cursor.
     pub fn ask(&mut self) -> Result<Answer, TypistError> {
         let Some(open) = &self.open else {

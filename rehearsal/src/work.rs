@@ -56,6 +56,11 @@ impl Work {
         Ok(Work { folder: parent.join(name) })
     }
 
+    /// A folder beside it, for the prompts that its arms have in common.
+    pub fn prompts(&self) -> PathBuf {
+        self.folder.with_extension("prompts")
+    }
+
     /// The run as it was last saved, if it ever was.
     pub fn load(&self) -> Result<Option<Progress>> {
         let path = self.folder.join("state.json");

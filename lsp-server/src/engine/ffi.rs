@@ -247,6 +247,43 @@ impl Context {
         }
     }
 
+    /// The keys and values a sequence holds.
+    pub fn state(&self, sequence: usize) -> Vec<u8> {
+        // SAFETY: llama.cpp writes at most `size` bytes, the buffer's length.
+        unsafe {
+            let size = sys::llama_state_seq_get_size(self.context.as_ptr(), sequence as i32);
+            let mut state = vec![0; size];
+            let written = sys::llama_state_seq_get_data(
+                self.context.as_ptr(),
+                state.as_mut_ptr(),
+                size,
+                sequence as i32,
+            );
+            state.truncate(written);
+            state
+        }
+    }
+
+    /// Gives a sequence the keys and values that [`Context::state`] told of
+    /// another; `false`, and an empty sequence, if they do not fit.
+    pub fn restore(&mut self, sequence: usize, state: &[u8]) -> bool {
+        self.forget(sequence, 0);
+        // SAFETY: llama.cpp reads at most the slice's length, and refuses what
+        // does not describe this context's layers.
+        let read = unsafe {
+            sys::llama_state_seq_set_data(
+                self.context.as_ptr(),
+                state.as_ptr(),
+                state.len(),
+                sequence as i32,
+            )
+        };
+        if read == 0 {
+            self.forget(sequence, 0);
+        }
+        read > 0
+    }
+
     /// Number of positions a sequence holds.
     pub fn length(&self, sequence: usize) -> usize {
         // SAFETY: as above; an empty sequence answers -1.

@@ -3,6 +3,7 @@
 //! the policy did.
 
 use super::ffi::{Context, ContextSize, DecodeError, backend_name, load_model};
+use super::shelf::Shelf;
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, ScorePrompt, ScoreRequest,
@@ -69,6 +70,8 @@ pub struct LlamaConfig {
     /// Whether fewer are used where other processes hold cores.
     pub adapts_threads: bool,
     pub gpu_layers: u32,
+    /// A folder that prompts are shared through, and the model's name there.
+    pub shelf: Option<(PathBuf, String)>,
 }
 
 /// One KV cell: which token, computed under which adapter (0 is the base).
@@ -85,6 +88,7 @@ pub struct LlamaEngine {
     clock: u64,
     /// After which sequence's how manieth cell the context's logits are.
     logits: Option<(usize, usize)>,
+    shelf: Option<Shelf>,
     info: EngineInfo,
 }
 
@@ -134,6 +138,7 @@ impl LlamaEngine {
             .resolve(&vocab)
             .map_err(|error| failed(format!("{}: {error}", config.path.display())))?;
         let model = load_model(&config.path, config.gpu_layers).map_err(failed)?;
+        let shelf = config.shelf.as_ref().map(|(folder, model)| Shelf::new(folder, model));
         let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
         Ok(LlamaEngine {
@@ -145,6 +150,7 @@ impl LlamaEngine {
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
             clock: 0,
             logits: None,
+            shelf: shelf.transpose().map_err(failed)?,
             info: EngineInfo { backend: backend_name(config.gpu_layers) },
         })
     }
@@ -212,6 +218,38 @@ impl LlamaEngine {
             position = end;
         }
         Ok((reused as u32, (cells.len() - reused) as u32))
+    }
+
+    /// Has a prompt, as the base computes it, taken from the shelf or put there.
+    fn share(
+        &mut self,
+        sequence: usize,
+        prompt: &[Cell],
+        deadline: Instant,
+        abort: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        let known = common_prefix(&self.sequences[sequence].cells, prompt);
+        let worth = |shelf: &Shelf| shelf.is_worth(prompt.len() - known);
+        if !self.shelf.as_ref().is_some_and(worth) {
+            return Ok(());
+        }
+        let tokens: Vec<u32> = prompt.iter().map(|cell| cell.0).collect();
+        if let Some(state) = self.shelf.as_ref().and_then(|shelf| shelf.take(&tokens)) {
+            self.truncate(sequence, 0);
+            if self.context.restore(sequence, &state)
+                && self.context.length(sequence) == prompt.len()
+            {
+                self.sequences[sequence].cells = prompt.to_vec();
+                return Ok(());
+            }
+            self.context.forget(sequence, 0);
+        }
+        self.reach(sequence, prompt, Some(deadline), abort)?;
+        let state = self.context.state(sequence);
+        if let Some(shelf) = &mut self.shelf {
+            shelf.put(&tokens, &state);
+        }
+        Ok(())
     }
 
     /// Appends cells of one adapter to a sequence.
@@ -425,9 +463,11 @@ impl Engine for LlamaEngine {
             && request.alternatives == 0
             && request.prompt.healing.is_empty()
             && self.sequences[sequence].answered.after(&cells).is_some();
-        let (prompt_reused, prompt_evaluated) = match is_repeated {
-            true => (cells.len() as u32, 0),
-            false => self.reach(sequence, &cells, Some(deadline), abort)?,
+        let (prompt_reused, prompt_evaluated) = if is_repeated {
+            (cells.len() as u32, 0)
+        } else {
+            self.share(sequence, &cells[..adapter_from], deadline, abort)?;
+            self.reach(sequence, &cells, Some(deadline), abort)?
         };
         let prompt_time = started.elapsed();
 

@@ -5,6 +5,7 @@ pub mod ffi;
 pub mod llama;
 #[cfg(test)]
 pub mod scripted;
+mod shelf;
 mod threads;
 pub mod worker;
 

@@ -20,6 +20,7 @@ mod parity;
 mod pause;
 mod protocol;
 mod quantize;
+mod rehearse;
 mod report;
 mod reuse;
 mod secrets;

@@ -1,0 +1,150 @@
+//! `hone rehearse` as its user runs it: several arms over one stream; stopped
+//! with Ctrl-C, and gone on with.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tests::{Model, hone};
+
+/// Longest wait until a rehearsal has something to save.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+fn git(repo: &Path, arguments: &[&str]) {
+    let done = Command::new("git")
+        .current_dir(repo)
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(["-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .stdout(Stdio::null())
+        .status();
+    assert!(done.expect("git runs").success(), "git {arguments:?}");
+}
+
+/// Six commits of one file each, alike enough that there is something to learn.
+fn repository() -> TempDir {
+    let repo = TempDir::new().unwrap();
+    git(repo.path(), &["init", "--quiet"]);
+    for name in ["north", "south", "east", "west", "front", "back"] {
+        let text = format!(
+            "class {name}:\n    def __init__(self, count):\n        self.count = count\n        \
+             self.total = count * 2\n\n    def next(self):\n        self.count += 1\n        \
+             return self.count\n"
+        );
+        fs::write(repo.path().join(format!("{name}.py")), text).unwrap();
+        git(repo.path(), &["add", "."]);
+        git(repo.path(), &["commit", "--quiet", "-m", name]);
+    }
+    repo
+}
+
+fn rehearse(repo: &Path, work: &Path, arms: &[&str]) -> Command {
+    let mut command = Command::new(hone());
+    command.args(["rehearse", "--json", "--limit", "36", "--save-every", "8"]);
+    command.arg("--repo").arg(repo).arg("--work").arg(work);
+    command.arg("--model").arg(Model::Smol.file()).args(["--template", "prefix-only"]);
+    let settings = "learning.batch_episodes=8,learning.ppo.lora_rank=2,\
+                    completion.min_probability=0,model.threads=1";
+    for arm in arms {
+        let arm =
+            if *arm == "quick" { format!("quick=ppo-demo,{settings}") } else { (*arm).into() };
+        command.args(["--arm", &arm]);
+    }
+    command
+}
+
+fn report(mut command: Command) -> Value {
+    let output = command.stderr(Stdio::inherit()).output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    serde_json::from_slice(&output.stdout).expect("--json prints one object")
+}
+
+/// Without what a clock measured, and where it was.
+fn timeless(report: &Value) -> Value {
+    const TIMES: [&str; 6] =
+        ["latency_p50_ms", "latency_p95_ms", "elapsed_s", "ms", "cancel_rate", "path"];
+    match report {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, _)| !TIMES.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), timeless(value)))
+            .collect(),
+        Value::Array(values) => values.iter().map(timeless).collect(),
+        value => value.clone(),
+    }
+}
+
+/// Where two reports differ.
+fn differences(a: &Value, b: &Value, at: &str) -> Vec<String> {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) if x.keys().eq(y.keys()) => {
+            x.iter().flat_map(|(key, a)| differences(a, &y[key], &format!("{at}.{key}"))).collect()
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            let each = x.iter().zip(y).enumerate();
+            each.flat_map(|(i, (a, b))| differences(a, b, &format!("{at}[{i}]"))).collect()
+        }
+        _ if a == b => vec![],
+        _ => vec![format!("{at}: {a} and {b}")],
+    }
+}
+
+fn saved(work: &Path) -> bool {
+    let folders = fs::read_dir(work).into_iter().flatten().flatten();
+    folders.into_iter().any(|folder| folder.path().join("state.json").is_file())
+}
+
+#[test]
+fn more_than_two_arms_run_one_after_the_other_over_one_stream() {
+    let (repo, work) = (repository(), TempDir::new().unwrap());
+    let arms = ["frozen", "gate", "still=frozen"];
+    let told = report(rehearse(repo.path(), work.path(), &arms));
+    let rehearsal = &told["rehearsals"][0];
+    assert_eq!(rehearsal["places"], 36);
+    let arms = rehearsal["arms"].as_array().unwrap();
+    let names: Vec<_> = arms.iter().map(|arm| arm["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["frozen", "gate", "still"]);
+    let shown = |arm: usize| arms[arm]["total"]["shown"].as_u64().unwrap();
+    assert!(shown(0) > 0 && shown(1) <= shown(0), "a gate adds nothing");
+    let [mut first, mut last] = [0, 2].map(|arm| timeless(&arms[arm]));
+    (first["name"], last["name"]) = (Value::Null, Value::Null);
+    assert_eq!(
+        differences(&first, &last, ""),
+        [""; 0],
+        "the prompts it took are those it would compute"
+    );
+    let left: Vec<_> = fs::read_dir(work.path()).unwrap().flatten().map(|e| e.path()).collect();
+    assert!(left.iter().all(|path| path.extension().is_none()), "prompts are left: {left:?}");
+}
+
+#[test]
+fn an_interrupted_rehearsal_goes_on() {
+    let repo = repository();
+    let (whole, parts) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let arms = ["frozen", "quick"];
+    let expected = report(rehearse(repo.path(), whole.path(), &arms));
+    let learned = &expected["rehearsals"][0]["arms"][1];
+    assert!(!learned["updates"].as_array().unwrap().is_empty());
+    assert!(learned["total"]["adapter_version"].as_u64() >= Some(1), "{learned:#}");
+    assert!(learned["kl_base"].as_f64() > Some(0.0));
+
+    let mut running = rehearse(repo.path(), parts.path(), &arms);
+    let mut running = running.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !saved(parts.path()) {
+        assert!(begun.elapsed() < PATIENCE, "nothing was saved");
+        assert!(running.try_wait().unwrap().is_none(), "it ended before it was stopped");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = running.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+
+    let resumed = report(rehearse(repo.path(), parts.path(), &arms));
+    assert_eq!(differences(&timeless(&expected), &timeless(&resumed), ""), [""; 0]);
+    let again = report(rehearse(repo.path(), parts.path(), &arms));
+    assert_eq!(differences(&resumed, &again, ""), [""; 0], "what is done is not done again");
+}
