@@ -51,6 +51,11 @@ impl Episode {
         }
     }
 
+    /// What the user typed where nothing was offered.
+    fn is_demonstration(&self) -> bool {
+        self.is_silence() && self.instead.is_some()
+    }
+
     /// Whether there is a reward, whatever it is.
     fn is_labelled(&self) -> bool {
         reward(RewardVersion::V1, self.fate(1)).is_some()
@@ -140,6 +145,8 @@ pub struct Fold {
     counts: Counts,
     unlabelled: BoundedMap<Episode>,
     fates: BoundedMap<Known>,
+    /// Where nothing was offered, until it is known what the user typed there.
+    silences: BoundedMap<Episode>,
     labelled: Labelled,
     /// Which reading of the log this is, told by [`Fold::replace`].
     #[serde(skip)]
@@ -198,6 +205,7 @@ impl Fold {
             counts: Counts::default(),
             unlabelled: BoundedMap::new(UNLABELLED_LIMIT),
             fates: BoundedMap::new(FATE_LIMIT),
+            silences: BoundedMap::new(UNLABELLED_LIMIT),
             labelled: Labelled { through: learned_through, ..Labelled::default() },
             reading: 0,
         }
@@ -251,6 +259,12 @@ impl Fold {
         self.labelled.waiting().filter(|(_, episode)| episode.outcome.is_some()).count()
     }
 
+    /// Episodes that wait with nothing but what the user typed where nothing
+    /// was offered: an update that imitates learns from them.
+    pub fn waiting_silences(&self) -> usize {
+        self.labelled.waiting().filter(|(_, episode)| episode.is_demonstration()).count()
+    }
+
     /// Answers the verdict that an outcome brought, if it did.
     pub fn apply(&mut self, event: &Event) -> Option<Judged> {
         match &event.kind {
@@ -275,9 +289,7 @@ impl Fold {
                 }
             }
             EventKind::TypedInstead { id, tokens } => {
-                if let Some(episode) = self.episode_mut(id) {
-                    episode.instead = Some(tokens.clone());
-                }
+                self.typed_instead(event.seq, id, tokens);
             }
             EventKind::PartlyAccepted { .. } | EventKind::Compared { .. } => {}
         }
@@ -289,8 +301,11 @@ impl Fold {
         if episode.is_silence() {
             self.counts.silent += 1;
             // It was cut because it was broken, and that is a label.
-            if completion.model_sha256 == self.model_sha256 && episode.is_labelled() {
-                self.labelled.insert(seq, episode);
+            if completion.model_sha256 == self.model_sha256 {
+                match episode.is_labelled() {
+                    true => self.labelled.insert(seq, episode),
+                    false => self.silences.insert(completion.id.clone(), episode),
+                }
             }
             return;
         }
@@ -355,6 +370,15 @@ impl Fold {
         })
     }
 
+    fn typed_instead(&mut self, seq: u64, id: &OfferId, tokens: &[u32]) {
+        if let Some(episode) = self.episode_mut(id) {
+            episode.instead = Some(tokens.to_vec());
+        } else if let Some(mut silence) = self.silences.remove(id) {
+            silence.instead = Some(tokens.to_vec());
+            self.labelled.insert(seq, silence);
+        }
+    }
+
     fn episode_mut(&mut self, id: &OfferId) -> Option<&mut Episode> {
         match self.fates.get(id).and_then(|fate| fate.label.as_ref()) {
             Some(label) => self.labelled.get_mut(label.at),
@@ -393,8 +417,9 @@ impl Fold {
     }
 }
 
-/// Labelled episodes by the log position of their first label. What becomes known
-/// of one later reaches it on either side.
+/// Episodes to learn from, by the log position of what made them so: the first
+/// verdict on an offer, or what was typed where nothing was offered. What becomes
+/// known of one later reaches it on either side.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Labelled {
     /// Labels at or before this log position have been learned from.
@@ -456,13 +481,16 @@ impl Labelled {
         self.there(&self.learned)
     }
 
-    /// Those with a label: stronger evidence may have taken it away again.
+    /// Those to learn from: stronger evidence may have taken a label away again.
     fn there<'a>(
         &'a self,
         episodes: &'a BTreeMap<u64, Episode>,
     ) -> impl DoubleEndedIterator<Item = (u64, &'a Episode)> {
         let there = episodes.iter().map(|(at, episode)| (*at, episode));
-        there.filter(|(at, episode)| !self.taken.contains(at) && episode.is_labelled())
+        there.filter(|(at, episode)| {
+            let teaches = episode.is_labelled() || episode.is_demonstration();
+            teaches && !self.taken.contains(at)
+        })
     }
 }
 
@@ -666,6 +694,20 @@ mod tests {
         let batch = fold.take_batch(2).unwrap();
         assert_eq!(batch.episodes[0].reward(RewardVersion::V1), Some(0.5));
         assert_eq!(batch.episodes[1].instead, Some(vec![7, 8]));
+    }
+
+    #[test]
+    fn what_was_typed_where_nothing_was_offered_waits_and_is_no_verdict() {
+        let typed = |id: &str| EventKind::TypedInstead { id: id.into(), tokens: vec![7] };
+        let events = vec![completion("s", ""), completion("t", ""), typed("s"), typed("unknown")];
+        let mut all = fold(None, events.clone());
+        assert_eq!((all.waiting(), all.waiting_silences()), (0, 1));
+        let batch = all.take_batch(9).unwrap();
+        assert_eq!((batch.offers(), batch.span()), (vec!["s".to_owned()], (2, 2)));
+        assert_eq!(batch.episodes[0].instead, Some(vec![7]));
+        assert_eq!(batch.episodes[0].reward(RewardVersion::V1), None);
+        let after = fold(Some(2), events);
+        assert_eq!((after.waiting_silences(), after.replay(9).len()), (0, 1), "learned from");
     }
 
     #[test]

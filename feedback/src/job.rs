@@ -110,7 +110,11 @@ pub struct Hyper {
     pub max_staleness: u32,
     /// An epoch stops early when the mean KL(parent‖π) passes this, in nats per token.
     pub target_kl: f32,
-    /// Weight of imitating what the user typed instead of an offer; 0: not at all.
+    /// Weight of the policy's loss on judged offers; 0: imitate alone.
+    #[schemars(range(min = 0.0))]
+    pub policy_coefficient: f32,
+    /// Weight of imitating what the user typed instead of an offer, or where
+    /// nothing was offered; 0: not at all.
     #[schemars(range(min = 0.0))]
     pub demonstration_coefficient: f32,
 }
@@ -150,6 +154,7 @@ impl Default for Hyper {
             max_importance_weight: 2.0,
             max_staleness: 4,
             target_kl: 0.1,
+            policy_coefficient: 1.0,
             demonstration_coefficient: 0.0,
         }
     }

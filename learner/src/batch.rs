@@ -38,7 +38,7 @@ pub struct Sample {
     /// The trained tokens, with the softmax each was drawn from.
     pub targets: Vec<Target>,
     /// `None`: a demonstration. The tokens were typed by the user, in place of
-    /// those of the sample with the same `seq`.
+    /// those of the sample with the same `seq`, if there is one.
     pub verdict: Option<Verdict>,
 }
 
@@ -136,45 +136,42 @@ impl Batch {
             } else {
                 episode.reward(context.reward)
             };
-            let Some(reward) = reward else {
-                dropped.unlabelled += 1;
-                continue;
-            };
             if completion.model_sha256 != context.base_sha256 {
                 dropped.foreign += 1;
                 continue;
             }
-            // Counted both ways: after a roll-back an episode may come from a
-            // version that is newer than the parent, and as far from it.
-            if completion.adapter.abs_diff(context.parent) > context.hyper.max_staleness {
-                dropped.stale += 1;
-                continue;
-            }
-            let count = trained(completion, context.vocab);
-            if silent && !grouped || count == 0 {
-                dropped.empty += 1;
+            let judged = judged(episode, reward, silent && !grouped, context);
+            // What was taken is what was typed: nothing is to be added.
+            let wanted = reward.is_none_or(|reward| reward < context.hyper.baseline);
+            let instead = instead(episode, context).filter(|_| wanted);
+            if let Err(why) = &judged
+                && instead.is_none()
+            {
+                match why {
+                    Unjudged::Unlabelled => dropped.unlabelled += 1,
+                    Unjudged::Stale => dropped.stale += 1,
+                    Unjudged::Empty => dropped.empty += 1,
+                }
                 continue;
             }
             let broken = |what: String| BatchError::Broken { seq: episode.seq, what };
             check(completion, context).map_err(broken)?;
-            let ids: Vec<u32> = completion.tokens[..count].iter().map(|token| token.id).collect();
-            let mut judged = sample(episode, &ids, context, &mut healing)
-                .map_err(|Unhealed(index)| {
-                    format!("token {index} does not reproduce the text that healing cut")
-                })
-                .map_err(broken)?;
-            judged.verdict = Some(Verdict {
-                behaviour: completion.tokens[..count].iter().map(|token| token.logprob).collect(),
-                reward,
-                advantage: reward - context.hyper.baseline,
-                by_parent: completion.adapter == context.parent,
-                replayed,
-            });
-            samples.push(judged);
-            if reward < context.hyper.baseline
-                && let Some(demonstration) = demonstration(episode, context, &mut healing)
+            if let Ok((ids, verdict)) = judged {
+                let mut judged = sample(episode, &ids, context, &mut healing)
+                    .map_err(|Unhealed(index)| {
+                        format!("token {index} does not reproduce the text that healing cut")
+                    })
+                    .map_err(broken)?;
+                judged.verdict = Some(Verdict { replayed, ..verdict });
+                samples.push(judged);
+            }
+            if let Some(ids) = instead
+                && completion.prompt.len() - completion.adapter_from + ids.len()
+                    <= TAIL_TOKENS_LIMIT
             {
-                samples.push(demonstration);
+                // Where it is no token sequence that the policy could have drawn,
+                // there is nothing to imitate.
+                samples.extend(sample(episode, ids, context, &mut healing).ok());
             }
         }
         if context.hyper.advantage == Advantage::Group {
@@ -206,6 +203,42 @@ impl Batch {
     }
 }
 
+/// Why there is nothing to weigh in an episode.
+enum Unjudged {
+    Unlabelled,
+    Stale,
+    Empty,
+}
+
+/// The tokens that the verdict is about, and the verdict.
+fn judged(
+    episode: &Episode,
+    reward: Option<f32>,
+    nothing_said: bool,
+    context: &Context,
+) -> Result<(Vec<u32>, Verdict), Unjudged> {
+    let completion = &episode.completion;
+    let reward = reward.ok_or(Unjudged::Unlabelled)?;
+    // Counted both ways: after a roll-back an episode may come from a
+    // version that is newer than the parent, and as far from it.
+    if completion.adapter.abs_diff(context.parent) > context.hyper.max_staleness {
+        return Err(Unjudged::Stale);
+    }
+    let count = trained(completion, context.vocab);
+    if nothing_said || count == 0 {
+        return Err(Unjudged::Empty);
+    }
+    let tokens = &completion.tokens[..count];
+    let verdict = Verdict {
+        behaviour: tokens.iter().map(|token| token.logprob).collect(),
+        reward,
+        advantage: reward - context.hyper.baseline,
+        by_parent: completion.adapter == context.parent,
+        replayed: false,
+    };
+    Ok((tokens.iter().map(|token| token.id).collect(), verdict))
+}
+
 /// GRPO (arXiv:2402.03300): A = (r − mean) / standard deviation over the samples
 /// of one prompt. Answers how many it dropped: where all samples earned the same,
 /// or there is only one, nothing can be told.
@@ -224,13 +257,15 @@ fn compare_within_groups(samples: &mut Vec<Sample>) -> usize {
     }
     let before = samples.len();
     samples.retain_mut(|sample| {
-        let rewards = &groups[&prompt(sample)];
+        // A demonstration is in no group: nothing is compared with it.
+        let (Some(rewards), Some(verdict)) = (groups.get(&prompt(sample)), &mut sample.verdict)
+        else {
+            return true;
+        };
         let count = rewards.len() as f32;
         let mean = rewards.iter().sum::<f32>() / count;
         let deviation = (rewards.iter().map(|r| (r - mean).powi(2)).sum::<f32>() / count).sqrt();
-        if let Some(verdict) = &mut sample.verdict {
-            verdict.advantage = (verdict.reward - mean) / deviation.max(SPREAD);
-        }
+        verdict.advantage = (verdict.reward - mean) / deviation.max(SPREAD);
         deviation > SPREAD
     });
     before - samples.len()
@@ -314,19 +349,12 @@ fn sample(
     })
 }
 
-/// What the user typed instead of the offer, to be imitated. `None` where that
-/// is not known, not wanted, or no token sequence the policy could have drawn.
-fn demonstration(episode: &Episode, context: &Context, healing: &mut Healing) -> Option<Sample> {
-    let ids = episode.instead.as_ref().filter(|ids| !ids.is_empty())?;
-    let known = ids.iter().all(|id| (*id as usize) < context.vocab.len());
-    let own = episode.completion.prompt.len() - episode.completion.adapter_from;
-    if context.hyper.demonstration_coefficient == 0.0
-        || !known
-        || own + ids.len() > TAIL_TOKENS_LIMIT
-    {
-        return None;
-    }
-    sample(episode, ids, context, healing).ok()
+/// What the user typed instead of the offer, or of silence, where it is known and
+/// to be imitated. It does not grow stale: it is right whoever served.
+fn instead<'a>(episode: &'a Episode, context: &Context) -> Option<&'a [u32]> {
+    let wanted = context.hyper.demonstration_coefficient > 0.0;
+    let ids = episode.instead.as_deref().filter(|ids| wanted && !ids.is_empty())?;
+    ids.iter().all(|id| (*id as usize) < context.vocab.len()).then_some(ids)
 }
 
 /// How many of the tokens the user's verdict is about, counted from the first:

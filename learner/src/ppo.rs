@@ -13,7 +13,8 @@
 //! - *base*: the model without an adapter, the anchor of the KL penalty.
 //!
 //! Beside the judged tokens there may be demonstrations: what the user typed
-//! instead of a rejected offer, whose log-prob is simply raised.
+//! instead of a rejected offer, or where nothing was offered. Their log-prob is
+//! simply raised.
 
 use crate::batch::{Batch, Sample, Verdict};
 use crate::lora::Lora;
@@ -62,7 +63,7 @@ pub struct TokenLoss {
 }
 
 impl Token {
-    /// −w · min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)·A) + β·k3, where
+    /// −α·w · min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)·A) + β·k3, where
     /// ρ = π/parent and w = min(parent/behaviour, cap).
     pub fn loss(&self, hyper: &Hyper) -> TokenLoss {
         let log_ratio = bounded(self.policy - self.parent);
@@ -84,10 +85,11 @@ impl Token {
         let kl_base = distance.exp() - 1.0 - distance;
         let d_kl = if distance.abs() < LOG_RATIO_LIMIT { 1.0 - distance.exp() } else { 0.0 };
 
+        let alpha = f64::from(hyper.policy_coefficient);
         let beta = f64::from(hyper.kl_coefficient);
         TokenLoss {
-            loss: -weight * surrogate + beta * kl_base,
-            d_policy: -weight * d_surrogate + beta * d_kl,
+            loss: -alpha * weight * surrogate + beta * kl_base,
+            d_policy: -alpha * weight * d_surrogate + beta * d_kl,
             clipped,
             kl_parent: ratio - 1.0 - log_ratio,
             kl_base,
@@ -183,19 +185,11 @@ pub fn update(
     //    very products that the first step repeats: its ratio is 1, not 1 ± ε.
     //    A demonstration goes with the offer it replaced.
     let mut random = StdRng::seed_from_u64(seed ^ ORDER_STREAM);
-    let judged = |index: &usize| samples[*index].verdict.is_some();
-    let (mut shuffled, demonstrations): (Vec<usize>, Vec<usize>) =
-        (0..samples.len()).partition(judged);
-    shuffled.shuffle(&mut random);
-    let mut minibatches: Vec<Vec<Microbatch>> = shuffled
+    let mut episodes = episodes(samples);
+    episodes.shuffle(&mut random);
+    let mut minibatches: Vec<Vec<Microbatch>> = episodes
         .chunks(hyper.minibatch_episodes)
-        .map(|episodes| {
-            let with = |other: &&usize| {
-                episodes.iter().any(|index| samples[*index].seq == samples[**other].seq)
-            };
-            let beside = demonstrations.iter().filter(with);
-            microbatches(&episodes.iter().chain(beside).copied().collect::<Vec<_>>(), samples, kv)
-        })
+        .map(|episodes| microbatches(&episodes.concat(), samples, kv))
         .collect();
 
     // 2. What parent and base say of the sampled tokens.
@@ -244,7 +238,7 @@ pub fn update(
             // Token means over the minibatch, however it is cut into microbatches.
             let tokens: usize = minibatch.iter().map(|micro| micro.tokens.len()).sum();
             let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
-            let share = 1.0 / judged as f64;
+            let share = 1.0 / judged.max(1) as f64;
             let imitation =
                 f64::from(hyper.demonstration_coefficient) / (tokens - judged).max(1) as f64;
             let mut gradient = GradientSum::like(&lora)?;
@@ -305,7 +299,7 @@ pub fn update(
         done += micro.tails.len();
         progress(Phase::Evaluate, done, samples.len())?;
     }
-    let kl_base = (kl_base / known.len() as f64) as f32;
+    let kl_base = (kl_base / known.len().max(1) as f64) as f32;
     let update_ratio = limit.ratio(&lora)?;
     if !kl_base.is_finite() || !update_ratio.is_finite() {
         anyhow::bail!("the candidate holds numbers that are not finite; nothing was written");
@@ -323,6 +317,19 @@ pub fn update(
         update_ratio,
         trained_from,
     })
+}
+
+/// Indices of samples, those of one episode together: a demonstration goes with
+/// the offer it replaced.
+fn episodes(samples: &[Sample]) -> Vec<Vec<usize>> {
+    let mut episodes: Vec<Vec<usize>> = Vec::new();
+    for index in 0..samples.len() {
+        match episodes.last_mut() {
+            Some(last) if samples[last[0]].seq == samples[index].seq => last.push(index),
+            _ => episodes.push(vec![index]),
+        }
+    }
+    episodes
 }
 
 /// Cuts a minibatch into pieces of at most [`TAIL_ROWS`] rows.

@@ -321,6 +321,7 @@ fn check(job: &Job) -> anyhow::Result<()> {
         ("kl_coefficient", hyper.kl_coefficient, not_negative),
         ("max_importance_weight", hyper.max_importance_weight, positive),
         ("target_kl", hyper.target_kl, positive),
+        ("policy_coefficient", hyper.policy_coefficient, not_negative),
         ("demonstration_coefficient", hyper.demonstration_coefficient, not_negative),
     ] {
         ensure!(valid(value), "{name} is {value}, which PPO cannot use");

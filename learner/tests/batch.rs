@@ -188,6 +188,22 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
 }
 
 #[test]
+fn what_was_typed_where_nothing_was_offered_is_a_demonstration_of_its_own() {
+    let mut silence = accepted(0, &[0]);
+    silence.outcome = None;
+    silence.completion.shown = String::new();
+    silence.completion.adapter = 40;
+    silence.instead = Some(vec![4, 5]);
+    let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
+    let batch = try_batch(&[silence.clone(), accepted(1, &[0, 1])], &[], &wanted).unwrap();
+    let seen: Vec<_> = batch.samples.iter().map(|s| (s.seq, s.verdict.is_some())).collect();
+    assert_eq!(seen, [(0, false), (1, true)], "whoever was silent, it is right");
+    assert_eq!(batch.dropped.total(), 0);
+    assert!(try_batch(&[silence.clone()], &[], &Hyper::default()).is_err(), "not wanted");
+    assert_eq!(try_batch(&[silence], &[], &wanted).unwrap().samples.len(), 1, "enough by itself");
+}
+
+#[test]
 fn a_replayed_episode_is_marked_and_held_to_the_same_rules() {
     let mut stale = accepted(2, &[0, 1]);
     stale.completion.adapter = 0;

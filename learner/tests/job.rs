@@ -161,6 +161,29 @@ fn what_the_user_typed_instead_becomes_likelier() {
 }
 
 #[test]
+fn imitation_alone_takes_nothing_from_the_verdicts() {
+    let place = place("llama");
+    let moved = |name: &str, policy: f32, imitate: bool| {
+        let mut job = place.job(name);
+        job.hyper.policy_coefficient = policy;
+        job.hyper.kl_coefficient = 0.0;
+        job.hyper.demonstration_coefficient = 1.0;
+        if imitate {
+            for episode in &mut job.episodes {
+                episode.outcome = None;
+                episode.instead = Some(vec![3, 4, 5]);
+            }
+        }
+        let report = run(&job).unwrap();
+        (report.episodes_used, report.demonstrations, report.update_ratio)
+    };
+    assert_eq!(moved("nothing", 0.0, false), (6, 0, 0.0), "no verdict counts");
+    let (used, demonstrations, ratio) = moved("imitates", 0.0, true);
+    assert_eq!((used, demonstrations), (0, 6));
+    assert!(ratio > 0.0, "{ratio}");
+}
+
+#[test]
 fn groups_of_one_prompt_are_learned_from() {
     let place = place("qwen2");
     let mut job = place.job("groups");

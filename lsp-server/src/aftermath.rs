@@ -44,7 +44,8 @@ pub enum Finding {
         check: KeptCheck,
         share: f32,
     },
-    /// `text` begins with what healing would have reproduced.
+    /// `text` begins with what healing would have reproduced, and ends with a line
+    /// break where the user has left the line there.
     Instead {
         id: OfferId,
         text: String,
@@ -158,15 +159,31 @@ impl Watch {
                 if !settled {
                     return (None, false);
                 }
+                let moved_on = closing || *left || stands.contains('\n');
                 let line = stands.lines().next().unwrap_or_default().trim_end();
                 if line.is_empty() || !may_tell(text, self.start) {
                     return (None, true);
                 }
-                let line: String = line.chars().take(INSTEAD_CHARS).collect();
-                (Some(Finding::Instead { id, text: format!("{healing}{line}") }), true)
+                let typed = format!("{healing}{line}");
+                let fits = line.chars().count() <= INSTEAD_CHARS;
+                let text = match fits {
+                    // Where the user ended the line is a part of what was meant.
+                    true if moved_on && ends_line(text, self.start, line) => typed + "\n",
+                    true => typed,
+                    false => typed.chars().take(healing.chars().count() + INSTEAD_CHARS).collect(),
+                };
+                (Some(Finding::Instead { id, text }), true)
             }
         }
     }
+}
+
+/// Whether nothing but blanks stands between `line`, which begins at `start`, and
+/// the line's end.
+fn ends_line(text: &Rope, start: usize, line: &str) -> bool {
+    let end = (start + line.chars().count()).min(text.len_chars());
+    let rest = text.slice(end..);
+    rest.chars().find(|c| *c != ' ' && *c != '\t').is_none_or(|c| matches!(c, '\n' | '\r'))
 }
 
 #[derive(Debug, Default)]
@@ -436,7 +453,7 @@ mod tests {
         }
         assert!(desk.aftermath.awaits(URI, 18) && !desk.aftermath.awaits(URI, 12));
         desk.edit(18, 0, "\n    ", 10);
-        assert_eq!(desk.look(10), instead("    go();"));
+        assert_eq!(desk.look(10), instead("    go();\n"));
         assert_eq!(desk.look(99_000), []);
     }
 
@@ -453,10 +470,10 @@ mod tests {
         assert_eq!(typed().look(6 + SETTLE_MS), instead("store"));
         let mut elsewhere = typed();
         elsewhere.edit(0, 0, "// top\n", 8);
-        assert_eq!(elsewhere.look(8), instead("store"));
+        assert_eq!(elsewhere.look(8), instead("store\n"));
         let mut closed = typed();
         let document = closed.documents.remove(URI).unwrap();
-        assert_eq!(closed.aftermath.close(URI, &document, 8), instead("store"));
+        assert_eq!(closed.aftermath.close(URI, &document, 8), instead("store\n"));
     }
 
     #[test]

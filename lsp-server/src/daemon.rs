@@ -265,7 +265,7 @@ impl Daemon {
                 Err(error) => self.could_not_record(error.to_string()),
             }
         }
-        if fold.waiting() >= self.config().learning.batch_episodes {
+        if self.is_enough(&fold) {
             self.learn.notify_one();
         }
     }
@@ -309,7 +309,7 @@ impl Daemon {
     /// Whether enough labels wait for an update that may be registered.
     pub fn update_is_due(&self) -> bool {
         self.is_learning()
-            && self.waiting_episodes() >= self.config().learning.batch_episodes
+            && self.is_enough(&lock(&self.fold))
             && lock(&self.registry).sealed().is_none()
     }
 
@@ -583,6 +583,14 @@ impl Daemon {
         lock(&self.fold).waiting()
     }
 
+    /// Whether enough waits to be learned from: verdicts, and texts to imitate.
+    fn is_enough(&self, fold: &Fold) -> bool {
+        let learning = &self.config().learning;
+        let imitates = learning.ppo.demonstration_coefficient > 0.0;
+        let silences = if imitates { fold.waiting_silences() } else { 0 };
+        fold.waiting() + silences >= learning.batch_episodes
+    }
+
     pub fn take_batch(&self, limit: usize) -> Option<Batch> {
         lock(&self.fold).take_batch(limit)
     }
@@ -595,6 +603,17 @@ impl Daemon {
     /// Episodes of earlier updates to learn from again.
     pub fn replay(&self) -> Vec<Episode> {
         lock(&self.fold).replay(self.config().learning.replay_episodes)
+    }
+
+    /// These episodes without the texts that updates are held against.
+    pub fn to_learn(&self, mut episodes: Vec<Episode>) -> Vec<Episode> {
+        let knowledge = lock(&self.knowledge);
+        for episode in &mut episodes {
+            if knowledge.texts.is_held_out(&episode.completion.id) {
+                episode.instead = None;
+            }
+        }
+        episodes
     }
 
     pub fn learned(&self, batch: Batch) {

@@ -236,8 +236,8 @@ impl Supervisor {
             seed: u64::from(candidate),
             reward: REWARD,
             hyper: self.daemon.config().learning.ppo.clone(),
-            episodes: batch.episodes.clone(),
-            replay: self.daemon.replay(),
+            episodes: self.daemon.to_learn(batch.episodes.clone()),
+            replay: self.daemon.to_learn(self.daemon.replay()),
             memory_limit_mb,
         }
     }

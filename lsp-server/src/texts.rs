@@ -9,7 +9,11 @@ use std::sync::Arc;
 /// Answers whose place is remembered until it is known what was written there.
 const OPEN: usize = 256;
 
-/// Texts that no update has learned to imitate, kept to hold updates against.
+/// Of the texts that were typed instead of an answer, one in this many is kept
+/// from the updates that imitate them, and held against them.
+const HELD_OUT_SHARE: usize = 8;
+
+/// Latest texts of these that are kept.
 const HELD_OUT: usize = 24;
 
 /// Where a text stands: the prompt as it was served.
@@ -46,6 +50,8 @@ fn read_place<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Place>, D::Error
 pub struct Texts {
     places: HashMap<OfferId, Place>,
     order: VecDeque<OfferId>,
+    /// How many were typed instead of an answer.
+    typed: usize,
     held_out: VecDeque<Text>,
 }
 
@@ -65,10 +71,13 @@ impl Texts {
             EventKind::TypedInstead { id, tokens } => {
                 let place = self.places.remove(id)?;
                 let text = text(id, place, tokens.clone());
-                if self.held_out.len() == HELD_OUT {
-                    self.held_out.pop_front();
+                self.typed += 1;
+                if self.typed.is_multiple_of(HELD_OUT_SHARE) {
+                    if self.held_out.len() == HELD_OUT {
+                        self.held_out.pop_front();
+                    }
+                    self.held_out.push_back(text.clone());
                 }
-                self.held_out.push_back(text.clone());
                 Some(text)
             }
             _ => None,
@@ -94,7 +103,12 @@ impl Texts {
         self.places.insert(completion.id.clone(), place);
     }
 
-    /// The latest texts that were written instead of an answer.
+    /// Whether updates must not imitate what was typed instead of this answer.
+    pub fn is_held_out(&self, id: &OfferId) -> bool {
+        self.held_out.iter().any(|text| text.id == *id)
+    }
+
+    /// The latest texts that no update has imitated.
     pub fn held_out(&self) -> Vec<Text> {
         self.held_out.iter().cloned().collect()
     }
@@ -145,13 +159,24 @@ mod tests {
         assert!(texts.held_out().is_empty(), "updates learn from these");
         let typed = EventKind::TypedInstead { id: "b".into(), tokens: vec![7] };
         assert_eq!(apply(&mut texts, typed), Some(vec![7]));
-        assert_eq!(texts.held_out().len(), 1);
+    }
+
+    #[test]
+    fn one_text_in_eight_is_kept_from_updates() {
+        let mut texts = Texts::default();
+        for i in 0..40 {
+            let id = i.to_string();
+            apply(&mut texts, completion(&id));
+            apply(&mut texts, EventKind::TypedInstead { id, tokens: vec![7] });
+        }
+        let held = (0..40).filter(|i| texts.is_held_out(&i.to_string())).count();
+        assert_eq!((held, texts.held_out().len()), (5, 5));
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut texts = Texts::default();
-        for i in 0..3 * OPEN {
+        for i in 0..3 * OPEN.max(HELD_OUT * HELD_OUT_SHARE) {
             apply(&mut texts, completion(&i.to_string()));
             let id = i.to_string();
             if i % 2 == 0 {
