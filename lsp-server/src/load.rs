@@ -126,6 +126,9 @@ async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
         clock.advance(LINE_MS);
         daemon.tick();
         if (number + 1) * LOOKS / all > number * LOOKS / all {
+            while !daemon.snapshots.is_idle() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
             held.push(resident_mb());
         }
     }

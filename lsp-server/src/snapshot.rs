@@ -21,6 +21,12 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
+    /// Nobody holds a second reading at this moment.
+    #[cfg(test)]
+    pub fn is_idle(&self) -> bool {
+        !self.under_way.load(Ordering::Relaxed)
+    }
+
     /// What was read is written down up to here, or is about to be.
     pub fn after(&self, next_seq: u64) {
         self.due.store(next_seq.saturating_add(EVERY_EVENTS), Ordering::Relaxed);
