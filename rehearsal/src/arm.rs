@@ -5,12 +5,15 @@ use crate::document::Encoding;
 use crate::interrupt;
 use crate::status::Status;
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use clap::ValueEnum;
+use serde::Serialize;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use toml_edit::{DocumentMut, Item, Value};
 
 /// Reading a model from a cold disk takes seconds; a minute is a fault.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -22,69 +25,145 @@ const UPDATE_POLL: Duration = Duration::from_millis(100);
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// Time a completion may take: so long that what is offered depends on the seed
 /// and not on how busy the machine is. Latencies show what it cost.
-const BUDGET_MS: u64 = 60_000;
+const BUDGET_MS: i64 = 60_000;
 /// Written in the arm's home; holds what the daemon and the forwarder say.
 const LOG: &str = "rehearsal.log";
 
-/// What tells the arms of a rehearsal apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+/// What an arm may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The base model throughout, every offer shown
-    #[value(skip)]
     Frozen,
-    /// Learns from every label; each update serves at once
-    Learning,
     /// The base model throughout, behind the gate
     Gate,
-    /// Learner, trial and gate, as in daily use
+    /// Learns from verdicts alone, by PPO; each update serves at once
+    Ppo,
+    /// The same behind the gate
+    PpoGate,
+    /// Learns from verdicts and from what was typed instead
+    PpoDemo,
+    /// Learns from what was typed instead, and from no verdict
+    Demo,
+    /// Learner, trial and gate, as installed
     Everything,
 }
 
 impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Frozen => "frozen",
-            Kind::Learning => "learning",
-            Kind::Gate => "gate",
-            Kind::Everything => "everything",
-        }
+    fn learns(self) -> bool {
+        !matches!(self, Kind::Frozen | Kind::Gate)
     }
 
-    /// The arm's `config.toml`.
-    fn config(self) -> String {
-        let learns = matches!(self, Kind::Learning | Kind::Everything);
-        let gates = matches!(self, Kind::Gate | Kind::Everything);
-        let tries = self == Kind::Everything;
-        format!(
-            "[completion]\nbudget_ms = {BUDGET_MS}\n\n[gate]\nenabled = {gates}\n\n\
-             [learning]\nenabled = {learns}\ntrial = {tries}\n"
-        )
+    /// The settings that make it so, by their dotted names.
+    fn settings(self) -> Vec<(&'static str, Value)> {
+        let gates = matches!(self, Kind::Gate | Kind::PpoGate | Kind::Everything);
+        let mut settings = vec![
+            ("completion.budget_ms", BUDGET_MS.into()),
+            ("gate.enabled", gates.into()),
+            ("learning.enabled", self.learns().into()),
+            ("learning.on_battery", true.into()),
+            ("learning.trial", (self == Kind::Everything).into()),
+        ];
+        if matches!(self, Kind::Ppo | Kind::PpoGate) {
+            settings.push(("learning.ppo.demonstration_coefficient", 0.0.into()));
+        }
+        if self == Kind::Demo {
+            settings.push(("learning.ppo.policy_coefficient", 0.0.into()));
+        }
+        settings
     }
 }
 
-/// A daemon in a temporary home, and the client of one editor window on it.
+/// An arm as it was asked for: `KIND`, or `NAME=KIND,SETTING=VALUE,…`.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    pub name: String,
+    pub kind: Kind,
+    /// What is unlike the kind, by dotted name.
+    pub set: Vec<(String, Value)>,
+}
+
+impl Spec {
+    pub fn of(kind: Kind) -> Spec {
+        let name = kind.to_possible_value().map(|value| value.get_name().to_owned());
+        Spec { name: name.unwrap_or_default(), kind, set: Vec::new() }
+    }
+
+    /// The arm's `config.toml`; an error where a setting is set within another.
+    pub fn config(&self) -> Result<String> {
+        let mut config = DocumentMut::new();
+        let kind = self.kind.settings().into_iter().map(|(key, value)| (key.to_owned(), value));
+        for (key, value) in kind.chain(self.set.iter().cloned()) {
+            let mut at = config.as_item_mut();
+            for part in key.split('.') {
+                let table = at.or_insert(toml_edit::table()).as_table_like_mut();
+                let table = table.with_context(|| format!("{key}: a part of it is a value"))?;
+                at = table.entry(part).or_insert(Item::None);
+            }
+            *at = Item::Value(value);
+        }
+        Ok(config.to_string())
+    }
+}
+
+impl FromStr for Spec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Spec, String> {
+        let kind = |name: &str| {
+            Kind::from_str(name, true).map_err(|_| {
+                let known: Vec<_> =
+                    Kind::value_variants().iter().map(|k| Spec::of(*k).name).collect();
+                format!("no arm is called `{name}`; there are {}", known.join(", "))
+            })
+        };
+        let mut parts = text.split(',');
+        let (name, of) = match parts.next().unwrap_or_default().split_once('=') {
+            Some((name, of)) => (name.to_owned(), kind(of)?),
+            None => (text.to_owned(), kind(text)?),
+        };
+        let set = parts.map(setting).collect::<Result<_, _>>()?;
+        let spec = Spec { name, kind: of, set };
+        spec.config().map_err(|error| error.to_string())?;
+        Ok(spec)
+    }
+}
+
+fn setting(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text
+        .split_once('=')
+        .filter(|(key, _)| key.contains('.') && key.split('.').all(|part| !part.is_empty()))
+        .ok_or_else(|| format!("`{text}` is no SETTING=VALUE such as learning.batch_episodes=8"))?;
+    // What is no TOML value is a text without its quotes.
+    let value = value.parse::<Value>().unwrap_or_else(|_| Value::from(value));
+    Ok((key.to_owned(), value))
+}
+
+/// A daemon in a home of its own, and the client of one editor window on it.
 /// Both end, and the home goes, when this is dropped.
 pub struct Arm {
-    pub kind: Kind,
+    pub name: String,
     // In this order: the editor leaves, the daemon ends, the home is removed.
     client: Client,
     daemon: Daemon,
     home: Option<TempDir>,
 }
 
+/// An empty home. The path of the socket in it has a limit of 108 bytes.
+pub fn home() -> Result<TempDir> {
+    let home = tempfile::Builder::new().prefix("hone-").tempdir();
+    home.context("cannot create a temporary home for the rehearsal")
+}
+
 impl Arm {
-    pub fn start(kind: Kind, hone: &Path, model: &Path) -> Result<Arm> {
-        // A short name: the path of the socket inside has a limit of 108 bytes.
-        let home = tempfile::Builder::new()
-            .prefix("hone-")
-            .tempdir()
-            .context("cannot create a temporary home for the rehearsal")?;
+    /// Starts in `home`, going on from what is there.
+    pub fn start(spec: &Spec, hone: &Path, model: &Path, home: TempDir) -> Result<Arm> {
         let config = home.path().join("config.toml");
-        fs::write(&config, kind.config())
+        fs::write(&config, spec.config()?)
             .with_context(|| format!("cannot write {}", config.display()))?;
 
         let mut daemon = Daemon::spawn(hone, model, home.path())?;
-        let started = daemon.wait_until_ready(hone, home.path()).and_then(|()| {
+        let started = daemon.wait_until_ready().and_then(|()| {
             let log = log_file(home.path())?;
             let client = Client::spawn(
                 Command::new(hone).arg("lsp").env("HONE_HOME", home.path()).stderr(log),
@@ -94,10 +173,10 @@ impl Arm {
             Ok(client)
         });
         match started {
-            Ok(client) => Ok(Arm { kind, client, daemon, home: Some(home) }),
+            Ok(client) => Ok(Arm { name: spec.name.clone(), client, daemon, home: Some(home) }),
             Err(error) => {
                 drop(daemon);
-                Err(error.context(kept_log(kind, home)))
+                Err(error.context(kept_log(&spec.name, home)))
             }
         }
     }
@@ -109,6 +188,14 @@ impl Arm {
     pub fn status(&self) -> Result<Status> {
         let value = self.client.status()?;
         serde_json::from_value(value).context("hone/status does not answer as documented")
+    }
+
+    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats a
+    /// token; `None` before the first update.
+    pub fn kl_base(&self) -> Result<Option<f64>> {
+        let list = self.daemon.answer(&["adapter", "list", "--json"])?;
+        let newest = list["adapters"].as_array().and_then(|adapters| adapters.last());
+        Ok(newest.and_then(|adapter| adapter["report"]["kl_base"].as_f64()))
     }
 
     /// Waits until no update is on its way, telling `progress` of each look.
@@ -130,6 +217,13 @@ impl Arm {
         }
     }
 
+    /// Ends the daemon and leaves the home.
+    pub fn stop(mut self) -> Option<TempDir> {
+        let home = self.home.take();
+        drop(self);
+        home
+    }
+
     /// Leaves the home behind when the arm ends.
     pub fn keep_home(&mut self) -> Option<PathBuf> {
         self.home.take().map(TempDir::keep)
@@ -143,7 +237,7 @@ impl Arm {
             return error;
         }
         let Some(home) = self.home.take() else { return error };
-        let log = kept_log(self.kind, home);
+        let log = kept_log(&self.name, home);
         match self.daemon.exited() {
             Some(status) => error.context(format!("the daemon died ({status}); {log}")),
             None => error.context(log),
@@ -160,8 +254,8 @@ fn log_file(home: &Path) -> Result<File> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn kept_log(kind: Kind, home: TempDir) -> String {
-    format!("{} arm: its log is {}", kind.name(), home.keep().join(LOG).display())
+fn kept_log(name: &str, home: TempDir) -> String {
+    format!("{name} arm: its log is {}", home.keep().join(LOG).display())
 }
 
 struct Daemon {
@@ -191,28 +285,33 @@ impl Daemon {
 
     /// Waits until `hone status` finds this very daemon. Connecting earlier
     /// would make `hone lsp` start a second one, on the system's clock.
-    fn wait_until_ready(&mut self, hone: &Path, home: &Path) -> Result<()> {
+    fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < START_LIMIT {
             interrupt::check()?;
             if let Some(status) = self.exited() {
                 bail!("hone serve ended before it was ready ({status})");
             }
-            let output = Command::new(hone)
-                .args(["status", "--json"])
-                .env("HONE_HOME", home)
-                .stdin(Stdio::null())
-                .output()
-                .with_context(|| format!("cannot run {} status", hone.display()))?;
-            let pid = serde_json::from_slice::<Value>(&output.stdout)
-                .ok()
-                .and_then(|status| status["daemon"]["pid"].as_u64());
+            let status = self.answer(&["status", "--json"]).ok();
+            let pid = status.and_then(|status| status["daemon"]["pid"].as_u64());
             if pid == Some(u64::from(self.child.id())) {
                 return Ok(());
             }
             std::thread::sleep(START_POLL);
         }
         bail!("hone serve was not ready within {} s", START_LIMIT.as_secs())
+    }
+
+    /// What `hone` prints about this home, as JSON.
+    fn answer(&self, arguments: &[&str]) -> Result<serde_json::Value> {
+        let output = Command::new(&self.hone)
+            .args(arguments)
+            .env("HONE_HOME", &self.home)
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("cannot run {}", self.hone.display()))?;
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("`hone {}` printed no JSON", arguments.join(" ")))
     }
 
     fn exited(&mut self) -> Option<ExitStatus> {
@@ -238,5 +337,42 @@ impl Drop for Daemon {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arm_is_a_kind_and_what_is_unlike_it() {
+        let plain: Spec = "ppo-gate".parse().unwrap();
+        assert_eq!(
+            (plain.name.as_str(), plain.kind, plain.set.len()),
+            ("ppo-gate", Kind::PpoGate, 0)
+        );
+        let hot: Spec =
+            "hot=ppo,learning.ppo.learning_rate=3e-4,gate.enabled=true".parse().unwrap();
+        assert_eq!((hot.name.as_str(), hot.kind), ("hot", Kind::Ppo));
+        let config: DocumentMut = hot.config().unwrap().parse().unwrap();
+        assert_eq!(config["learning"]["ppo"]["learning_rate"].as_float(), Some(3e-4));
+        assert_eq!(config["learning"]["ppo"]["demonstration_coefficient"].as_float(), Some(0.0));
+        assert_eq!(config["gate"]["enabled"].as_bool(), Some(true), "the arm's own word counts");
+        for (text, says) in [
+            ("chilled", "there are frozen, gate"),
+            ("x=ppo,rank=3", "SETTING=VALUE"),
+            ("x=ppo,.a=3", "SETTING=VALUE"),
+            ("x=ppo,gate.enabled.a=3", "gate.enabled.a"),
+        ] {
+            let error = text.parse::<Spec>().unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_text_needs_no_quotes() {
+        let arm: Spec = "g=ppo,learning.ppo.advantage=group".parse().unwrap();
+        let config = arm.config().unwrap();
+        assert!(config.contains("advantage = \"group\""), "{config}");
     }
 }

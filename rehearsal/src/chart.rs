@@ -1,82 +1,116 @@
-//! The cumulative accept rate of both arms, with a mark at every update.
+//! Learning curves: how much of what was offered was taken, and how much of what
+//! was typed came from offers, over the last part of the stream at each place.
 
 use crate::record::LineRecord;
 use crate::run::Outcome;
 use anyhow::{Context, Result, anyhow};
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::path::Path;
 
-const SIZE: (u32, u32) = (800, 420);
-/// Rates before this many shown offers jump too much to be drawn.
-const MIN_SHOWN: usize = 5;
-const COLORS: [RGBColor; 2] = [RGBColor(120, 120, 120), RGBColor(0, 110, 200)];
+const SIZE: (u32, u32) = (960, 400);
+/// A point of a curve looks back over this share of the stream.
+const WINDOW: f64 = 0.2;
+/// Points of a curve.
+const POINTS: usize = 80;
 const FONT: &str = "sans-serif";
+/// The first arm is grey: what the others are compared with. The rest is the
+/// colour-blind safe palette of Okabe and Ito.
+const COLORS: [RGBColor; 8] = [
+    RGBColor(120, 120, 120),
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+];
 
-pub fn write(outcome: &Outcome, path: &Path) -> Result<()> {
+/// (part, whole) of a line; a curve shows the sums' ratio in percent.
+type Measure = fn(&LineRecord) -> (usize, usize);
+
+fn accepted(line: &LineRecord) -> (usize, usize) {
+    let shown = line.asked.iter().filter(|asked| asked.fate.is_some()).count();
+    (line.asked.iter().filter(|asked| asked.is_accepted()).count(), shown)
+}
+
+fn completed(line: &LineRecord) -> (usize, usize) {
+    (line.completed(), line.chars)
+}
+
+/// Draws the arms over all repositories together.
+pub fn write(outcomes: &[&Outcome], path: &Path) -> Result<()> {
     let mut svg = String::new();
-    draw(outcome, &mut svg).map_err(|error| anyhow!("cannot draw the chart: {error}"))?;
+    draw(outcomes, &mut svg).map_err(|error| anyhow!("cannot draw the chart: {error}"))?;
     std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn draw(outcome: &Outcome, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-    let curves: Vec<Vec<(f64, f64)>> =
-        (0..outcome.arms.len()).map(|arm| accept_rates(&outcome.lines, arm)).collect();
-    let points = outcome.lines.iter().map(|line| line.points.len()).sum::<usize>().max(1) as f64;
-    let top = curves.iter().flatten().map(|(_, rate)| *rate).fold(10.0, f64::max) * 1.15;
-
+fn draw(outcomes: &[&Outcome], svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
     let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
+    let (left, right) = root.split_horizontally(SIZE.0 / 2);
+    panel(&left, outcomes, "Accepted, % of the offers shown", accepted)?;
+    panel(&right, outcomes, "Completed, % of the characters typed", completed)?;
+    root.present()?;
+    Ok(())
+}
+
+fn panel(
+    area: &DrawingArea<SVGBackend, Shift>,
+    outcomes: &[&Outcome],
+    caption: &str,
+    measure: Measure,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let arms = outcomes.first().map_or(&[][..], |outcome| &outcome.arms);
+    let places = outcomes.iter().map(|outcome| outcome.places).max().unwrap_or(0).max(1) as f64;
+    let curves: Vec<Vec<(f64, f64)>> =
+        (0..arms.len()).map(|arm| curve(outcomes, arm, places, measure)).collect();
+    let top = curves.iter().flatten().map(|(_, percent)| *percent).fold(10.0, f64::max) * 1.2;
+    let mut chart = ChartBuilder::on(area)
         .margin(12)
-        .caption("Accepted of the offers shown so far", (FONT, 18))
+        .caption(caption, (FONT, 16))
         .x_label_area_size(40)
-        .y_label_area_size(52)
-        .build_cartesian_2d(0.0..points, 0.0..top)?;
+        .y_label_area_size(40)
+        .build_cartesian_2d(0.0..places, 0.0..top)?;
     chart
         .configure_mesh()
         .light_line_style(WHITE)
-        .x_desc("places in the stream at which a completion was asked for")
-        .y_desc("accept rate, %")
+        .x_desc(format!("places of the stream, over the last {:.0} % of it", 100.0 * WINDOW))
         .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|y| format!("{y:.0}"))
-        .label_style((FONT, 13))
+        .label_style((FONT, 12))
         .draw()?;
-    for ((arm, curve), color) in outcome.arms.iter().zip(&curves).zip(COLORS) {
-        for update in &arm.updates {
-            let x = update.at_point as f64;
-            chart.draw_series([PathElement::new([(x, 0.0), (x, top)], color.mix(0.25))])?;
-        }
+    for ((arm, curve), color) in arms.iter().zip(&curves).zip(COLORS.into_iter().cycle()) {
         chart
             .draw_series(LineSeries::new(curve.iter().copied(), color.stroke_width(2)))?
-            .label(match arm.updates.len() {
-                0 => arm.kind.name().to_owned(),
-                count => format!("{} ({count} updates, thin lines)", arm.kind.name()),
-            })
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+            .label(&arm.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], color.stroke_width(2)));
     }
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.8))
-        .label_font((FONT, 13))
+        .label_font((FONT, 12))
         .draw()?;
-    root.present()?;
     Ok(())
 }
 
-/// (points so far, accepted of shown in percent), at every point that showed something.
-fn accept_rates(lines: &[LineRecord], arm: usize) -> Vec<(f64, f64)> {
-    let (mut shown, mut accepted) = (0, 0);
-    let mut curve = Vec::new();
-    for (index, point) in lines.iter().flat_map(|line| &line.points).enumerate() {
-        let Some(asked) = point.asked[arm].filter(|asked| asked.fate.is_some()) else { continue };
-        shown += 1;
-        accepted += usize::from(asked.accepted());
-        if shown >= MIN_SHOWN {
-            curve.push(((index + 1) as f64, 100.0 * accepted as f64 / shown as f64));
-        }
-    }
-    curve
+/// (place, percent) from the first full window on.
+fn curve(outcomes: &[&Outcome], arm: usize, places: f64, measure: Measure) -> Vec<(f64, f64)> {
+    let window = WINDOW * places;
+    let lines = || outcomes.iter().flat_map(|outcome| &outcome.arms[arm].record.lines);
+    (0..=POINTS)
+        .filter_map(|point| {
+            let to = window + (places - window) * point as f64 / POINTS as f64;
+            let within = |line: &&LineRecord| (to - window..to).contains(&(line.place as f64));
+            let (part, whole) = lines()
+                .filter(within)
+                .map(measure)
+                .fold((0, 0), |(part, whole), (p, w)| (part + p, whole + w));
+            (whole > 0).then(|| (to, 100.0 * part as f64 / whole as f64))
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -85,18 +119,20 @@ mod tests {
     use crate::report::tests::outcome;
 
     #[test]
-    fn curves_count_from_the_first_offers_on() {
-        let curve = accept_rates(&outcome().lines, 1);
-        assert_eq!(curve.len(), 36);
-        assert_eq!(curve[0], (5.0, 40.0));
-        assert_eq!(curve[35], (40.0, 25.0));
+    fn a_curve_looks_back_over_its_window() {
+        let outcome = outcome();
+        let taken = curve(&[&outcome], 0, 40.0, accepted);
+        assert_eq!(taken.len(), POINTS + 1);
+        assert_eq!((taken[0], taken[POINTS]), ((8.0, 25.0), (40.0, 25.0)));
+        assert!(curve(&[&outcome], 2, 40.0, completed).iter().all(|(_, percent)| *percent == 0.0));
     }
 
     #[test]
-    fn the_chart_is_an_svg_that_names_both_arms_and_the_updates() {
+    fn the_chart_is_an_svg_that_names_the_arms() {
         let mut svg = String::new();
-        draw(&outcome(), &mut svg).unwrap();
+        let outcome = outcome();
+        draw(&[&outcome, &outcome], &mut svg).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-        assert!(svg.contains("frozen") && svg.contains("learning (1 updates"));
+        assert!(svg.contains("frozen") && svg.contains("ppo") && svg.contains("mute"));
     }
 }

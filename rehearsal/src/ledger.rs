@@ -80,11 +80,18 @@ struct Live {
 
 #[derive(Debug, Default)]
 pub struct Ledger {
+    /// Of an earlier part of the stream.
+    before: LabelCounts,
     labels: HashMap<String, Label>,
     live: Option<Live>,
 }
 
 impl Ledger {
+    /// Goes on from these.
+    pub fn after(before: LabelCounts) -> Ledger {
+        Ledger { before, ..Ledger::default() }
+    }
+
     /// True while an offer waits for what is typed next.
     pub fn is_live(&self) -> bool {
         self.live.is_some()
@@ -141,7 +148,8 @@ impl Ledger {
     }
 
     pub fn counts(&self) -> LabelCounts {
-        let mut counts = LabelCounts { total: self.labels.len() as u64, ..Default::default() };
+        let mut counts = self.before;
+        counts.total += self.labels.len() as u64;
         for label in self.labels.values() {
             *match label {
                 Label::Accepted => &mut counts.accepted,

@@ -2,8 +2,9 @@
 //! the real protocol into real daemons, and says what that was worth.
 //!
 //! [`history`] says what somebody wrote, [`plan`] where the developer pauses,
-//! [`typist`] does it, [`arm`] gives each arm its daemon, [`run`] leads them
-//! through one stream side by side, [`report`] counts.
+//! [`developer`] what they think of an offer, [`typist`] does it, [`arm`] gives
+//! each arm its daemon, [`run`] leads them through one stream side by side,
+//! [`work`] keeps what is done, [`report`] counts.
 //!
 //! Nothing here knows the server's code: everything goes through [`client`],
 //! which the end-to-end tests use too.
@@ -11,6 +12,7 @@
 pub mod arm;
 pub mod chart;
 pub mod client;
+pub mod developer;
 pub mod document;
 pub mod history;
 pub mod interrupt;
@@ -24,3 +26,4 @@ pub mod stats;
 pub mod status;
 pub mod transcript;
 pub mod typist;
+pub mod work;

@@ -1,20 +1,22 @@
 //! `hone rehearse`: what would Hone have given you on your own history?
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use console::strip_ansi_codes;
 use indicatif::{ProgressBar, ProgressStyle};
-use rehearsal::arm::Kind;
+use rehearsal::arm::{Kind, Spec};
+use rehearsal::developer::NOISE;
 use rehearsal::history::{Filter, History};
 use rehearsal::interrupt::{self, Interrupted};
-use rehearsal::report::{Repo, Report};
-use rehearsal::run::{self, Event, Settings};
+use rehearsal::report::{ArmName, Repo, Report};
+use rehearsal::run::{self, Event, Outcome, Settings};
+use rehearsal::work::Work;
 use rehearsal::{chart, transcript};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use time::Date;
 use time::macros::format_description;
 
@@ -22,15 +24,16 @@ use time::macros::format_description;
 const INTERRUPTED: u8 = 130;
 
 /// A simulated developer types your real commits, in the order you made them,
-/// into two fresh daemons: one that stays frozen, one that learns.
+/// into fresh daemons: what would Hone have given you?
 ///
 /// Every added line is typed through the language server protocol. At line
 /// starts and at one natural place inside a line a completion is asked for. It
 /// is accepted if it is the exact rest of the line, or at least ten characters
-/// of its exact beginning; else it is turned down (by typing on, by Esc, or by
-/// waiting until it times out) and the truth is typed.
+/// of its exact beginning; a near miss is accepted and mended; else it is turned
+/// down (by typing on, by Esc, or by waiting until it times out) and the truth
+/// is typed.
 ///
-/// Nothing of this touches your own Hone: both daemons live in temporary homes,
+/// Nothing of this touches your own Hone: the daemons live in temporary homes,
 /// on a clock of their own, and are gone afterwards. The same seed gives the
 /// same stream.
 #[derive(Parser)]
@@ -40,7 +43,20 @@ Examples:
   hone rehearse                              this repository, 200 places
   hone rehearse --repo ~/src/app --author ada --since 2025-01-01 --limit 1000
   hone rehearse --live --limit 40            watch it type
+  hone rehearse --arm frozen --arm gate --arm ppo --work ~/rehearsal
+                                             three arms; Ctrl-C, and go on later
+  hone rehearse --arm 'hot=ppo,learning.ppo.learning_rate=3e-4'
+                                             PPO with another learning rate
   hone rehearse --json > report.json
+
+Arms:
+  frozen      the base model throughout, every offer shown
+  gate        the same, behind the gate
+  ppo         learns from verdicts alone; each update serves at once
+  ppo-gate    the same, behind the gate
+  ppo-demo    learns from verdicts and from what was typed instead
+  demo        learns from what was typed instead alone
+  everything  learner, trial and gate, as installed
 
 Columns of the table:
   asked      places at which a completion was asked for
@@ -48,30 +64,44 @@ Columns of the table:
   accepted   of the offers shown
   completed  characters that came from accepted offers, of all typed
              (indentation aside)
+  kept       of what was inserted by accepting, what stayed
+  late       answers that came after the developer would have typed on
+             (a pause of 0.3 to 3 s is drawn for every place)
   p50, p95   from request to answer, as the editor sees it
   adapter    the version that served the last request; base is the plain model
 
-It fails when the daemon's labels are not exactly what the developer did.")]
+One or two arms are typed into side by side, so that their latencies compare;
+more run one after the other. It fails when the daemon's labels are not exactly
+what the developer did.")]
 struct Arguments {
-    /// The git repository to rehearse on
+    /// The git repository to rehearse on; several make one report
     #[arg(long, default_value = ".", value_name = "DIR")]
-    repo: PathBuf,
-    /// Only commits whose author's name or mail address contains this
+    repo: Vec<PathBuf>,
+    /// Only commits whose author's name or mail address contains this; one for
+    /// all repositories, or one for each
     #[arg(long, value_name = "TEXT")]
-    author: Option<String>,
+    author: Vec<String>,
     /// Only commits from this day on (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     since: Option<Date>,
-    /// Stop after asking at this many places
+    /// Places at which the developer pauses, in each repository
     #[arg(long, default_value_t = 200, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     limit: u64,
-    /// Stop after this many minutes, wherever the stream is by then
+    /// End an arm's stream after this many minutes, wherever it is by then
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     max_minutes: Option<u64>,
-    /// What is compared with the frozen base model
-    #[arg(long, value_enum, default_value = "learning", value_name = "ARM")]
-    arm: Kind,
+    /// What is compared with the first one: KIND, or NAME=KIND,SETTING=VALUE,…
+    /// [default: frozen and everything]
+    #[arg(long, value_name = "ARM")]
+    arm: Vec<Spec>,
+    /// How often the developer slips: misses a right offer, takes a wrong one
+    #[arg(long, default_value_t = NOISE, value_name = "SHARE", value_parser = parse_share)]
+    noise: f64,
+    /// Keep what is done in this folder: an interrupted rehearsal goes on from
+    /// there, and an arm that is done is not done again
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
     /// Decides where the developer pauses and how offers are turned down
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -87,7 +117,7 @@ struct Arguments {
     /// Write the JSON object to this file as well
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Draw the accept rates of both arms
+    /// Draw learning curves
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Write what happened, one line each, with terminal colours
@@ -96,7 +126,7 @@ struct Arguments {
     /// Show the transcript while it happens, on stderr
     #[arg(long)]
     live: bool,
-    /// Keep both daemons' temporary homes (events, adapters, logs)
+    /// Keep the daemons' temporary homes (events, adapters, logs)
     #[arg(long)]
     keep_homes: bool,
 }
@@ -106,11 +136,21 @@ fn parse_date(text: &str) -> Result<Date, String> {
         .map_err(|_| "not a date: write YYYY-MM-DD".to_owned())
 }
 
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "not a share: write a number from 0 to 1".to_owned())
+}
+
 fn main() -> ExitCode {
-    match rehearse(Arguments::parse()) {
+    let arguments = Arguments::parse();
+    let kept = arguments.work.is_some();
+    match rehearse(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<Interrupted>() || interrupt::requested() => {
             eprintln!("interrupted; the daemons and their temporary homes are gone");
+            if kept {
+                eprintln!("the same command goes on from what is saved");
+            }
             ExitCode::from(INTERRUPTED)
         }
         Err(error) => {
@@ -122,62 +162,76 @@ fn main() -> ExitCode {
 
 fn rehearse(arguments: Arguments) -> Result<()> {
     interrupt::install()?;
-    let hone = match arguments.hone {
-        Some(path) => path,
+    let hone = match &arguments.hone {
+        Some(path) => path.clone(),
         None => sibling()?,
     };
-    let model = match arguments.model {
-        Some(path) if path.is_file() => path,
+    let model = match &arguments.model {
+        Some(path) if path.is_file() => path.clone(),
         Some(path) => bail!("{}: no such model file", path.display()),
         None => run::default_model(&hone)?,
     };
-    let filter = Filter {
-        author: arguments.author.clone(),
-        since: arguments.since.map(|date| date.midnight().assume_utc().unix_timestamp()),
+    let specs = arms(&arguments)?;
+    let repositories = repositories(&arguments)?;
+    // Side by side where that is what two arms are for; else each by itself.
+    let groups: Vec<&[Spec]> = match specs.len() {
+        1 | 2 => vec![&specs],
+        _ => specs.chunks(1).collect(),
     };
-    let history = History::open(&arguments.repo, &filter)?;
-    let settings = Settings {
-        hone,
-        model,
-        against: arguments.arm,
-        limit: arguments.limit as usize,
-        seed: arguments.seed,
-        time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
-        keep_homes: arguments.keep_homes,
-    };
-
-    let mut onlooker = Onlooker::new(
-        arguments.limit,
-        arguments.live,
-        arguments.json,
-        arguments.transcript.as_deref(),
-    )?;
-    let outcome = run::rehearse(&history, &settings, |event| onlooker.see(&event));
-    onlooker.finish()?;
-    let outcome = outcome?;
-    for arm in &outcome.arms {
-        if let Some(home) = &arm.home {
-            eprintln!("{} arm: HONE_HOME={}", arm.kind.name(), home.display());
+    let mut onlooker = Onlooker::new(&arguments)?;
+    let mut done = Vec::new();
+    for (history, repo) in repositories {
+        let mut outcomes = Vec::new();
+        for group in &groups {
+            let work = match &arguments.work {
+                None => None,
+                Some(parent) => {
+                    let identity = identity(&arguments, &hone, &model, &repo, group)?;
+                    Some(Work::new(parent, &identity)?)
+                }
+            };
+            let settings = Settings {
+                hone: hone.clone(),
+                model: model.clone(),
+                limit: arguments.limit as usize,
+                seed: arguments.seed,
+                noise: arguments.noise,
+                time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
+                keep_homes: arguments.keep_homes,
+                work,
+            };
+            onlooker.begin(&repo, group);
+            let outcome = run::rehearse(&history, group, &settings, |event| onlooker.see(&event));
+            if outcome.is_err() {
+                onlooker.bar.finish_and_clear();
+            }
+            outcomes.push(outcome?);
         }
+        let outcome = together(outcomes)?;
+        ensure!(
+            outcome.places > 0,
+            "nothing to type: the chosen commits of {} add no code",
+            repo.path
+        );
+        for arm in &outcome.arms {
+            if let Some(home) = &arm.home {
+                eprintln!("{}, {} arm: HONE_HOME={}", repo.path, arm.name, home.display());
+            }
+        }
+        done.push((outcome.clone(), Repo { files_typed: outcome.files, ..repo }));
     }
-    if outcome.lines.is_empty() {
-        bail!("nothing to type: the chosen commits of {} add no code", arguments.repo.display());
-    }
+    onlooker.finish()?;
+    tell(&arguments, &specs, &done)
+}
 
-    let report = Report::new(
-        &outcome,
-        arguments.seed,
-        Repo {
-            path: arguments.repo.display().to_string(),
-            head: history.head(),
-            author: arguments.author,
-            since: arguments.since.map(|date| date.to_string()),
-            commits: history.len(),
-            files_typed: outcome.files,
-        },
-    );
+fn tell(arguments: &Arguments, specs: &[Spec], done: &[(Outcome, Repo)]) -> Result<()> {
+    let arms = specs.iter().map(|spec| {
+        Ok(ArmName { name: spec.name.clone(), kind: spec.kind, config: spec.config()? })
+    });
+    let arms = arms.collect::<Result<_>>()?;
+    let report = Report::new(done, arms, arguments.seed, arguments.noise);
     if let Some(path) = &arguments.svg {
-        chart::write(&outcome, path)?;
+        chart::write(&done.iter().map(|(outcome, _)| outcome).collect::<Vec<_>>(), path)?;
     }
     let json = serde_json::to_string_pretty(&report).context("cannot write the report as JSON")?;
     if let Some(path) = &arguments.report {
@@ -192,6 +246,97 @@ fn rehearse(arguments: Arguments) -> Result<()> {
         bail!("the daemon's labels are not what the typist did:\n  {}", disagreements.join("\n  "));
     }
     Ok(())
+}
+
+/// The arms in their order; the first is what the others are compared with.
+fn arms(arguments: &Arguments) -> Result<Vec<Spec>> {
+    let mut specs = arguments.arm.clone();
+    if specs.is_empty() {
+        specs.push(Spec::of(Kind::Everything));
+    }
+    if !specs.iter().any(|spec| spec.kind == Kind::Frozen) {
+        specs.insert(0, Spec::of(Kind::Frozen));
+    }
+    for (index, spec) in specs.iter().enumerate() {
+        ensure!(
+            specs[..index].iter().all(|other| other.name != spec.name),
+            "two arms are called `{}`: write --arm NAME={},…",
+            spec.name,
+            Spec::of(spec.kind).name
+        );
+    }
+    Ok(specs)
+}
+
+fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
+    let (repos, authors) = (&arguments.repo, &arguments.author);
+    ensure!(
+        authors.len() <= 1 || authors.len() == repos.len(),
+        "{} authors for {} repositories: give one for all, or one for each",
+        authors.len(),
+        repos.len()
+    );
+    let open = |(index, path): (usize, &PathBuf)| {
+        let author = authors.get(index).or(authors.first()).cloned();
+        let filter = Filter {
+            author: author.clone(),
+            since: arguments.since.map(|date| date.midnight().assume_utc().unix_timestamp()),
+        };
+        let history = History::open(path, &filter)?;
+        let repo = Repo {
+            path: path.display().to_string(),
+            head: history.head(),
+            author,
+            since: arguments.since.map(|date| date.to_string()),
+            commits: history.len(),
+            files_typed: 0,
+        };
+        Ok((history, repo))
+    };
+    repos.iter().enumerate().map(open).collect()
+}
+
+/// All that the results of these arms depend on.
+fn identity(
+    arguments: &Arguments,
+    hone: &Path,
+    model: &Path,
+    repo: &Repo,
+    group: &[Spec],
+) -> Result<String> {
+    let learner = hone.with_file_name(format!("hone-learner{}", std::env::consts::EXE_SUFFIX));
+    let mut parts = vec![
+        format!("{:?} {:?} {:?}", repo.head, repo.author, repo.since),
+        format!("{} {} {}", arguments.limit, arguments.seed, arguments.noise),
+        format!("{:?}", arguments.max_minutes),
+    ];
+    for file in [hone, &learner, model] {
+        let metadata = std::fs::metadata(file)
+            .with_context(|| format!("cannot look at {}", file.display()))?;
+        let modified = metadata.modified().ok();
+        let since = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        parts.push(format!("{} {since:?}", metadata.len()));
+    }
+    for spec in group {
+        parts.push(format!("{} {}", spec.name, spec.config()?));
+    }
+    Ok(parts.join("\n"))
+}
+
+/// Arms that ran one after the other, as one outcome.
+fn together(outcomes: Vec<Outcome>) -> Result<Outcome> {
+    let mut outcomes = outcomes.into_iter();
+    let mut all = outcomes.next().context("there is no arm")?;
+    for outcome in outcomes {
+        // An arm that ran out of time is compared as far as it got.
+        if outcome.places < all.places {
+            (all.places, all.files, all.ended_by) =
+                (outcome.places, outcome.files, outcome.ended_by);
+        }
+        all.elapsed += outcome.elapsed;
+        all.arms.extend(outcome.arms);
+    }
+    Ok(all)
 }
 
 fn sibling() -> Result<PathBuf> {
@@ -215,18 +360,24 @@ struct Onlooker {
 }
 
 impl Onlooker {
-    fn new(limit: u64, live: bool, quiet: bool, transcript: Option<&Path>) -> Result<Onlooker> {
-        let bar = if live || quiet { ProgressBar::hidden() } else { ProgressBar::new(limit) };
+    fn new(arguments: &Arguments) -> Result<Onlooker> {
+        let live = arguments.live;
+        let bar = match live || arguments.json {
+            true => ProgressBar::hidden(),
+            false => ProgressBar::new(arguments.limit),
+        };
         bar.set_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} places · {elapsed} · {msg}")
-                .context("the progress bar's template is wrong")?,
+            ProgressStyle::with_template(
+                "{prefix} {bar:30} {pos}/{len} places · {elapsed} · {msg}",
+            )
+            .context("the progress bar's template is wrong")?,
         );
-        let transcript = match transcript {
+        let transcript = match &arguments.transcript {
             None => None,
             Some(path) => {
                 let file = File::create(path)
                     .with_context(|| format!("cannot write {}", path.display()))?;
-                Some((path.to_owned(), BufWriter::new(file)))
+                Some((path.clone(), BufWriter::new(file)))
             }
         };
         Ok(Onlooker {
@@ -239,9 +390,18 @@ impl Onlooker {
         })
     }
 
+    /// These arms are next.
+    fn begin(&mut self, repo: &Repo, group: &[Spec]) {
+        let arms: Vec<_> = group.iter().map(|spec| spec.name.as_str()).collect();
+        let folder = Path::new(&repo.path).file_name().unwrap_or_default().to_string_lossy();
+        let title = format!("{folder} {}", arms.join(" + "));
+        self.bar.set_prefix(title.trim_start_matches(['.', ' ']).to_owned());
+        self.bar.reset();
+    }
+
     fn see(&mut self, event: &Event) {
         match event {
-            Event::PointDone { points } => self.bar.set_position(*points as u64),
+            Event::PlaceDone { places } => self.bar.set_position(*places as u64),
             Event::File { path, .. } => self.bar.set_message((*path).to_owned()),
             Event::Training { elapsed, .. } => {
                 self.bar.set_message(format!("learning, {:.1} s", elapsed.as_secs_f64()));

@@ -1,13 +1,10 @@
-//! What the developer will do at a line, drawn before anyone has answered, so
-//! that every arm meets the same developer.
+//! Where in a line the developer pauses for a completion, drawn before anyone has
+//! answered, so that every arm meets the same developer.
 
+use crate::developer::Mood;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Share of rejects by Escape. The rest of the two shares types on.
-const ESCAPE_SHARE: f64 = 0.10;
-/// Share of rejects by looking at the offer until it times out.
-const WAIT_SHARE: f64 = 0.10;
 /// A shorter line is typed in one go, in characters.
 const MIN_INSIDE_CHARS: usize = 6;
 /// What must be left of a line for a pause inside it, in characters.
@@ -15,47 +12,26 @@ const MIN_LEFT_CHARS: usize = 3;
 /// Texts after which people pause to see what comes.
 const PAUSES: &[&str] = &["(", ".", "= ", ", ", ": ", "::"];
 
-/// How an unwanted offer is turned down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Temper {
-    /// By typing the next character.
-    TypeOn,
-    Escape,
-    /// By doing nothing until the offer times out.
-    Wait,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LinePlan {
     /// Bytes of indentation, which the editor inserts.
     pub indent: usize,
     /// Where to ask for a completion, as byte offsets in the line, rising; the
     /// first is the end of the indentation.
-    pub points: Vec<(usize, Temper)>,
+    pub places: Vec<(usize, Mood)>,
 }
 
-/// Plans one line (without its ending). A blank line has no points.
+/// Plans one line (without its ending). A blank line has none.
 pub fn line(line: &str, rng: &mut StdRng) -> LinePlan {
     let indent = line.len() - line.trim_start().len();
     if indent == line.len() {
-        return LinePlan { indent, points: Vec::new() };
+        return LinePlan { indent, places: Vec::new() };
     }
-    let mut points = vec![(indent, temper(rng))];
+    let mut places = vec![(indent, Mood::draw(rng))];
     if let Some(inside) = inside_point(line, indent, rng) {
-        points.push((inside, temper(rng)));
+        places.push((inside, Mood::draw(rng)));
     }
-    LinePlan { indent, points }
-}
-
-fn temper(rng: &mut StdRng) -> Temper {
-    let draw: f64 = rng.random();
-    if draw < ESCAPE_SHARE {
-        Temper::Escape
-    } else if draw < ESCAPE_SHARE + WAIT_SHARE {
-        Temper::Wait
-    } else {
-        Temper::TypeOn
-    }
+    LinePlan { indent, places }
 }
 
 /// One natural place to pause: after punctuation where there is some, else
@@ -88,16 +64,16 @@ mod tests {
 
     fn inside(text: &str, seed: u64) -> Option<&str> {
         let plan = line(text, &mut StdRng::seed_from_u64(seed));
-        plan.points.get(1).map(|(at, _)| &text[*at..])
+        plan.places.get(1).map(|(at, _)| &text[*at..])
     }
 
     #[test]
     fn the_first_point_follows_the_indentation_and_blank_lines_have_none() {
         let mut rng = StdRng::seed_from_u64(1);
         let plan = line("\t  x = 1", &mut rng);
-        assert_eq!((plan.indent, plan.points[0].0), (3, 3));
-        assert_eq!(line("   ", &mut rng), LinePlan { indent: 3, points: Vec::new() });
-        assert_eq!(line("}", &mut rng).points.len(), 1);
+        assert_eq!((plan.indent, plan.places[0].0), (3, 3));
+        assert_eq!(line("   ", &mut rng), LinePlan { indent: 3, places: Vec::new() });
+        assert_eq!(line("}", &mut rng).places.len(), 1);
     }
 
     #[test]
@@ -111,19 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_draws_the_same_plan_and_tempers_are_a_minority() {
+    fn the_same_seed_draws_the_same_plan() {
         let draw = |seed| {
             let mut rng = StdRng::seed_from_u64(seed);
             (0..1000).map(|_| line("call(one, two)", &mut rng)).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
-        let tempers: Vec<_> = draw(7).into_iter().flat_map(|plan| plan.points).collect();
-        let share = |wanted| {
-            tempers.iter().filter(|(_, temper)| *temper == wanted).count() as f64
-                / tempers.len() as f64
-        };
-        assert!((0.07..0.13).contains(&share(Temper::Escape)));
-        assert!((0.07..0.13).contains(&share(Temper::Wait)));
     }
 }

@@ -1,31 +1,37 @@
 //! What happened in a rehearsal, line by line: the one source of every number.
 
-use crate::typist::Fate;
+use crate::developer::Fate;
+use crate::ledger::LabelCounts;
+use serde::{Deserialize, Serialize};
 
-/// How many arms a rehearsal has.
-pub const ARMS: usize = 2;
-
-/// One typed line, with everything that happened on it in every arm.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// One typed line, with everything that happened on it in one arm.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LineRecord {
+    /// The file change it belongs to, counted over the stream.
+    pub file: usize,
+    /// Places of the stream before this line.
+    pub place: usize,
     /// Characters of the line, without indentation and line ending.
     pub chars: usize,
-    /// Of these, by accepted offers, per arm.
-    pub accepted_chars: [usize; ARMS],
-    pub points: Vec<PointRecord>,
+    /// Requests made on it; none where an accepted offer carried the arm past.
+    pub asked: Vec<Asked>,
 }
 
-/// One place in the stream at which at least one arm asked.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct PointRecord {
-    /// `None` where an accepted offer had carried the arm past this place.
-    pub asked: [Option<Asked>; ARMS],
+impl LineRecord {
+    /// Of `chars`, those that came from offers.
+    pub fn completed(&self) -> usize {
+        self.asked.iter().filter_map(|asked| asked.fate).map(Fate::completed).sum()
+    }
 }
 
 /// One request and what came of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
+    /// Its place in the stream.
+    pub place: usize,
     pub latency_ms: f64,
+    /// The developer would have typed on before the answer came.
+    pub late: bool,
     /// The adapter version that served it; 0 is the base.
     pub version: u64,
     /// `None`: nothing was offered.
@@ -33,25 +39,38 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub fn accepted(&self) -> bool {
-        matches!(self.fate, Some(Fate::Accepted { .. }))
+    pub fn is_accepted(&self) -> bool {
+        self.fate.is_some_and(Fate::is_accepted)
     }
 }
 
-/// An update of an arm's learner, at the point of the stream where it landed.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+/// An update of an arm's learner, at the place of the stream where it landed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Update {
-    /// Points asked before it.
-    pub at_point: usize,
+    pub place: usize,
     pub number: u64,
     pub ms: Option<f64>,
 }
 
 /// An adapter version put into service.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Swap {
-    /// Points asked before it.
-    pub at_point: usize,
+    pub place: usize,
     pub version: u64,
     pub ms: Option<f64>,
+}
+
+/// All of one arm so far.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ArmRecord {
+    pub lines: Vec<LineRecord>,
+    pub updates: Vec<Update>,
+    pub swaps: Vec<Swap>,
+    pub learner_errors: Vec<String>,
+    /// What the typist did.
+    pub typist: LabelCounts,
+    /// As the daemon counted them when it was last asked; it counts swaps from
+    /// its start on.
+    pub updates_seen: u64,
+    pub swaps_seen: u64,
 }

@@ -1,15 +1,20 @@
-//! The report: one JSON object, and the same as a table for people.
+//! The report: one JSON object, and the same as tables for people.
 
+use crate::arm::Kind;
 use crate::ledger::LabelCounts;
-use crate::record::{LineRecord, Swap, Update};
-use crate::run::{End, Outcome};
-use crate::stats::{self, Difference, Summary};
+use crate::record::{Swap, Update};
+use crate::run::{ArmOutcome, End, Outcome};
+use crate::stats::{self, Change, Comparison, Pair, QUARTERS, Summary};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
+use std::ops::Range;
 
 /// Version of the JSON form.
-pub const REPORT_FORMAT: u32 = 1;
+pub const REPORT_FORMAT: u32 = 2;
+
+/// With more arms than this a repository's table leaves the first quarters out.
+const ARMS_BY_QUARTER: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -17,20 +22,38 @@ pub struct Report {
     /// Version of the `hone` that was rehearsed with.
     pub version: String,
     pub seed: u64,
+    pub noise: f64,
     pub model: Model,
-    pub repo: Repo,
-    /// Places in the stream at which at least one arm asked.
-    pub points: usize,
-    pub ended_by: End,
-    pub elapsed_s: f64,
-    pub arms: Vec<ArmReport>,
-    pub comparison: Comparison,
+    pub arms: Vec<ArmName>,
+    pub rehearsals: Vec<Rehearsal>,
+    /// Every arm against the first, over all repositories together.
+    pub pooled: Vec<Compared>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Model {
     pub name: Option<String>,
     pub sha256: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ArmName {
+    pub name: String,
+    pub kind: Kind,
+    /// Its `config.toml`.
+    pub config: String,
+}
+
+/// One repository.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rehearsal {
+    pub repo: Repo,
+    /// Places of the stream that were reached.
+    pub places: usize,
+    pub ended_by: End,
+    pub elapsed_s: f64,
+    pub arms: Vec<ArmReport>,
+    pub compared: Vec<Compared>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,11 +69,13 @@ pub struct Repo {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmReport {
-    pub name: &'static str,
+    pub name: String,
     pub quarters: Vec<Summary>,
     pub total: Summary,
     pub updates: Vec<Update>,
     pub swaps: Vec<Swap>,
+    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats a token.
+    pub kl_base: Option<f64>,
     pub learner_errors: Vec<String>,
     pub labels: Labels,
 }
@@ -65,145 +90,223 @@ pub struct Labels {
     pub disagreements: Vec<String>,
 }
 
+/// An arm against the first one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
-    /// Second arm minus first, over the whole stream.
-    pub accept_rate: Option<Difference>,
+pub struct Compared {
+    pub name: String,
+    pub last_quarter: Comparison,
+    pub total: Comparison,
 }
 
-impl Report {
-    pub fn new(outcome: &Outcome, seed: u64, repo: Repo) -> Report {
-        let lines = &outcome.lines;
-        let arms: Vec<ArmReport> = outcome
-            .arms
-            .iter()
-            .enumerate()
-            .map(|(index, arm)| ArmReport {
-                name: arm.kind.name(),
-                quarters: stats::quarters(lines)
-                    .iter()
-                    .map(|part| stats::summary(part, index))
-                    .collect(),
-                total: stats::summary(lines, index),
-                updates: arm.updates.clone(),
-                swaps: arm.swaps.clone(),
-                learner_errors: arm.learner_errors.clone(),
+impl Rehearsal {
+    fn new(outcome: &Outcome, repo: Repo, seed: u64) -> Rehearsal {
+        let arm = |arm: &ArmOutcome| {
+            let record = &arm.record;
+            let quarter = |part| stats::summary(record, &stats::quarter(outcome.places, part));
+            ArmReport {
+                name: arm.name.clone(),
+                quarters: (0..QUARTERS).map(quarter).collect(),
+                total: stats::summary(record, &ALL),
+                updates: record.updates.clone(),
+                swaps: record.swaps.clone(),
+                kl_base: arm.kl_base,
+                learner_errors: record.learner_errors.clone(),
                 labels: Labels {
                     daemon: arm.status.episodes,
-                    typist: arm.typist,
-                    disagreements: arm
+                    typist: record.typist,
+                    disagreements: record
                         .typist
                         .disagreements(&arm.status.episodes, arm.status.withheld),
                 },
-            })
-            .collect();
-        let status = outcome.arms.first().map(|arm| &arm.status);
+            }
+        };
+        Rehearsal {
+            repo,
+            places: outcome.places,
+            ended_by: outcome.ended_by,
+            elapsed_s: outcome.elapsed.as_secs_f64(),
+            arms: outcome.arms.iter().map(arm).collect(),
+            compared: compared(&[outcome], seed),
+        }
+    }
+}
+
+const ALL: Range<usize> = 0..usize::MAX;
+
+fn compared(outcomes: &[&Outcome], seed: u64) -> Vec<Compared> {
+    let arms = outcomes.iter().map(|outcome| outcome.arms.len()).min().unwrap_or(0);
+    (1..arms)
+        .map(|arm| {
+            let over = |places: &dyn Fn(&Outcome) -> Range<usize>| {
+                let pair = |outcome: &&Outcome| {
+                    let [from, to] = [0, arm].map(|arm| &outcome.arms[arm].record);
+                    Pair::new(from, to, &places(outcome))
+                };
+                stats::compare(&outcomes.iter().map(pair).collect::<Vec<_>>(), seed)
+            };
+            Compared {
+                name: outcomes[0].arms[arm].name.clone(),
+                last_quarter: over(&|outcome| stats::quarter(outcome.places, QUARTERS - 1)),
+                total: over(&|_| ALL),
+            }
+        })
+        .collect()
+}
+
+impl Report {
+    pub fn new(done: &[(Outcome, Repo)], arms: Vec<ArmName>, seed: u64, noise: f64) -> Report {
+        let status = done.first().and_then(|(outcome, _)| outcome.arms.first()).map(|a| &a.status);
+        let outcomes: Vec<&Outcome> = done.iter().map(|(outcome, _)| outcome).collect();
         Report {
             format: REPORT_FORMAT,
             version: status.map(|status| status.version.clone()).unwrap_or_default(),
             seed,
+            noise,
             model: Model {
                 name: status.and_then(|status| status.model.name.clone()),
                 sha256: status.map(|status| status.model.sha256.clone()).unwrap_or_default(),
             },
-            repo,
-            points: points(lines),
-            ended_by: outcome.ended_by,
-            elapsed_s: outcome.elapsed.as_secs_f64(),
             arms,
-            comparison: Comparison { accept_rate: stats::accept_rate_difference(lines, seed) },
+            rehearsals: done
+                .iter()
+                .map(|(outcome, repo)| Rehearsal::new(outcome, repo.clone(), seed))
+                .collect(),
+            pooled: compared(&outcomes, seed),
         }
     }
 
     /// Every disagreement of daemon and typist, with the arm's name.
     pub fn disagreements(&self) -> Vec<String> {
-        self.arms
-            .iter()
-            .flat_map(|arm| {
-                arm.labels.disagreements.iter().map(move |line| format!("{} arm: {line}", arm.name))
-            })
-            .collect()
+        let mut all = Vec::new();
+        for rehearsal in &self.rehearsals {
+            for arm in &rehearsal.arms {
+                let lines = arm.labels.disagreements.iter();
+                all.extend(
+                    lines.map(|line| format!("{}, {} arm: {line}", rehearsal.repo.path, arm.name)),
+                );
+            }
+        }
+        all
     }
 
-    /// The table and the lines under it.
+    /// The tables and the lines under them.
     pub fn render(&self) -> String {
-        let mut out = format!("{}\n", self.table());
-        for arm in &self.arms {
-            let swap_ms: Vec<f64> = arm.swaps.iter().filter_map(|swap| swap.ms).collect();
-            // Writing to a String cannot fail.
-            let _ = writeln!(
-                out,
-                "{:<9} {} labels · {} updates{} · {} swaps{}",
-                arm.name,
-                arm.labels.daemon.total - arm.labels.daemon.unlabelled,
-                arm.updates.len(),
-                mean(&arm.updates.iter().filter_map(|u| u.ms).collect::<Vec<_>>())
-                    .map_or_else(String::new, |ms| format!(" (mean {:.1} s)", ms / 1e3)),
-                arm.swaps.len(),
-                mean(&swap_ms).map_or_else(String::new, |ms| format!(" (mean {ms:.1} ms)")),
-            );
-            for error in &arm.learner_errors {
-                let _ = writeln!(out, "{:<9} learner: {error}", arm.name);
+        let mut out = String::new();
+        for rehearsal in &self.rehearsals {
+            if self.rehearsals.len() > 1 {
+                let _ = writeln!(out, "{}", rehearsal.repo.path);
             }
-        }
-        match &self.comparison.accept_rate {
-            Some(d) => {
-                let _ = writeln!(
-                    out,
-                    "accept rate, {} − frozen: {:+.1} points (95 % interval {:+.1} … {:+.1}, \
-                     paired by line)",
-                    self.arms.last().map_or("arm", |arm| arm.name),
-                    100.0 * d.difference,
-                    100.0 * d.low,
-                    100.0 * d.high
-                );
+            let _ = writeln!(out, "{}", by_quarter(rehearsal));
+            for arm in &rehearsal.arms {
+                let _ = writeln!(out, "{}", learning(arm));
+                for error in &arm.learner_errors {
+                    let _ = writeln!(out, "{:<12} learner: {error}", arm.name);
+                }
             }
-            None => out.push_str("accept rate: an arm showed nothing\n"),
+            out.push('\n');
         }
+        let first = self.arms.first().map_or("", |arm| &arm.name);
+        let together = match self.rehearsals.len() {
+            1 => String::new(),
+            count => format!(", {count} repositories together"),
+        };
+        let _ = writeln!(
+            out,
+            "Against {first}{together} (95 % intervals, paired by file change):\n{}",
+            against(&self.pooled)
+        );
         out
-    }
-
-    fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_preset(presets::UTF8_FULL_CONDENSED).set_header([
-            "quarter",
-            "arm",
-            "asked",
-            "shown",
-            "accepted",
-            "completed",
-            "p50 ms",
-            "p95 ms",
-            "adapter",
-        ]);
-        let quarters = self.arms.first().map_or(0, |arm| arm.quarters.len());
-        for quarter in 0..=quarters {
-            let name = if quarter < quarters { (quarter + 1).to_string() } else { "all".into() };
-            for (index, arm) in self.arms.iter().enumerate() {
-                let summary = arm.quarters.get(quarter).unwrap_or(&arm.total);
-                let name = if index == 0 { name.as_str() } else { "" };
-                let mut row = vec![Cell::new(name), Cell::new(arm.name)];
-                row.extend(
-                    [
-                        summary.asked.to_string(),
-                        percent(summary.shown_rate),
-                        percent(summary.accept_rate),
-                        percent(summary.completed_ratio),
-                        number(summary.latency_p50_ms),
-                        number(summary.latency_p95_ms),
-                        version(summary.adapter_version),
-                    ]
-                    .map(|text| Cell::new(text).set_alignment(CellAlignment::Right)),
-                );
-                table.add_row(row);
-            }
-        }
-        table
     }
 }
 
-fn points(lines: &[LineRecord]) -> usize {
-    lines.iter().map(|line| line.points.len()).sum()
+fn learning(arm: &ArmReport) -> String {
+    let swap_ms: Vec<f64> = arm.swaps.iter().filter_map(|swap| swap.ms).collect();
+    let update_ms: Vec<f64> = arm.updates.iter().filter_map(|update| update.ms).collect();
+    format!(
+        "{:<12} {} labels · {} updates{} · {} swaps{}{}",
+        arm.name,
+        arm.labels.daemon.total - arm.labels.daemon.unlabelled,
+        arm.updates.len(),
+        mean(&update_ms).map_or_else(String::new, |ms| format!(" (mean {:.1} s)", ms / 1e3)),
+        arm.swaps.len(),
+        mean(&swap_ms).map_or_else(String::new, |ms| format!(" (mean {ms:.1} ms)")),
+        arm.kl_base.map_or_else(String::new, |kl| format!(" · KL to base {kl:.3}")),
+    )
+}
+
+fn by_quarter(rehearsal: &Rehearsal) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_FULL_CONDENSED).set_header([
+        "quarter",
+        "arm",
+        "asked",
+        "shown",
+        "accepted",
+        "completed",
+        "kept",
+        "late",
+        "p50 ms",
+        "p95 ms",
+        "adapter",
+    ]);
+    let first = if rehearsal.arms.len() > ARMS_BY_QUARTER { QUARTERS - 1 } else { 0 };
+    for quarter in first..=QUARTERS {
+        let name = if quarter < QUARTERS { (quarter + 1).to_string() } else { "all".into() };
+        for (index, arm) in rehearsal.arms.iter().enumerate() {
+            let summary = arm.quarters.get(quarter).unwrap_or(&arm.total);
+            let name = if index == 0 { name.as_str() } else { "" };
+            let mut row = vec![Cell::new(name), Cell::new(&arm.name)];
+            row.extend(
+                [
+                    summary.asked.to_string(),
+                    percent(summary.shown_rate),
+                    percent(summary.accept_rate),
+                    percent(summary.completed_ratio),
+                    percent(summary.kept_rate),
+                    percent(summary.cancel_rate),
+                    number(summary.latency_p50_ms),
+                    number(summary.latency_p95_ms),
+                    version(summary.adapter_version),
+                ]
+                .map(|text| Cell::new(text).set_alignment(CellAlignment::Right)),
+            );
+            table.add_row(row);
+        }
+    }
+    table
+}
+
+fn against(compared: &[Compared]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_FULL_CONDENSED).set_header([
+        "arm",
+        "over",
+        "accept rate",
+        "offers shown",
+        "completed characters",
+    ]);
+    for arm in compared {
+        for (index, (over, comparison)) in
+            [("last quarter", &arm.last_quarter), ("all", &arm.total)].into_iter().enumerate()
+        {
+            let name = if index == 0 { arm.name.as_str() } else { "" };
+            let numbers = [&comparison.accept_rate, &comparison.shown, &comparison.completed_ratio];
+            let mut row = vec![Cell::new(name), Cell::new(over)];
+            row.extend(numbers.map(|n| Cell::new(change(n)).set_alignment(CellAlignment::Right)));
+            table.add_row(row);
+        }
+    }
+    table
+}
+
+fn change(change: &Option<Change>) -> String {
+    change.as_ref().map_or_else(
+        || "–".to_owned(),
+        |c| {
+            let [relative, low, high] = [c.relative, c.low, c.high].map(|share| 100.0 * share);
+            format!("{relative:+.1} % ({low:+.1} … {high:+.1})")
+        },
+    )
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -225,29 +328,14 @@ fn version(version: u64) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::arm::Kind;
-    use crate::record::{Asked, PointRecord};
-    use crate::run::ArmOutcome;
+    use crate::record::ArmRecord;
+    use crate::stats::tests::line;
     use crate::status::{Adapter, Learner, LearnerState, Status};
-    use crate::typist::Fate;
     use std::time::Duration;
 
     pub fn outcome() -> Outcome {
-        let asked = |fate, version| Some(Asked { latency_ms: 20.0, version, fate });
-        let lines = (0..40)
-            .map(|n| {
-                let fate =
-                    Some(if n % 4 == 0 { Fate::Accepted { chars: 5 } } else { Fate::TypedOn });
-                LineRecord {
-                    chars: 10,
-                    accepted_chars: if n % 4 == 0 { [0, 5] } else { [0, 0] },
-                    points: vec![PointRecord {
-                        asked: [asked(Some(Fate::TypedOn), 0), asked(fate, n / 20)],
-                    }],
-                }
-            })
-            .collect();
-        let arm = |kind, accepted| {
+        let arm = |name: &str, accepts: bool| {
+            let accepted = if accepts { 10 } else { 0 };
             let counts = LabelCounts {
                 total: 40,
                 accepted,
@@ -255,11 +343,14 @@ pub(crate) mod tests {
                 ..LabelCounts::default()
             };
             ArmOutcome {
-                kind,
-                updates: vec![Update { at_point: 16, number: 1, ms: Some(1500.0) }],
-                swaps: vec![Swap { at_point: 20, version: 1, ms: Some(4.0) }],
-                learner_errors: Vec::new(),
-                typist: counts,
+                name: name.to_owned(),
+                record: ArmRecord {
+                    lines: (0..40).map(|n| line(n, accepts && n % 4 == 0, 20.0)).collect(),
+                    updates: vec![Update { place: 16, number: 1, ms: Some(1500.0) }],
+                    swaps: vec![Swap { place: 20, version: 1, ms: Some(4.0) }],
+                    typist: counts,
+                    ..ArmRecord::default()
+                },
                 status: Status {
                     withheld: 0,
                     version: "0.1.0".to_owned(),
@@ -273,28 +364,38 @@ pub(crate) mod tests {
                         last_error: None,
                     },
                 },
+                kl_base: Some(0.02),
                 home: None,
             }
         };
         Outcome {
-            lines,
-            arms: vec![arm(Kind::Frozen, 0), arm(Kind::Learning, 10)],
-            files: 3,
+            arms: vec![arm("frozen", true), arm("ppo", true), arm("mute", false)],
+            places: 40,
+            files: 8,
             ended_by: End::Limit,
             elapsed: Duration::from_secs(60),
         }
     }
 
-    pub fn report() -> Report {
-        let repo = Repo {
+    pub fn repo() -> Repo {
+        Repo {
             path: ".".to_owned(),
             head: "ab".repeat(20),
             author: None,
             since: None,
             commits: 5,
-            files_typed: 3,
+            files_typed: 8,
+        }
+    }
+
+    fn of(outcomes: Vec<Outcome>) -> Report {
+        let done: Vec<_> = outcomes.into_iter().map(|outcome| (outcome, repo())).collect();
+        let name = |name: &str| ArmName {
+            name: name.to_owned(),
+            kind: Kind::Frozen,
+            config: String::new(),
         };
-        Report::new(&outcome(), 7, repo)
+        Report::new(&done, ["frozen", "ppo", "mute"].map(name).into(), 7, 0.0)
     }
 
     /// The fields scripts may rely on; a removed one is a breaking change.
@@ -316,15 +417,16 @@ pub(crate) mod tests {
             }
         }
         let mut fields = Vec::new();
-        paths(&serde_json::to_value(report()).unwrap(), "", &mut fields);
-        fields.retain(|field| !field.starts_with(".arms[].total."));
+        paths(&serde_json::to_value(of(vec![outcome()])).unwrap(), "", &mut fields);
         let summary = [
             "accept_rate",
             "accepted",
-            "accepted_chars",
             "adapter_version",
             "asked",
+            "cancel_rate",
+            "completed_chars",
             "completed_ratio",
+            "kept_rate",
             "latency_p50_ms",
             "latency_p95_ms",
             "shown",
@@ -344,66 +446,95 @@ pub(crate) mod tests {
             "unseen",
         ];
         let mut expected: Vec<String> = [
+            ".arms[].config",
+            ".arms[].kind",
             ".arms[].name",
-            ".arms[].swaps[].at_point",
-            ".arms[].swaps[].ms",
-            ".arms[].swaps[].version",
-            ".arms[].updates[].at_point",
-            ".arms[].updates[].ms",
-            ".arms[].updates[].number",
-            ".comparison.accept_rate.difference",
-            ".comparison.accept_rate.high",
-            ".comparison.accept_rate.low",
-            ".comparison.accept_rate.resamples",
-            ".elapsed_s",
-            ".ended_by",
             ".format",
             ".model.name",
             ".model.sha256",
-            ".points",
-            ".repo.author",
-            ".repo.commits",
-            ".repo.files_typed",
-            ".repo.head",
-            ".repo.path",
-            ".repo.since",
+            ".noise",
+            ".pooled[].name",
+            ".rehearsals[].arms[].kl_base",
+            ".rehearsals[].arms[].name",
+            ".rehearsals[].arms[].swaps[].ms",
+            ".rehearsals[].arms[].swaps[].place",
+            ".rehearsals[].arms[].swaps[].version",
+            ".rehearsals[].arms[].updates[].ms",
+            ".rehearsals[].arms[].updates[].number",
+            ".rehearsals[].arms[].updates[].place",
+            ".rehearsals[].compared[].name",
+            ".rehearsals[].elapsed_s",
+            ".rehearsals[].ended_by",
+            ".rehearsals[].places",
+            ".rehearsals[].repo.author",
+            ".rehearsals[].repo.commits",
+            ".rehearsals[].repo.files_typed",
+            ".rehearsals[].repo.head",
+            ".rehearsals[].repo.path",
+            ".rehearsals[].repo.since",
             ".seed",
             ".version",
         ]
         .map(str::to_owned)
         .into();
-        expected.extend(summary.iter().map(|field| format!(".arms[].quarters[].{field}")));
+        for part in ["quarters[]", "total"] {
+            expected
+                .extend(summary.iter().map(|field| format!(".rehearsals[].arms[].{part}.{field}")));
+        }
         for side in ["daemon", "typist"] {
-            expected.extend(counts.iter().map(|field| format!(".arms[].labels.{side}.{field}")));
+            let field = |field: &&str| format!(".rehearsals[].arms[].labels.{side}.{field}");
+            expected.extend(counts.iter().map(field));
+        }
+        for at in [".pooled[]", ".rehearsals[].compared[]"] {
+            for over in ["last_quarter", "total"] {
+                for what in ["accept_rate", "completed_chars", "completed_ratio", "shown"] {
+                    let field = |field| format!("{at}.{over}.{what}.{field}");
+                    expected.extend(["from", "high", "low", "relative", "to"].map(field));
+                }
+            }
         }
         fields.sort();
         expected.sort();
         assert_eq!(fields, expected);
     }
 
-    #[test]
-    fn the_table_tells_quarters_arms_swaps_and_the_difference() {
-        let text = report().render();
-        let row = |arm: &str, nth: usize| {
-            let line = text.lines().filter(|line| line.contains(arm)).nth(nth).unwrap();
+    fn rows(text: &str) -> Vec<String> {
+        let cells = |line: &str| {
             let cells = line.split(['│', '┆']).map(str::trim);
             cells.filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(row("frozen", 0), "1 frozen 10 100.0 % 0.0 % 0.0 % 20 20 base");
-        assert_eq!(row("learning", 4), "learning 40 100.0 % 25.0 % 12.5 % 20 20 v1");
-        assert!(text.contains("1 updates (mean 1.5 s) · 1 swaps (mean 4.0 ms)"), "{text}");
-        assert!(text.contains("+25.0 points"), "{text}");
+        text.lines().map(cells).collect()
     }
 
     #[test]
-    fn a_wrong_label_is_named_with_its_arm() {
+    fn the_tables_tell_quarters_arms_and_differences() {
+        let text = of(vec![outcome()]).render();
+        let rows = rows(&text);
+        let has = |row: &str| assert!(rows.iter().any(|r| r == row), "{row}\n{text}");
+        has("1 frozen 10 100.0 % 30.0 % 30.0 % 100.0 % 100.0 % 20 20 v1");
+        has("all frozen 40 100.0 % 25.0 % 25.0 % 100.0 % 100.0 % 20 20 v1");
+        has("mute 40 100.0 % 0.0 % 0.0 % – 100.0 % 20 20 v1");
+        has("ppo last quarter +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0)");
+        has("all -100.0 % (-100.0 … -100.0) +0.0 % (+0.0 … +0.0) -100.0 % (-100.0 … -100.0)");
+        assert!(text.contains("40 labels · 1 updates (mean 1.5 s) · 1 swaps (mean 4.0 ms)"));
+        assert!(text.contains("KL to base 0.020"), "{text}");
+        assert!(!text.contains("repositories together"));
+    }
+
+    #[test]
+    fn several_repositories_are_told_one_by_one_and_together() {
+        let text = of(vec![outcome(), outcome()]).render();
+        assert!(text.contains("Against frozen, 2 repositories together"), "{text}");
+    }
+
+    #[test]
+    fn a_wrong_label_is_named_with_its_repository_and_arm() {
         let mut outcome = outcome();
-        assert!(report().disagreements().is_empty());
+        assert!(of(vec![outcome.clone()]).disagreements().is_empty());
         outcome.arms[1].status.episodes.accepted = 9;
-        let report = Report { ..Report::new(&outcome, 7, report().repo) };
         assert_eq!(
-            report.disagreements(),
-            ["learning arm: accepted: the typist counts 10, the daemon 9"]
+            of(vec![outcome]).disagreements(),
+            ["., ppo arm: accepted: the typist counts 10, the daemon 9"]
         );
     }
 }

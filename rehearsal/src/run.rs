@@ -1,34 +1,41 @@
-//! The rehearsal itself: one stream of real lines, typed into both arms side
-//! by side.
+//! The rehearsal itself: one stream of real lines, typed into one or more arms
+//! side by side.
 
-use crate::arm::{Arm, Kind};
+use crate::arm::{self, Arm, Spec};
+use crate::developer::{Fate, Mood};
 use crate::history::{FileChange, History, lines};
 use crate::interrupt;
-use crate::ledger::LabelCounts;
-use crate::plan::{self, Temper};
-use crate::record::{ARMS, Asked, LineRecord, PointRecord, Swap, Update};
+use crate::plan;
+use crate::record::{ArmRecord, Asked, LineRecord, Swap, Update};
 use crate::status::Status;
-use crate::typist::{Answer, Fate, Typist};
+use crate::typist::{Answer, Typist};
+use crate::work::{Progress, Work};
 use anyhow::{Context, Result};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A run that is kept is saved at the first file change after this many places.
+const SAVE_PLACES: usize = 100;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub hone: PathBuf,
     pub model: PathBuf,
-    /// What is compared with the frozen base.
-    pub against: Kind,
-    /// Places in the stream at which a completion is asked for.
+    /// Places in the stream at which the developer pauses for a completion.
     pub limit: usize,
     pub seed: u64,
+    /// How often the developer slips, 0 to 1: see [`crate::developer`].
+    pub noise: f64,
     /// End the stream after this long, wherever it is by then.
     pub time_limit: Option<Duration>,
     /// Leave the daemons' homes behind.
     pub keep_homes: bool,
+    /// Where this run is saved, to be gone on with.
+    pub work: Option<Work>,
 }
 
 /// What an onlooker may want to know, as it happens.
@@ -41,31 +48,31 @@ pub enum Event<'a> {
     Asked(AskedEvent<'a>),
     /// An update is on its way; told again and again until it lands.
     Training {
-        arm: Kind,
+        arm: &'a str,
         elapsed: Duration,
     },
     Updated {
-        arm: Kind,
+        arm: &'a str,
         update: &'a Update,
         labels: u64,
     },
     Swapped {
-        arm: Kind,
+        arm: &'a str,
         swap: &'a Swap,
     },
     LearnerFailed {
-        arm: Kind,
+        arm: &'a str,
         error: &'a str,
     },
-    /// A point is done in every arm.
-    PointDone {
-        points: usize,
+    /// So many places of the stream are done in every arm.
+    PlaceDone {
+        places: usize,
     },
 }
 
 #[derive(Debug)]
 pub struct AskedEvent<'a> {
-    pub arm: Kind,
+    pub arm: &'a str,
     pub path: &'a str,
     /// Counts from 1.
     pub line: usize,
@@ -79,7 +86,7 @@ pub struct AskedEvent<'a> {
 }
 
 /// Why the stream ended where it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// All chosen commits are typed.
@@ -90,26 +97,25 @@ pub enum End {
     Time,
 }
 
-/// Everything a report is made of.
-#[derive(Debug)]
+/// Everything a report is made of, for one repository.
+#[derive(Debug, Clone)]
 pub struct Outcome {
-    pub lines: Vec<LineRecord>,
     pub arms: Vec<ArmOutcome>,
+    /// Places of the stream that were reached.
+    pub places: usize,
     pub files: usize,
     pub ended_by: End,
     pub elapsed: Duration,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ArmOutcome {
-    pub kind: Kind,
-    pub updates: Vec<Update>,
-    pub swaps: Vec<Swap>,
-    pub learner_errors: Vec<String>,
-    /// What the typist did.
-    pub typist: LabelCounts,
+    pub name: String,
+    pub record: ArmRecord,
     /// What the daemon made of it, at the end.
     pub status: Status,
+    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats a token.
+    pub kl_base: Option<f64>,
     /// The daemon's home, where it was to be kept.
     pub home: Option<PathBuf>,
 }
@@ -136,107 +142,138 @@ impl<T, E: Into<anyhow::Error>> InArm<T> for Result<T, E> {
     }
 }
 
-/// Starts both arms and types the history into them.
+/// Starts the arms and types the history into them, side by side.
 pub fn rehearse(
     history: &History,
+    specs: &[Spec],
     settings: &Settings,
     mut observe: impl FnMut(Event),
 ) -> Result<Outcome> {
-    let mut arms = [Kind::Frozen, settings.against]
-        .into_iter()
-        .map(|kind| Arm::start(kind, &settings.hone, &settings.model))
-        .collect::<Result<Vec<_>>>()?;
-    match stream(&arms, history, settings, &mut observe) {
-        Ok(mut outcome) => {
-            if settings.keep_homes {
-                for (arm, outcome) in arms.iter_mut().zip(&mut outcome.arms) {
-                    outcome.home = arm.keep_home();
-                }
-            }
-            Ok(outcome)
+    let begun = Instant::now();
+    let saved = settings.work.as_ref().map_or(Ok(None), Work::load)?;
+    let mut homes = Vec::new();
+    for index in 0..specs.len() {
+        let home = arm::home()?;
+        if let (Some(work), Some(Progress { done: None, .. })) = (&settings.work, &saved) {
+            work.restore(index, home.path())?;
         }
-        Err(Failure { arm: Some(arm), error }) => Err(arms[arm].explain(error)),
-        Err(Failure { arm: None, error }) => Err(error),
+        homes.push(home);
+    }
+    let mut progress = saved.unwrap_or_else(|| Progress::new(specs.len()));
+    let before = progress.elapsed;
+    loop {
+        if let Some((ended_by, arms)) = progress.done {
+            let Progress { places, files, elapsed, .. } = progress;
+            return Ok(Outcome { arms, places, files, ended_by, elapsed });
+        }
+        let mut arms = specs
+            .iter()
+            .zip(homes)
+            .map(|(spec, home)| Arm::start(spec, &settings.hone, &settings.model, home))
+            .collect::<Result<Vec<_>>>()?;
+        match stretch(&arms, history, settings, begun, &mut progress, &mut observe) {
+            Ok(done) => progress.done = done,
+            Err(Failure { arm: Some(arm), error }) => return Err(arms[arm].explain(error)),
+            Err(Failure { arm: None, error }) => return Err(error),
+        }
+        progress.elapsed = before + begun.elapsed();
+        if let Some((_, outcomes)) = &mut progress.done
+            && settings.keep_homes
+        {
+            for (arm, outcome) in arms.iter_mut().zip(outcomes) {
+                outcome.home = arm.keep_home();
+            }
+        }
+        homes = arms.into_iter().filter_map(Arm::stop).collect::<Vec<TempDir>>();
+        if let Some(work) = &settings.work {
+            let needed = if progress.done.is_some() { &[][..] } else { &homes[..] };
+            let paths: Vec<_> = needed.iter().map(TempDir::path).collect();
+            work.save(&mut progress, &paths)?;
+        }
     }
 }
 
-fn stream(
+/// Types on until the stream ends, and answers how it did; or until it is time
+/// to save it.
+fn stretch(
     arms: &[Arm],
     history: &History,
     settings: &Settings,
+    begun: Instant,
+    progress: &mut Progress,
     observe: &mut dyn FnMut(Event),
-) -> Result<Outcome, Failure> {
-    let begun = Instant::now();
+) -> Result<Option<(End, Vec<ArmOutcome>)>, Failure> {
+    let records = std::mem::take(&mut progress.arms);
     let mut stage = Stage {
-        lanes: arms.iter().map(Lane::new).collect(),
-        rng: StdRng::seed_from_u64(settings.seed),
-        limit: settings.limit,
+        lanes: arms.iter().zip(records).map(|(arm, record)| Lane::new(arm, record)).collect(),
+        settings,
         deadline: settings.time_limit.map(|limit| begun + limit),
-        points: 0,
-        lines: Vec::new(),
+        file: progress.files,
+        places: progress.places,
+        lines: progress.lines,
         observe,
     };
-    let mut files = 0;
-    for change in history.changes() {
-        let change = change?;
-        files += 1;
-        stage.type_file(&change)?;
-        if stage.over().is_some() {
+    let save_at = settings.work.as_ref().map(|_| progress.places + SAVE_PLACES);
+    let mut saving = false;
+    for change in history.changes().skip(progress.files) {
+        stage.type_file(&change?)?;
+        stage.file += 1;
+        saving = save_at.is_some_and(|at| stage.places >= at);
+        if stage.over().is_some() || saving {
             break;
         }
     }
-    let ended_by = stage.over().unwrap_or(End::History);
-    let arms = (0..stage.lanes.len())
-        .map(|arm| {
-            let status = stage.settle(arm)?;
-            let lane = &mut stage.lanes[arm];
-            Ok(ArmOutcome {
-                kind: lane.arm.kind,
-                updates: std::mem::take(&mut lane.updates),
-                swaps: std::mem::take(&mut lane.swaps),
-                learner_errors: std::mem::take(&mut lane.learner_errors),
-                typist: lane.typist.ledger().counts(),
+    let mut outcomes = Vec::new();
+    let ended_by = match stage.over() {
+        None if saving => None,
+        end => Some(end.unwrap_or(End::History)),
+    };
+    for arm in 0..stage.lanes.len() {
+        let status = stage.settle(arm)?;
+        let lane = &mut stage.lanes[arm];
+        lane.record.typist = lane.typist.ledger().counts();
+        // The next stretch has a daemon of its own.
+        lane.record.swaps_seen = 0;
+        if ended_by.is_some() {
+            let kl_base = lane.arm.kl_base().in_arm(arm)?;
+            outcomes.push(ArmOutcome {
+                name: lane.arm.name.clone(),
+                record: lane.record.clone(),
                 status,
+                kl_base,
                 home: None,
-            })
-        })
-        .collect::<Result<_, Failure>>()?;
-    Ok(Outcome { lines: stage.lines, arms, files, ended_by, elapsed: begun.elapsed() })
+            });
+        }
+    }
+    progress.files = stage.file;
+    progress.places = stage.places;
+    progress.lines = stage.lines;
+    progress.arms = stage.lanes.into_iter().map(|lane| lane.record).collect();
+    Ok(ended_by.map(|end| (end, outcomes)))
 }
 
 /// One arm at work.
 struct Lane<'a> {
     arm: &'a Arm,
     typist: Typist<'a>,
-    seen_updates: u64,
-    seen_swaps: u64,
-    updates: Vec<Update>,
-    swaps: Vec<Swap>,
-    learner_errors: Vec<String>,
+    record: ArmRecord,
 }
 
 impl<'a> Lane<'a> {
-    fn new(arm: &'a Arm) -> Lane<'a> {
-        Lane {
-            arm,
-            typist: Typist::new(arm.client()),
-            seen_updates: 0,
-            seen_swaps: 0,
-            updates: Vec::new(),
-            swaps: Vec::new(),
-            learner_errors: Vec::new(),
-        }
+    fn new(arm: &'a Arm, record: ArmRecord) -> Lane<'a> {
+        Lane { arm, typist: Typist::new(arm.client(), record.typist), record }
     }
 }
 
 struct Stage<'a, 'o> {
     lanes: Vec<Lane<'a>>,
-    rng: StdRng,
-    limit: usize,
+    settings: &'a Settings,
     deadline: Option<Instant>,
-    /// Points done so far.
-    points: usize,
-    lines: Vec<LineRecord>,
+    /// Index of the file change at hand.
+    file: usize,
+    /// Places and lines done so far.
+    places: usize,
+    lines: usize,
     observe: &'o mut dyn FnMut(Event),
 }
 
@@ -245,19 +282,26 @@ struct Place<'t> {
     path: &'t str,
     line: usize,
     text: &'t str,
-    point: usize,
-    temper: Temper,
+    at: usize,
+    mood: Mood,
 }
 
 impl Stage<'_, '_> {
     fn over(&self) -> Option<End> {
-        if self.points >= self.limit {
+        if self.places >= self.settings.limit {
             Some(End::Limit)
         } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             Some(End::Time)
         } else {
             None
         }
+    }
+
+    /// Each line has draws of its own, so that a stream can be gone on with.
+    fn draws(&self) -> StdRng {
+        /// 2^64 divided by the golden ratio: neighbours end up far apart.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        StdRng::seed_from_u64(self.settings.seed ^ (self.lines as u64).wrapping_mul(SPREAD))
     }
 
     fn type_file(&mut self, change: &FileChange) -> Result<(), Failure> {
@@ -282,112 +326,102 @@ impl Stage<'_, '_> {
         let text = full.strip_suffix('\n').unwrap_or(full);
         let text = text.strip_suffix('\r').unwrap_or(text);
         let ending = &full[text.len()..];
-        let plan = plan::line(text, &mut self.rng);
+        let plan = plan::line(text, &mut self.draws());
+        self.lines += 1;
         self.each(|typist| typist.begin_line(line, text, plan.indent, ending))?;
-
-        let mut record =
-            LineRecord { chars: text[plan.indent..].chars().count(), ..LineRecord::default() };
-        for (point, temper) in plan.points {
+        let chars = text[plan.indent..].chars().count();
+        if chars > 0 {
+            let (file, place) = (self.file, self.places);
+            let record = LineRecord { file, place, chars, asked: Vec::new() };
+            self.lanes.iter_mut().for_each(|lane| lane.record.lines.push(record.clone()));
+        }
+        for (at, mood) in plan.places {
             if self.over().is_some() {
                 break;
             }
-            let place = Place { path, line, text, point, temper };
-            if let Some(point) = self.ask(&place)? {
-                for (total, asked) in record.accepted_chars.iter_mut().zip(&point.asked) {
-                    if let Some(Asked { fate: Some(Fate::Accepted { chars }), .. }) = asked {
-                        *total += chars;
-                    }
-                }
-                record.points.push(point);
-                self.points += 1;
-                (self.observe)(Event::PointDone { points: self.points });
-            }
+            self.ask(&Place { path, line, text, at, mood })?;
+            self.places += 1;
+            (self.observe)(Event::PlaceDone { places: self.places });
         }
-        self.each(|typist| typist.finish_line())?;
-        if record.chars > 0 {
-            self.lines.push(record);
-        }
-        Ok(())
+        self.each(|typist| typist.finish_line())
     }
 
     /// Asks in every arm that has not been carried past this place. The
     /// requests follow one another at once, in alternating order, so that the
-    /// machine's mood is the same for both; labels come after the last answer.
-    fn ask(&mut self, place: &Place) -> Result<Option<PointRecord>, Failure> {
-        self.each(|typist| typist.type_to(place.point))?;
-        let mut versions = [0; ARMS];
-        for (arm, version) in versions.iter_mut().enumerate() {
-            *version = self.settle(arm)?.version_served();
+    /// machine's mood is the same for all; labels come after the last answer.
+    fn ask(&mut self, place: &Place) -> Result<(), Failure> {
+        self.each(|typist| typist.type_to(place.at))?;
+        let mut order: Vec<usize> =
+            (0..self.lanes.len()).filter(|arm| self.lanes[*arm].typist.is_at(place.at)).collect();
+        let mut versions = vec![0; self.lanes.len()];
+        for arm in &order {
+            versions[*arm] = self.settle(*arm)?.version_served();
         }
-        let mut order: Vec<usize> = (0..self.lanes.len())
-            .filter(|arm| self.lanes[*arm].typist.is_at(place.point))
-            .collect();
-        if self.points % 2 == 1 {
+        if self.places % 2 == 1 {
             order.reverse();
         }
-        let mut answers: [Option<Answer>; ARMS] = std::array::from_fn(|_| None);
-        for arm in &order {
-            answers[*arm] = Some(self.lanes[*arm].typist.ask().in_arm(*arm)?);
+        let mut answers: Vec<Option<Answer>> = vec![None; self.lanes.len()];
+        for arm in order {
+            answers[arm] = Some(self.lanes[arm].typist.ask().in_arm(arm)?);
         }
-        let mut record = PointRecord::default();
-        for (arm, answer) in answers.iter().enumerate() {
-            let Some(answer) = answer else { continue };
+        for (arm, answer) in answers.into_iter().enumerate() {
+            let Some(Answer { latency_ms, offer }) = answer else { continue };
             let lane = &mut self.lanes[arm];
-            let fate = match &answer.offer {
-                Some(offer) => Some(lane.typist.judge(offer, place.temper).in_arm(arm)?),
+            let fate = match &offer {
+                Some(offer) => {
+                    let judged = lane.typist.judge(offer, place.mood, self.settings.noise);
+                    Some(judged.in_arm(arm)?)
+                }
                 None => None,
             };
-            record.asked[arm] =
-                Some(Asked { latency_ms: answer.latency_ms, version: versions[arm], fate });
+            let late = latency_ms > place.mood.pause_ms;
+            let asked =
+                Asked { place: self.places, latency_ms, late, version: versions[arm], fate };
+            if let Some(line) = lane.record.lines.last_mut() {
+                line.asked.push(asked);
+            }
             (self.observe)(Event::Asked(AskedEvent {
-                arm: lane.arm.kind,
+                arm: &lane.arm.name,
                 path: place.path,
                 line: place.line + 1,
-                typed: &place.text[..place.point],
-                rest: &place.text[place.point..],
-                offer: answer.offer.as_ref().map(|offer| offer.text.as_str()),
+                typed: &place.text[..place.at],
+                rest: &place.text[place.at..],
+                offer: offer.as_ref().map(|offer| offer.text.as_str()),
                 fate,
-                latency_ms: answer.latency_ms,
+                latency_ms,
             }));
         }
-        Ok((!order.is_empty()).then_some(record))
+        Ok(())
     }
 
     /// Waits for an update that is on its way, and notes what has landed.
     fn settle(&mut self, arm: usize) -> Result<Status, Failure> {
-        let Stage { lanes, observe, points, .. } = self;
-        let lane = &mut lanes[arm];
-        let kind = lane.arm.kind;
-        let status = lane
-            .arm
-            .settled(|_, elapsed| observe(Event::Training { arm: kind, elapsed }))
+        let Stage { lanes, observe, places, .. } = self;
+        let Lane { arm: daemon, record, .. } = &mut lanes[arm];
+        let name = daemon.name.as_str();
+        let status = daemon
+            .settled(|_, elapsed| observe(Event::Training { arm: name, elapsed }))
             .in_arm(arm)?;
-        if status.learner.updates > lane.seen_updates {
-            lane.seen_updates = status.learner.updates;
-            let update = Update {
-                at_point: *points,
-                number: status.learner.updates,
-                ms: status.learner.last_update_ms,
-            };
+        if status.learner.updates > record.updates_seen {
+            record.updates_seen = status.learner.updates;
+            let number = status.learner.updates;
+            let update = Update { place: *places, number, ms: status.learner.last_update_ms };
             let labels = status.episodes.total - status.episodes.unlabelled;
-            observe(Event::Updated { arm: kind, update: &update, labels });
-            lane.updates.push(update);
+            observe(Event::Updated { arm: name, update: &update, labels });
+            record.updates.push(update);
         }
-        if status.adapter.swaps > lane.seen_swaps {
-            lane.seen_swaps = status.adapter.swaps;
-            let swap = Swap {
-                at_point: *points,
-                version: status.version_served(),
-                ms: status.adapter.last_swap_ms,
-            };
-            observe(Event::Swapped { arm: kind, swap: &swap });
-            lane.swaps.push(swap);
+        if status.adapter.swaps > record.swaps_seen {
+            record.swaps_seen = status.adapter.swaps;
+            let version = status.version_served();
+            let swap = Swap { place: *places, version, ms: status.adapter.last_swap_ms };
+            observe(Event::Swapped { arm: name, swap: &swap });
+            record.swaps.push(swap);
         }
         if let Some(error) = &status.learner.last_error
-            && lane.learner_errors.last() != Some(error)
+            && record.learner_errors.last() != Some(error)
         {
-            observe(Event::LearnerFailed { arm: kind, error });
-            lane.learner_errors.push(error.clone());
+            observe(Event::LearnerFailed { arm: name, error });
+            record.learner_errors.push(error.clone());
         }
         Ok(status)
     }

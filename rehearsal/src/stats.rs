@@ -1,9 +1,10 @@
-//! Rates, percentiles and the paired difference of the arms.
+//! Rates, percentiles, and how an arm compares with another over the same text.
 
-use crate::record::{ARMS, Asked, LineRecord};
+use crate::record::{ArmRecord, Asked, LineRecord};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
+use std::ops::{AddAssign, Range};
 
 /// Parts the stream is cut into.
 pub const QUARTERS: usize = 4;
@@ -24,60 +25,60 @@ pub struct Summary {
     /// accepted / shown
     pub accept_rate: Option<f64>,
     pub typed_chars: usize,
-    pub accepted_chars: usize,
-    /// accepted characters / all characters of the typed lines, indentation aside
+    pub completed_chars: usize,
+    /// completed characters / all characters of the typed lines, indentation aside
     pub completed_ratio: Option<f64>,
+    /// Of what was inserted by accepting, what stayed.
+    pub kept_rate: Option<f64>,
+    /// Answers that came after the developer would have typed on, of all.
+    pub cancel_rate: Option<f64>,
     pub latency_p50_ms: Option<f64>,
     pub latency_p95_ms: Option<f64>,
     /// The adapter version that served the stretch's last request; 0 is the base.
     pub adapter_version: u64,
 }
 
-/// The lines cut into four stretches of about as many points each; a line is
-/// never cut.
-pub fn quarters(lines: &[LineRecord]) -> [&[LineRecord]; QUARTERS] {
-    let total: usize = lines.iter().map(|line| line.points.len()).sum();
-    let mut ends = [lines.len(); QUARTERS];
-    let mut points = 0;
-    let mut quarter = 0;
-    for (index, line) in lines.iter().enumerate() {
-        while quarter + 1 < QUARTERS && points * QUARTERS >= total * (quarter + 1) && points > 0 {
-            ends[quarter] = index;
-            quarter += 1;
-        }
-        points += line.points.len();
-    }
-    std::array::from_fn(|q| {
-        let start = if q == 0 { 0 } else { ends[q - 1] };
-        &lines[start..ends[q]]
-    })
+/// The places of a quarter of a stream.
+pub fn quarter(places: usize, quarter: usize) -> Range<usize> {
+    let bound = |quarter: usize| places * quarter / QUARTERS;
+    let end = if quarter + 1 == QUARTERS { usize::MAX } else { bound(quarter + 1) };
+    bound(quarter)..end
 }
 
-pub fn summary(lines: &[LineRecord], arm: usize) -> Summary {
-    let asked: Vec<Asked> = asked(lines, arm).collect();
-    let shown = asked.iter().filter(|asked| asked.fate.is_some()).count();
-    let accepted = asked.iter().filter(|asked| asked.accepted()).count();
-    let typed_chars = lines.iter().map(|line| line.chars).sum();
-    let accepted_chars = lines.iter().map(|line| line.accepted_chars[arm]).sum();
+/// An arm over the lines that begin at these places of the stream.
+pub fn summary(record: &ArmRecord, places: &Range<usize>) -> Summary {
+    let lines = || lines(record, places);
+    let asked: Vec<Asked> = lines().flat_map(|line| &line.asked).copied().collect();
+    let counts = lines().fold(Counts::default(), |mut counts, line| {
+        counts += Counts::of(line);
+        counts
+    });
+    let inserted: usize = asked.iter().filter_map(|a| a.fate).map(|fate| fate.inserted()).sum();
+    let late = asked.iter().filter(|asked| asked.late).count();
     let mut latencies: Vec<f64> = asked.iter().map(|asked| asked.latency_ms).collect();
     latencies.sort_by(f64::total_cmp);
     Summary {
         asked: asked.len(),
-        shown,
-        accepted,
-        shown_rate: ratio(shown, asked.len()),
-        accept_rate: ratio(accepted, shown),
-        typed_chars,
-        accepted_chars,
-        completed_ratio: ratio(accepted_chars, typed_chars),
+        shown: counts.shown,
+        accepted: counts.accepted,
+        shown_rate: ratio(counts.shown, asked.len()),
+        accept_rate: ratio(counts.accepted, counts.shown),
+        typed_chars: counts.typed,
+        completed_chars: counts.completed,
+        completed_ratio: ratio(counts.completed, counts.typed),
+        kept_rate: ratio(counts.completed, inserted),
+        cancel_rate: ratio(late, asked.len()),
         latency_p50_ms: percentile(&latencies, 0.50),
         latency_p95_ms: percentile(&latencies, 0.95),
         adapter_version: asked.last().map_or(0, |asked| asked.version),
     }
 }
 
-fn asked(lines: &[LineRecord], arm: usize) -> impl Iterator<Item = Asked> + '_ {
-    lines.iter().flat_map(|line| &line.points).filter_map(move |point| point.asked[arm])
+fn lines<'a>(
+    record: &'a ArmRecord,
+    places: &'a Range<usize>,
+) -> impl Iterator<Item = &'a LineRecord> {
+    record.lines.iter().filter(|line| places.contains(&line.place))
 }
 
 fn ratio(part: usize, whole: usize) -> Option<f64> {
@@ -90,121 +91,197 @@ fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// Second arm minus first, with a 95 % interval.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
-    pub difference: f64,
-    pub low: f64,
-    pub high: f64,
-    pub resamples: usize,
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Counts {
+    shown: usize,
+    accepted: usize,
+    completed: usize,
+    typed: usize,
 }
 
-/// The difference of the accept rates, by a bootstrap that draws whole lines
-/// with both arms in them: the arms meet the same text (paired), and what
-/// happens twice on one line is not independent. `None` while an arm has shown
-/// nothing.
-pub fn accept_rate_difference(lines: &[LineRecord], seed: u64) -> Option<Difference> {
-    let counts: Vec<[(usize, usize); ARMS]> = lines
-        .iter()
-        .map(|line| {
-            std::array::from_fn(|arm| {
-                let line = std::slice::from_ref(line);
-                let shown = asked(line, arm).filter(|asked| asked.fate.is_some()).count();
-                (asked(line, arm).filter(Asked::accepted).count(), shown)
-            })
-        })
-        .collect();
-    let difference = rate_difference(counts.iter())?;
-    let mut rng = StdRng::seed_from_u64(seed);
-    let mut draws: Vec<f64> = (0..RESAMPLES)
-        .filter_map(|_| {
-            rate_difference(counts.iter().map(|_| &counts[rng.random_range(0..counts.len())]))
-        })
-        .collect();
-    draws.sort_by(f64::total_cmp);
-    Some(Difference {
-        difference,
-        low: percentile(&draws, TAIL)?,
-        high: percentile(&draws, 1.0 - TAIL)?,
-        resamples: draws.len(),
-    })
-}
-
-fn rate_difference<'a>(lines: impl Iterator<Item = &'a [(usize, usize); ARMS]>) -> Option<f64> {
-    let mut sums = [(0, 0); ARMS];
-    for line in lines {
-        for (sum, (accepted, shown)) in sums.iter_mut().zip(line) {
-            sum.0 += accepted;
-            sum.1 += shown;
+impl Counts {
+    fn of(line: &LineRecord) -> Counts {
+        Counts {
+            shown: line.asked.iter().filter(|asked| asked.fate.is_some()).count(),
+            accepted: line.asked.iter().filter(|asked| asked.is_accepted()).count(),
+            completed: line.completed(),
+            typed: line.chars,
         }
     }
-    Some(ratio(sums[1].0, sums[1].1)? - ratio(sums[0].0, sums[0].1)?)
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.shown += other.shown;
+        self.accepted += other.accepted;
+        self.completed += other.completed;
+        self.typed += other.typed;
+    }
+}
+
+/// A number of one arm beside that of another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    pub from: f64,
+    pub to: f64,
+    /// to / from − 1, with its 95 % interval.
+    pub relative: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// One arm against another over the same text. `None` where there is nothing to
+/// divide by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    pub accept_rate: Option<Change>,
+    /// Offers shown.
+    pub shown: Option<Change>,
+    pub completed_chars: Option<Change>,
+    /// As `completed_chars`, for both arms typed the same text.
+    pub completed_ratio: Option<Change>,
+}
+
+/// The two arms of one repository, file change by file change.
+#[derive(Debug, Clone, Default)]
+pub struct Pair {
+    blocks: Vec<[Counts; 2]>,
+}
+
+impl Pair {
+    /// Over the lines that begin at these places and that both have reached.
+    pub fn new(from: &ArmRecord, to: &ArmRecord, places: &Range<usize>) -> Pair {
+        let mut blocks: Vec<[Counts; 2]> = Vec::new();
+        let mut file = None;
+        for (a, b) in lines(from, places).zip(lines(to, places)) {
+            if file.replace(a.file) != Some(a.file) {
+                blocks.push([Counts::default(); 2]);
+            }
+            if let Some(block) = blocks.last_mut() {
+                block[0] += Counts::of(a);
+                block[1] += Counts::of(b);
+            }
+        }
+        Pair { blocks }
+    }
+
+    fn add_to(&self, sums: &mut [Counts; 2], mut draw: impl FnMut(usize) -> usize) {
+        for index in 0..self.blocks.len() {
+            let block = &self.blocks[draw(index)];
+            sums[0] += block[0];
+            sums[1] += block[1];
+        }
+    }
+}
+
+/// Compares the arms over all repositories together, by a bootstrap that draws
+/// whole file changes of each with both arms in them: the arms meet the same text
+/// (paired), and what happens in one file is not independent.
+pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
+    let mut sums = [Counts::default(); 2];
+    pairs.iter().for_each(|pair| pair.add_to(&mut sums, |index| index));
+    let mut rng = StdRng::seed_from_u64(seed);
+    let draws: Vec<[Counts; 2]> = (0..RESAMPLES)
+        .map(|_| {
+            let mut sums = [Counts::default(); 2];
+            for pair in pairs {
+                pair.add_to(&mut sums, |_| rng.random_range(0..pair.blocks.len()));
+            }
+            sums
+        })
+        .collect();
+    let change = |value: &dyn Fn(&Counts) -> Option<f64>| -> Option<Change> {
+        let relative = |[from, to]: &[Counts; 2]| {
+            let from = value(from).filter(|from| *from > 0.0)?;
+            Some(value(to)? / from - 1.0)
+        };
+        let mut drawn: Vec<f64> = draws.iter().filter_map(relative).collect();
+        drawn.sort_by(f64::total_cmp);
+        Some(Change {
+            from: value(&sums[0])?,
+            to: value(&sums[1])?,
+            relative: relative(&sums)?,
+            low: percentile(&drawn, TAIL)?,
+            high: percentile(&drawn, 1.0 - TAIL)?,
+        })
+    };
+    Comparison {
+        accept_rate: change(&|counts| ratio(counts.accepted, counts.shown)),
+        shown: change(&|counts| Some(counts.shown as f64)),
+        completed_chars: change(&|counts| Some(counts.completed as f64)),
+        completed_ratio: change(&|counts| ratio(counts.completed, counts.typed)),
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::record::PointRecord;
-    use crate::typist::Fate;
+    use crate::developer::Fate;
 
-    fn asked_with(fate: Option<Fate>, latency_ms: f64, version: u64) -> Option<Asked> {
-        Some(Asked { latency_ms, version, fate })
+    /// A line of ten characters with one offer on it, taken or not.
+    pub fn line(index: usize, accepted: bool, latency_ms: f64) -> LineRecord {
+        let fate = if accepted { Fate::Accepted { chars: 10 } } else { Fate::TypedOn };
+        let late = latency_ms > 15.0;
+        let asked = Asked { place: index, latency_ms, late, version: 1, fate: Some(fate) };
+        LineRecord { file: index / 5, place: index, chars: 10, asked: vec![asked] }
     }
 
-    /// Ten characters; each arm accepts all of them or types on.
-    fn line(accepts: [bool; ARMS], latency_ms: f64) -> LineRecord {
-        let fate = |yes| if yes { Fate::Accepted { chars: 10 } } else { Fate::TypedOn };
-        LineRecord {
-            chars: 10,
-            accepted_chars: accepts.map(|yes| if yes { 10 } else { 0 }),
-            points: vec![PointRecord {
-                asked: accepts.map(|yes| asked_with(Some(fate(yes)), latency_ms, 1)).to_owned(),
-            }],
-        }
+    fn record(lines: usize, accepted: impl Fn(usize) -> bool) -> ArmRecord {
+        let lines = (0..lines).map(|index| line(index, accepted(index), 1.0)).collect();
+        ArmRecord { lines, ..ArmRecord::default() }
     }
+
+    const ALL: Range<usize> = 0..usize::MAX;
 
     #[test]
     fn a_summary_divides_what_it_says() {
-        let mut lines: Vec<_> = (1..=20).map(|ms| line([ms <= 5, false], ms as f64)).collect();
-        lines.push(LineRecord {
-            chars: 50,
-            points: vec![PointRecord { asked: [asked_with(None, 100.0, 3), None] }],
-            ..LineRecord::default()
-        });
-        let summary = summary(&lines, 0);
+        let mut lines: Vec<_> = (1..=20).map(|ms| line(ms, ms <= 5, ms as f64)).collect();
+        lines[4].asked[0].fate = Some(Fate::Mended { chars: 8, of: 12 });
+        let silent = Asked { place: 21, latency_ms: 100.0, late: true, version: 3, fate: None };
+        lines.push(LineRecord { file: 9, place: 21, chars: 50, asked: vec![silent] });
+        let summary = summary(&ArmRecord { lines, ..ArmRecord::default() }, &ALL);
         assert_eq!((summary.asked, summary.shown, summary.accepted), (21, 20, 5));
         assert_eq!(summary.accept_rate, Some(0.25));
-        assert_eq!(summary.completed_ratio, Some(0.2));
+        assert_eq!(summary.completed_ratio, Some(48.0 / 250.0));
+        assert_eq!(summary.kept_rate, Some(48.0 / 52.0));
+        assert_eq!(summary.cancel_rate, Some(6.0 / 21.0));
         assert_eq!((summary.latency_p50_ms, summary.latency_p95_ms), (Some(11.0), Some(20.0)));
         assert_eq!(summary.adapter_version, 3);
-        assert_eq!(super::summary(&[], 0).accept_rate, None);
+        assert_eq!(super::summary(&ArmRecord::default(), &ALL).accept_rate, None);
     }
 
     #[test]
-    fn quarters_cover_the_stream_in_even_parts_without_cutting_a_line() {
-        let lines: Vec<_> = (0..103).map(|n| line([n % 2 == 0; 2], 1.0)).collect();
-        let parts = quarters(&lines);
-        assert_eq!(parts.iter().map(|part| part.len()).sum::<usize>(), 103);
-        assert!(parts.iter().all(|part| (25..=26).contains(&part.len())));
-        assert_eq!(quarters(&[]).map(<[_]>::len), [0; 4]);
-        assert_eq!(quarters(&lines[..1]).map(<[_]>::len).iter().sum::<usize>(), 1);
-        assert_eq!(quarters(&lines[..4]).map(<[_]>::len), [1; 4]);
+    fn quarters_cover_the_stream_in_even_parts() {
+        let record = record(103, |_| true);
+        let parts = (0..QUARTERS).map(|part| lines(&record, &quarter(103, part)).count());
+        assert_eq!(parts.collect::<Vec<_>>(), [25, 26, 26, 26]);
+        assert!(quarter(103, 3).contains(&500), "the last line's places belong to it");
     }
 
     #[test]
     fn the_interval_holds_a_clear_difference_away_from_zero() {
-        let lines: Vec<_> = (0..200).map(|n| line([n % 4 == 0, n % 2 == 0], 1.0)).collect();
-        let difference = accept_rate_difference(&lines, 1).unwrap();
-        assert!((difference.difference - 0.25).abs() < 1e-9);
-        assert!(difference.low > 0.15 && difference.high < 0.35, "{difference:?}");
-        assert_eq!(accept_rate_difference(&lines, 1).unwrap(), difference);
+        let (from, to) = (record(400, |n| n % 4 == 0), record(400, |n| n % 2 == 0));
+        let pairs = [Pair::new(&from, &to, &ALL), Pair::new(&from, &to, &(0..200))];
+        let comparison = compare(&pairs, 1);
+        let rate = comparison.accept_rate.clone().unwrap();
+        assert!((rate.relative - 1.0).abs() < 1e-9 && rate.from == 0.25, "{rate:?}");
+        assert!(rate.low > 0.7 && rate.high < 1.4, "{rate:?}");
+        assert_eq!(comparison.shown.clone().unwrap().relative, 0.0);
+        assert_eq!(compare(&pairs, 1), comparison, "the seed decides");
     }
 
     #[test]
-    fn equal_arms_differ_by_nothing_and_empty_ones_have_no_difference() {
-        let lines: Vec<_> = (0..50).map(|n| line([n % 3 == 0; 2], 1.0)).collect();
-        let difference = accept_rate_difference(&lines, 1).unwrap();
-        assert_eq!((difference.low, difference.high), (0.0, 0.0), "paired by line");
-        assert_eq!(accept_rate_difference(&[], 1), None);
+    fn equal_arms_differ_by_nothing_and_empty_ones_are_not_compared() {
+        let one = record(50, |n| n % 3 == 0);
+        let rate = compare(&[Pair::new(&one, &one, &ALL)], 1).accept_rate.unwrap();
+        assert_eq!((rate.low, rate.high), (0.0, 0.0), "paired");
+        assert_eq!(compare(&[Pair::default()], 1).accept_rate, None);
+    }
+
+    #[test]
+    fn an_arm_that_got_less_far_is_compared_as_far_as_it_got() {
+        let pair = Pair::new(&record(100, |_| true), &record(50, |_| true), &ALL);
+        let comparison = compare(&[pair], 1);
+        assert_eq!(comparison.shown.unwrap().relative, 0.0);
     }
 }

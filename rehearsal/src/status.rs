@@ -1,11 +1,11 @@
 //! The part of `hone status --json` that a rehearsal reads.
 
 use crate::ledger::LabelCounts;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Unknown fields are somebody else's; missing ones are an error, because they
 /// are part of the contract.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     pub version: String,
     pub model: Model,
@@ -18,13 +18,13 @@ pub struct Status {
     pub learner: Learner,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     pub name: Option<String>,
     pub sha256: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Adapter {
     /// 0 (or null) is the base model.
     pub active: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Adapter {
     pub last_swap_ms: Option<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Learner {
     pub state: LearnerState,
     pub updates: u64,
@@ -40,7 +40,7 @@ pub struct Learner {
     pub last_error: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LearnerState {
     Idle,

@@ -1,11 +1,12 @@
 //! A rehearsal as one line of text per event, for people to watch.
 
-use crate::arm::Kind;
+use crate::developer::Fate;
 use crate::run::{AskedEvent, Event};
-use crate::typist::Fate;
 use console::{Style, truncate_str};
 use std::time::Duration;
 
+/// The arm that is not coloured: what the others are compared with.
+const FROZEN: &str = "frozen";
 /// Columns a line of code may take.
 const CODE_COLUMNS: usize = 64;
 
@@ -19,28 +20,28 @@ pub fn line(event: &Event, elapsed: Duration) -> Option<String> {
             )
         }
         Event::Asked(asked) => format!("{}  {}", arm(asked.arm), self::asked(asked)),
-        Event::Updated { arm: kind, update, labels } => format!(
+        Event::Updated { arm: name, update, labels } => format!(
             "{}  {}",
-            arm(*kind),
+            arm(name),
             cyan().apply_to(format!(
                 "↻ update {} from {labels} labels so far{}",
                 update.number,
                 update.ms.map_or_else(String::new, |ms| format!(", {:.1} s", ms / 1e3))
             ))
         ),
-        Event::Swapped { arm: kind, swap } => format!(
+        Event::Swapped { arm: name, swap } => format!(
             "{}  {}",
-            arm(*kind),
+            arm(name),
             cyan().apply_to(format!(
                 "⇄ adapter v{} is in service{}",
                 swap.version,
                 swap.ms.map_or_else(String::new, |ms| format!(", swapped in {ms:.1} ms"))
             ))
         ),
-        Event::LearnerFailed { arm: kind, error } => {
-            format!("{}  {}", arm(*kind), red().apply_to(format!("learner: {error}")))
+        Event::LearnerFailed { arm: name, error } => {
+            format!("{}  {}", arm(name), red().apply_to(format!("learner: {error}")))
         }
-        Event::Training { .. } | Event::PointDone { .. } => return None,
+        Event::Training { .. } | Event::PlaceDone { .. } => return None,
     };
     Some(format!("{} {text}", dim().apply_to(format!("{:>6.1}s", elapsed.as_secs_f64()))))
 }
@@ -55,6 +56,8 @@ fn asked(event: &AskedEvent) -> String {
     let verdict = match event.fate {
         None => dim().apply_to("· silent".to_owned()),
         Some(Fate::Accepted { chars }) => green().apply_to(format!("✓ {chars} chars")),
+        Some(Fate::Mended { chars, of }) => green().apply_to(format!("✓ {chars} of {of} chars")),
+        Some(Fate::Undone { .. }) => red().apply_to("✗ undone".to_owned()),
         Some(Fate::TypedOn) => red().apply_to("✗ typed on".to_owned()),
         Some(Fate::Escaped) => red().apply_to("✗ Esc".to_owned()),
         Some(Fate::TimedOut) => red().apply_to("✗ 10 s".to_owned()),
@@ -62,12 +65,9 @@ fn asked(event: &AskedEvent) -> String {
     format!("{code}{pad}  {verdict}  {}", dim().apply_to(format!("{:.0} ms", event.latency_ms)))
 }
 
-fn arm(kind: Kind) -> String {
-    let style = match kind {
-        Kind::Frozen => style().white(),
-        Kind::Learning | Kind::Gate | Kind::Everything => style().magenta().bright(),
-    };
-    style.apply_to(format!("{:<8}", kind.name())).to_string()
+fn arm(name: &str) -> String {
+    let style = if name == FROZEN { style().white() } else { style().magenta().bright() };
+    style.apply_to(format!("{name:<8}")).to_string()
 }
 
 /// Colours are always written: the transcript is a recording. The caller
@@ -103,7 +103,7 @@ mod tests {
 
     fn asked(offer: Option<&str>, fate: Option<Fate>) -> String {
         let event = Event::Asked(AskedEvent {
-            arm: Kind::Learning,
+            arm: "learning",
             path: "a.rs",
             line: 3,
             typed: "    let x = ",

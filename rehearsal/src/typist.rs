@@ -2,10 +2,9 @@
 //! offered on the way, and takes it when it is right.
 
 use crate::client::{Client, Item, RequestError, TriggerKind};
+use crate::developer::{Deed, Fate, Mood, Temper, decide};
 use crate::document::Document;
-use crate::ledger::Ledger;
-use crate::plan::Temper;
-use serde::Serialize;
+use crate::ledger::{LabelCounts, Ledger};
 use std::time::Instant;
 use url::Url;
 
@@ -14,29 +13,12 @@ use url::Url;
 const LOOK_MS: u64 = 700;
 /// Doing nothing this long is a reject, in ms; past the server's ten seconds.
 const WAIT_MS: u64 = 11_000;
-/// An offer that is only the beginning of the rest of the line is worth a key
-/// press from this length on, in characters.
-pub const MIN_PREFIX_CHARS: usize = 10;
-
 #[derive(Debug, thiserror::Error)]
 pub enum TypistError {
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error("{path}: the typed document differs from the real one at line {line}")]
     Diverged { path: String, line: usize },
-}
-
-/// What the developer did with an offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fate {
-    /// Taken: this many characters.
-    Accepted {
-        chars: usize,
-    },
-    TypedOn,
-    Escaped,
-    TimedOut,
 }
 
 /// One answer of the server.
@@ -74,8 +56,9 @@ pub struct Typist<'c> {
 }
 
 impl<'c> Typist<'c> {
-    pub fn new(client: &'c Client) -> Typist<'c> {
-        Typist { client, open: None, ledger: Ledger::default() }
+    /// `done`: what was done with the offers of an earlier part of the stream.
+    pub fn new(client: &'c Client, done: LabelCounts) -> Typist<'c> {
+        Typist { client, open: None, ledger: Ledger::after(done) }
     }
 
     /// What was done with every offer so far.
@@ -184,35 +167,53 @@ impl<'c> Typist<'c> {
     }
 
     /// Looks at the offer and does what the developer would.
-    pub fn judge(&mut self, offer: &Offer, temper: Temper) -> Result<Fate, TypistError> {
-        let Some(open) = &mut self.open else { return Ok(Fate::TypedOn) };
+    pub fn judge(&mut self, offer: &Offer, mood: Mood, noise: f64) -> Result<Fate, TypistError> {
+        let Some(open) = &self.open else { return Ok(Fate::TypedOn) };
         let id = &offer.item.id;
+        let rest = open.truth[open.typed..].to_owned();
         self.client.did_show(&offer.item)?;
         self.ledger.shown(id, &offer.text);
         self.client.advance_clock(LOOK_MS)?;
 
-        if is_wanted(&offer.text, &open.truth[open.typed..]) {
-            let chars = offer.text.chars().count();
-            let start = open.document.line_start(open.line);
-            let end = start + open.document.line(open.line).len();
-            open.typed += offer.text.len();
-            self.take(start, end, offer)?;
-            self.ledger.accepted();
-            return Ok(Fate::Accepted { chars });
-        }
-        match temper {
+        let of = offer.text.chars().count();
+        match decide(&offer.text, &rest, mood, noise) {
+            Deed::Take => {
+                self.take(offer)?;
+                self.advance(offer.text.len());
+                Ok(Fate::Accepted { chars: of })
+            }
+            Deed::Mend { head, tail } => {
+                let start = self.take(offer)?;
+                let end = start + offer.text.len();
+                self.edit(start + head, end - tail, &rest[head..rest.len() - tail])?;
+                self.advance(rest.len());
+                let stayed = [&rest[..head], &rest[rest.len() - tail..]];
+                let chars = stayed.iter().map(|part| part.chars().count()).sum();
+                Ok(Fate::Mended { chars, of })
+            }
+            Deed::Undo => {
+                let start = self.take(offer)?;
+                self.edit(start, start + offer.text.len(), "")?;
+                Ok(Fate::Undone { of })
+            }
             // The next character is the answer.
-            Temper::TypeOn => Ok(Fate::TypedOn),
-            Temper::Escape => {
+            Deed::TurnDown(Temper::TypeOn) => Ok(Fate::TypedOn),
+            Deed::TurnDown(Temper::Escape) => {
                 self.client.did_reject(id, "esc")?;
                 self.ledger.escaped();
                 Ok(Fate::Escaped)
             }
-            Temper::Wait => {
+            Deed::TurnDown(Temper::Wait) => {
                 self.client.advance_clock(WAIT_MS)?;
                 self.ledger.timed_out();
                 Ok(Fate::TimedOut)
             }
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        if let Some(open) = &mut self.open {
+            open.typed += bytes;
         }
     }
 
@@ -254,23 +255,21 @@ impl<'c> Typist<'c> {
         Ok(self.client.change(&open.uri, Some(range), text)?)
     }
 
-    /// What an editor does on Tab: the change first, then the command.
-    fn take(&mut self, start: usize, end: usize, offer: &Offer) -> Result<(), TypistError> {
-        let Some(open) = &mut self.open else { return Ok(()) };
+    /// What an editor does on Tab: the change first, then the command. Answers
+    /// where in the document the text of the offer begins.
+    fn take(&mut self, offer: &Offer) -> Result<usize, TypistError> {
+        let Some(open) = &mut self.open else { return Ok(0) };
+        let start = open.document.line_start(open.line);
+        let end = start + open.document.line(open.line).len();
         let item = &offer.item;
         let cursor = open.document.position(end);
         let range = item.range.unwrap_or(crate::document::Range { start: cursor, end: cursor });
         self.client.change(&open.uri, Some(range), &item.insert_text)?;
         open.document.replace(start, end, &offer.line);
-        Ok(self.client.accept(&item.id)?)
+        self.client.accept(&item.id)?;
+        self.ledger.accepted();
+        Ok(start + open.typed)
     }
-}
-
-/// The acceptance model: the whole rest of the line, or a long enough beginning.
-pub fn is_wanted(offered: &str, rest: &str) -> bool {
-    !offered.is_empty()
-        && (offered == rest
-            || (rest.starts_with(offered) && offered.chars().count() >= MIN_PREFIX_CHARS))
 }
 
 /// A made-up root keeps the paths in the daemon's log the same on every machine.

@@ -2,11 +2,11 @@
 //! own copy of the document and its own labels, from the messages alone.
 
 use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
+use rehearsal::developer::{Fate, Mood, NOISE, Temper};
 use rehearsal::document::{Document, Encoding, Position, Range};
 use rehearsal::history::{FileChange, Hunk, lines};
 use rehearsal::ledger::LabelCounts;
-use rehearsal::plan::Temper;
-use rehearsal::typist::{Fate, Typist, is_wanted};
+use rehearsal::typist::Typist;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, BufReader};
@@ -97,8 +97,17 @@ impl Seen {
     }
 }
 
+/// A developer who never slips.
+fn calm(temper: Temper) -> Mood {
+    Mood { temper, slip: 0.9, pause_ms: 500.0 }
+}
+
+fn typist(client: &Client) -> Typist<'_> {
+    Typist::new(client, LabelCounts::default())
+}
+
 /// Types a change the way a rehearsal does, asking at two places of each line.
-fn type_out(typist: &mut Typist, change: &FileChange, temper: Temper) -> Vec<Option<Fate>> {
+fn type_out(typist: &mut Typist, change: &FileChange, mood: Mood) -> Vec<Option<Fate>> {
     let mut fates = Vec::new();
     let after = lines(&change.after);
     typist.open(&change.path, change.language, &change.before).unwrap();
@@ -114,7 +123,8 @@ fn type_out(typist: &mut Typist, change: &FileChange, temper: Temper) -> Vec<Opt
                 typist.type_to(point).unwrap();
                 if point < text.len() && typist.is_at(point) {
                     let answer = typist.ask().unwrap();
-                    fates.push(answer.offer.map(|offer| typist.judge(&offer, temper).unwrap()));
+                    fates
+                        .push(answer.offer.map(|offer| typist.judge(&offer, mood, NOISE).unwrap()));
                 }
             }
             typist.finish_line().unwrap();
@@ -183,7 +193,7 @@ fn the_document_is_the_real_one_at_the_end_on_both_sides() {
             ];
             for script in scripts {
                 let (client, seen) = serve(script);
-                type_out(&mut Typist::new(&client), &file, temper);
+                type_out(&mut typist(&client), &file, calm(temper));
                 // An answered request is a barrier: everything before it was read.
                 client.advance_clock(0).unwrap();
                 assert_eq!(seen.lock().unwrap().closed_text.as_deref(), Some(&*file.after));
@@ -193,23 +203,11 @@ fn the_document_is_the_real_one_at_the_end_on_both_sides() {
 }
 
 #[test]
-fn the_rest_of_the_line_or_ten_characters_of_it_are_wanted() {
-    let rest = "push(größe);";
-    for wanted in [rest, "push(größe)", "push(größe"] {
-        assert!(is_wanted(wanted, rest), "{wanted}");
-    }
-    for unwanted in ["", "push(größ", "push(größe);;", "pull(größe);", "Push(größe)"] {
-        assert!(!is_wanted(unwanted, rest), "{unwanted}");
-    }
-    assert!(is_wanted("}", "}"), "a short rest may be accepted whole");
-}
-
-#[test]
 fn a_right_offer_is_shown_then_inserted_then_reported() {
     let file = new_file();
     let (client, seen) = serve(truth(&file.after, usize::MAX));
-    let mut typist = Typist::new(&client);
-    let fates = type_out(&mut typist, &file, Temper::TypeOn);
+    let mut developer = typist(&client);
+    let fates = type_out(&mut developer, &file, calm(Temper::TypeOn));
     client.advance_clock(0).unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(fates.len(), 4, "one a line with code: nothing is left to ask for");
@@ -218,7 +216,7 @@ fn a_right_offer_is_shown_then_inserted_then_reported() {
     assert_eq!(seen.accepted, seen.shown);
     assert_eq!(seen.clock_ms, 4 * 700, "each offer was looked at");
     let counts = LabelCounts { total: 4, accepted: 4, ..Default::default() };
-    assert_eq!(typist.ledger().counts(), counts);
+    assert_eq!(developer.ledger().counts(), counts);
     // Five lines opened, four offers inserted.
     assert_eq!(seen.changes, 9);
 }
@@ -229,8 +227,8 @@ fn wrong_offers_are_turned_down_in_the_way_of_the_temper() {
     let asked = 8;
     for temper in [Temper::TypeOn, Temper::Escape, Temper::Wait] {
         let (client, seen) = serve(wrong());
-        let mut typist = Typist::new(&client);
-        let fates = type_out(&mut typist, &file, temper);
+        let mut developer = typist(&client);
+        let fates = type_out(&mut developer, &file, calm(temper));
         client.advance_clock(0).unwrap();
         let seen = seen.lock().unwrap();
         let mut counts = LabelCounts { total: asked, ..Default::default() };
@@ -240,7 +238,7 @@ fn wrong_offers_are_turned_down_in_the_way_of_the_temper() {
             Temper::Wait => (Fate::TimedOut, &mut counts.rejected_timeout),
         };
         *label = asked;
-        assert_eq!(typist.ledger().counts(), counts);
+        assert_eq!(developer.ledger().counts(), counts);
         assert_eq!(fates, vec![Some(fate); asked as usize]);
         let escapes = if temper == Temper::Escape { asked as usize } else { 0 };
         assert_eq!(seen.rejected.len(), escapes);
@@ -255,11 +253,40 @@ fn wrong_offers_are_turned_down_in_the_way_of_the_temper() {
 fn a_short_right_offer_is_typed_through_one_character_at_a_time() {
     let file = change("", "value = compute()", &[Hunk { removed: 0..0, added: 0..1 }]);
     let (client, seen) = serve(truth(&file.after, 3));
-    let mut typist = Typist::new(&client);
-    type_out(&mut typist, &file, Temper::TypeOn);
+    let mut developer = typist(&client);
+    type_out(&mut developer, &file, calm(Temper::TypeOn));
     client.advance_clock(0).unwrap();
     let counts = LabelCounts { total: 2, typed_through: 2, ..Default::default() };
-    assert_eq!(typist.ledger().counts(), counts);
+    assert_eq!(developer.ledger().counts(), counts);
     // The line; v, a, l, "ue", " ", "=", " "; c, o, m, "pute", "(", ")".
     assert_eq!(seen.lock().unwrap().changes, 1 + 7 + 6);
+}
+
+#[test]
+fn a_near_miss_is_taken_and_mended() {
+    let file =
+        change("", "    total = compute(größe, items)\n", &[Hunk { removed: 0..0, added: 0..1 }]);
+    let (client, seen) = serve(Box::new(|_, _| Some("total = compute(größen, items)".to_owned())));
+    let mut developer = typist(&client);
+    let fates = type_out(&mut developer, &file, calm(Temper::TypeOn));
+    client.advance_clock(0).unwrap();
+    assert_eq!(fates, [Some(Fate::Mended { chars: 29, of: 30 })]);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.closed_text.as_deref(), Some(&*file.after));
+    assert_eq!((seen.accepted.len(), seen.changes), (1, 3), "the line, the offer, the mending");
+    let counts = LabelCounts { total: 1, accepted: 1, ..Default::default() };
+    assert_eq!(developer.ledger().counts(), counts);
+}
+
+#[test]
+fn a_wrong_offer_taken_by_mistake_is_undone() {
+    let file = new_file();
+    let (client, seen) = serve(wrong());
+    let mut developer = typist(&client);
+    let fates = type_out(&mut developer, &file, Mood { slip: 0.0, ..calm(Temper::TypeOn) });
+    client.advance_clock(0).unwrap();
+    assert!(fates.iter().all(|fate| *fate == Some(Fate::Undone { of: 11 })), "{fates:?}");
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.closed_text.as_deref(), Some(&*file.after));
+    assert_eq!(seen.accepted.len(), fates.len());
 }

@@ -68,6 +68,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         .arg("--repo")
         .arg(arguments.repo.as_ref().unwrap_or(&workspace.root))
         .args(["--limit", &arguments.limit.to_string(), "--live"])
+        .args(["--arm", "frozen", "--arm", "ppo-demo"])
         .args(["--max-minutes", &MAX_MINUTES.to_string()])
         .arg("--transcript")
         .arg(&results.transcript)
