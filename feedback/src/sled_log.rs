@@ -177,6 +177,8 @@ impl SledLog {
         };
         // Ours alone from here on, and so is what lies beside it.
         remove(&rewrite).and_then(|()| remove(&forgotten)).map_err(cannot)?;
+        // Of a death at the wrong moment; one that stays takes room and does no harm.
+        let _ = std::fs::remove_file(probe_of(path));
         let from = store.next_seq(path)?;
         let mark = Mark::open(mark_of(path));
         let next_seq = from.max(mark.noted());
@@ -383,9 +385,13 @@ fn number(bytes: Option<sled::IVec>) -> Option<u64> {
     bytes.and_then(|bytes| bytes.as_ref().try_into().ok()).map(u64::from_be_bytes)
 }
 
+fn probe_of(path: &Path) -> PathBuf {
+    beside(path, ".room")
+}
+
 /// Whether files can grow beside the log.
 fn has_room(path: &Path) -> io::Result<()> {
-    let probe = beside(path, ".room");
+    let probe = probe_of(path);
     let written =
         std::fs::write(&probe, vec![0; ROOM_BYTES]).and_then(|()| File::open(&probe)?.sync_all());
     let removed = std::fs::remove_file(&probe);

@@ -249,7 +249,10 @@ fn a_machine_that_starts_no_process_costs_one_update_and_no_completion() {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
     let processes = limits.lines().find_map(|line| line.strip_prefix("Max processes"));
     let most = processes.and_then(|line| line.split_whitespace().nth(1)).expect("a hard limit");
-    assert!(limit("1:"));
+    if !limit("1:") {
+        run("kill", &[&pid]);
+        return skipped("a machine without processes", "there is no prlimit");
+    }
     assert!(editor.learn().unwrap().started);
     let state = |editor: &Client| editor.status().unwrap()["learner"]["state"].clone();
     eventually("the update fails", || state(&editor) == "backoff");
