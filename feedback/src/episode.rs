@@ -1,11 +1,12 @@
 //! Events folded into episodes: one completion and what became of it.
 
 use crate::event::{
-    AdapterVersion, ArmRecord, Completion, Event, EventKind, Evidence, GateRecord, OfferId, Outcome,
+    AdapterVersion, ArmRecord, Broken, Completion, Event, EventKind, Evidence, GateRecord, OfferId,
+    Outcome,
 };
 use crate::reward::{Fate, RewardVersion, reward};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
@@ -38,13 +39,26 @@ impl Episode {
     }
 
     pub fn reward(&self, version: RewardVersion) -> Option<f32> {
-        let fate = Fate {
+        reward(version, self.fate(self.completion.shown.encode_utf16().count() as u32))
+    }
+
+    fn fate(&self, offer_utf16: u32) -> Fate {
+        Fate {
             outcome: self.outcome.map(|(outcome, _)| outcome),
-            offer_utf16: self.completion.shown.encode_utf16().count() as u32,
+            offer_utf16,
             kept: self.kept,
             broken: self.completion.decision.broken,
-        };
-        reward(version, fate)
+        }
+    }
+
+    /// What the user typed where nothing was offered.
+    fn is_demonstration(&self) -> bool {
+        self.is_silence() && self.instead.is_some()
+    }
+
+    /// Whether there is a reward, whatever it is.
+    fn is_labelled(&self) -> bool {
+        reward(RewardVersion::V1, self.fate(1)).is_some()
     }
 
     pub fn is_silence(&self) -> bool {
@@ -118,33 +132,67 @@ const _: () = assert!(UNLABELLED_LIMIT <= FATE_LIMIT);
 
 /// The fold itself, fed one event at a time in log order: counts for the
 /// status, and the labelled episodes that no update has learned from yet.
-#[derive(Debug)]
+///
+/// What it answers and holds depends on the events alone, and on how far updates
+/// have learned only in this: up to there the labelled ones are `learned`, behind
+/// it they are `waiting`. So one that was written down can be gone on with, though
+/// there were updates since ([`Fold::learned_through`]).
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fold {
     reward: RewardVersion,
     /// Only what this base model served can teach its adapters.
     model_sha256: String,
-    /// Labels at or before this log position have been learned from.
-    learned_through: Option<u64>,
     counts: Counts,
     unlabelled: BoundedMap<Episode>,
     fates: BoundedMap<Known>,
     /// Where nothing was offered, until it is known what the user typed there.
     silences: BoundedMap<Episode>,
-    /// Episodes to learn from, by the log position of what made them so: the
-    /// verdict on an offer, or what was typed where nothing was offered.
-    waiting: BTreeMap<u64, Episode>,
-    /// Those an update has learned from, oldest label first.
-    learned: VecDeque<Episode>,
+    labelled: Labelled,
     /// Which reading of the log this is, told by [`Fold::replace`].
+    #[serde(skip)]
     reading: u64,
 }
 
-/// What is known of an offer that may be out of `waiting` and `unlabelled`.
-#[derive(Debug)]
+/// What is known of an offer, wherever its episode is by now.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Known {
     outcome: Option<(Outcome, Evidence)>,
-    /// Key in `waiting`, while the episode waits there.
-    waiting_at: Option<u64>,
+    label: Option<Label>,
+}
+
+/// What a verdict on an offer is made of, should there be another.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Label {
+    /// Log position of the first label: where the episode stands for good.
+    at: u64,
+    adapter: AdapterVersion,
+    by_hand: bool,
+    gate: Option<GateRecord>,
+    arm: Option<ArmRecord>,
+    broken: Option<Broken>,
+    offer_utf16: u32,
+    kept: Option<f32>,
+}
+
+impl Label {
+    fn of(at: u64, episode: &Episode) -> Label {
+        let completion = &episode.completion;
+        Label {
+            at,
+            adapter: completion.adapter,
+            by_hand: completion.decision.by_hand,
+            gate: completion.decision.gate.clone(),
+            arm: completion.decision.arm,
+            broken: completion.decision.broken,
+            offer_utf16: completion.shown.encode_utf16().count() as u32,
+            kept: episode.kept,
+        }
+    }
+
+    fn reward(&self, version: RewardVersion, outcome: Outcome) -> Option<f32> {
+        let (offer_utf16, kept, broken) = (self.offer_utf16, self.kept, self.broken);
+        reward(version, Fate { outcome: Some(outcome), offer_utf16, kept, broken })
+    }
 }
 
 impl Fold {
@@ -154,15 +202,28 @@ impl Fold {
         Fold {
             reward,
             model_sha256: model_sha256.to_owned(),
-            learned_through,
             counts: Counts::default(),
             unlabelled: BoundedMap::new(UNLABELLED_LIMIT),
             fates: BoundedMap::new(FATE_LIMIT),
             silences: BoundedMap::new(UNLABELLED_LIMIT),
-            waiting: BTreeMap::new(),
-            learned: VecDeque::new(),
+            labelled: Labelled { through: learned_through, ..Labelled::default() },
             reading: 0,
         }
+    }
+
+    /// Whether it is a fold of this kind.
+    pub fn is_of(&self, reward: RewardVersion, model_sha256: &str) -> bool {
+        self.reward == reward && self.model_sha256 == model_sha256
+    }
+
+    /// Updates have learned this far since. `false` if it was farther already: then
+    /// some of what waits again is not here any more.
+    pub fn learned_through(&mut self, through: Option<u64>) -> bool {
+        let forward = through >= self.labelled.through;
+        if forward {
+            self.labelled.advance(through);
+        }
+        forward
     }
 
     /// Starts over from another reading of the log, in which what was forgotten
@@ -189,20 +250,19 @@ impl Fold {
 
     /// What it holds of the offers it was told of, labelled ones first.
     pub fn into_episodes(self) -> impl Iterator<Item = Episode> {
-        self.waiting.into_values().chain(self.unlabelled.values.into_values())
+        self.labelled.waiting.into_values().chain(self.unlabelled.values.into_values())
     }
 
     /// Episodes that wait for an update with a user's verdict on them; those of
     /// broken texts that nobody saw go along.
     pub fn waiting(&self) -> usize {
-        self.waiting.values().filter(|episode| episode.outcome.is_some()).count()
+        self.labelled.waiting().filter(|(_, episode)| episode.outcome.is_some()).count()
     }
 
     /// Episodes that wait with nothing but what the user typed where nothing
     /// was offered: an update that imitates learns from them.
     pub fn waiting_silences(&self) -> usize {
-        let silent = |episode: &&Episode| episode.is_silence() && episode.instead.is_some();
-        self.waiting.values().filter(silent).count()
+        self.labelled.waiting().filter(|(_, episode)| episode.is_demonstration()).count()
     }
 
     /// Answers the verdict that an outcome brought, if it did.
@@ -221,6 +281,9 @@ impl Fold {
             }
             // An update that has learned from it already learns better by replay alone.
             EventKind::Kept { id, share, .. } => {
+                if let Some(label) = self.fates.get_mut(id).and_then(|fate| fate.label.as_mut()) {
+                    label.kept = Some(*share);
+                }
                 if let Some(episode) = self.episode_mut(id) {
                     episode.kept = Some(*share);
                 }
@@ -238,19 +301,18 @@ impl Fold {
         if episode.is_silence() {
             self.counts.silent += 1;
             // It was cut because it was broken, and that is a label.
-            let is_ours = completion.model_sha256 == self.model_sha256;
-            let is_new = self.learned_through.is_none_or(|through| seq > through);
-            if is_ours && is_new && episode.reward(self.reward).is_some() {
-                self.wait(seq, episode);
-            } else if is_ours {
-                self.silences.insert(completion.id.clone(), episode);
+            if completion.model_sha256 == self.model_sha256 {
+                match episode.is_labelled() {
+                    true => self.labelled.insert(seq, episode),
+                    false => self.silences.insert(completion.id.clone(), episode),
+                }
             }
             return;
         }
         self.counts.total += 1;
         self.counts.unlabelled += 1;
         let id = completion.id.clone();
-        self.fates.insert(id.clone(), Known { outcome: None, waiting_at: None });
+        self.fates.insert(id.clone(), Known { outcome: None, label: None });
         self.unlabelled.insert(id, episode);
     }
 
@@ -265,44 +327,47 @@ impl Fold {
         if fate.outcome.is_some_and(|(_, known_by)| known_by >= evidence) {
             return None;
         }
-        *self.counts.slot(fate.outcome.map(|(before, _)| before)) -= 1;
+        let earlier = fate.outcome.map(|(earlier, _)| earlier);
+        *self.counts.slot(earlier) -= 1;
         *self.counts.slot(Some(outcome)) += 1;
         fate.outcome = Some((outcome, evidence));
 
-        let episode = match fate.waiting_at.take() {
-            Some(key) => self.waiting.remove(&key),
-            None => self.unlabelled.remove(id),
+        let label = match &fate.label {
+            Some(label) => {
+                if let Some(episode) = self.labelled.get_mut(label.at) {
+                    episode.outcome = fate.outcome;
+                }
+                label
+            }
+            None => {
+                // Gone: it fell out of a bounded map.
+                let mut episode = self.unlabelled.remove(id)?;
+                if episode.completion.model_sha256 != self.model_sha256 {
+                    return None;
+                }
+                episode.outcome = fate.outcome;
+                if !episode.is_labelled() {
+                    self.unlabelled.insert(id.clone(), episode);
+                    return None;
+                }
+                let label = fate.label.insert(Label::of(seq, &episode));
+                self.labelled.insert(seq, episode);
+                label
+            }
         };
-        // Gone: an update has learned from it, or it fell out of a bounded map.
-        let mut episode = episode?;
-        let before = episode.outcome.and_then(|_| episode.reward(self.reward));
-        episode.outcome = Some((outcome, evidence));
-        if episode.completion.model_sha256 != self.model_sha256 {
-            return None;
-        }
-        let Some(reward) = episode.reward(self.reward) else {
-            self.unlabelled.insert(id.clone(), episode);
-            return None;
-        };
-        let completion = &episode.completion;
-        let judged = Judged {
+        let is_first = label.at == seq;
+        let before = earlier.filter(|_| !is_first);
+        Some(Judged {
             at_ms: 0,
-            adapter: completion.adapter,
-            by_hand: completion.decision.by_hand,
-            gate: completion.decision.gate.clone(),
-            arm: completion.decision.arm,
+            adapter: label.adapter,
+            by_hand: label.by_hand,
+            gate: label.gate.clone(),
+            arm: label.arm,
             accepted: outcome == Outcome::Accepted,
-            reward,
-            before,
-            offer_utf16: completion.shown.encode_utf16().count() as u32,
-        };
-        if self.learned_through.is_none_or(|through| seq > through) {
-            fate.waiting_at = Some(seq);
-            self.wait(seq, episode);
-        } else {
-            self.remember(episode);
-        }
-        Some(judged)
+            reward: label.reward(self.reward, outcome)?,
+            before: before.and_then(|before| label.reward(self.reward, before)),
+            offer_utf16: label.offer_utf16,
+        })
     }
 
     fn typed_instead(&mut self, seq: u64, id: &OfferId, tokens: &[u32]) {
@@ -310,73 +375,122 @@ impl Fold {
             episode.instead = Some(tokens.to_vec());
         } else if let Some(mut silence) = self.silences.remove(id) {
             silence.instead = Some(tokens.to_vec());
-            if self.learned_through.is_none_or(|through| seq > through) {
-                self.wait(seq, silence);
-            } else {
-                self.remember(silence);
-            }
-        }
-    }
-
-    fn wait(&mut self, seq: u64, episode: Episode) {
-        self.waiting.insert(seq, episode);
-        if self.waiting.len() > WAITING_LIMIT {
-            self.waiting.pop_first();
+            self.labelled.insert(seq, silence);
         }
     }
 
     fn episode_mut(&mut self, id: &OfferId) -> Option<&mut Episode> {
-        match self.fates.get_mut(id).and_then(|fate| fate.waiting_at) {
-            Some(key) => self.waiting.get_mut(&key),
+        match self.fates.get(id).and_then(|fate| fate.label.as_ref()) {
+            Some(label) => self.labelled.get_mut(label.at),
             None => self.unlabelled.get_mut(id),
         }
     }
 
     /// Takes up to `limit` waiting episodes, oldest label first.
     pub fn take_batch(&mut self, limit: usize) -> Option<Batch> {
-        let mut batch = Batch { labels: Vec::new(), episodes: Vec::new(), reading: self.reading };
-        while batch.episodes.len() < limit
-            && let Some((seq, episode)) = self.waiting.pop_first()
-        {
-            if let Some(fate) = self.fates.get_mut(&episode.completion.id) {
-                fate.waiting_at = None;
-            }
-            batch.labels.push(seq);
-            batch.episodes.push(episode);
-        }
-        (!batch.episodes.is_empty()).then_some(batch)
+        let taken = self.labelled.waiting().take(limit);
+        let (labels, episodes): (Vec<u64>, Vec<Episode>) =
+            taken.map(|(at, episode)| (at, episode.clone())).unzip();
+        self.labelled.taken.extend(&labels);
+        (!labels.is_empty()).then_some(Batch { labels, episodes, reading: self.reading })
     }
 
     /// An update has learned from the batch.
     pub fn learned(&mut self, batch: Batch) {
         if self.is_current(&batch) {
-            batch.episodes.into_iter().for_each(|episode| self.remember(episode));
+            self.labelled.give_back(&batch.labels);
+            let through = batch.labels.last().copied().max(self.labelled.through);
+            self.labelled.advance(through);
         }
-    }
-
-    fn remember(&mut self, episode: Episode) {
-        if self.learned.len() == REPLAY_LIMIT {
-            self.learned.pop_front();
-        }
-        self.learned.push_back(episode);
     }
 
     /// Episodes to learn from again, the freshest first.
     pub fn replay(&self, limit: usize) -> Vec<Episode> {
-        self.learned.iter().rev().take(limit).cloned().collect()
+        self.labelled.learned().rev().take(limit).map(|(_, episode)| episode.clone()).collect()
     }
 
     /// Puts a batch back whose update failed: feedback outlives a learner.
     pub fn return_batch(&mut self, batch: Batch) {
-        if !self.is_current(&batch) {
-            return;
+        if self.is_current(&batch) {
+            self.labelled.give_back(&batch.labels);
         }
-        for (seq, episode) in batch.labels.into_iter().zip(batch.episodes) {
-            if let Some(fate) = self.fates.get_mut(&episode.completion.id) {
-                fate.waiting_at = Some(seq);
+    }
+}
+
+/// Episodes to learn from, by the log position of what made them so: the first
+/// verdict on an offer, or what was typed where nothing was offered. What becomes
+/// known of one later reaches it on either side.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Labelled {
+    /// Labels at or before this log position have been learned from.
+    through: Option<u64>,
+    waiting: BTreeMap<u64, Episode>,
+    /// The last [`REPLAY_LIMIT`] of those an update has learned from.
+    learned: BTreeMap<u64, Episode>,
+    /// What a batch has taken: the update goes on, or gave it up.
+    #[serde(skip)]
+    taken: BTreeSet<u64>,
+}
+
+impl Labelled {
+    fn insert(&mut self, at: u64, episode: Episode) {
+        if self.through.is_some_and(|through| at <= through) {
+            self.learned.insert(at, episode);
+            self.trim_learned();
+        } else {
+            self.waiting.insert(at, episode);
+            if self.waiting.len() > WAITING_LIMIT
+                && let Some((at, _)) = self.waiting.pop_first()
+            {
+                self.taken.remove(&at);
             }
-            self.waiting.insert(seq, episode);
         }
+    }
+
+    fn get_mut(&mut self, at: u64) -> Option<&mut Episode> {
+        self.waiting.get_mut(&at).or_else(|| self.learned.get_mut(&at))
+    }
+
+    fn advance(&mut self, through: Option<u64>) {
+        self.through = through;
+        let Some(through) = through else { return };
+        let behind = self.waiting.split_off(&through.saturating_add(1));
+        self.learned.extend(std::mem::replace(&mut self.waiting, behind));
+        self.trim_learned();
+    }
+
+    fn trim_learned(&mut self) {
+        while self.learned.len() > REPLAY_LIMIT
+            && let Some((at, _)) = self.learned.pop_first()
+        {
+            self.taken.remove(&at);
+        }
+    }
+
+    fn give_back(&mut self, labels: &[u64]) {
+        labels.iter().for_each(|at| {
+            self.taken.remove(at);
+        });
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = (u64, &Episode)> {
+        self.there(&self.waiting)
+    }
+
+    fn learned(&self) -> impl DoubleEndedIterator<Item = (u64, &Episode)> {
+        self.there(&self.learned)
+    }
+
+    /// Those to learn from: stronger evidence may have taken a label away again.
+    fn there<'a>(
+        &'a self,
+        episodes: &'a BTreeMap<u64, Episode>,
+    ) -> impl DoubleEndedIterator<Item = (u64, &'a Episode)> {
+        let there = episodes.iter().map(|(at, episode)| (*at, episode));
+        there.filter(|(at, episode)| {
+            let teaches = episode.is_labelled() || episode.is_demonstration();
+            teaches && !self.taken.contains(at)
+        })
     }
 }
 
@@ -401,7 +515,7 @@ impl Batch {
 }
 
 /// A map that forgets its oldest keys.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct BoundedMap<V> {
     limit: usize,
     order: VecDeque<OfferId>,
@@ -442,7 +556,7 @@ impl<V> BoundedMap<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Broken, Decision, KeptCheck, Sampling, StopReason, Timing};
+    use crate::event::{Decision, KeptCheck, Sampling, StopReason, Timing};
 
     /// Offers `a`, `b`, … with a text of ten characters.
     fn completion(id: &str, shown: &str) -> EventKind {

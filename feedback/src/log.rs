@@ -1,6 +1,7 @@
 //! Where events are kept: a small trait, its in-memory form for tests, and
 //! [`crate::sled_log`] for real.
 
+use crate::derived::Derived;
 use crate::event::{Event, EventKind};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub enum LogError {
     Damaged { path: PathBuf, reason: String },
     #[error("{path}: cannot write the event log: {reason}; free disk space or check permissions")]
     Write { path: PathBuf, reason: String },
+    #[error("{path}: of no use, so all of the event log is read: {reason}")]
+    Derived { path: PathBuf, reason: String },
     #[error("{path}: cannot read event {seq}: {reason}")]
     Read { path: PathBuf, seq: u64, reason: String },
     #[error(
@@ -52,17 +55,47 @@ pub trait EventLog: Send + Sync {
     fn damage(&self) -> Option<String> {
         None
     }
+
+    /// Opens it again after a write failed, if there is a chance by now. Takes a
+    /// while; whoever appends meanwhile is refused at once. What was never on disk
+    /// may be gone.
+    fn reopen(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    /// Which writing of the log this is: another one once something was forgotten.
+    fn writing(&self) -> u64 {
+        0
+    }
+
+    /// What was last kept of what was made of this log.
+    fn derived(&self) -> Result<Option<Derived>, LogError> {
+        Ok(None)
+    }
+
+    /// Keeps what was made of this log, until something is forgotten. `false` if
+    /// that was the case since it was made: then nothing was kept.
+    fn keep_derived(&self, derived: &Derived) -> Result<bool, LogError> {
+        let _ = derived;
+        Ok(false)
+    }
 }
 
 #[derive(Default)]
 pub struct MemoryLog {
     events: Mutex<Vec<Event>>,
     next_seq: AtomicU64,
+    writing: AtomicU64,
+    derived: Mutex<Option<Derived>>,
 }
 
 impl MemoryLog {
     fn events(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
         self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Derived>> {
+        self.derived.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -90,6 +123,25 @@ impl EventLog for MemoryLog {
 
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
         self.events().retain(|event| keep(event));
+        self.writing.fetch_add(1, Ordering::Relaxed);
+        *self.kept() = None;
         Ok(())
+    }
+
+    fn writing(&self) -> u64 {
+        self.writing.load(Ordering::Relaxed)
+    }
+
+    fn derived(&self) -> Result<Option<Derived>, LogError> {
+        Ok(self.kept().clone())
+    }
+
+    fn keep_derived(&self, derived: &Derived) -> Result<bool, LogError> {
+        let mut kept = self.kept();
+        let is_of_this = derived.writing == self.writing();
+        if is_of_this {
+            *kept = Some(derived.clone());
+        }
+        Ok(is_of_this)
     }
 }

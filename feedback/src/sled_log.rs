@@ -19,13 +19,16 @@
 //! A log that is damaged so that sled does not open it is kept as `.damaged-1`
 //! (`-2`, …) until something is forgotten, and a new one goes on.
 //!
-//! The tree `meta` holds `next_seq`, a u64 big-endian, for when the newest
-//! events are among the forgotten: no number is given twice.
+//! The tree `meta` holds, u64 big-endian each, `next_seq`, for when the newest
+//! events are among the forgotten: no number is given twice; and `writing`, drawn
+//! anew by every rewrite: what was derived of another writing is removed.
 
+use crate::derived::{self, Derived};
 use crate::event::{EVENT_FORMAT, Event, EventKind};
 use crate::log::{EventLog, LogError};
 use crate::mark::Mark;
 use models::file::{beside, publish, sync_folder_of};
+use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -35,6 +38,10 @@ use std::time::{Duration, Instant};
 const EVENTS: &str = "events";
 const META: &str = "meta";
 const NEXT_SEQ: &str = "next_seq";
+const WRITING: &str = "writing";
+
+/// The file in sled's folder that holds the records.
+const DATABASE: &str = "db";
 
 /// sled's page cache. The log is written in order and read once at start.
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
@@ -47,17 +54,22 @@ const BACKGROUND_FLUSH_MS: u64 = 200;
 const HANDOVER: Duration = Duration::from_secs(3);
 const HANDOVER_POLL: Duration = Duration::from_millis(20);
 
+/// A log that could not be written is opened again once this much can be.
+const ROOM_BYTES: usize = 1024 * 1024;
+
 /// Events read at a time: a slow reader must not hold up a rewrite, nor that
 /// the next append.
 const SCAN_EVENTS: usize = 64;
 
 pub struct SledLog {
     path: PathBuf,
-    /// `None` only if the log could not be opened again after a rewrite.
+    /// `None` while it is opened again, and where that failed.
     store: RwLock<Option<Store>>,
     /// The next sequence number; the lock also keeps numbers in append order.
     next_seq: Mutex<u64>,
     mark: Mutex<Mark>,
+    /// Held while what was derived is replaced or removed.
+    derived: Mutex<()>,
     /// Events that were on disk and are not any more.
     missing: Option<Missing>,
 }
@@ -72,6 +84,9 @@ struct Missing {
 struct Store {
     db: sled::Db,
     events: sled::Tree,
+    writing: u64,
+    /// What sled writes to.
+    file: File,
 }
 
 impl Store {
@@ -91,15 +106,35 @@ impl Store {
                 Err(error) => return Err(error),
             }
         };
-        let events = db.open_tree(EVENTS).map_err(|error| open_error(path, &error))?;
-        Ok(Store { db, events })
+        let failed = |error| open_error(path, &error);
+        let events = db.open_tree(EVENTS).map_err(failed)?;
+        let meta = db.open_tree(META).map_err(failed)?;
+        let writing = match number(meta.get(WRITING).map_err(failed)?) {
+            Some(writing) => writing,
+            None => {
+                let drawn: u64 = rand::random();
+                meta.insert(WRITING, &drawn.to_be_bytes()).map_err(failed)?;
+                drawn
+            }
+        };
+        let cannot =
+            |error: io::Error| LogError::Open { path: path.to_owned(), reason: error.to_string() };
+        let file = File::open(path.join(DATABASE)).map_err(cannot)?;
+        Ok(Store { db, events, writing, file })
+    }
+
+    /// On Linux sled has the kernel write the bytes, and no more: neither where they
+    /// lie in the file nor what the disk holds back is on it before its next fsync.
+    /// A kernel that stops in between would take an acknowledged event with it.
+    fn flush(&self) -> io::Result<()> {
+        self.db.flush()?;
+        self.file.sync_data()
     }
 
     fn next_seq(&self, path: &Path) -> Result<u64, LogError> {
         let failed = |error| open_error(path, &error);
         let meta = self.db.open_tree(META).map_err(failed)?;
-        let noted = meta.get(NEXT_SEQ).map_err(failed)?;
-        let noted = noted.and_then(|bytes| bytes.as_ref().try_into().ok()).map(u64::from_be_bytes);
+        let noted = number(meta.get(NEXT_SEQ).map_err(failed)?);
         let last = self.events.last().map_err(failed)?;
         let after_last = match last {
             None => 0,
@@ -142,12 +177,36 @@ impl SledLog {
         };
         // Ours alone from here on, and so is what lies beside it.
         remove(&rewrite).and_then(|()| remove(&forgotten)).map_err(cannot)?;
+        // Of a death at the wrong moment; one that stays takes room and does no harm.
+        let _ = std::fs::remove_file(probe_of(path));
         let from = store.next_seq(path)?;
         let mark = Mark::open(mark_of(path));
         let next_seq = from.max(mark.noted());
         let missing = (from < next_seq).then(|| Missing { from, to: next_seq - 1, set_aside });
-        let (store, next_seq) = (RwLock::new(Some(store)), Mutex::new(next_seq));
-        Ok(SledLog { path: path.to_owned(), store, next_seq, mark: Mutex::new(mark), missing })
+        let log = SledLog {
+            path: path.to_owned(),
+            store: RwLock::new(Some(store)),
+            next_seq: Mutex::new(next_seq),
+            mark: Mutex::new(mark),
+            derived: Mutex::new(()),
+            missing,
+        };
+        log.remove_strange_derived().map_err(cannot)?;
+        Ok(log)
+    }
+
+    /// A death in the middle of forgetting left it, or it knows of events that are
+    /// not there any more.
+    fn remove_strange_derived(&self) -> io::Result<()> {
+        let path = derived::path_of(&self.path);
+        derived::remove_unfinished(&path)?;
+        let is_ours = |(writing, next_seq)| {
+            writing == self.writing() && next_seq <= *self.next_seq() && self.missing.is_none()
+        };
+        match derived::place(&path)?.is_none_or(is_ours) {
+            true => Ok(()),
+            false => derived::remove(&path),
+        }
     }
 
     fn write_error(&self, error: impl ToString) -> LogError {
@@ -162,6 +221,10 @@ impl SledLog {
         self.store.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_derived(&self) -> MutexGuard<'_, ()> {
+        self.derived.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What is there, for as long as nobody writes it anew.
     fn with_store<T>(
         &self,
@@ -169,7 +232,7 @@ impl SledLog {
     ) -> Result<T, LogError> {
         match self.store().as_ref() {
             Some(store) => work(store),
-            None => Err(self.write_error("it could not be opened after it was written anew")),
+            None => Err(self.write_error("it is not open, and is tried again")),
         }
     }
 
@@ -214,9 +277,7 @@ impl EventLog for SledLog {
 
     fn flush(&self) -> Result<(), LogError> {
         let appended = *self.next_seq();
-        self.with_store(|store| {
-            store.db.flush().map(drop).map_err(|error| self.write_error(error))
-        })?;
+        self.with_store(|store| store.flush().map_err(|error| self.write_error(error)))?;
         let mut mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
         mark.note(appended).map_err(|error| self.write_error(error))
     }
@@ -262,23 +323,79 @@ impl EventLog for SledLog {
         // Most is there by now; appends wait for what came meanwhile.
         let next_seq = self.next_seq();
         self.copy(&new, copied, keep)?;
-        let noted = new
-            .db
-            .open_tree(META)
-            .and_then(|meta| meta.insert(NEXT_SEQ, &next_seq.to_be_bytes()))
-            .and_then(|_| new.db.flush());
+        let noted =
+            new.db.open_tree(META).and_then(|meta| meta.insert(NEXT_SEQ, &next_seq.to_be_bytes()));
         noted.map_err(|error| self.write_error(error))?;
+        new.flush().map_err(cannot)?;
         drop(new);
         // sled keeps some records in files that it names by its folder's path,
         // so neither folder is open when it gets another name.
         let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
         drop(store.take());
         let taken = take_place(&self.path);
-        if self.path.exists() {
-            *store = Some(Store::open(&self.path)?);
-        }
-        taken.map_err(cannot)
+        let opened = match self.path.exists() {
+            true => Store::open(&self.path).map(|opened| *store = Some(opened)),
+            false => Ok(()),
+        };
+        drop(store);
+        let _nothing_is_kept_meanwhile = self.lock_derived();
+        derived::remove(&derived::path_of(&self.path)).map_err(cannot)?;
+        taken.map_err(cannot)?;
+        opened
     }
+
+    fn reopen(&self) -> Result<(), LogError> {
+        let cannot = |error: io::Error| self.write_error(error);
+        has_room(&self.path).map_err(cannot)?;
+        // sled stays with its first error for good, so it is let go of. Nobody waits:
+        // a lock on the log is one on every editor's next key.
+        drop(self.store.write().unwrap_or_else(PoisonError::into_inner).take());
+        let opened = Store::open(&self.path)?;
+        let there = opened.next_seq(&self.path)?;
+        let mut next_seq = self.next_seq();
+        *next_seq = there.max(*next_seq);
+        *self.store.write().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        Ok(())
+    }
+
+    fn writing(&self) -> u64 {
+        self.store().as_ref().map_or(0, |store| store.writing)
+    }
+
+    fn derived(&self) -> Result<Option<Derived>, LogError> {
+        let path = derived::path_of(&self.path);
+        derived::read(&path).map_err(|error| LogError::Derived { path, reason: error.to_string() })
+    }
+
+    fn keep_derived(&self, derived: &Derived) -> Result<bool, LogError> {
+        // It must not know of an event that a death could still undo.
+        self.flush()?;
+        let path = derived::path_of(&self.path);
+        let _nothing_is_forgotten_meanwhile = self.lock_derived();
+        if derived.writing != self.writing() {
+            return Ok(false);
+        }
+        derived::write(&path, derived)
+            .map_err(|error| LogError::Write { path, reason: error.to_string() })?;
+        Ok(true)
+    }
+}
+
+fn number(bytes: Option<sled::IVec>) -> Option<u64> {
+    bytes.and_then(|bytes| bytes.as_ref().try_into().ok()).map(u64::from_be_bytes)
+}
+
+fn probe_of(path: &Path) -> PathBuf {
+    beside(path, ".room")
+}
+
+/// Whether files can grow beside the log.
+fn has_room(path: &Path) -> io::Result<()> {
+    let probe = probe_of(path);
+    let written =
+        std::fs::write(&probe, vec![0; ROOM_BYTES]).and_then(|()| File::open(&probe)?.sync_all());
+    let removed = std::fs::remove_file(&probe);
+    written.and(removed)
 }
 
 fn rewrite_of(path: &Path) -> PathBuf {
@@ -499,6 +616,68 @@ mod tests {
         let late = all(&log);
         assert!(late.len() == 500 && late.iter().all(|event| event.kind.offer_id() == "late"));
         assert!(late.is_sorted_by_key(|event| event.seq));
+    }
+
+    fn kept(log: &SledLog, next_seq: u64) -> Derived {
+        let derived = Derived { writing: log.writing(), next_seq, content: b"canary".to_vec() };
+        assert!(log.keep_derived(&derived).unwrap());
+        derived
+    }
+
+    #[test]
+    fn what_was_derived_comes_back_until_something_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.sled");
+        let log = SledLog::open(&path).unwrap();
+        for i in 0..10 {
+            log.append(i, accepted("a")).unwrap();
+        }
+        let derived = kept(&log, 10);
+        drop(log);
+        let log = SledLog::open(&path).unwrap();
+        assert_eq!(log.derived().unwrap(), Some(derived.clone()));
+        log.retain(&|event| event.seq > 3).unwrap();
+        assert!(!log.keep_derived(&derived).unwrap(), "of what was forgotten meanwhile");
+        assert!(log.derived().unwrap().is_none() && !holds(dir.path(), "canary"));
+    }
+
+    /// A death in the middle of forgetting, a log that was put back or begun anew, or
+    /// that a disk cut: what was derived knows what the log does not.
+    #[test]
+    fn what_was_derived_of_another_log_is_removed_at_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.sled");
+        let file = derived::path_of(&path);
+        let first = SledLog::open(&path).unwrap();
+        first.append(0, accepted("a")).unwrap();
+        let derived = kept(&first, 1);
+        first.retain(&|_| true).unwrap();
+        derived::write(&file, &derived).unwrap();
+        drop(first);
+        let log = SledLog::open(&path).unwrap();
+        assert!(log.derived().unwrap().is_none() && !file.exists(), "of another writing");
+        derived::write(&file, &Derived { writing: log.writing(), next_seq: 9, ..derived }).unwrap();
+        drop(log);
+        let log = SledLog::open(&path).unwrap();
+        assert!(log.derived().unwrap().is_none(), "of events that are not there");
+        kept(&log, 1);
+        drop(log);
+        std::fs::write(beside(&file, ".tmp"), "canary").unwrap();
+        Mark::open(mark_of(&path)).note(5).unwrap();
+        let log = SledLog::open(&path).unwrap();
+        assert!(log.damage().is_some() && log.derived().unwrap().is_none());
+        assert!(!holds(dir.path(), "canary"));
+    }
+
+    #[test]
+    fn a_log_that_is_opened_again_goes_on_where_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = SledLog::open(&dir.path().join("events.sled")).unwrap();
+        let before: Vec<Event> = (0..10).map(|i| log.append(i, accepted("a")).unwrap()).collect();
+        log.flush().unwrap();
+        log.reopen().unwrap();
+        assert_eq!(all(&log), before);
+        assert_eq!(log.append(0, accepted("b")).unwrap().seq, 10);
     }
 
     /// The states of the table at the top, as a death at any point leaves them.

@@ -23,6 +23,9 @@ const EVENTS_AN_OFFER: u64 = 3;
 /// Tokens of a prompt of 2,000 characters.
 const PROMPT_TOKENS: u32 = 500;
 
+/// How often it is looked what is held.
+const LOOKS: u64 = 10;
+
 /// Offers between two acknowledgements, which wait for the disk.
 const OFFERS_A_FLUSH: u64 = 4;
 
@@ -53,6 +56,13 @@ fn offer(id: &str, number: u64) -> EventKind {
     }))
 }
 
+fn resident_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kb.unwrap_or(0.0) / 1024.0
+}
+
 fn bytes(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -68,7 +78,7 @@ fn soak_a_long_log_is_appended_to_and_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sled");
     let offers = events() / EVENTS_AN_OFFER;
-    let (mut appends, mut flushes) = (vec![], vec![]);
+    let (mut appends, mut flushes, mut held) = (vec![], vec![], vec![]);
     {
         let log = SledLog::open(&path).unwrap();
         for number in 0..offers {
@@ -84,6 +94,9 @@ fn soak_a_long_log_is_appended_to_and_read_again() {
                 log.append(number, kind).unwrap();
                 appends.push(begun.elapsed().as_secs_f64() * 1e6);
             }
+            if (number + 1) * LOOKS / offers > number * LOOKS / offers {
+                held.push(format!("{:.0}", resident_mb()));
+            }
             if number % OFFERS_A_FLUSH == 0 {
                 let begun = Instant::now();
                 log.flush().unwrap();
@@ -92,6 +105,8 @@ fn soak_a_long_log_is_appended_to_and_read_again() {
         }
         log.flush().unwrap();
     }
+    // The samples above are in it: 8 bytes an append.
+    eprintln!("MiB held after each tenth: {}", held.join(" "));
     let begun = Instant::now();
     let log = SledLog::open(&path).unwrap();
     let opened = begun.elapsed();

@@ -322,6 +322,9 @@ mod tests {
             AdamW::from_bytes(bytes, &lora(), sha256).unwrap_err().to_string()
         };
         assert!(refused(&bytes, &"0".repeat(64)).contains("another adapter"));
+        let mut newer = bytes.clone();
+        newer[MAGIC.len()] += 1;
+        assert!(refused(&newer, SHA256).contains("format 2, this learner reads 1"));
         for length in 0..bytes.len() {
             assert!(!refused(&bytes[..length], SHA256).is_empty());
         }

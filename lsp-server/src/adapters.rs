@@ -5,17 +5,20 @@
 //! adapter files are immutable once registered.
 
 use crate::trial::{Arms, End, Verdict};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, Report};
-use models::file::{sha256, sync_folder_of, write_atomic};
+use models::file::{sha256, sha256_of, sync_folder_of, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Version of `registry.json`. Format 1 knew no trials.
-const REGISTRY_FORMAT: u32 = 2;
+/// Version of `registry.json`. Format 1 knew no trials, format 2 no checksum.
+const REGISTRY_FORMAT: u32 = 3;
+
+/// The first that has a checksum.
+const CHECKED_FORMAT: u64 = 3;
 
 const REGISTRY_FILE: &str = "registry.json";
 
@@ -33,6 +36,9 @@ pub const IMPORTED: &str = "import";
 #[serde(deny_unknown_fields)]
 struct Index {
     format: u32,
+    /// SHA-256 of the file, this field's text left empty.
+    #[serde(default)]
+    checksum: String,
     /// 0: the base.
     active: AdapterVersion,
     /// What the next update learns on from, where that is not the active one.
@@ -91,7 +97,14 @@ impl Index {
     }
 
     fn empty() -> Index {
-        Index { format: REGISTRY_FORMAT, active: 0, head: None, trial: None, adapters: vec![] }
+        Index {
+            format: REGISTRY_FORMAT,
+            checksum: String::new(),
+            active: 0,
+            head: None,
+            trial: None,
+            adapters: vec![],
+        }
     }
 
     /// What the folder's registry says, and what was wrong with it.
@@ -118,14 +131,35 @@ impl Index {
         };
         let damaged = || format!("{}: damaged; move the folder away to learn anew", path.display());
         let value: serde_json::Value = serde_json::from_str(&text).with_context(damaged)?;
-        if let Some(newer) =
-            value["format"].as_u64().filter(|&found| found > u64::from(REGISTRY_FORMAT))
-        {
+        let format = value["format"].as_u64();
+        if let Some(newer) = format.filter(|&found| found > u64::from(REGISTRY_FORMAT)) {
             return Err(NewerFormat { path: path.to_owned(), found: newer }.into());
         }
         let index: Index = serde_json::from_value(value).with_context(damaged)?;
+        let is_checked = format >= Some(CHECKED_FORMAT) || !index.checksum.is_empty();
+        if is_checked && checksum(&text, &index.checksum) != index.checksum {
+            return Err(anyhow!("wrong checksum")).with_context(damaged);
+        }
         Ok(Index { format: REGISTRY_FORMAT, ..index })
     }
+
+    /// As it is written.
+    fn text(&mut self) -> Result<String> {
+        self.checksum.clear();
+        let text = serde_json::to_string_pretty(self)?;
+        self.checksum = sha256_of(text.as_bytes());
+        // No field before it holds text.
+        Ok(text.replacen(&checksum_field(""), &checksum_field(&self.checksum), 1))
+    }
+}
+
+fn checksum_field(checksum: &str) -> String {
+    format!("\"checksum\": \"{checksum}\"")
+}
+
+/// What the checksum of a registry's text should be; `found` is the one it has.
+fn checksum(text: &str, found: &str) -> String {
+    sha256_of(text.replacen(&checksum_field(found), &checksum_field(""), 1).as_bytes())
 }
 
 impl Registry {
@@ -456,12 +490,13 @@ impl Registry {
 
     fn replace(&mut self, index: Index) -> Result<()> {
         let path = self.folder.join(REGISTRY_FILE);
-        let text = serde_json::to_vec_pretty(&index)?;
-        write_atomic(&path, &text)
+        let mut index = index;
+        let text = index.text()?;
+        write_atomic(&path, text.as_bytes())
             .with_context(|| format!("{}: cannot be written", path.display()))?;
         self.index = index;
         // The registry itself is in place: a copy that fails costs no update.
-        if let Err(error) = write_atomic(&self.folder.join(REGISTRY_COPY), &text) {
+        if let Err(error) = write_atomic(&self.folder.join(REGISTRY_COPY), text.as_bytes()) {
             tracing::warn!("{}: not copied: {error}", path.display());
         }
         Ok(())
@@ -597,13 +632,54 @@ mod tests {
         assert!(registry.active() == 0 && registry.sealed().is_some());
     }
 
+    /// Somebody else's number would serve, or be learned on from.
+    #[test]
+    fn a_bit_that_leaves_the_registry_readable_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        with_three(dir.path());
+        let path = dir.path().join(REGISTRY_FILE);
+        let whole = std::fs::read(&path).unwrap();
+        let mut readable = 0;
+        for bit in 0..whole.len() * 8 {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            readable += usize::from(serde_json::from_slice::<Index>(&damaged).is_ok());
+            std::fs::write(&path, damaged).unwrap();
+            let read = Index::read(&path);
+            assert!(read.is_err(), "bit {} of byte {} was read", bit % 8, bit / 8);
+        }
+        assert!(readable > 1_000, "or this test tells nothing: {readable}");
+    }
+
+    #[test]
+    fn registries_of_earlier_hones_open_and_are_written_as_todays() {
+        for format in [1, 2] {
+            let dir = tempfile::tempdir().unwrap();
+            let registry = with_three(dir.path());
+            let path = dir.path().join(REGISTRY_FILE);
+            let mut old = serde_json::to_value(&registry.index).unwrap();
+            old["format"] = format.into();
+            old.as_object_mut().unwrap().remove("checksum");
+            if format == 1 {
+                old.as_object_mut().unwrap().retain(|key, _| key != "trial" && key != "head");
+            }
+            std::fs::write(&path, old.to_string()).unwrap();
+            let (mut registry, trouble) = Registry::open(dir.path(), "base");
+            assert_eq!((registry.active(), trouble), (3, None), "format {format}");
+            registry.activate(2).unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains("\"format\": 3") && text.contains("\"checksum\": \""));
+            assert_eq!(Registry::open(dir.path(), "base").0.active(), 2);
+        }
+    }
+
     #[test]
     fn a_registry_of_a_newer_hone_is_refused_untouched() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("registry.json");
-        std::fs::write(&path, r#"{"format": 3, "surprise": true}"#).unwrap();
+        std::fs::write(&path, r#"{"format": 4, "surprise": true}"#).unwrap();
         let (mut registry, trouble) = Registry::open(dir.path(), "base");
-        assert!(trouble.unwrap().contains("registry.json: format 3"));
+        assert!(trouble.unwrap().contains("registry.json: format 4"));
         assert_eq!(registry.active(), 0, "the base serves");
         let entry = entry(&registry, "base");
         assert!(registry.promote(entry).is_err());

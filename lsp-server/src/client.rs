@@ -67,16 +67,18 @@ pub async fn connect_settled(home: &Home, purpose: Purpose) -> Result<Option<Con
     }
 }
 
+/// The socket is missing, or was left behind by a daemon that died, or its daemon died
+/// with us in the queue before it.
+fn is_nobody(error: ErrorKind) -> bool {
+    use ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error, NotFound | ConnectionRefused | ConnectionReset)
+}
+
 async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusal>> {
     let path = home.socket()?;
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
-        // Missing, or left behind by a daemon that died.
-        Err(error)
-            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
-        {
-            return Ok(Err(Refusal::NoDaemon));
-        }
+        Err(error) if is_nobody(error.kind()) => return Ok(Err(Refusal::NoDaemon)),
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     };
     anyhow::ensure!(
@@ -209,4 +211,27 @@ pub async fn stop(home: &Home) -> Result<bool> {
         sleep(POLL).await;
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    /// Found by killing the daemon 500 times: once it died between somebody's knock and
+    /// its opening the door, and `hone lsp` took that for an error and ended, and with
+    /// it the editor's completions.
+    #[tokio::test]
+    async fn a_daemon_that_dies_before_it_lets_us_in_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        let socket = home.socket().unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        let knocking = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        drop(listener);
+        let error = knocking.take_error().unwrap().expect("the kernel says so");
+        assert!(is_nobody(error.kind()), "{error}");
+        assert!(dial(&home, Purpose::Status).await.unwrap().is_err(), "nobody listens");
+    }
 }

@@ -9,19 +9,24 @@ use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
 use crate::forget::{Forgotten, Found, Scope};
 use crate::gate::Gate;
 use crate::home::Home;
+use crate::incoming::Incoming;
 use crate::knowledge::Knowledge;
 use crate::privacy::{self, Privacy};
+use crate::reading::{Reading, Terms};
+use crate::reopening::{self, Outage};
 use crate::retention::{self, Retention};
 use crate::session::Session;
+use crate::snapshot::{self, Snapshots};
 use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
 use crate::texts::Text;
 use crate::trial::Verdict;
 use crate::tryout;
 use anyhow::{Result, bail, ensure};
 use feedback::clock::Clock;
+use feedback::derived::Derived;
 use feedback::episode::{Batch, Episode, Fold};
 use feedback::event::{self, AdapterVersion, ArmRecord, EventKind, Outcome};
-use feedback::log::{EventLog, LogError};
+use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use models::adapter::Adapter;
 use std::collections::VecDeque;
@@ -74,17 +79,17 @@ pub struct Daemon {
     pub learner: Mutex<LearnerStatus>,
     /// Rung when the supervisor should look at the waiting episodes.
     pub learn: Notify,
-    /// Why an event could not be recorded. From then on nobody is told that theirs
-    /// is on disk, until the next start.
-    unrecorded: Mutex<Option<String>>,
+    /// While it lasts nobody is told that their event is on disk.
+    pub outage: Outage,
     sessions: Mutex<Vec<Weak<Session>>>,
     /// What may be stored at all.
     pub privacy: Privacy,
     pub retention: Retention,
+    pub snapshots: Snapshots,
     /// What editors show; changes are pushed to every connection.
     pub status_line: watch::Sender<StatusLine>,
     /// Adapters are exchanged one at a time.
-    swapping: tokio::sync::Mutex<()>,
+    pub swapping: tokio::sync::Mutex<()>,
     next_offer: AtomicU64,
     /// Makes offer ids differ between two lives of the daemon, on any clock.
     life: u32,
@@ -106,7 +111,6 @@ impl Daemon {
         log: Arc<dyn EventLog>,
     ) -> Result<Arc<Daemon>> {
         let (mut registry, mut trouble) = Registry::open(&home.adapters(), &model.sha256);
-        let mut fold = Fold::new(REWARD, &model.sha256, registry.learned_through(&model.sha256));
         while registry.active() > 0 {
             let active = registry.active();
             let path = registry.adapter_file(active);
@@ -126,15 +130,10 @@ impl Daemon {
                 registry.fall_back_from_trial();
             }
         }
-        let mut knowledge = Knowledge::new(&model.sha256, registry.trial());
-        log.scan(0, &mut |event| {
-            let judged = fold.apply(&event);
-            knowledge.apply(&event, judged.as_ref());
-            ControlFlow::Continue(())
-        })?;
-        if knowledge.trial.is_none() {
-            knowledge.follow(registry.trial());
-        }
+        let writing = log.writing();
+        let reading = Reading::of(&*log, &Terms::of(&registry, &model.sha256))?;
+        let to_keep = to_keep(&reading, writing)?;
+        let next_seq = reading.knowledge.next_seq();
         let trouble = trouble.or(log.damage());
         if let Some(trouble) = &trouble {
             tracing::warn!("{trouble}");
@@ -155,22 +154,27 @@ impl Daemon {
             clock,
             started: Instant::now(),
             log,
-            fold: Mutex::new(fold),
-            knowledge: Mutex::new(knowledge),
+            fold: Mutex::new(reading.fold),
+            knowledge: Mutex::new(reading.knowledge),
             to_compare: Mutex::new(VecDeque::new()),
             trial_news: Notify::new(),
             registry: Mutex::new(registry),
             learner: Mutex::new(learner),
             learn: Notify::new(),
-            unrecorded: Mutex::new(None),
+            outage: Outage::default(),
             sessions: Mutex::new(vec![]),
             privacy: Privacy::default(),
             retention: Retention::default(),
+            snapshots: Snapshots::default(),
             status_line,
             swapping: tokio::sync::Mutex::new(()),
             next_offer: AtomicU64::new(1),
             life: rand::random(),
         });
+        match to_keep {
+            Some(derived) => snapshot::keep(&daemon, derived),
+            None => daemon.snapshots.after(next_seq),
+        }
         tokio::spawn(tick(Arc::downgrade(&daemon)));
         tokio::spawn(watch_trial(Arc::downgrade(&daemon)));
         Ok(daemon)
@@ -275,16 +279,25 @@ impl Daemon {
             self.could_not_record(format!("{error:#}"));
         }
         // What could not be appended was never there to be flushed.
-        match lock(&self.unrecorded).clone() {
+        match self.outage.reason() {
             Some(reason) => bail!("{reason}"),
             None => Ok(()),
         }
     }
 
+    /// Has something recorded, and returns once it is on disk.
+    pub async fn recorded(&self, record: impl FnOnce() -> Result<()>) -> Result<()> {
+        let turns = self.outage.turns();
+        record()?;
+        self.flush().await?;
+        ensure!(self.outage.turns() == turns, "the event log could not be written meanwhile");
+        Ok(())
+    }
+
     fn could_not_record(&self, reason: String) {
         lock(&self.learner).last_error = Some(reason.clone());
         // Said once: the next thousand keys have the same to tell.
-        if lock(&self.unrecorded).replace(reason.clone()).is_none() {
+        if self.outage.begin(reason.clone()) {
             tracing::error!("{reason}");
         }
     }
@@ -395,7 +408,11 @@ impl Daemon {
         }
         found.withdraw(&mut lock(&self.registry), &plan)?;
         let daemon = self.clone();
-        tokio::task::spawn_blocking(move || daemon.read_without(&found)).await??;
+        let reading = move || {
+            found.erase(&*daemon.log)?;
+            daemon.read_again()
+        };
+        tokio::task::spawn_blocking(reading).await??;
         self.show_ready();
         self.learn.notify_one();
         tracing::info!("forgot {} offer(s) and {} adapter(s)", plan.offers, plan.adapters.len());
@@ -423,43 +440,38 @@ impl Daemon {
         Ok(found.plan(&lock(&self.registry), &self.model.sha256))
     }
 
-    fn read_without(&self, found: &Found) -> Result<()> {
-        found.erase(&*self.log)?;
-        let learned_through = lock(&self.registry).learned_through(&self.model.sha256);
-        let mut fresh = Fold::new(REWARD, &self.model.sha256, learned_through);
-        let trial = lock(&self.registry).trial();
-        let mut knowledge = Knowledge::new(&self.model.sha256, trial);
-        let mut end = 0;
-        let mut read_from = |from: u64| {
-            self.log.scan(from, &mut |event| {
-                end = event.seq + 1;
-                let judged = fresh.apply(&event);
-                knowledge.apply(&event, judged.as_ref());
-                ControlFlow::Continue(())
-            })?;
-            Ok::<u64, LogError>(end)
-        };
-        let most = read_from(0)?;
+    /// Makes everything anew that is made of the log: it is not what it was.
+    pub fn read_again(self: &Arc<Self>) -> Result<()> {
+        let writing = self.log.writing();
+        let terms = Terms::of(&lock(&self.registry), &self.model.sha256);
+        let mut reading = Reading::of(&*self.log, &terms)?;
+        if let Some(derived) = to_keep(&reading, writing)? {
+            snapshot::keep(self, derived);
+        }
         // Nothing is appended while the fold is held.
         let mut fold = lock(&self.fold);
-        read_from(most)?;
-        fold.replace(fresh);
-        if knowledge.trial.is_none() {
-            knowledge.follow(trial);
-        }
-        *lock(&self.knowledge) = knowledge;
+        reading.go_on(&*self.log)?;
+        fold.replace(reading.fold);
+        *lock(&self.knowledge) = reading.knowledge;
         Ok(())
+    }
+
+    /// Log position of the next event.
+    pub fn next_seq(&self) -> u64 {
+        lock(&self.knowledge).next_seq()
     }
 
     /// Registers an adapter that was trained elsewhere, and answers its version.
     /// It serves when it is asked for.
     pub fn import_adapter(&self, adapter: &Adapter) -> Result<AdapterVersion> {
+        // A completion asks the registry: it must not wait for tens of megabytes.
+        let file = Incoming::write(&self.home.adapters(), adapter)?;
         let mut registry = lock(&self.registry);
         ensure!(
             lock(&self.learner).state != LearnerState::Training,
             "an update is under way, whose adapter takes the next number; try again after it"
         );
-        import(&mut registry, adapter, &self.model.sha256, self.clock.now_ms())
+        file.import(&mut registry, &self.model.sha256, self.clock.now_ms())
     }
 
     /// Asks the gate.
@@ -524,8 +536,12 @@ impl Daemon {
         match concluded {
             Ok(()) => tracing::info!("the trial ended, {:?}: {}", verdict.end, verdict.reason),
             Err(error) => {
-                tracing::error!("{error:#}");
-                lock(&self.learner).last_error = Some(format!("{error:#}"));
+                let reason = format!("{error:#}");
+                let known = lock(&self.learner).last_error.replace(reason.clone());
+                // It is tried again every second.
+                if known.as_ref() != Some(&reason) {
+                    tracing::error!("{reason}");
+                }
             }
         }
         self.show_ready();
@@ -615,17 +631,10 @@ impl Daemon {
     }
 }
 
-/// Writes the file of an adapter that was trained elsewhere, and registers it.
-pub fn import(
-    registry: &mut Registry,
-    adapter: &Adapter,
-    base_sha256: &str,
-    now_ms: u64,
-) -> Result<AdapterVersion> {
-    let version = registry.next_version();
-    let sha256 = adapter.write(&registry.adapter_file(version))?;
-    registry.import(sha256, base_sha256, now_ms)?;
-    Ok(version)
+/// What is worth writing down of what was read.
+fn to_keep(reading: &Reading, writing: u64) -> Result<Option<Derived>> {
+    let worth = reading.young >= snapshot::EVERY_EVENTS;
+    Ok(worth.then(|| reading.derived(writing)).transpose()?)
 }
 
 /// Decides trials, and compares texts while the engine has nothing else to do.
@@ -649,6 +658,8 @@ async fn tick(daemon: Weak<Daemon>) {
             Some(daemon) => {
                 daemon.tick();
                 retention::tick(&daemon);
+                snapshot::tick(&daemon);
+                reopening::tick(&daemon);
             }
             None => return,
         }

@@ -56,6 +56,11 @@ impl Home {
         self.root.join("data").join("events.sled")
     }
 
+    /// Which times the clock has shown, for retention.
+    pub fn clock_witness(&self) -> PathBuf {
+        self.root.join("data").join("clock.json")
+    }
+
     pub fn daemon_lock(&self) -> PathBuf {
         self.run().join("daemon.lock")
     }

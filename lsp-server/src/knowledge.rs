@@ -29,7 +29,7 @@ impl Trend {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knowledge {
     model_sha256: String,
     pub gate: Gate,
@@ -39,6 +39,7 @@ pub struct Knowledge {
     pub trend: Trend,
     pub trial: Option<Trial>,
     /// A trial whose first event has not been reached yet.
+    #[serde(skip)]
     announced: Option<Arms>,
     /// Log position of the next event.
     next_seq: u64,
@@ -97,6 +98,28 @@ impl Knowledge {
             }
             (_, Some(arms)) => Some(self.begin(arms)),
         };
+    }
+
+    /// Goes on from what was written down, now that this is the trial. `false` if
+    /// that one began before, and is not known here.
+    pub fn take_up(&mut self, arms: Option<Arms>) -> bool {
+        let known = self.trial.take();
+        match (known, arms) {
+            (_, None) => true,
+            (_, Some(arms)) if arms.since >= self.next_seq => {
+                self.announced = Some(arms);
+                true
+            }
+            // Updates may have succeeded the candidate; no event means another thing for it.
+            (Some(mut trial), Some(arms))
+                if (trial.arms.since, trial.arms.incumbent) == (arms.since, arms.incumbent) =>
+            {
+                trial.succeed(arms.candidate);
+                self.trial = Some(trial);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Log position of the next event.

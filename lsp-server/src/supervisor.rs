@@ -312,6 +312,17 @@ impl Supervisor {
     /// The learner proposes, the daemon disposes: nothing in the report is
     /// believed that the file itself can answer.
     async fn install(&self, job: &Job, batch: &Batch, report: Report) -> Result<()> {
+        let installed = self.check_and_promote(job, batch, report).await;
+        if installed.is_err() {
+            // It may have learned from what was forgotten meanwhile, and the next
+            // candidate has its number.
+            let _ = std::fs::remove_file(&job.adapter_out);
+            let _ = std::fs::remove_file(&job.optimizer_out);
+        }
+        installed
+    }
+
+    async fn check_and_promote(&self, job: &Job, batch: &Batch, report: Report) -> Result<()> {
         let daemon = &self.daemon;
         let path = job.adapter_out.clone();
         let (model, expected) = (daemon.model.clone(), report.adapter_sha256.clone());
@@ -341,13 +352,7 @@ impl Supervisor {
             verdict: None,
             report,
         };
-        let promoted = self.promote(entry, batch).await;
-        if promoted.is_err() {
-            // It may have learned from what was forgotten meanwhile.
-            let _ = std::fs::remove_file(&job.adapter_out);
-            let _ = std::fs::remove_file(&job.optimizer_out);
-        }
-        promoted
+        self.promote(entry, batch).await
     }
 
     async fn promote(&self, entry: Entry, batch: &Batch) -> Result<()> {

@@ -2,6 +2,7 @@
 //! texts that adapters are compared by. A fold over the log, with bounds.
 
 use feedback::event::{Completion, Event, EventKind, OfferId, Outcome};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ const HELD_OUT_SHARE: usize = 8;
 const HELD_OUT: usize = 24;
 
 /// Where a text stands: the prompt as it was served.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     pub prompt: Vec<u32>,
     pub adapter_from: usize,
@@ -27,18 +28,27 @@ pub struct Place {
     trial: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Text {
     pub id: OfferId,
+    #[serde(serialize_with = "write_place", deserialize_with = "read_place")]
     pub place: Arc<Place>,
     pub tokens: Vec<u32>,
     /// The trial its answer was drawn for.
     pub trial: Option<u64>,
 }
 
-#[derive(Debug, Default)]
+fn write_place<S: Serializer>(place: &Arc<Place>, to: S) -> Result<S::Ok, S::Error> {
+    place.as_ref().serialize(to)
+}
+
+fn read_place<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Place>, D::Error> {
+    Place::deserialize(from).map(Arc::new)
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Texts {
-    places: HashMap<OfferId, Arc<Place>>,
+    places: HashMap<OfferId, Place>,
     order: VecDeque<OfferId>,
     /// How many were typed instead of an answer.
     typed: usize,
@@ -55,11 +65,12 @@ impl Texts {
             }
             EventKind::Outcome { id, outcome: Outcome::Accepted, .. } => {
                 let place = self.places.remove(id)?;
-                Some(text(id, &place, place.answered.clone()))
+                let answered = place.answered.clone();
+                Some(text(id, place, answered))
             }
             EventKind::TypedInstead { id, tokens } => {
                 let place = self.places.remove(id)?;
-                let text = text(id, &place, tokens.clone());
+                let text = text(id, place, tokens.clone());
                 self.typed += 1;
                 if self.typed.is_multiple_of(HELD_OUT_SHARE) {
                     if self.held_out.len() == HELD_OUT {
@@ -89,7 +100,7 @@ impl Texts {
             self.places.remove(&oldest);
         }
         self.order.push_back(completion.id.clone());
-        self.places.insert(completion.id.clone(), Arc::new(place));
+        self.places.insert(completion.id.clone(), place);
     }
 
     /// Whether updates must not imitate what was typed instead of this answer.
@@ -103,8 +114,8 @@ impl Texts {
     }
 }
 
-fn text(id: &OfferId, place: &Arc<Place>, tokens: Vec<u32>) -> Text {
-    Text { id: id.clone(), place: place.clone(), tokens, trial: place.trial }
+fn text(id: &OfferId, place: Place, tokens: Vec<u32>) -> Text {
+    Text { id: id.clone(), trial: place.trial, place: Arc::new(place), tokens }
 }
 
 #[cfg(test)]

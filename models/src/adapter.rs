@@ -300,6 +300,23 @@ mod tests {
     }
 
     #[test]
+    fn an_adapter_of_a_newer_hone_is_refused_untouched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.gguf");
+        sample().write(&path).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let key = b"hone.format";
+        // The key is followed by the value's type, four bytes, and the value.
+        let at = bytes.windows(key.len()).position(|window| window == key).unwrap() + key.len() + 4;
+        assert_eq!(bytes[at..at + 4], FORMAT.to_le_bytes());
+        bytes[at..at + 4].copy_from_slice(&(FORMAT + 1).to_le_bytes());
+        std::fs::write(&path, &bytes).unwrap();
+        let error = Adapter::read(&path).unwrap_err().to_string();
+        assert!(error.contains("a.gguf") && error.contains("hone.format 2"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    }
+
+    #[test]
     fn not_a_number_is_neither_written_nor_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.gguf");

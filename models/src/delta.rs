@@ -140,6 +140,9 @@ mod tests {
         let refused = |delta: &[u8]| decode(&before, delta).unwrap_err().to_string();
         assert!(decode(&after, &delta).unwrap_err().to_string().contains("another adapter"));
         assert!(refused(b"HONEDLT").contains("no adapter delta"));
+        let mut newer = delta.clone();
+        newer[8] += 1;
+        assert!(refused(&newer).contains("format 2, this Hone reads 1"), "{}", refused(&newer));
         for at in [8, 20, 50, 80, delta.len() - 1] {
             let mut flipped = delta.clone();
             flipped[at] ^= 1;

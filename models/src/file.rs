@@ -32,7 +32,7 @@ pub(crate) fn sha256_with(path: &Path, mut advance: impl FnMut(u64)) -> io::Resu
 }
 
 /// SHA-256 of bytes in memory, lower-case hex.
-pub(crate) fn sha256_of(bytes: &[u8]) -> String {
+pub fn sha256_of(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 

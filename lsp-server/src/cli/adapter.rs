@@ -5,10 +5,11 @@ mod diff;
 use crate::adapters::{Entry, IMPORTED, Registry};
 use crate::config::Config;
 use crate::home::Home;
+use crate::incoming::Incoming;
 use crate::launch::configured_manifest;
 use crate::trial::End;
 use crate::wire::Purpose;
-use crate::{client, daemon, serve};
+use crate::{client, serve};
 use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
@@ -193,7 +194,8 @@ async fn import(
         None => {
             // No daemon; none may start while its registry changes.
             let _elected = serve::elect(home)?;
-            daemon::import(&mut registry, &adapter, base_sha256, SystemClock::default().now_ms())?
+            let file = Incoming::write(&home.adapters(), &adapter)?;
+            file.import(&mut registry, base_sha256, SystemClock::default().now_ms())?
         }
     };
     println!("imported as v{version}; `hone adapter use {version}` serves it");

@@ -4,17 +4,16 @@
 use crate::adapters::Registry;
 use crate::client;
 use crate::config::Config;
-use crate::daemon::REWARD;
 use crate::events::{stream, without_code};
 use crate::history::{Offers, Told};
 use crate::home::Home;
-use crate::knowledge::Knowledge;
 use crate::launch::configured_manifest;
+use crate::reading::{Reading, Terms};
 use crate::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
 use crate::wire::Purpose;
 use anyhow::{Context, Result};
-use feedback::episode::Fold;
 use feedback::event::Event;
+use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
 use models::manifest::Catalogue;
 use models::store::Store;
@@ -55,19 +54,12 @@ fn from_files(home: &Home) -> Result<Status> {
     let catalogue = Catalogue::load(&home.models())?;
     let manifest = configured_manifest(home, &catalogue, &config)?;
     let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256);
-    let mut fold = Fold::new(REWARD, &manifest.sha256, registry.learned_through(&manifest.sha256));
-    let mut knowledge = Knowledge::new(&manifest.sha256, registry.trial());
-    if home.event_log().exists() {
-        let log = SledLog::open(&home.event_log())?;
-        feedback::log::EventLog::scan(&log, 0, &mut |event| {
-            let judged = fold.apply(&event);
-            knowledge.apply(&event, judged.as_ref());
-            ControlFlow::Continue(())
-        })?;
-    }
-    if knowledge.trial.is_none() {
-        knowledge.follow(registry.trial());
-    }
+    let log: Box<dyn EventLog> = match home.event_log().exists() {
+        true => Box::new(SledLog::open(&home.event_log())?),
+        false => Box::new(MemoryLog::default()),
+    };
+    let Reading { fold, knowledge, .. } =
+        Reading::of(&*log, &Terms::of(&registry, &manifest.sha256))?;
     let evidence = Evidence::of(&knowledge, &registry, config.gate.enabled);
     let mut learner = LearnerStatus::new(config.learning.enabled);
     learner.updates = registry.entries().len() as u64;

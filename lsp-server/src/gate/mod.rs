@@ -36,7 +36,7 @@ const RECENT: f64 = 0.1;
 
 type Vector = [f64; FEATURES];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
     mean: Vector,
     covariance: [Vector; FEATURES],
@@ -46,7 +46,7 @@ pub struct Gate {
 }
 
 /// How the last offers fared, whoever looks at the next.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recent {
     /// Running rate of takes, in [0, 1].
     pub rate: f64,

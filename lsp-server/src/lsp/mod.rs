@@ -173,9 +173,8 @@ impl LanguageServer for Backend {
         let id = id.ok_or_else(|| {
             invalid_params(format!("{ACCEPT_COMMAND} takes the offer's id as its argument"))
         })?;
-        let accepted = self.session.accepted(id);
         // The answer says that the acceptance is on disk.
-        let recorded = accepted.and(self.session.daemon().flush().await);
+        let recorded = self.session.daemon().recorded(|| self.session.accepted(id)).await;
         recorded.map(|()| None).map_err(|error| Error {
             code: ErrorCode::ServerError(REQUEST_FAILED),
             message: format!("not recorded: {error:#}").into(),

@@ -7,14 +7,16 @@
 //! 2023, section 3; means that change over time: Waudby-Smith et al.,
 //! *Anytime-valid off-policy inference for contextual bandits*, 2022.
 
+use serde::{Deserialize, Serialize};
+
 /// Shares of the fortune that are bet, each by a gambler of its own; what they
 /// own together is the evidence, so none has to be chosen beforehand.
 const BETS: &[f64] = &[0.05, 0.1, 0.2, 0.35, 0.6, 0.9];
 
 /// Fortune of gamblers who bet that the mean of a value in [−1, 1] is above zero.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Betting {
-    bets: &'static [f64],
+    bets: Vec<f64>,
     /// ln of each one's fortune.
     fortunes: Vec<f64>,
 }
@@ -27,14 +29,14 @@ impl Default for Betting {
 
 impl Betting {
     /// `bets` in (0, 1).
-    pub fn with(bets: &'static [f64]) -> Betting {
-        Betting { bets, fortunes: vec![0.0; bets.len()] }
+    pub fn with(bets: &[f64]) -> Betting {
+        Betting { bets: bets.to_vec(), fortunes: vec![0.0; bets.len()] }
     }
 
     /// `value` in [−1, 1]; what is beyond is cut.
     pub fn observe(&mut self, value: f64) {
         let value = value.clamp(-1.0, 1.0);
-        for (fortune, bet) in self.fortunes.iter_mut().zip(self.bets) {
+        for (fortune, bet) in self.fortunes.iter_mut().zip(&self.bets) {
             *fortune += (1.0 + bet * value).ln();
         }
     }

@@ -150,7 +150,7 @@ impl Rewards {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     pub arms: Arms,
     pub candidate: Rewards,

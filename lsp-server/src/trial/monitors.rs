@@ -56,7 +56,7 @@ pub struct Conduct {
     pub taken_back: u64,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Monitors {
     pub candidate: Conduct,
     pub incumbent: Conduct,

@@ -253,3 +253,20 @@ fn what_is_older_than_the_retention_is_gone_the_next_day() {
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!(paths(&home), ["/project/week.rs"]);
 }
+
+/// A clock that somebody set wrong, and then right again, makes nothing old.
+#[test]
+fn a_clock_that_leaps_ahead_forgets_nothing_until_it_has_stayed_for_a_day() {
+    let home = Home::with(Model::Smol, &format!("privacy.retention_days = 2\n{QUICK}"));
+    let editor = home.editor();
+    accept_one(&editor, "week.rs", WEEK);
+    let hours =
+        |hours: u64| editor.request("hone/advanceClock", json!({"ms": hours * 3_600_000})).unwrap();
+    // A day that is believed, then one that is not.
+    hours(25);
+    hours(400 * 24);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(paths(&home), ["/project/week.rs"]);
+    hours(25);
+    eventually("what is old is gone", || paths(&home).is_empty());
+}

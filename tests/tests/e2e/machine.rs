@@ -4,12 +4,44 @@
 use feedback::event::Outcome;
 use rehearsal::client::Client;
 use serde_json::Value;
+use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::Command;
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK, eventually};
 
 const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
+
+/// A user who owns nothing (`nobody`).
+const STRANGER: &str = "65534";
+
+/// Says on the terminal, whatever the test harness catches, what was not tested.
+fn skipped(what: &str, because: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED {what}: because {because}");
+}
+
+fn run(program: &str, args: &[&str]) -> bool {
+    Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
+}
+
+/// A file system that is gone with this.
+struct Mounted(String);
+
+impl Mounted {
+    /// None where that is not permitted.
+    fn new(place: &Path, what: &[&str]) -> Option<Mounted> {
+        let place = place.display().to_string();
+        let mounted = run("mount", &[what, &[&place]].concat());
+        mounted.then_some(Mounted(place))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        run("umount", &["--lazy", &self.0]);
+    }
+}
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
@@ -103,33 +135,20 @@ fn out_of_file_descriptors_costs_the_newcomers_only() {
     all_there(&home, &[item.id]);
 }
 
-/// The same on a file system that is really full.
+/// The same on a file system that is really full, and then is not any more.
 #[test]
-fn a_file_system_without_room_stops_learning_with_a_reason() {
+fn a_file_system_without_room_stops_learning_until_there_is_some() {
     let home = home();
     let data = home.path().join("data");
     std::fs::create_dir_all(&data).unwrap();
-    let mount = |args: &[&str]| Command::new("mount").args(args).output().unwrap().status.success();
-    let place = data.display().to_string();
-    if !mount(&["-t", "tmpfs", "-o", "size=64m", "none", &place]) {
-        let because = "mounting is not permitted";
-        let _ = std::io::Write::write_fmt(
-            &mut std::io::stderr(),
-            format_args!("SKIPPED a full file system: because {because}\n"),
-        );
-        return;
-    }
-    struct Mounted(String);
-    impl Drop for Mounted {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").args(["--lazy", &self.0]).status();
-        }
-    }
-    let mounted = Mounted(place.clone());
+    let Some(mounted) = Mounted::new(&data, &["-t", "tmpfs", "-o", "size=64m", "none"]) else {
+        return skipped("a full file system", "mounting is not permitted");
+    };
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.offer();
     week.accept(&item);
+    let place = data.display();
     let filled = Command::new("dd")
         .args(["if=/dev/zero", "bs=1M", &format!("of={place}/filler")])
         .output()
@@ -141,9 +160,121 @@ fn a_file_system_without_room_stops_learning_with_a_reason() {
     assert!(trouble(&editor).contains("cannot write the event log"), "{}", trouble(&editor));
     assert!(Buffer::open(&editor, "later.rs", WEEK).complete().is_some());
     std::fs::remove_file(data.join("filler")).unwrap();
+    acknowledged.push(accepted_again(&editor));
     all_there(&home, &acknowledged);
     home.output(&["stop"]);
     drop(mounted);
+}
+
+/// Waits until an acceptance is acknowledged, and the status has forgotten why none was.
+fn accepted_again(editor: &Client) -> String {
+    let mut acknowledged = None;
+    eventually("acceptances are recorded again", || {
+        let mut buffer = Buffer::open(editor, "again.rs", WEEK);
+        let item = buffer.complete().expect("completions go on");
+        buffer.insert(&item.insert_text);
+        acknowledged = editor.accept(&item.id).ok().map(|()| item.id);
+        acknowledged.is_some()
+    });
+    assert_eq!(trouble(editor), "");
+    acknowledged.expect("the last one was")
+}
+
+/// What a kernel does to a file system whose disk gives errors.
+#[test]
+fn a_file_system_that_turns_read_only_stops_learning_and_nothing_else() {
+    let home = home();
+    let image = home.path().join("disk");
+    let data = home.path().join("data");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let (disk, place) = (image.display().to_string(), data.display().to_string());
+    if !run("mkfs.ext4", &["-q", &disk]) {
+        return skipped("a disk that turns read-only", "there is no mkfs.ext4");
+    }
+    let Some(mounted) = Mounted::new(&data, &["-o", "loop", &disk]) else {
+        return skipped("a disk that turns read-only", "mounting a file is not permitted");
+    };
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.accept(&item);
+    if !run("mount", &["-o", "remount,abort", &place]) {
+        return skipped("a disk that turns read-only", "this kernel cannot be made to do it");
+    }
+    let (_, error) = accept_until_refused(&editor);
+    assert!(error.contains("not recorded"), "{error}");
+    assert!(trouble(&editor).contains("cannot write the event log"), "{}", trouble(&editor));
+    for number in 0..5 {
+        let buffer = Buffer::open(&editor, &format!("later-{number}.rs"), WEEK);
+        assert!(buffer.complete().is_some(), "completions go on");
+    }
+    drop(editor);
+    home.output(&["stop"]);
+    eventually("nobody uses it any more", || run("umount", &[&place]));
+    drop(mounted);
+    // Mounted anew, as after the next boot.
+    let mounted = Mounted::new(&data, &["-o", "loop", &disk]).expect("it was possible before");
+    all_there(&home, &[item.id]);
+    home.output(&["stop"]);
+    drop(mounted);
+}
+
+/// The machine has no process left to give, nor a thread.
+#[test]
+fn a_machine_that_starts_no_process_costs_one_update_and_no_completion() {
+    let home = home();
+    let path = home.path().display().to_string();
+    if !run("chown", &["-R", STRANGER, &path]) {
+        return skipped("a machine without processes", "limits bind others than root alone");
+    }
+    // Somebody whom limits bind, and who may read these programs and the model.
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", STRANGER, "--regid", STRANGER, "--clear-groups"]);
+    command.args(["--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search"]);
+    command.arg(tests::hone()).args(["lsp", "--manual-clock"]).env("HONE_HOME", home.path());
+    let editor = match Client::spawn(&mut command) {
+        Ok(editor) if editor.initialize(&[]).is_ok() => editor,
+        _ => return skipped("a machine without processes", "nobody else may run this program"),
+    };
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let item = week.offer();
+    week.accept(&item);
+    let pid = editor.status().unwrap()["daemon"]["pid"].to_string();
+    let limit = |most: &str| {
+        // One's own processes one may limit, whatever else one may not.
+        let own = ["--reuid", STRANGER, "--regid", STRANGER, "--clear-groups", "prlimit"];
+        run("setpriv", &[&own[..], &["--pid", &pid, &format!("--nproc={most}")]].concat())
+    };
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let processes = limits.lines().find_map(|line| line.strip_prefix("Max processes"));
+    let most = processes.and_then(|line| line.split_whitespace().nth(1)).expect("a hard limit");
+    if !limit("1:") {
+        run("kill", &[&pid]);
+        return skipped("a machine without processes", "there is no prlimit");
+    }
+    assert!(editor.learn().unwrap().started);
+    let state = |editor: &Client| editor.status().unwrap()["learner"]["state"].clone();
+    eventually("the update fails", || state(&editor) == "backoff");
+    assert!(trouble(&editor).contains("hone-learner"), "{}", trouble(&editor));
+    for number in 0..5 {
+        let buffer = Buffer::open(&editor, &format!("later-{number}.rs"), WEEK);
+        assert!(buffer.complete().is_some(), "completions go on");
+    }
+    assert!(limit(&format!("{most}:")));
+    let again = accepted_after(&editor);
+    drop(editor);
+    assert!(run("kill", &[&pid]));
+    eventually("their daemon ends", || !Path::new("/proc").join(&pid).exists());
+    assert!(run("chown", &["-R", "0", &path]));
+    all_there(&home, &[item.id, again]);
+}
+
+fn accepted_after(editor: &Client) -> String {
+    let mut buffer = Buffer::open(editor, "after.rs", WEEK);
+    let item = buffer.offer();
+    buffer.accept(&item);
+    item.id
 }
 
 /// Starting on a home that cannot be written says so in one line.
