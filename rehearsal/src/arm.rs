@@ -146,6 +146,7 @@ fn setting(text: &str) -> Result<(String, Value), String> {
 /// Both end, and the home goes, when this is dropped.
 pub struct Arm {
     pub name: String,
+    pub learns: bool,
     // In this order: the editor leaves, the daemon ends, the home is removed.
     client: Client,
     daemon: Daemon,
@@ -177,7 +178,13 @@ impl Arm {
             Ok(client)
         });
         match started {
-            Ok(client) => Ok(Arm { name: spec.name.clone(), client, daemon, home: Some(home) }),
+            Ok(client) => Ok(Arm {
+                name: spec.name.clone(),
+                learns: spec.kind.learns(),
+                client,
+                daemon,
+                home: Some(home),
+            }),
             Err(error) => {
                 drop(daemon);
                 Err(error.context(kept_log(&spec.name, home)))

@@ -405,6 +405,7 @@ impl Stage<'_, '_> {
                 fate,
                 latency_ms,
             }));
+            self.settle_learner(arm)?;
         }
         Ok(())
     }
@@ -441,12 +442,21 @@ impl Stage<'_, '_> {
         Ok(status)
     }
 
+    /// One step of every typist. An update that it has made due takes its batch
+    /// before the next step: else what it learns from would be a race.
     fn each<E: Into<anyhow::Error>>(
         &mut self,
         mut step: impl FnMut(&mut Typist) -> Result<(), E>,
     ) -> Result<(), Failure> {
         for (arm, lane) in self.lanes.iter_mut().enumerate() {
             step(&mut lane.typist).in_arm(arm)?;
+        }
+        (0..self.lanes.len()).try_for_each(|arm| self.settle_learner(arm))
+    }
+
+    fn settle_learner(&mut self, arm: usize) -> Result<(), Failure> {
+        if self.lanes[arm].arm.learns {
+            self.settle(arm)?;
         }
         Ok(())
     }
