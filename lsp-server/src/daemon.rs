@@ -285,11 +285,13 @@ impl Daemon {
         }
     }
 
-    /// Has something recorded, and returns once it is on disk.
+    /// Has something recorded, and returns once it is on disk; so is all that was
+    /// recorded before, even where this cannot be.
     pub async fn recorded(&self, record: impl FnOnce() -> Result<()>) -> Result<()> {
         let turns = self.outage.turns();
-        record()?;
+        let recorded = record();
         self.flush().await?;
+        recorded?;
         ensure!(self.outage.turns() == turns, "the event log could not be written meanwhile");
         Ok(())
     }
