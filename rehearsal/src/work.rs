@@ -61,8 +61,18 @@ impl Work {
         self.folder.with_extension("prompts")
     }
 
+    /// What was saved before, while the next takes its place.
+    fn old(&self) -> PathBuf {
+        self.folder.with_extension("old")
+    }
+
     /// The run as it was last saved, if it ever was.
     pub fn load(&self) -> Result<Option<Progress>> {
+        // A death between the two renames of a save left the one before.
+        if !self.folder.exists() && self.old().exists() {
+            fs::rename(self.old(), &self.folder)
+                .with_context(|| format!("cannot go back to {}", self.old().display()))?;
+        }
         let path = self.folder.join("state.json");
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -95,8 +105,13 @@ impl Work {
             }
             fs::create_dir_all(&new)?;
             fs::write(new.join("state.json"), serde_json::to_vec(progress)?)?;
-            remove(&self.folder)?;
-            Ok(fs::rename(&new, &self.folder)?)
+            let old = self.old();
+            remove(&old)?;
+            if self.folder.exists() {
+                fs::rename(&self.folder, &old)?;
+            }
+            fs::rename(&new, &self.folder)?;
+            Ok(remove(&old)?)
         };
         saved().with_context(|| format!("cannot save the rehearsal in {}", self.folder.display()))
     }
@@ -150,6 +165,9 @@ mod tests {
         work.save(&mut progress, &[home.path()]).unwrap();
         let loaded = work.load().unwrap().unwrap();
         assert_eq!((loaded.files, loaded.places, loaded.arms.len()), (4, 7, 1));
+        assert!(!work.old().exists());
+        fs::rename(&work.folder, work.old()).unwrap();
+        assert_eq!(work.load().unwrap().unwrap().files, 4, "a death in the middle of a save");
         work.restore(0, back.path()).unwrap();
         assert_eq!(fs::read(back.path().join("data/events.sled/db")).unwrap(), b"events");
         assert!(!back.path().join("config.toml").exists(), "the arm writes its own");
