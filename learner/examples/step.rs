@@ -90,7 +90,7 @@ fn main() -> anyhow::Result<()> {
     let mut optimizer = AdamW::new(&lora);
 
     let threads = Threads::fixed(rayon::current_num_threads());
-    let pass = || PromptKv::compute(&model, &[&tokens[..past]], &threads, |_| Ok(()));
+    let pass = || PromptKv::compute(&model, &[&tokens[..past]], None, &threads, |_| Ok(()));
     let mut kv = pass()?;
     let tail = |kv: &PromptKv| {
         TailBatch::new([&Tail {
@@ -116,7 +116,7 @@ fn main() -> anyhow::Result<()> {
     let check = |folder: &Path| -> anyhow::Result<()> {
         // The peer does not round activations.
         let prompts = [&tokens[..past]];
-        let kv = &PromptKv::compute_with(None, &model, &prompts, &threads, |_| Ok(()))?;
+        let kv = &PromptKv::compute_with(None, &model, &prompts, None, &threads, |_| Ok(()))?;
         let lora = random_adapter(&model.shape, &hyper)?;
         // No token comes twice, so that an activated LoRA can be told where it begins.
         let invocation = if past == 0 { Vec::new() } else { vec![tokens[past]] };

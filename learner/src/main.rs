@@ -32,6 +32,9 @@ use std::process::ExitCode;
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Share the prompts' KV with other learners through this folder (rehearsal)
+    #[arg(long, value_name = "DIR", hide = true)]
+    prompt_shelf: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -55,7 +58,7 @@ fn main() -> ExitCode {
         eprintln!("hone-learner: the priority could not be lowered; completions may slow down");
     }
     let result = match arguments.command {
-        None => stream::serve(io::stdin(), io::stdout())
+        None => stream::serve(io::stdin(), io::stdout(), Trainer::sharing(arguments.prompt_shelf))
             .context("cannot serve jobs")
             .map(|()| ExitCode::SUCCESS),
         Some(Command::Run { job }) => run(&job),

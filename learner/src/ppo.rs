@@ -195,6 +195,10 @@ pub fn update(
     // 2. What parent and base say of the sampled tokens.
     let mut done = 0;
     for micro in minibatches.iter_mut().flatten() {
+        done += micro.tails.len();
+        if micro.judged(samples) == 0 {
+            continue;
+        }
         micro.base = threads.run(|| model.logprobs(None, &micro.tails, kv))?;
         micro.parent = if fresh {
             micro.base.clone()
@@ -204,12 +208,12 @@ pub fn update(
         if !micro.base.iter().chain(&micro.parent).all(|logprob| logprob.is_finite()) {
             anyhow::bail!("the base or the parent adapter gives log-probs that are not finite");
         }
-        done += micro.tails.len();
         progress(Phase::Prompt, samples.len() + done, 2 * samples.len())?;
     }
     let known: Vec<(Token, bool)> = minibatches
         .iter()
         .flatten()
+        .filter(|micro| micro.judged(samples) > 0)
         .flat_map(|micro| {
             (0..micro.tokens.len()).filter_map(|index| {
                 let (token, verdict) = micro.token(index, micro.parent[index], samples)?;
@@ -289,6 +293,10 @@ pub fn update(
     let mut kl_base = 0.0;
     let mut done = 0;
     for micro in minibatches.iter().flatten() {
+        done += micro.tails.len();
+        if micro.judged(samples) == 0 {
+            continue;
+        }
         let after = threads.run(|| model.logprobs(Some(&lora), &micro.tails, kv))?;
         for (index, after) in after.iter().enumerate() {
             let Some((token, verdict)) = micro.token(index, *after, samples) else { continue };
@@ -296,7 +304,6 @@ pub fn update(
             means.add(micro.parent[index], *after);
             kl_base += token.loss(hyper).kl_base;
         }
-        done += micro.tails.len();
         progress(Phase::Evaluate, done, samples.len())?;
     }
     let kl_base = (kl_base / known.len().max(1) as f64) as f32;
@@ -332,8 +339,17 @@ fn episodes(samples: &[Sample]) -> Vec<Vec<usize>> {
     episodes
 }
 
-/// Cuts a minibatch into pieces of at most [`TAIL_ROWS`] rows.
+/// Cuts a minibatch into pieces of at most [`TAIL_ROWS`] rows. Judged samples and
+/// demonstrations keep apart: of the latter nobody asks what parent or base say.
 fn cut(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
+    let (judged, shown): (Vec<usize>, Vec<usize>) =
+        episodes.iter().partition(|index| samples[**index].verdict.is_some());
+    let mut pieces = pieces(&judged, samples);
+    pieces.extend(self::pieces(&shown, samples));
+    pieces
+}
+
+fn pieces(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     let mut pieces: Vec<Vec<usize>> = Vec::new();
     let mut rows = 0;
     for episode in episodes {

@@ -15,7 +15,9 @@ use crate::threads::Threads;
 use crate::weights::{DOWN, GATE, K, O, Q, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
+use models::shelf::Shelf;
 use rayon::prelude::*;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Tree rows computed in one pass: the activations of all are in memory at once.
@@ -101,6 +103,24 @@ struct GroupKv {
     paths: Vec<Vec<u32>>,
 }
 
+impl GroupKv {
+    /// One prompt as [`PromptKv::bytes`] wrote it; `None` if it is not that.
+    fn read<T: Real>(model: &Model<T>, prompt: &[u32], bytes: &[u8]) -> Option<GroupKv> {
+        let rows = prompt.len();
+        let width = model.shape.kv_heads * model.shape.head_width;
+        let part = rows * width * T::KV.size_in_bytes();
+        if part == 0 || bytes.len() != 2 * part * model.shape.layers {
+            return None;
+        }
+        let tensor = |bytes| Tensor::from_raw_buffer(bytes, T::KV, &[rows, width], &Device::Cpu);
+        let layers = bytes
+            .chunks_exact(2 * part)
+            .map(|layer| Some((tensor(&layer[..part]).ok()?, tensor(&layer[part..]).ok()?)))
+            .collect::<Option<_>>()?;
+        Some(GroupKv { layers, paths: vec![(0..rows as u32).collect()] })
+    }
+}
+
 /// Keys and values of every prompt of a job.
 pub struct PromptKv {
     groups: Vec<GroupKv>,
@@ -115,10 +135,11 @@ impl PromptKv {
     pub fn compute<T: Real>(
         model: &Model<T>,
         prompts: &[&[u32]],
+        shelf: Option<&mut Shelf>,
         threads: &Threads,
         done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
-        PromptKv::compute_with(Unit::find(), model, prompts, threads, done)
+        PromptKv::compute_with(Unit::find(), model, prompts, shelf, threads, done)
     }
 
     /// The same with products of 8-bit integers by `unit`, or of floats.
@@ -126,34 +147,101 @@ impl PromptKv {
         unit: Option<Unit>,
         model: &Model<T>,
         prompts: &[&[u32]],
+        shelf: Option<&mut Shelf>,
         threads: &Threads,
         mut done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
         let mut kv = PromptKv { groups: Vec::new(), places: Vec::new(), rows: 0 };
+        kv.places.resize(prompts.len(), Place { group: 0, prompt: 0 });
+        let missing = match &shelf {
+            Some(shelf) => kv.fetch(model, prompts, shelf)?,
+            None => (0..prompts.len()).collect(),
+        };
+        let mut finished = prompts.len() - missing.len();
         let mut tree = Tree::default();
-        for prompt in prompts {
+        for index in &missing {
+            let prompt = prompts[*index];
             let own = prompt.len() - tree.shared(prompt).0;
             if !tree.paths.is_empty() && tree.tokens.len() + own > GROUP_ROWS {
-                kv.finish(unit, model, std::mem::take(&mut tree), threads, &mut done)?;
+                let tree = std::mem::take(&mut tree);
+                finished += kv.finish(unit, model, tree, threads, |part| done(finished + part))?;
             }
-            kv.places.push(Place { group: kv.groups.len(), prompt: tree.paths.len() });
+            kv.places[*index] = Place { group: kv.groups.len(), prompt: tree.paths.len() };
             tree.insert(prompt);
         }
         if !tree.paths.is_empty() {
-            kv.finish(unit, model, tree, threads, &mut done)?;
+            kv.finish(unit, model, tree, threads, |part| done(finished + part))?;
+        }
+        if let Some(shelf) = shelf {
+            kv.put(prompts, &missing, shelf)?;
         }
         Ok(kv)
     }
 
-    fn finish<T: Real>(
+    /// Takes from the shelf what lies there; answers which prompts do not.
+    fn fetch<T: Real>(
         &mut self,
-        unit: Option<Unit>,
         model: &Model<T>,
-        tree: Tree,
-        threads: &Threads,
-        done: &mut impl FnMut(usize) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        self.rows += tree.tokens.len();
+        prompts: &[&[u32]],
+        shelf: &Shelf,
+    ) -> anyhow::Result<Vec<usize>> {
+        let mut missing = Vec::new();
+        let mut known: HashMap<&[u32], Option<Place>> = HashMap::new();
+        for (index, prompt) in prompts.iter().enumerate() {
+            let place = match known.get(prompt) {
+                Some(place) => *place,
+                None => {
+                    let kv =
+                        shelf.take(prompt).and_then(|bytes| GroupKv::read(model, prompt, &bytes));
+                    let place = kv.map(|kv| {
+                        self.groups.push(kv);
+                        Place { group: self.groups.len() - 1, prompt: 0 }
+                    });
+                    if place.is_some() {
+                        self.grow(prompt.len(), model)?;
+                    }
+                    known.insert(prompt, place);
+                    place
+                }
+            };
+            match place {
+                Some(place) => self.places[index] = place,
+                None => missing.push(index),
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Leaves on the shelf what had to be computed. That it could not be is no
+    /// reason to fail an update.
+    fn put(&self, prompts: &[&[u32]], computed: &[usize], shelf: &mut Shelf) -> Result<()> {
+        let mut put = HashSet::new();
+        for index in computed.iter().filter(|index| !prompts[**index].is_empty()) {
+            if put.insert(prompts[*index])
+                && let Err(error) = shelf.put(prompts[*index], &self.bytes(self.places[*index])?)
+            {
+                eprintln!("hone-learner: a prompt could not be kept: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys and values of one prompt, layer by layer, as [`GroupKv::read`] reads them.
+    fn bytes(&self, place: Place) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let group = &self.groups[place.group];
+        let path = Tensor::new(group.paths[place.prompt].as_slice(), &Device::Cpu)?;
+        for (k, v) in &group.layers {
+            for x in [k, v] {
+                x.index_select(&path, 0)?.write_bytes(&mut bytes)?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Notes rows that are held from now on.
+    fn grow<T: Real>(&mut self, rows: usize, model: &Model<T>) -> anyhow::Result<()> {
+        self.rows += rows;
         let shape = &model.shape;
         let row_bytes =
             2 * shape.layers * shape.kv_heads * shape.head_width * T::KV.size_in_bytes();
@@ -163,12 +251,23 @@ impl PromptKv {
                 KV_BYTES_LIMIT >> 20
             )
         }
-        let finished = self.places.len() - tree.paths.len();
-        let layers = pass(unit, model, &tree, threads, |layer| {
-            done(finished + tree.paths.len() * layer / shape.layers)
-        })?;
-        self.groups.push(GroupKv { layers, paths: tree.paths });
         Ok(())
+    }
+
+    fn finish<T: Real>(
+        &mut self,
+        unit: Option<Unit>,
+        model: &Model<T>,
+        tree: Tree,
+        threads: &Threads,
+        mut done: impl FnMut(usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<usize> {
+        self.grow(tree.tokens.len(), model)?;
+        let prompts = tree.paths.len();
+        let layers =
+            pass(unit, model, &tree, threads, |layer| done(prompts * layer / model.shape.layers))?;
+        self.groups.push(GroupKv { layers, paths: tree.paths });
+        Ok(prompts)
     }
 
     /// Where the `index`-th prompt lies.

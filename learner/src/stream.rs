@@ -36,6 +36,7 @@ const _: () = assert!(LINE_BYTES > 16 * 8 * crate::batch::PROMPT_TOKENS_LIMIT);
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
+    trainer: Trainer,
 ) -> io::Result<()> {
     let (lines_in, lines) = sync_channel(JOB_QUEUE);
     let (answers, answers_out) = sync_channel(LINE_QUEUE);
@@ -48,7 +49,7 @@ pub fn serve(
         .name("answers".into())
         .spawn(move || write_lines(output, &answers_out))?;
 
-    train(&lines, &answers, &unwanted);
+    train(trainer, &lines, &answers, &unwanted);
 
     drop((lines, answers));
     // Closed stdout ends the learner as closed stdin does; the reader may then
@@ -130,12 +131,16 @@ fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
 }
 
 /// Answers lines until either end is gone.
-fn train(lines: &Receiver<Line>, answers: &SyncSender<LearnerLine>, unwanted: &Unwanted) {
+fn train(
+    mut trainer: Trainer,
+    lines: &Receiver<Line>,
+    answers: &SyncSender<LearnerLine>,
+    unwanted: &Unwanted,
+) {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     if answers.send(LearnerLine::Ready { format: JOB_FORMAT, version }).is_err() {
         return;
     }
-    let mut trainer = Trainer::default();
     for line in lines {
         let mut progress = |progress: Progress| {
             if unwanted.is(&progress.job) {
@@ -228,7 +233,7 @@ mod tests {
 
     fn answers(input: &'static str) -> Vec<LearnerLine> {
         let output = Output::default();
-        serve(input.as_bytes(), output.clone()).unwrap();
+        serve(input.as_bytes(), output.clone(), Trainer::default()).unwrap();
         let bytes = output.0.lock().unwrap().clone();
         let lines = std::str::from_utf8(&bytes).unwrap().lines();
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()

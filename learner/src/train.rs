@@ -13,6 +13,7 @@ use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Phase, Progress, Report};
 use models::adapter::Adapter;
 use models::file;
 use models::gguf::Gguf;
+use models::shelf::Shelf;
 use models::vocab::Vocab;
 use std::fs::Metadata;
 use std::ops::ControlFlow;
@@ -29,6 +30,8 @@ const RANK_LIMIT: usize = 256;
 pub struct Trainer {
     loaded: Option<Loaded>,
     threads: Threads,
+    /// Where prompts are shared with other learners.
+    prompt_shelf: Option<PathBuf>,
 }
 
 impl Default for Trainer {
@@ -67,7 +70,12 @@ impl Stamp {
 
 impl Trainer {
     pub fn with_threads(threads: Threads) -> Trainer {
-        Trainer { loaded: None, threads }
+        Trainer { loaded: None, threads, prompt_shelf: None }
+    }
+
+    /// Shares prompts with other learners through this folder, if there is one.
+    pub fn sharing(prompt_shelf: Option<PathBuf>) -> Trainer {
+        Trainer { prompt_shelf, ..Trainer::default() }
     }
 
     /// Runs the job; the candidate and its optimizer state are on disk when it
@@ -97,7 +105,7 @@ impl Trainer {
         system::limit_memory(job.memory_limit_mb);
 
         progress(Phase::Load, 0, 1)?;
-        let Trainer { loaded, threads } = self;
+        let Trainer { loaded, threads, prompt_shelf } = self;
         let base = base(loaded, &job.base)?;
         let model = &base.model;
         let parent = match &job.parent {
@@ -140,7 +148,11 @@ impl Trainer {
         }
         let prompts: Vec<&[u32]> =
             batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect();
-        let kv = PromptKv::compute(model, &prompts, threads, |done| {
+        let mut shelf = match prompt_shelf {
+            Some(folder) => Some(shelf(folder, &base.sha256)?),
+            None => None,
+        };
+        let kv = PromptKv::compute(model, &prompts, shelf.as_mut(), threads, |done| {
             progress(Phase::Prompt, done, 2 * prompts.len())
         })?;
 
@@ -180,6 +192,10 @@ impl Trainer {
             peak_memory_mb: system::peak_memory_mb(),
         })
     }
+}
+
+fn shelf(folder: &Path, base_sha256: &str) -> anyhow::Result<Shelf> {
+    Shelf::new(folder, &format!("learner {base_sha256}")).map_err(anyhow::Error::msg)
 }
 
 /// The base model, from memory if its file is still the one that was read.

@@ -9,6 +9,7 @@ use learner::lora::Lora;
 use learner::model::{Model, Tail, TailBatch};
 use learner::prompt::PromptKv;
 use learner::threads::Threads;
+use models::shelf::Shelf;
 use std::sync::Arc;
 
 /// Two prompts that share a prefix.
@@ -48,6 +49,44 @@ fn loss(model: &Model<f64>, lora: &Lora, batch: &TailBatch, kv: &PromptKv) -> f6
     logprobs.iter().zip(LOSS).map(|(logprob, weight)| logprob * weight).sum()
 }
 
+#[test]
+fn a_shelf_gives_the_bits_that_were_computed() {
+    let model = model::<f32>(ARCHITECTURES[0], 1);
+    let folder = tempfile::TempDir::new().unwrap();
+    let shelf = || Shelf::new(folder.path(), "learner").unwrap();
+    let compute = |prompts: &[&[u32]], shelf: Option<&mut Shelf>| {
+        PromptKv::compute(&model, prompts, shelf, &Threads::fixed(2), |_| Ok(())).unwrap()
+    };
+    let bits = |kv: &PromptKv, prompt: usize| -> Vec<u32> {
+        let layers = (0..model.shape.layers).map(|layer| {
+            let (k, v) = kv.prefix::<f32>(kv.place(prompt), layer).unwrap().unwrap();
+            [values::<f32>(&k).unwrap(), values::<f32>(&v).unwrap()].concat()
+        });
+        layers.flatten().map(f32::to_bits).collect()
+    };
+    let plain = compute(&PROMPTS, None);
+    // One prompt lies there, and was computed without its neighbours.
+    compute(&PROMPTS[..1], Some(&mut shelf()));
+    let half = compute(&PROMPTS, Some(&mut shelf()));
+    let whole = compute(&PROMPTS, Some(&mut shelf()));
+    for prompt in 0..PROMPTS.len() {
+        assert_eq!(bits(&half, prompt), bits(&plain, prompt));
+        assert_eq!(bits(&whole, prompt), bits(&plain, prompt));
+    }
+    assert!(std::fs::read_dir(folder.path()).unwrap().count() > 1, "nothing lies there");
+    let twice = compute(&[PROMPTS[0], &[], PROMPTS[0]], Some(&mut shelf()));
+    assert_eq!(bits(&twice, 2), bits(&plain, 0));
+    assert_eq!(twice.place(0), twice.place(2), "held once");
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        std::fs::write(file.unwrap().path(), b"short").unwrap();
+    }
+    assert_eq!(
+        bits(&compute(&PROMPTS, Some(&mut shelf())), 1),
+        bits(&plain, 1),
+        "damaged: computed"
+    );
+}
+
 /// Every value of every pair, both architectures. Central differences of step
 /// 1e-5 are off by about 1e-10 relative to gradients of order 1.
 #[test]
@@ -57,7 +96,7 @@ fn every_lora_gradient_matches_central_differences() {
     for architecture in ARCHITECTURES {
         let model = model::<f64>(architecture, 1);
         let mut lora = adapter::<f64>(&model.shape, 2, 2);
-        let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
+        let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
         let batch = batch(&kv);
         let gradient = model.forward(&lora, &batch, &kv).unwrap().backward(&LOSS).unwrap();
         let gradient: Vec<Vec<f64>> = gradient
@@ -98,9 +137,10 @@ fn every_lora_gradient_matches_central_differences() {
 fn prompt_and_tail_compute_what_one_sequence_does() {
     for architecture in ARCHITECTURES {
         let model = model::<f64>(architecture, 3);
-        let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
+        let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
         let split = model.logprobs(None, &batch(&kv), &kv).unwrap();
-        let empty = PromptKv::compute(&model, &[&[][..]], &Threads::fixed(2), |_| Ok(())).unwrap();
+        let empty =
+            PromptKv::compute(&model, &[&[][..]], None, &Threads::fixed(2), |_| Ok(())).unwrap();
         let whole = |prompt: &[u32], tokens: &[u32], targets: Vec<Target>| {
             let tokens = [prompt, tokens].concat();
             let tail = Tail { place: empty.place(0), past: 0, tokens, targets };
@@ -119,7 +159,7 @@ fn prompt_and_tail_compute_what_one_sequence_does() {
 #[test]
 fn probabilities_of_all_allowed_tokens_add_up_to_one() {
     let model = model::<f64>("llama", 4);
-    let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
+    let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
     let sum = |tokens: &[u32], allowed: Option<Arc<[u32]>>| -> f64 {
         let probability = |token: &u32| {
             let target = Target { token: *token, temperature: 0.5, allowed: allowed.clone() };
@@ -139,7 +179,7 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
 fn a_forced_token_has_logprob_zero_and_no_gradient() {
     let model = model::<f64>("qwen2", 5);
     let lora = adapter::<f64>(&shape("qwen2"), 2, 6);
-    let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
+    let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
     let forced = Target { allowed: Some(Arc::from([9])), ..target(9) };
     let tail = Tail { place: kv.place(1), past: 4, tokens: vec![8], targets: vec![forced] };
     let batch = TailBatch::new([&tail]);
@@ -158,7 +198,7 @@ fn a_fresh_adapter_changes_no_bit() {
     for architecture in ARCHITECTURES {
         let model = model::<f32>(architecture, 7);
         let lora = Lora::fresh(&model.shape, 3, 6.0, 8).unwrap();
-        let kv = PromptKv::compute(&model, &PROMPTS, &Threads::fixed(2), |_| Ok(())).unwrap();
+        let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
         let batch = batch(&kv);
         let base = model.logprobs(None, &batch, &kv).unwrap();
         assert_eq!(model.logprobs(Some(&lora), &batch, &kv).unwrap(), base);

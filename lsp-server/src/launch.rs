@@ -8,7 +8,7 @@ use crate::engine::llama::{LlamaConfig, LlamaEngine};
 use crate::engine::worker::EngineHandle;
 use crate::home::Home;
 use crate::lsp::LearnNow;
-use crate::supervisor::Supervisor;
+use crate::supervisor::{Program, Supervisor};
 use anyhow::{Context, Result};
 use feedback::clock::{Clock, ManualClock, SystemClock};
 use feedback::log::EventLog;
@@ -135,7 +135,8 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
     };
     let daemon = Daemon::start(&home, config, model, engine, clock, log).await?;
     let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
-    let supervisor = Supervisor::new(daemon.clone(), learner_program()?);
+    let learner = Program { path: learner_program()?, prompt_shelf: options.prompt_shelf.clone() };
+    let supervisor = Supervisor::new(daemon.clone(), learner);
     tokio::spawn(supervisor.run(asked));
     Ok((daemon, learn_now))
 }

@@ -54,9 +54,16 @@ const LINE_LIMIT: usize = 4 * 1024 * 1024;
 
 const _: () = assert!(MAX_TOKENS * 1024 < LINE_LIMIT);
 
+/// How a learner is started.
+pub struct Program {
+    pub path: PathBuf,
+    /// Where it shares prompts with others (rehearsal).
+    pub prompt_shelf: Option<PathBuf>,
+}
+
 pub struct Supervisor {
     daemon: Arc<Daemon>,
-    program: PathBuf,
+    program: Program,
     child: Option<Learner>,
     failures: u32,
     next_job: u64,
@@ -89,7 +96,7 @@ struct Learner {
 struct GivenUp(String);
 
 impl Supervisor {
-    pub fn new(daemon: Arc<Daemon>, program: PathBuf) -> Supervisor {
+    pub fn new(daemon: Arc<Daemon>, program: Program) -> Supervisor {
         Supervisor { daemon, program, child: None, failures: 0, next_job: 1, was_learning: false }
     }
 
@@ -251,7 +258,7 @@ impl Supervisor {
             Some(learner) => learner,
             None => Learner::start(&self.program, self.daemon.engine.leash().clone())?,
         };
-        let named = || self.program.display().to_string();
+        let named = || self.program.path.display().to_string();
         learner.send(job).await.with_context(named)?;
         let mut given_up = None;
         let report = loop {
@@ -268,7 +275,7 @@ impl Supervisor {
                     format == JOB_FORMAT,
                     "{}: version {version} speaks job format {format}, this daemon {JOB_FORMAT}; \
                      install both from one release",
-                    self.program.display()
+                    self.program.path.display()
                 ),
                 LearnerLine::Progress(progress) => {
                     let phase = match progress.phase {
@@ -413,8 +420,11 @@ async fn ready(daemon: &Daemon, not_before: Instant) {
 }
 
 impl Learner {
-    fn start(program: &PathBuf, leash: Arc<Leash>) -> Result<Learner> {
-        let mut command = Command::new(program);
+    fn start(program: &Program, leash: Arc<Leash>) -> Result<Learner> {
+        let mut command = Command::new(&program.path);
+        if let Some(folder) = &program.prompt_shelf {
+            command.arg("--prompt-shelf").arg(folder);
+        }
         // The leash tells why.
         #[cfg(unix)]
         command.process_group(0);
@@ -424,7 +434,7 @@ impl Learner {
             .stderr(Stdio::inherit())
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("{}: cannot be started", program.display()))?;
+            .with_context(|| format!("{}: cannot be started", program.path.display()))?;
         let stdin = child.stdin.take().context("the learner has no stdin")?;
         let stdout = child.stdout.take().context("the learner has no stdout")?;
         Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], leash })

@@ -16,6 +16,7 @@ pub mod manifest;
 pub mod peft;
 pub mod progress;
 mod pypi;
+pub mod shelf;
 pub mod store;
 #[cfg(test)]
 mod test_server;

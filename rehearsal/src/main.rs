@@ -110,6 +110,10 @@ struct Arguments {
     #[arg(long, default_value_t = 100, value_name = "N", requires = "work",
           value_parser = clap::value_parser!(u64).range(1..))]
     save_every: u64,
+    /// Leave the prompts' keys and values in the --work folder for arms to come:
+    /// some 10 MB a place, at most 16 GiB, until you remove DIR/prompts
+    #[arg(long, requires = "work")]
+    keep_prompts: bool,
     /// Decides where the developer pauses and how offers are turned down
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -267,6 +271,8 @@ fn rehearse(arguments: Arguments) -> Result<()> {
 enum Shelf {
     Temporary(TempDir),
     Kept(PathBuf),
+    /// By the user's wish.
+    Left(PathBuf),
 }
 
 impl Shelf {
@@ -275,18 +281,24 @@ impl Shelf {
             let folder = tempfile::Builder::new().prefix("prompts-").tempdir();
             return Ok(Shelf::Temporary(folder.context("cannot create a folder for the prompts")?));
         };
-        Ok(Shelf::Kept(Work::new(parent, identity)?.prompts()))
+        Ok(match arguments.keep_prompts {
+            true => Shelf::Left(parent.join("prompts")),
+            false => Shelf::Kept(Work::new(parent, identity)?.prompts()),
+        })
     }
 
     fn path(&self) -> &Path {
         match self {
             Shelf::Temporary(folder) => folder.path(),
-            Shelf::Kept(folder) => folder,
+            Shelf::Kept(folder) | Shelf::Left(folder) => folder,
         }
     }
 
     /// All arms are done: nobody else meets these prompts.
     fn clear(self) -> Result<()> {
+        if matches!(self, Shelf::Left(_)) {
+            return Ok(());
+        }
         let path = self.path();
         let cleared = if path.exists() { std::fs::remove_dir_all(path) } else { Ok(()) };
         cleared.with_context(|| format!("cannot remove {}", path.display()))

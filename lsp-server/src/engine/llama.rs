@@ -3,7 +3,6 @@
 //! the policy did.
 
 use super::ffi::{Context, ContextSize, DecodeError, backend_name, load_model};
-use super::shelf::Shelf;
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, ScorePrompt, ScoreRequest,
@@ -14,6 +13,7 @@ use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
 use models::fim::{FimTemplate, FimTokens};
 use models::gguf::Gguf;
+use models::shelf::Shelf;
 use models::vocab::Vocab;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -246,8 +246,8 @@ impl LlamaEngine {
         }
         self.reach(sequence, prompt, Some(deadline), abort)?;
         let state = self.context.state(sequence);
-        if let Some(shelf) = &mut self.shelf {
-            shelf.put(&tokens, &state);
+        if let Some(Err(error)) = self.shelf.as_mut().map(|shelf| shelf.put(&tokens, &state)) {
+            tracing::warn!("a prompt could not be kept: {error}");
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ pub mod ffi;
 pub mod llama;
 #[cfg(test)]
 pub mod scripted;
-mod shelf;
 mod threads;
 pub mod worker;
 

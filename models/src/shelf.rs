@@ -1,6 +1,7 @@
-//! Prompts' keys and values in a folder, shared by daemons that will meet the
-//! same prompts: the arms of a rehearsal. What is in a file is a function of the
-//! model and of the prompt, for the base alone computes prompts.
+//! Prompts' keys and values in a folder, shared by daemons and learners that
+//! will meet the same prompts: the arms of a rehearsal. What is in a file is a
+//! function of who computed it, of the model and of the prompt, for the base
+//! alone computes prompts.
 //!
 //! It holds what was derived from code, unencrypted: nobody but a rehearsal asks
 //! for it, and that removes it.
@@ -14,17 +15,17 @@ use std::path::{Path, PathBuf};
 const WORTH_TOKENS: usize = 64;
 
 /// Nothing more is put on a shelf that holds this much, in bytes.
-const SHELF_BYTES: u64 = 8 << 30;
+const SHELF_BYTES: u64 = 16 << 30;
 
 pub struct Shelf {
     folder: PathBuf,
-    /// Of the model whose prompts these are.
-    model: String,
+    /// The program, whose way of writing them they have, and the model.
+    whose: String,
     bytes: u64,
 }
 
 impl Shelf {
-    pub fn new(folder: &Path, model: &str) -> Result<Shelf, String> {
+    pub fn new(folder: &Path, whose: &str) -> Result<Shelf, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
         fs::create_dir_all(folder).map_err(failed)?;
         let bytes = fs::read_dir(folder)
@@ -32,7 +33,7 @@ impl Shelf {
             .filter_map(|entry| entry.and_then(|entry| entry.metadata()).ok())
             .map(|metadata| metadata.len())
             .sum();
-        Ok(Shelf { folder: folder.to_owned(), model: model.to_owned(), bytes })
+        Ok(Shelf { folder: folder.to_owned(), whose: whose.to_owned(), bytes })
     }
 
     /// Whether it is worth asking for a prompt of which so many tokens are missing.
@@ -45,27 +46,21 @@ impl Shelf {
         fs::read(self.path(prompt)).ok()
     }
 
-    /// Whether that could be done is no concern of a completion.
-    pub fn put(&mut self, prompt: &[u32], state: &[u8]) {
+    /// Puts it there, unless the shelf is full.
+    pub fn put(&mut self, prompt: &[u32], state: &[u8]) -> std::io::Result<()> {
         if self.bytes + state.len() as u64 > SHELF_BYTES {
-            return;
+            return Ok(());
         }
-        let path = self.path(prompt);
-        let put = || -> std::io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-            file.write_all(state)?;
-            file.persist(path)?;
-            Ok(())
-        };
-        match put() {
-            Ok(()) => self.bytes += state.len() as u64,
-            Err(error) => tracing::warn!("a prompt could not be kept: {error}"),
-        }
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(state)?;
+        file.persist(self.path(prompt))?;
+        self.bytes += state.len() as u64;
+        Ok(())
     }
 
     fn path(&self, prompt: &[u32]) -> PathBuf {
         let mut hash = Sha256::new();
-        hash.update(&self.model);
+        hash.update(&self.whose);
         prompt.iter().for_each(|token| hash.update(token.to_le_bytes()));
         let name: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         self.folder.join(name)
@@ -80,7 +75,7 @@ mod tests {
     fn a_prompt_is_found_by_its_model_and_tokens() {
         let folder = tempfile::TempDir::new().unwrap();
         let mut shelf = Shelf::new(folder.path(), "a").unwrap();
-        shelf.put(&[1, 2], b"state");
+        shelf.put(&[1, 2], b"state").unwrap();
         assert_eq!(
             Shelf::new(folder.path(), "a").unwrap().take(&[1, 2]).as_deref(),
             Some(&b"state"[..])
@@ -88,7 +83,7 @@ mod tests {
         assert_eq!(shelf.take(&[1, 2, 3]), None);
         assert_eq!(Shelf::new(folder.path(), "b").unwrap().take(&[1, 2]), None);
         shelf.bytes = SHELF_BYTES;
-        shelf.put(&[3], b"more");
+        shelf.put(&[3], b"more").unwrap();
         assert_eq!(shelf.take(&[3]), None, "it is full");
     }
 }
