@@ -233,6 +233,9 @@ pub struct Report {
     pub logprob_rewarded: Option<BeforeAfter>,
     /// The same for the others (r ≤ V).
     pub logprob_unrewarded: Option<BeforeAfter>,
+    /// What was typed instead, before it was learned from.
+    #[serde(default)]
+    pub demonstrated: Option<Demonstrated>,
     /// Mean over trained tokens of the k3 estimate of KL(π‖base), after.
     pub kl_base: f32,
     /// L2 norm of the adapter's change over the L2 norm of the adapter.
@@ -259,6 +262,17 @@ pub struct StepLog {
 pub struct BeforeAfter {
     pub before: f32,
     pub after: f32,
+}
+
+/// How well demonstrations were expected that no update had learned from: each
+/// is scored first and learned from afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Demonstrated {
+    pub tokens: usize,
+    /// Mean log-prob of a token under the base, in nats.
+    pub base: f32,
+    /// The same under the parent.
+    pub parent: f32,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ use crate::model::{Model, Tail, TailBatch};
 use crate::optim::{AdamW, GradientSum};
 use crate::prompt::PromptKv;
 use crate::threads::Threads;
-use feedback::job::{BeforeAfter, Distribution, Hyper, Phase, StepLog};
+use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepLog};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -111,6 +111,7 @@ pub struct Update {
     pub ratio_before: Distribution,
     pub rewarded: Option<BeforeAfter>,
     pub unrewarded: Option<BeforeAfter>,
+    pub demonstrated: Option<Demonstrated>,
     pub kl_base: f32,
     pub update_ratio: f32,
     /// When the references were known and the first step began.
@@ -195,10 +196,6 @@ pub fn update(
     // 2. What parent and base say of the sampled tokens.
     let mut done = 0;
     for micro in minibatches.iter_mut().flatten() {
-        done += micro.tails.len();
-        if micro.judged(samples) == 0 {
-            continue;
-        }
         micro.base = threads.run(|| model.logprobs(None, &micro.tails, kv))?;
         micro.parent = if fresh {
             micro.base.clone()
@@ -208,12 +205,12 @@ pub fn update(
         if !micro.base.iter().chain(&micro.parent).all(|logprob| logprob.is_finite()) {
             anyhow::bail!("the base or the parent adapter gives log-probs that are not finite");
         }
+        done += micro.tails.len();
         progress(Phase::Prompt, samples.len() + done, 2 * samples.len())?;
     }
     let known: Vec<(Token, bool)> = minibatches
         .iter()
         .flatten()
-        .filter(|micro| micro.judged(samples) > 0)
         .flat_map(|micro| {
             (0..micro.tokens.len()).filter_map(|index| {
                 let (token, verdict) = micro.token(index, micro.parent[index], samples)?;
@@ -227,6 +224,8 @@ pub fn update(
     };
     let mismatch = off(|token| (token.parent - token.behaviour).abs());
     let ratio_before = off(|token| bounded(token.parent - token.behaviour).exp());
+
+    let demonstrated = demonstrated(minibatches.iter().flatten(), samples);
 
     let trained_from = Instant::now();
 
@@ -320,6 +319,7 @@ pub fn update(
         ratio_before,
         rewarded: rewarded.finish(),
         unrewarded: unrewarded.finish(),
+        demonstrated,
         kl_base,
         update_ratio,
         trained_from,
@@ -339,8 +339,27 @@ fn episodes(samples: &[Sample]) -> Vec<Vec<usize>> {
     episodes
 }
 
+/// What parent and base say of the demonstrations, which neither has seen.
+fn demonstrated<'a>(
+    minibatches: impl Iterator<Item = &'a Microbatch>,
+    samples: &[Sample],
+) -> Option<Demonstrated> {
+    let (mut base, mut parent, mut tokens) = (0.0, 0.0, 0);
+    for micro in minibatches {
+        for (index, (sample, _)) in micro.tokens.iter().enumerate() {
+            if samples[*sample].verdict.is_none() {
+                base += f64::from(micro.base[index]);
+                parent += f64::from(micro.parent[index]);
+                tokens += 1;
+            }
+        }
+    }
+    let mean = |sum: f64| (sum / tokens as f64) as f32;
+    (tokens > 0).then(|| Demonstrated { tokens, base: mean(base), parent: mean(parent) })
+}
+
 /// Cuts a minibatch into pieces of at most [`TAIL_ROWS`] rows. Judged samples and
-/// demonstrations keep apart: of the latter nobody asks what parent or base say.
+/// demonstrations keep apart: nobody asks what the candidate says of the latter.
 fn cut(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     let (judged, shown): (Vec<usize>, Vec<usize>) =
         episodes.iter().partition(|index| samples[**index].verdict.is_some());

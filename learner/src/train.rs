@@ -183,6 +183,7 @@ impl Trainer {
             steps_log: update.steps,
             logprob_rewarded: update.rewarded,
             logprob_unrewarded: update.unrewarded,
+            demonstrated: update.demonstrated,
             kl_base: update.kl_base,
             update_ratio: update.update_ratio,
             load_ms: milliseconds(load),

@@ -270,6 +270,10 @@ impl Registry {
         of_base.map(|entry| entry.labels.1).max()
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub fn adapter_file(&self, version: AdapterVersion) -> PathBuf {
         self.folder.join(format!("v{version:04}.gguf"))
     }

@@ -6,8 +6,21 @@ use anyhow::{Context, Result};
 use feedback::event::AdapterVersion;
 use models::adapter::Adapter;
 use models::file::publish;
+use models::gguf::Gguf;
+use models::peft;
 use std::path::Path;
 use tempfile::TempPath;
+
+/// What PEFT has saved in a folder, or Hone in a GGUF file, for this base.
+pub fn read(path: &Path, base: &Path, base_sha256: &str) -> Result<Adapter> {
+    let base = Gguf::open(base)?;
+    if path.is_dir() {
+        return peft::import(path, &base, base_sha256);
+    }
+    let adapter = Adapter::read(path)?;
+    adapter.check_base(&base, base_sha256)?;
+    Ok(adapter)
+}
 
 pub struct Incoming {
     file: TempPath,

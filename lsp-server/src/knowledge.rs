@@ -3,6 +3,7 @@
 //! trial under way. The same after a restart, and after something was forgotten.
 
 use crate::gate::Gate;
+use crate::gate::prior::Prior;
 use crate::texts::{Text, Texts};
 use crate::trial::{Arms, Rewards, Trial};
 use feedback::episode::Judged;
@@ -32,6 +33,8 @@ impl Trend {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knowledge {
     model_sha256: String,
+    /// Where the gate started.
+    prior: Prior,
     pub gate: Gate,
     pub texts: Texts,
     /// Rewards of offers made as the user typed, by the adapter that made them.
@@ -46,10 +49,11 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    pub fn new(model_sha256: &str, trial: Option<Arms>) -> Knowledge {
+    pub fn new(model_sha256: &str, trial: Option<Arms>, prior: &Prior) -> Knowledge {
         Knowledge {
             model_sha256: model_sha256.to_owned(),
-            gate: Gate::default(),
+            prior: prior.clone(),
+            gate: Gate::with_prior(prior),
             texts: Texts::default(),
             rewards: BTreeMap::new(),
             trend: Trend::default(),
@@ -57,6 +61,10 @@ impl Knowledge {
             announced: trial,
             next_seq: 0,
         }
+    }
+
+    pub fn began_with(&self, prior: &Prior) -> bool {
+        self.prior == *prior
     }
 
     /// Answers a text that the arms of the trial should be asked about.

@@ -7,6 +7,7 @@
 
 use crate::adapters::Registry;
 use crate::daemon::REWARD;
+use crate::gate::prior::Prior;
 use crate::knowledge::Knowledge;
 use crate::trial::Arms;
 use anyhow::{Context, Result, ensure};
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// Raised when what is written, or what is made of an event, becomes another.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What beside the events decides what they mean.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct Terms {
     /// Log position of the last label that an update has learned from.
     pub learned_through: Option<u64>,
     pub trial: Option<Arms>,
+    /// Where the gate starts.
+    pub prior: Prior,
 }
 
 impl Terms {
@@ -34,6 +37,7 @@ impl Terms {
             model_sha256: model_sha256.to_owned(),
             learned_through: registry.learned_through(model_sha256),
             trial: registry.trial(),
+            prior: Prior::of(registry.folder()),
         }
     }
 }
@@ -51,7 +55,7 @@ impl Reading {
     fn new(terms: &Terms) -> Reading {
         Reading {
             fold: Fold::new(REWARD, &terms.model_sha256, terms.learned_through),
-            knowledge: Knowledge::new(&terms.model_sha256, terms.trial),
+            knowledge: Knowledge::new(&terms.model_sha256, terms.trial, &terms.prior),
             young: 0,
         }
     }
@@ -92,6 +96,7 @@ impl Reading {
         let mut reading: Reading = serde_json::from_slice(json)?;
         ensure!(reading.knowledge.next_seq() == derived.next_seq, "it ends elsewhere");
         ensure!(reading.fold.is_of(REWARD, &terms.model_sha256), "another model is served");
+        ensure!(reading.knowledge.began_with(&terms.prior), "the gate starts from elsewhere");
         ensure!(reading.fold.learned_through(terms.learned_through), "an update was taken back");
         ensure!(reading.knowledge.take_up(terms.trial), "it does not know the trial under way");
         Ok(Some(reading))

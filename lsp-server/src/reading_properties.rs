@@ -1,6 +1,7 @@
 //! A reading that goes on from what was written down is the reading of all of the
 //! log: random streams, cut anywhere, with updates and trials between the cuts.
 
+use crate::gate::prior::{assumed, shipped};
 use crate::reading::{Reading, Terms};
 use crate::trial::Arms;
 use feedback::event::{
@@ -117,7 +118,8 @@ fn fresh(log: &dyn EventLog, terms: &Terms) -> Reading {
 fn story(seed: u64, events: u64) -> bool {
     let mut rng = StdRng::seed_from_u64(seed);
     let log = MemoryLog::default();
-    let mut terms = Terms { model_sha256: MODEL.into(), learned_through: None, trial: None };
+    let mut terms =
+        Terms { model_sha256: MODEL.into(), learned_through: None, trial: None, prior: shipped() };
     let cuts = [0.002, 0.0005][usize::from(events > LONGEST)];
     for seq in 0..events {
         let number = rng.random_range(seq.saturating_sub(400)..=seq);
@@ -167,7 +169,12 @@ fn what_was_written_down_is_not_read_again() {
         });
     };
     append(&mut rng, 0, 100);
-    let mut terms = Terms { model_sha256: MODEL.into(), learned_through: Some(50), trial: None };
+    let mut terms = Terms {
+        model_sha256: MODEL.into(),
+        learned_through: Some(50),
+        trial: None,
+        prior: shipped(),
+    };
     Reading::keep(&log, &terms).unwrap();
     append(&mut rng, 100, 130);
     let read = |terms: &Terms| Reading::of(&log, terms).unwrap().young;
@@ -181,6 +188,7 @@ fn what_was_written_down_is_not_read_again() {
         Terms { learned_through: Some(49), ..terms.clone() },
         Terms { learned_through: None, ..terms.clone() },
         Terms { model_sha256: "another".into(), ..terms.clone() },
+        Terms { prior: assumed(), ..terms.clone() },
         Terms { trial: Some(Arms { candidate: 1, incumbent: 0, since: 99 }), ..terms.clone() },
     ];
     for unlike in unlike {
@@ -211,7 +219,12 @@ fn soak_a_start_on_a_long_log_reads_what_is_young() {
     };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sled");
-    let terms = Terms { model_sha256: MODEL.into(), learned_through: Some(events), trial: None };
+    let terms = Terms {
+        model_sha256: MODEL.into(),
+        learned_through: Some(events),
+        trial: None,
+        prior: shipped(),
+    };
     let mut rng = StdRng::seed_from_u64(5);
     let mut append = |log: &SledLog, from: u64, to: u64| {
         for seq in from..to {

@@ -4,13 +4,12 @@ use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use crate::events;
 use crate::home::{self, Home};
+use crate::incoming;
 use crate::launch::{self, ServeOptions};
 use crate::lsp::{self, LearnNow};
 use crate::status::{self, LearnerState};
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result};
-use models::gguf::Gguf;
-use models::peft;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
@@ -190,11 +189,11 @@ async fn connection(
             let answer = Answer::from(daemon.use_adapter(adapter).await);
             write_line(&mut write, &answer).await?;
         }
-        Purpose::ImportAdapter { folder } => {
+        Purpose::ImportAdapter { path } => {
             let importing = daemon.clone();
             let imported = tokio::task::spawn_blocking(move || {
                 let model = &importing.model;
-                let adapter = peft::import(&folder, &Gguf::open(&model.path)?, &model.sha256)?;
+                let adapter = incoming::read(&path, &model.path, &model.sha256)?;
                 importing.import_adapter(&adapter)
             });
             let answer = imported.await.map_err(anyhow::Error::from).flatten();

@@ -40,9 +40,9 @@ pub enum Purpose {
     Learn,
     /// Serves another registered adapter; an [`Answer`] follows.
     UseAdapter { adapter: AdapterVersion },
-    /// Registers the adapter in this PEFT folder; one line of
+    /// Registers the adapter in this PEFT folder or GGUF file; one line of
     /// `Result<AdapterVersion, String>` follows.
-    ImportAdapter { folder: PathBuf },
+    ImportAdapter { path: PathBuf },
     /// Takes what changed in `config.toml`; an [`Answer`] follows.
     Configure,
     /// Forgets what is recorded within a scope, or with `plan` only says what that

@@ -3,11 +3,12 @@
 use crate::client::Client;
 use crate::document::Encoding;
 use crate::interrupt;
+use crate::record::{Learned, Texts};
 use crate::run::Settings;
 use crate::status::Status;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -201,12 +202,18 @@ impl Arm {
         serde_json::from_value(value).context("hone/status does not answer as documented")
     }
 
-    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats a
-    /// token; `None` before the first update.
-    pub fn kl_base(&self) -> Result<Option<f64>> {
+    /// What the reports of its updates say.
+    pub fn learned(&self) -> Result<Learned> {
         let list = self.daemon.answer(&["adapter", "list", "--json"])?;
-        let newest = list["adapters"].as_array().and_then(|adapters| adapters.last());
-        Ok(newest.and_then(|adapter| adapter["report"]["kl_base"].as_f64()))
+        let mut learned = Learned::default();
+        for adapter in list["adapters"].as_array().into_iter().flatten() {
+            let report = &adapter["report"];
+            learned.kl_base = report["kl_base"].as_f64();
+            if let Ok(texts) = Texts::deserialize(&report["demonstrated"]) {
+                learned.texts.push(texts);
+            }
+        }
+        Ok(learned)
     }
 
     /// Waits until no update is on its way, telling `progress` of each look.

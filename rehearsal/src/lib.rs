@@ -17,6 +17,7 @@ pub mod document;
 pub mod history;
 pub mod interrupt;
 pub mod judge;
+pub mod keep;
 pub mod language;
 pub mod ledger;
 pub mod plan;

@@ -9,6 +9,7 @@ use rehearsal::developer::NOISE;
 use rehearsal::history::{Filter, History};
 use rehearsal::interrupt::{self, Interrupted};
 use rehearsal::judge::Judge;
+use rehearsal::keep::Keepsake;
 use rehearsal::report::{ArmName, Repo, Report};
 use rehearsal::run::{self, Event, Outcome, Settings};
 use rehearsal::work::Work;
@@ -36,7 +37,7 @@ const INTERRUPTED: u8 = 130;
 /// down (by typing on, by Esc, or by waiting until it times out) and the truth
 /// is typed.
 ///
-/// Nothing of this touches your own Hone: the daemons live in temporary homes,
+/// Nothing of this touches your own Hone, unless you say --keep: the daemons live in temporary homes,
 /// on a clock of their own, and are gone afterwards. The same seed gives the
 /// same stream.
 #[derive(Parser)]
@@ -50,6 +51,7 @@ Examples:
                                              three arms; Ctrl-C, and go on later
   hone rehearse --arm 'hot=ppo,learning.ppo.learning_rate=3e-4'
                                              PPO with another learning rate
+  hone rehearse --limit 1000 --keep          start from what your history teaches
   hone rehearse --json > report.json
 
 Arms:
@@ -120,8 +122,8 @@ struct Arguments {
     /// The model to serve [default: what `hone model path` names]
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// FIM template of --model, where its vocabulary does not tell
-    #[arg(long, value_name = "NAME", requires = "model")]
+    /// FIM template of the model, where its vocabulary does not tell
+    #[arg(long, value_name = "NAME")]
     template: Option<String>,
     /// The `hone` to run [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
@@ -149,6 +151,11 @@ struct Arguments {
     /// Show the transcript while it happens, on stderr
     #[arg(long)]
     live: bool,
+    /// Have your own Hone serve what this rehearsal learned, and its gate start from
+    /// it, if it did better than the base: frozen and everything, on one repository,
+    /// with the model that you serve
+    #[arg(long, conflicts_with_all = ["arm", "model"])]
+    keep: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
     #[arg(long)]
     keep_homes: bool,
@@ -185,6 +192,10 @@ fn main() -> ExitCode {
 
 fn rehearse(arguments: Arguments) -> Result<()> {
     interrupt::install()?;
+    ensure!(
+        !arguments.keep || arguments.repo.len() == 1,
+        "--keep rehearses on one repository: what it keeps learned there"
+    );
     let hone = match &arguments.hone {
         Some(path) => path.clone(),
         None => sibling()?,
@@ -233,7 +244,7 @@ fn rehearse(arguments: Arguments) -> Result<()> {
                 seed: arguments.seed,
                 noise: arguments.noise,
                 time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
-                keep_homes: arguments.keep_homes,
+                keep_homes: arguments.keep_homes || arguments.keep,
                 work,
                 save_places: arguments.save_every as usize,
                 shelf: shelf.as_ref().map(|folder| folder.path().to_owned()),
@@ -254,7 +265,7 @@ fn rehearse(arguments: Arguments) -> Result<()> {
             "nothing to type: the chosen commits of {} add no code",
             repo.path
         );
-        for arm in &outcome.arms {
+        for arm in outcome.arms.iter().filter(|_| arguments.keep_homes) {
             if let Some(home) = &arm.home {
                 eprintln!("{}, {} arm: HONE_HOME={}", repo.path, arm.name, home.display());
             }
@@ -262,7 +273,23 @@ fn rehearse(arguments: Arguments) -> Result<()> {
         done.push((outcome.clone(), Repo { files_typed: outcome.files, ..repo }));
     }
     onlooker.finish()?;
-    tell(&arguments, &specs, &done)
+    tell(&arguments, &specs, &done)?;
+    match done.as_slice() {
+        [(outcome, _)] if arguments.keep => keep(outcome, &arguments, &hone),
+        _ => Ok(()),
+    }
+}
+
+fn keep(outcome: &Outcome, arguments: &Arguments, hone: &Path) -> Result<()> {
+    let handed = Keepsake::of(outcome, arguments.seed).and_then(|kept| kept.hand_over(hone));
+    if !arguments.keep_homes {
+        for home in outcome.arms.iter().filter_map(|arm| arm.home.as_ref()) {
+            // Temporary ones: what cannot be removed is the system's to clear.
+            let _ = std::fs::remove_dir_all(home);
+        }
+    }
+    println!("{}", handed.context("nothing is kept")?);
+    Ok(())
 }
 
 /// Where the prompts are that the arms have in common: gigabytes, gone with this.

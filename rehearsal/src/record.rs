@@ -3,6 +3,7 @@
 use crate::developer::Fate;
 use crate::ledger::LabelCounts;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One typed line, with everything that happened on it in one arm.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -76,4 +77,45 @@ pub struct ArmRecord {
     /// its start on.
     pub updates_seen: u64,
     pub swaps_seen: u64,
+}
+
+/// What an arm's updates report of themselves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Learned {
+    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats a
+    /// token; `None` before the first update.
+    pub kl_base: Option<f64>,
+    /// What was typed instead, by update, scored before it was learned from.
+    pub texts: Vec<Texts>,
+}
+
+/// Mean log-probs of a token, in nats.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Texts {
+    pub tokens: u64,
+    pub base: f64,
+    /// Of the adapter that the update went on from.
+    pub parent: f64,
+}
+
+impl Learned {
+    /// How much likelier than the base the adapters found the next texts, in nats
+    /// a token.
+    pub fn gain(&self) -> Option<f64> {
+        let tokens: u64 = self.texts.iter().map(|texts| texts.tokens).sum();
+        let gain = |texts: &Texts| texts.tokens as f64 * (texts.parent - texts.base);
+        (tokens > 0).then(|| self.texts.iter().map(gain).sum::<f64>() / tokens as f64)
+    }
+}
+
+impl fmt::Display for Learned {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if let Some(kl) = self.kl_base {
+            write!(f, " · KL to base {kl:.3}")?;
+        }
+        match self.gain() {
+            Some(gain) => write!(f, " · texts {gain:+.3} nats a token"),
+            None => Ok(()),
+        }
+    }
 }

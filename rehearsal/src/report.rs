@@ -2,7 +2,7 @@
 
 use crate::arm::Kind;
 use crate::ledger::LabelCounts;
-use crate::record::{Swap, Update};
+use crate::record::{Learned, Swap, Update};
 use crate::run::{ArmOutcome, End, Outcome};
 use crate::stats::{self, Change, Comparison, Pair, QUARTERS, Summary, mean};
 use comfy_table::{Cell, CellAlignment, Table, presets};
@@ -74,8 +74,7 @@ pub struct ArmReport {
     pub total: Summary,
     pub updates: Vec<Update>,
     pub swaps: Vec<Swap>,
-    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats a token.
-    pub kl_base: Option<f64>,
+    pub learned: Learned,
     pub learner_errors: Vec<String>,
     pub labels: Labels,
 }
@@ -109,7 +108,7 @@ impl Rehearsal {
                 total: stats::summary(record, &ALL),
                 updates: record.updates.clone(),
                 swaps: record.swaps.clone(),
-                kl_base: arm.kl_base,
+                learned: arm.learned.clone(),
                 learner_errors: record.learner_errors.clone(),
                 labels: Labels {
                     daemon: arm.status.episodes,
@@ -230,7 +229,7 @@ fn learning(arm: &ArmReport) -> String {
         mean(&update_ms).map_or_else(String::new, |ms| format!(" (mean {:.1} s)", ms / 1e3)),
         arm.swaps.len(),
         mean(&swap_ms).map_or_else(String::new, |ms| format!(" (mean {ms:.1} ms)")),
-        arm.kl_base.map_or_else(String::new, |kl| format!(" · KL to base {kl:.3}")),
+        arm.learned.to_string(),
     )
 }
 
@@ -333,7 +332,7 @@ fn version(version: u64) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::record::ArmRecord;
+    use crate::record::{ArmRecord, Texts};
     use crate::stats::tests::line;
     use crate::status::{Adapter, Learner, LearnerState, Status};
     use std::time::Duration;
@@ -369,7 +368,10 @@ pub(crate) mod tests {
                         last_error: None,
                     },
                 },
-                kl_base: Some(0.02),
+                learned: Learned {
+                    kl_base: Some(0.02),
+                    texts: vec![Texts { tokens: 9, base: -2.0, parent: -1.5 }],
+                },
                 home: None,
             }
         };
@@ -460,7 +462,12 @@ pub(crate) mod tests {
             ".model.sha256",
             ".noise",
             ".pooled[].name",
-            ".rehearsals[].arms[].kl_base",
+            ".rehearsals[].arms[].learned",
+            ".rehearsals[].arms[].learned.kl_base",
+            ".rehearsals[].arms[].learned.texts[]",
+            ".rehearsals[].arms[].learned.texts[].base",
+            ".rehearsals[].arms[].learned.texts[].parent",
+            ".rehearsals[].arms[].learned.texts[].tokens",
             ".rehearsals[].arms[].name",
             ".rehearsals[].arms[].swaps[].ms",
             ".rehearsals[].arms[].swaps[].place",

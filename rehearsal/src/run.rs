@@ -7,7 +7,7 @@ use crate::history::{FileChange, History, lines};
 use crate::interrupt;
 use crate::judge::{Case, Judge};
 use crate::plan;
-use crate::record::{ArmRecord, Asked, LineRecord, Swap, Update};
+use crate::record::{ArmRecord, Asked, Learned, LineRecord, Swap, Update};
 use crate::status::Status;
 use crate::typist::{Answer, Typist};
 use crate::work::{Progress, Work};
@@ -121,8 +121,7 @@ pub struct ArmOutcome {
     pub record: ArmRecord,
     /// What the daemon made of it, at the end.
     pub status: Status,
-    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats a token.
-    pub kl_base: Option<f64>,
+    pub learned: Learned,
     /// The daemon's home, where it was to be kept.
     pub home: Option<PathBuf>,
 }
@@ -242,12 +241,12 @@ fn stretch(
         // The next stretch has a daemon of its own.
         lane.record.swaps_seen = 0;
         if ended_by.is_some() {
-            let kl_base = lane.arm.kl_base().in_arm(arm)?;
+            let learned = lane.arm.learned().in_arm(arm)?;
             outcomes.push(ArmOutcome {
                 name: lane.arm.name.clone(),
                 record: lane.record.clone(),
                 status,
-                kl_base,
+                learned,
                 home: None,
             });
         }

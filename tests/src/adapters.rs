@@ -48,6 +48,7 @@ pub fn report(job: &str, candidate: u32, adapter_sha256: &str) -> Report {
         ratio_before: none,
         steps_log: vec![],
         logprob_rewarded: None,
+        demonstrated: None,
         logprob_unrewarded: None,
         kl_base: 0.0,
         update_ratio: 0.0,

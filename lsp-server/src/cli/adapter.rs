@@ -5,7 +5,7 @@ mod diff;
 use crate::adapters::{Entry, IMPORTED, Registry};
 use crate::config::Config;
 use crate::home::Home;
-use crate::incoming::Incoming;
+use crate::incoming::{self, Incoming};
 use crate::launch::configured_manifest;
 use crate::trial::End;
 use crate::wire::Purpose;
@@ -68,14 +68,18 @@ pub enum AdapterCommand {
         #[arg(long, value_enum, default_value_t = Format::Peft)]
         format: Format,
     },
-    /// Register a LoRA adapter that PEFT has saved for the served model
+    /// Register a LoRA adapter for the served model: one that PEFT has saved, or
+    /// one that Hone has exported
     ///
-    /// It must adapt q, k, v, o, gate, up and down_proj. It does not serve before
+    ///   hone adapter import my-adapter    a folder of PEFT's
+    ///   hone adapter import my.gguf       a file of `hone adapter export --format gguf`
+    ///
+    /// PEFT's must adapt q, k, v, o, gate, up and down_proj. It does not serve before
     /// `hone adapter use`; learning can go on from it if its rank and alpha are
     /// those of the settings.
     Import {
-        /// The folder with adapter_config.json and adapter_model.safetensors
-        folder: PathBuf,
+        /// A folder with adapter_config.json and adapter_model.safetensors, or a GGUF file
+        path: PathBuf,
     },
     /// Tell how two adapters differ, map by map, and how small a delta holds that
     Diff {
@@ -122,9 +126,9 @@ pub async fn run(home: &Home, command: AdapterCommand) -> Result<()> {
             let base = Store::new(home.models()).verified(manifest)?;
             export(&registry, version, &base_sha256, &base, &path, format)
         }
-        AdapterCommand::Import { folder } => {
+        AdapterCommand::Import { path } => {
             let base = Store::new(home.models()).verified(manifest)?;
-            import(home, registry, &config, &folder, &base, &base_sha256).await
+            import(home, registry, &config, &path, &base, &base_sha256).await
         }
         AdapterCommand::Diff { from, to, json } => {
             let read = |version| read(&registry, version, &base_sha256);
@@ -181,14 +185,14 @@ async fn import(
     home: &Home,
     mut registry: Registry,
     config: &Config,
-    folder: &Path,
+    path: &Path,
     base: &Path,
     base_sha256: &str,
 ) -> Result<()> {
-    let folder = std::path::absolute(folder)?;
+    let path = std::path::absolute(path)?;
     // Read here first: what is wrong with it is wrong without a daemon too.
-    let adapter = peft::import(&folder, &Gguf::open(base)?, base_sha256)?;
-    let purpose = Purpose::ImportAdapter { folder };
+    let adapter = incoming::read(&path, base, base_sha256)?;
+    let purpose = Purpose::ImportAdapter { path };
     let version = match client::question::<Result<AdapterVersion, String>>(home, purpose).await? {
         Some(answer) => answer.map_err(anyhow::Error::msg)?,
         None => {

@@ -7,7 +7,7 @@ use crate::gate::prior::{self, Prior};
 use crate::gate::{Gate, GateStatus};
 use crate::home::Home;
 use crate::trial::simulation::{EFFECTS, operate};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
 use feedback::episode::{Fold, Judged};
 use feedback::event::EventKind;
@@ -30,6 +30,10 @@ pub struct GateArgs {
     /// replayed under a prior fitted to the others
     #[arg(long, value_name = "HOME")]
     fit: Vec<PathBuf>,
+    /// Have this home's gate start from what the verdicts in the log of another
+    /// home teach it; `hone rehearse --keep` does so
+    #[arg(long, value_name = "HOME", conflicts_with_all = ["replay", "fit"])]
+    adopt: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,6 +64,9 @@ pub async fn gate(home: &Home, args: GateArgs) -> Result<()> {
     }
     if !args.fit.is_empty() {
         return print_fit(&args.fit);
+    }
+    if let Some(from) = &args.adopt {
+        return adopt(home, from).await;
     }
     let status = inspect::current(home).await?;
     let gate = status.evidence.gate.context("this daemon is older and has no gate")?;
@@ -210,13 +217,37 @@ fn fit(homes: &[PathBuf]) -> Result<(Prior, u64)> {
     for home in homes {
         verdicts(home)?.iter().for_each(|judged| gate.learn(judged));
     }
+    Ok(as_prior(&gate))
+}
+
+/// What a gate knows, as the beginning of another, and from how many verdicts.
+fn as_prior(gate: &Gate) -> (Prior, u64) {
     let status = gate.status();
     let mut prior = prior::assumed();
     for (i, weight) in status.weights.iter().enumerate() {
         prior.mean[i] = weight.mean;
         prior.deviation[i] = weight.deviation.hypot(BETWEEN_USERS);
     }
-    Ok((prior, status.labels))
+    (prior, status.labels)
+}
+
+async fn adopt(home: &Home, from: &Path) -> Result<()> {
+    ensure!(
+        Home::at(from.to_owned()).event_log().exists(),
+        "{}: no home of Hone, or nothing was offered in it",
+        from.display()
+    );
+    home.create()?;
+    let mut gate = Gate::default();
+    verdicts(from)?.iter().for_each(|judged| gate.learn(judged));
+    let (prior, labels) = as_prior(&gate);
+    prior.write(&home.adapters())?;
+    let when = match inspect::current(home).await?.daemon.is_some() {
+        true => "; it does from the daemon's next start on: `hone stop`, and the editor starts it",
+        false => "",
+    };
+    println!("the gate starts from {labels} verdicts{when}");
+    Ok(())
 }
 
 fn print_fit(homes: &[PathBuf]) -> Result<()> {

@@ -127,12 +127,14 @@ fn an_adapter_goes_out_to_peft_and_comes_back() {
     let gguf = home.path().join("out.gguf");
     home.output(&["adapter", "export", gguf.to_str().expect("a path"), "1", "--format", "gguf"]);
     let kept = home.path().join("adapters/v0001.gguf");
-    assert_eq!(std::fs::read(gguf).unwrap(), std::fs::read(kept).unwrap());
+    assert_eq!(std::fs::read(&gguf).unwrap(), std::fs::read(kept).unwrap());
+    let told = home.output(&["adapter", "import", gguf.to_str().expect("a path")]);
+    assert!(told.contains("imported as v4"), "{told}");
 
     drop(editor);
     home.output(&["stop"]);
     let told = home.output(&["adapter", "import", folder]);
-    assert!(told.contains("imported as v4"), "without a daemon: {told}");
+    assert!(told.contains("imported as v5"), "without a daemon: {told}");
     let error = home.error(&["adapter", "import", home.path().to_str().expect("a path")]);
     assert!(error.contains("name a folder that PEFT has saved"), "{error}");
 }

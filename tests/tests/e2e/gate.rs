@@ -46,4 +46,14 @@ fn what_is_rejected_again_and_again_is_held_back_but_not_from_who_asks() {
     home.output(&["stop"]);
     assert_eq!(gate(&home), before, "from the log alone");
     assert!(home.output(&["gate"]).contains("labels learned"));
+
+    // Another home may start from that: `hone rehearse --keep` has it do so.
+    let other = Home::with(Model::Smol, "learning.enabled = false\n");
+    let shipped = gate(&other);
+    let nothing = other.error(&["gate", "--adopt", other.path().join("no").to_str().unwrap()]);
+    assert!(nothing.contains("no home of Hone"), "{nothing}");
+    assert_eq!(gate(&other), shipped);
+    let told = other.output(&["gate", "--adopt", home.path().to_str().unwrap()]);
+    assert!(told.contains(&format!("starts from {} verdicts", before["labels"])), "{told}");
+    assert_ne!(gate(&other)["weights"], shipped["weights"]);
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tests::{Model, hone};
+use tests::{Home, Model, hone};
 
 /// Longest wait until a rehearsal has something to save.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -49,8 +49,11 @@ fn rehearse(repo: &Path, work: &Path, arms: &[&str]) -> Command {
     let settings = "learning.batch_episodes=8,learning.ppo.lora_rank=2,\
                     completion.min_probability=0,model.threads=1";
     for arm in arms {
-        let arm =
-            if *arm == "quick" { format!("quick=ppo-demo,{settings}") } else { (*arm).into() };
+        let arm = if ["quick", "again"].contains(arm) {
+            format!("{arm}=ppo-demo,{settings}")
+        } else {
+            (*arm).into()
+        };
         command.args(["--arm", &arm]);
     }
     command
@@ -100,16 +103,17 @@ fn saved(work: &Path) -> bool {
 #[test]
 fn more_than_two_arms_run_one_after_the_other_over_one_stream() {
     let (repo, work) = (repository(), TempDir::new().unwrap());
-    let arms = ["frozen", "gate", "still=frozen"];
+    let arms = ["frozen", "gate", "quick", "again"];
     let told = report(rehearse(repo.path(), work.path(), &arms));
     let rehearsal = &told["rehearsals"][0];
     assert_eq!(rehearsal["places"], 36);
     let arms = rehearsal["arms"].as_array().unwrap();
     let names: Vec<_> = arms.iter().map(|arm| arm["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["frozen", "gate", "still"]);
+    assert_eq!(names, ["frozen", "gate", "quick", "again"]);
     let shown = |arm: usize| arms[arm]["total"]["shown"].as_u64().unwrap();
     assert!(shown(0) > 0 && shown(1) <= shown(0), "a gate adds nothing");
-    let [mut first, mut last] = [0, 2].map(|arm| timeless(&arms[arm]));
+    assert!(!arms[2]["updates"].as_array().unwrap().is_empty(), "{:#}", arms[2]);
+    let [mut first, mut last] = [2, 3].map(|arm| timeless(&arms[arm]));
     (first["name"], last["name"]) = (Value::Null, Value::Null);
     assert_eq!(
         differences(&first, &last, ""),
@@ -129,7 +133,7 @@ fn an_interrupted_rehearsal_goes_on() {
     let learned = &expected["rehearsals"][0]["arms"][1];
     assert!(!learned["updates"].as_array().unwrap().is_empty());
     assert!(learned["total"]["adapter_version"].as_u64() >= Some(1), "{learned:#}");
-    assert!(learned["kl_base"].as_f64() > Some(0.0));
+    assert!(learned["learned"]["kl_base"].as_f64() > Some(0.0));
 
     let mut running = rehearse(repo.path(), parts.path(), &arms);
     let mut running = running.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -147,4 +151,26 @@ fn an_interrupted_rehearsal_goes_on() {
     assert_eq!(differences(&timeless(&expected), &timeless(&resumed), ""), [""; 0]);
     let again = report(rehearse(repo.path(), parts.path(), &arms));
     assert_eq!(differences(&resumed, &again, ""), [""; 0], "what is done is not done again");
+}
+
+/// From so few places no adapter wins its trial: the user's own Hone stays as it is.
+#[test]
+fn what_is_not_better_is_not_kept() {
+    let (repo, home) = (repository(), Home::with(Model::Smol, ""));
+    let refused = |repositories: usize| {
+        let mut command = Command::new(hone());
+        command.args(["rehearse", "--keep", "--limit", "12", "--template", "prefix-only"]);
+        for _ in 0..repositories {
+            command.arg("--repo").arg(repo.path());
+        }
+        let output = command.env("HONE_HOME", home.path()).output().expect("hone runs");
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+    let error = refused(1);
+    assert!(error.contains("nothing is kept: no adapter has won its trial"), "{error}");
+    assert_eq!(home.status()["adapter"]["active"], 0);
+    assert!(!home.path().join("adapters/gate-prior.json").exists());
+    let error = refused(2);
+    assert!(error.contains("--keep rehearses on one repository"), "{error}");
 }
