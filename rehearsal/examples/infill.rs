@@ -37,6 +37,38 @@ struct Arguments {
     /// Values of `completion.min_probability`
     #[arg(long, value_delimiter = ',')]
     min_probability: Vec<f64>,
+    /// Adapters to ask as well as the base, each a PEFT folder or a GGUF file
+    #[arg(long)]
+    adapter: Vec<PathBuf>,
+}
+
+/// Who answers a question.
+#[derive(Clone, Copy)]
+struct Variant {
+    min_probability: f64,
+    /// 0: the base alone.
+    adapter: usize,
+}
+
+impl Variant {
+    fn all(arguments: &Arguments) -> Vec<Variant> {
+        let adapters = 0..=arguments.adapter.len();
+        let each = adapters.flat_map(|adapter| {
+            let values = arguments.min_probability.iter();
+            values.map(move |&min_probability| Variant { min_probability, adapter })
+        });
+        each.collect()
+    }
+
+    fn name(self, arguments: &Arguments) -> String {
+        let adapter = self.adapter.checked_sub(1).and_then(|index| arguments.adapter.get(index));
+        match adapter.and_then(|path| path.file_stem()) {
+            None => format!("min_probability {}", self.min_probability),
+            Some(name) => {
+                format!("min_probability {} + {}", self.min_probability, name.to_string_lossy())
+            }
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -90,6 +122,9 @@ struct Score {
     asked: usize,
     offered: usize,
     exact: usize,
+    /// Exact where the first variant is not, and the other way round.
+    gained: usize,
+    lost: usize,
     /// Offers that are a beginning of the truth.
     true_so_far: usize,
     right_chars: usize,
@@ -98,7 +133,8 @@ struct Score {
 }
 
 impl Score {
-    fn add(&mut self, truth: &str, offer: &str) {
+    /// Answers whether the offer is the truth; `before`: what the first variant's was.
+    fn add(&mut self, truth: &str, offer: &str, before: Option<bool>) -> bool {
         let (truth, offer) = (truth.trim_end(), offer.trim_end());
         let right = truth.chars().zip(offer.chars()).take_while(|(a, b)| a == b).count();
         self.asked += 1;
@@ -108,6 +144,10 @@ impl Score {
         self.right_chars += right;
         self.wrong_chars += offer.chars().count() - right;
         self.similarity += strsim::normalized_levenshtein(truth, offer);
+        let exact = truth == offer;
+        self.gained += usize::from(exact && before == Some(false));
+        self.lost += usize::from(!exact && before == Some(true));
+        exact
     }
 
     fn report(&self) -> Value {
@@ -116,6 +156,8 @@ impl Score {
             "asked": self.asked,
             "offered": share(self.offered, self.asked),
             "exact_match": share(self.exact, self.asked),
+            "gained": self.gained,
+            "lost": self.lost,
             "edit_similarity": self.similarity / self.asked as f64,
             "true_so_far": share(self.true_so_far, self.offered),
             "right_chars": share(self.right_chars, self.asked),
@@ -155,8 +197,14 @@ fn main() -> Result<()> {
     lsp.env("HONE_HOME", home.path()).arg("lsp").stderr(Stdio::inherit());
     let client = Client::spawn(&mut lsp)?;
     client.initialize(&[])?;
-    let measured = measure(&client, &arguments, &problems, &|value| {
-        hone(&["config", "set", "completion.min_probability", &value.to_string()])
+    for path in &arguments.adapter {
+        // Numbered from 1 on: the home is new.
+        hone(&["adapter", "import", &path.to_string_lossy()])?;
+    }
+    let measured = measure(&client, &arguments, &problems, &|variant| {
+        let value = variant.min_probability.to_string();
+        hone(&["config", "set", "completion.min_probability", &value])?;
+        hone(&["adapter", "use", &variant.adapter.to_string()])
     });
     drop(client);
     hone(&["stop"])?;
@@ -168,32 +216,34 @@ fn measure(
     client: &Client,
     arguments: &Arguments,
     problems: &[Problem],
-    stop_below: &dyn Fn(f64) -> Result<()>,
+    choose: &dyn Fn(Variant) -> Result<()>,
 ) -> Result<Value> {
+    let variants = Variant::all(arguments);
     let mut report = json!({"model": arguments.model});
     for (kind, half) in [("whole_line", false), ("second_half", true)] {
         let questions = Question::all(problems, half);
-        let mut scores: Vec<Score> =
-            arguments.min_probability.iter().map(|_| Score::default()).collect();
+        let mut scores: Vec<Score> = variants.iter().map(|_| Score::default()).collect();
         let step = (questions.len() / arguments.lines).max(1);
         for (index, question) in questions.iter().step_by(step).take(arguments.lines).enumerate() {
-            for (variant, &value) in arguments.min_probability.iter().enumerate() {
-                stop_below(value)?;
+            let mut first = None;
+            for (variant, &who) in variants.iter().enumerate() {
+                choose(who)?;
                 // A document of its own: no offer goes on from the last variant's.
                 let uri = format!("file:///{kind}/{index}/{variant}.py");
                 client.open(&uri, "python", &format!("{}{}", question.before, question.after))?;
                 let items =
                     client.inline_completion(&uri, question.position(), TriggerKind::Automatic)?;
                 let offer = items.first().map_or("", |item| &item.insert_text);
-                scores[variant].add(&question.truth, offer);
+                let exact = scores[variant].add(&question.truth, offer, first);
+                first.get_or_insert(exact);
                 client.close(&uri)?;
             }
             if (index + 1) % 20 == 0 {
                 eprintln!("   {kind}: {} lines", index + 1);
             }
         }
-        for (score, value) in scores.iter().zip(&arguments.min_probability) {
-            report[kind][value.to_string()] = score.report();
+        for (score, variant) in scores.iter().zip(&variants) {
+            report[kind][variant.name(arguments)] = score.report();
         }
     }
     Ok(report)

@@ -6,6 +6,7 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// The problems as OpenAI packed them; nothing in the package is run.
@@ -24,6 +25,9 @@ pub struct Arguments {
     #[arg(long, value_delimiter = ',', default_values = ["0", "0.2", "0.3", "0.5"],
           value_name = "P,P")]
     min_probability: Vec<String>,
+    /// An adapter to ask as well as the base: a folder or a file of `hone adapter export`
+    #[arg(long, value_name = "PATH")]
+    adapter: Vec<PathBuf>,
     /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
@@ -42,7 +46,11 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"]);
     steps.run("problems", install.arg(&folder).arg(PROBLEMS))?;
 
-    let output = Command::new(workspace.binary("examples/infill"))
+    let mut infill = Command::new(workspace.binary("examples/infill"));
+    arguments.adapter.iter().for_each(|path| {
+        infill.arg("--adapter").arg(path);
+    });
+    let output = infill
         .arg("--hone")
         .arg(workspace.binary("hone"))
         .arg("--models")
@@ -65,26 +73,32 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 }
 
 /// Label, key, and whether it is a share.
-const COLUMNS: [(&str, &str, bool); 5] = [
+const COLUMNS: [(&str, &str, bool); 7] = [
     ("exact", "exact_match", true),
     ("similar", "edit_similarity", true),
     ("offered", "offered", true),
     ("true so far", "true_so_far", true),
     ("right chars", "right_chars", false),
+    ("gained", "gained", false),
+    ("lost", "lost", false),
 ];
+
+/// Characters of a variant's name, and of that with its indentation.
+const NAME: usize = 38;
+const WIDTH: usize = NAME + 2;
 
 fn table(measured: &Value) -> String {
     let mut lines = vec![];
     for (title, kind) in [("a line is missing", "whole_line"), ("its second half", "second_half")] {
         let heads: String = COLUMNS.iter().map(|(label, ..)| format!("{label:>13}")).collect();
-        lines.push(format!("{title:<24}{heads}"));
-        for (value, scores) in measured[kind].as_object().into_iter().flatten() {
+        lines.push(format!("{title:<WIDTH$}{heads}"));
+        for (variant, scores) in measured[kind].as_object().into_iter().flatten() {
             let cells = COLUMNS.iter().map(|(_, key, is_share)| match scores[key].as_f64() {
                 Some(share) if *is_share => format!("{:>11.1} %", 100.0 * share),
                 Some(number) => format!("{number:>13.1}"),
                 None => format!("{:>13}", ""),
             });
-            lines.push(format!("  min_probability {value:<6}{}", cells.collect::<String>()));
+            lines.push(format!("  {variant:<NAME$}{}", cells.collect::<String>()));
         }
     }
     lines.join("\n")
