@@ -26,6 +26,9 @@ const _: () = assert!(PROMPT_TOKENS_LIMIT <= crate::prompt::GROUP_ROWS);
 /// Highest recorded log-prob taken for rounding, in nats.
 const LOGPROB_ROUNDING: f32 = 1e-3;
 
+/// A reward from here on: the text was taken whole, and still stands.
+const TAKEN: f32 = 0.99;
+
 /// One episode as PPO sees it.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -40,6 +43,10 @@ pub struct Sample {
     /// `None`: a demonstration. The tokens were typed by the user, in place of
     /// those of the sample with the same `seq`, if there is one.
     pub verdict: Option<Verdict>,
+    /// What stands in the user's file now, and is to be imitated: typed by hand, or
+    /// taken. Imitating the first alone would teach that whatever the model expects
+    /// is wrong.
+    pub written: bool,
 }
 
 /// What became of sampled tokens.
@@ -162,6 +169,7 @@ impl Batch {
                         format!("token {index} does not reproduce the text that healing cut")
                     })
                     .map_err(broken)?;
+                judged.written = imitates(context) && verdict.reward >= TAKEN;
                 judged.verdict = Some(Verdict { replayed, ..verdict });
                 samples.push(judged);
             }
@@ -171,7 +179,8 @@ impl Batch {
             {
                 // Where it is no token sequence that the policy could have drawn,
                 // there is nothing to imitate.
-                samples.extend(sample(episode, ids, context, &mut healing).ok());
+                let typed = sample(episode, ids, context, &mut healing).ok();
+                samples.extend(typed.map(|sample| Sample { written: true, ..sample }));
             }
         }
         if context.hyper.advantage == Advantage::Group {
@@ -346,14 +355,18 @@ fn sample(
         tail: ours.iter().chain(fed).copied().collect(),
         targets,
         verdict: None,
+        written: false,
     })
+}
+
+fn imitates(context: &Context) -> bool {
+    context.hyper.demonstration_coefficient > 0.0
 }
 
 /// What the user typed instead of the offer, or of silence, where it is known and
 /// to be imitated. It does not grow stale: it is right whoever served.
 fn instead<'a>(episode: &'a Episode, context: &Context) -> Option<&'a [u32]> {
-    let wanted = context.hyper.demonstration_coefficient > 0.0;
-    let ids = episode.instead.as_deref().filter(|ids| wanted && !ids.is_empty())?;
+    let ids = episode.instead.as_deref().filter(|ids| imitates(context) && !ids.is_empty())?;
     ids.iter().all(|id| (*id as usize) < context.vocab.len()).then_some(ids)
 }
 

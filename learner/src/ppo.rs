@@ -14,7 +14,7 @@
 //!
 //! Beside the judged tokens there may be demonstrations: what the user typed
 //! instead of a rejected offer, or where nothing was offered. Their log-prob is
-//! simply raised.
+//! simply raised, and so is that of what was taken.
 
 use crate::batch::{Batch, Sample, Verdict};
 use crate::lora::Lora;
@@ -156,6 +156,11 @@ impl Microbatch {
         Some((token, verdict))
     }
 
+    /// Tokens to be imitated.
+    fn written(&self, samples: &[Sample]) -> usize {
+        self.tokens.iter().filter(|(sample, _)| samples[*sample].written).count()
+    }
+
     fn judged(&self, samples: &[Sample]) -> usize {
         self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
     }
@@ -239,29 +244,31 @@ pub fn update(
         minibatches.shuffle(&mut random);
         for minibatch in &minibatches {
             // Token means over the minibatch, however it is cut into microbatches.
-            let tokens: usize = minibatch.iter().map(|micro| micro.tokens.len()).sum();
+            let written: usize = minibatch.iter().map(|micro| micro.written(samples)).sum();
             let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
             let share = 1.0 / judged.max(1) as f64;
-            let imitation =
-                f64::from(hyper.demonstration_coefficient) / (tokens - judged).max(1) as f64;
+            let imitation = f64::from(hyper.demonstration_coefficient) / written.max(1) as f64;
             let mut gradient = GradientSum::like(&lora)?;
             let mut log = StepLog::default();
             for micro in minibatch {
                 let pass = threads.run(|| model.forward(&lora, &micro.tails, kv))?;
                 let mut d_loss = Vec::with_capacity(pass.logprobs.len());
                 for (index, policy) in pass.logprobs.iter().enumerate() {
-                    let Some((token, _)) = micro.token(index, *policy, samples) else {
-                        // −ln π: nothing was sampled, so nothing is weighted or clipped.
+                    let mut d_policy = 0.0;
+                    if samples[micro.tokens[index].0].written {
+                        // −ln π: neither weighted nor clipped.
                         log.loss -= (f64::from(*policy) * imitation) as f32;
-                        d_loss.push(-imitation as f32);
-                        continue;
-                    };
-                    let loss = token.loss(hyper);
-                    log.loss += (loss.loss * share) as f32;
-                    log.clip_fraction += if loss.clipped { share as f32 } else { 0.0 };
-                    log.kl_parent += (loss.kl_parent * share) as f32;
-                    log.kl_base += (loss.kl_base * share) as f32;
-                    d_loss.push((loss.d_policy * share) as f32);
+                        d_policy -= imitation;
+                    }
+                    if let Some((token, _)) = micro.token(index, *policy, samples) {
+                        let loss = token.loss(hyper);
+                        log.loss += (loss.loss * share) as f32;
+                        log.clip_fraction += if loss.clipped { share as f32 } else { 0.0 };
+                        log.kl_parent += (loss.kl_parent * share) as f32;
+                        log.kl_base += (loss.kl_base * share) as f32;
+                        d_policy += loss.d_policy * share;
+                    }
+                    d_loss.push(d_policy as f32);
                 }
                 threads.run(|| gradient.add(&pass.backward(&d_loss)?))?;
                 done += micro.tails.len();
@@ -584,6 +591,7 @@ mod tests {
             tail: vec![0; rows],
             targets: vec![],
             verdict: None,
+            written: true,
         };
         let samples: Vec<Sample> = [100, 28, 1, 500, 60, 60].map(sample).into();
         assert_eq!(cut(&[0, 1, 2, 3, 4, 5], &samples), [vec![0, 1], vec![2], vec![3], vec![4, 5]]);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
 use feedback::event::Outcome;
-use feedback::job::{Advantage, Job, LearnerLine, Parent, Phase, Report};
+use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, Report};
 use learner::stream;
 use learner::threads::Threads;
 use learner::train::Trainer;
@@ -161,11 +161,11 @@ fn what_the_user_typed_instead_becomes_likelier() {
 }
 
 #[test]
-fn imitation_alone_takes_nothing_from_the_verdicts() {
+fn imitation_alone_asks_of_a_verdict_whether_the_text_was_taken() {
     let place = place("llama");
-    let moved = |name: &str, policy: f32, imitate: bool| {
+    let moved = |name: &str, imitate: bool| {
         let mut job = place.job(name);
-        job.hyper.policy_coefficient = policy;
+        job.hyper.policy_coefficient = 0.0;
         job.hyper.kl_coefficient = 0.0;
         job.hyper.demonstration_coefficient = 1.0;
         if imitate {
@@ -174,13 +174,20 @@ fn imitation_alone_takes_nothing_from_the_verdicts() {
                 episode.instead = Some(vec![3, 4, 5]);
             }
         }
-        let report = run(&job).unwrap();
-        (report.episodes_used, report.demonstrations, report.update_ratio)
+        run(&job).unwrap()
     };
-    assert_eq!(moved("nothing", 0.0, false), (6, 0, 0.0), "no verdict counts");
-    let (used, demonstrations, ratio) = moved("imitates", 0.0, true);
-    assert_eq!((used, demonstrations), (0, 6));
-    assert!(ratio > 0.0, "{ratio}");
+    let taken = moved("taken", false);
+    assert_eq!((taken.episodes_used, taken.demonstrations), (6, 0));
+    let likelier = |change: Option<BeforeAfter>| change.map(|c| c.after - c.before).unwrap();
+    let (rewarded, unrewarded) =
+        (likelier(taken.logprob_rewarded), likelier(taken.logprob_unrewarded));
+    assert!(rewarded > unrewarded.max(0.0), "{rewarded} {unrewarded}");
+
+    let typed = moved("typed", true);
+    assert_eq!((typed.episodes_used, typed.demonstrations), (0, 6));
+    assert!(typed.update_ratio > 0.0);
+    let expected = typed.demonstrated.unwrap();
+    assert_eq!((expected.tokens, expected.base), (18, expected.parent), "it starts at the base");
 }
 
 #[test]
