@@ -136,7 +136,7 @@ impl Default for Hyper {
         Hyper {
             lora_rank: 16,
             lora_alpha: 32.0,
-            learning_rate: 1e-4,
+            learning_rate: 3e-4,
             warmup_steps: 4,
             adam_beta1: 0.9,
             adam_beta2: 0.95,
@@ -155,7 +155,7 @@ impl Default for Hyper {
             max_staleness: 4,
             target_kl: 0.1,
             policy_coefficient: 1.0,
-            demonstration_coefficient: 0.0,
+            demonstration_coefficient: 1.0,
         }
     }
 }
@@ -236,7 +236,8 @@ pub struct Report {
     /// What was typed instead, before it was learned from.
     #[serde(default)]
     pub demonstrated: Option<Demonstrated>,
-    /// Mean over trained tokens of the k3 estimate of KL(π‖base), after.
+    /// KL(π‖base) after, estimated over the trained tokens: the mean of k3, weighted
+    /// by π/behaviour.
     pub kl_base: f32,
     /// L2 norm of the adapter's change over the L2 norm of the adapter.
     pub update_ratio: f32,

@@ -97,6 +97,19 @@ impl Token {
     }
 }
 
+impl Token {
+    /// What this token adds to an estimate of KL(π‖base): k3, weighted by
+    /// π/behaviour, for the behaviour drew it. Without the weight a token that was
+    /// rejected, and made unlikely, counts e^d: few of them look like a policy that
+    /// has lost its mind.
+    pub fn kl_base(&self, hyper: &Hyper) -> f64 {
+        let weight =
+            bounded(self.policy - self.behaviour).exp().min(f64::from(hyper.max_importance_weight));
+        let distance = bounded(self.base - self.policy);
+        weight * (distance.exp() - 1.0 - distance)
+    }
+}
+
 fn bounded(log_ratio: f64) -> f64 {
     log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
 }
@@ -308,7 +321,7 @@ pub fn update(
             let Some((token, verdict)) = micro.token(index, *after, samples) else { continue };
             let means = if verdict.advantage > 0.0 { &mut rewarded } else { &mut unrewarded };
             means.add(micro.parent[index], *after);
-            kl_base += token.loss(hyper).kl_base;
+            kl_base += token.kl_base(hyper);
         }
         progress(Phase::Evaluate, done, samples.len())?;
     }
@@ -570,6 +583,23 @@ mod tests {
         assert!(pull(-1.0).d_policy < 0.0, "the base likes it more: raise it");
         assert!(pull(-2.0).d_policy > 0.0, "the base likes it less: lower it");
         assert!(pull(-1.0).kl_base > 0.0 && pull(-2.0).kl_base > 0.0);
+    }
+
+    /// Two tokens, base and behaviour (1/2, 1/2), policy (p, 1 − p): the expectation
+    /// over what the behaviour draws is KL(π‖base).
+    #[test]
+    fn the_reported_kl_is_that_of_the_policy_however_far_it_went() {
+        for p in [0.5, 0.9, 0.999, 1e-4] {
+            let term = |policy: f64| {
+                let half = 0.5f64.ln();
+                let token =
+                    Token { policy, parent: half, behaviour: half, base: half, advantage: 0.0 };
+                token.kl_base(&Hyper::default())
+            };
+            let estimate = 0.5 * (term(f64::ln(p)) + term((1.0 - p).ln()));
+            let exact = p * (2.0 * p).ln() + (1.0 - p) * (2.0 * (1.0 - p)).ln();
+            assert!(close(estimate, exact), "{estimate} {exact}");
+        }
     }
 
     #[test]

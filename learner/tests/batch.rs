@@ -178,7 +178,8 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
     assert_eq!(demonstrations[0].tail, [MIDDLE, 4, 5]);
     assert_eq!((batch.judged().count(), batch.tokens()), (2, 4));
 
-    let none = try_batch(&[rejected.clone()], &[], &Hyper::default()).unwrap();
+    let unwanted = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
+    let none = try_batch(&[rejected.clone()], &[], &unwanted).unwrap();
     assert_eq!(none.samples.len(), 1, "not wanted");
     // Healing must reproduce "a"; a demonstration that starts otherwise could
     // not have been drawn.
@@ -199,7 +200,8 @@ fn what_was_typed_where_nothing_was_offered_is_a_demonstration_of_its_own() {
     let seen: Vec<_> = batch.samples.iter().map(|s| (s.seq, s.verdict.is_some())).collect();
     assert_eq!(seen, [(0, false), (1, true)], "whoever was silent, it is right");
     assert_eq!(batch.dropped.total(), 0);
-    assert!(try_batch(&[silence.clone()], &[], &Hyper::default()).is_err(), "not wanted");
+    let unwanted = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
+    assert!(try_batch(&[silence.clone()], &[], &unwanted).is_err(), "not wanted");
     assert_eq!(try_batch(&[silence], &[], &wanted).unwrap().samples.len(), 1, "enough by itself");
 }
 

@@ -243,7 +243,13 @@ pub fn job(folder: &Path, base_sha256: &str, name: &str, episodes: Vec<Episode>)
         optimizer_out: folder.join(format!("{name}.opt")),
         seed: 7,
         reward: RewardVersion::V1,
-        hyper: Hyper { lora_rank: 4, lora_alpha: 8.0, learning_rate: 3e-3, ..Hyper::default() },
+        hyper: Hyper {
+            lora_rank: 4,
+            lora_alpha: 8.0,
+            learning_rate: 3e-3,
+            demonstration_coefficient: 0.0,
+            ..Hyper::default()
+        },
         episodes,
         replay: Vec::new(),
         memory_limit_mb: 0,

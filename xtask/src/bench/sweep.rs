@@ -53,7 +53,7 @@ impl Axis {
         };
         match self {
             // The limit on one update's change would hide what the rate does.
-            Axis::LearningRate => each("rate", &["3e-4", "3e-3"], &|value| {
+            Axis::LearningRate => each("rate", &["1e-4", "1e-3", "3e-3"], &|value| {
                 format!("learning.ppo.learning_rate={value},learning.ppo.max_update_ratio=0.3")
             }),
             // Alpha follows, so that the update is scaled as it was.
