@@ -57,6 +57,10 @@ pub struct Verdict {
     pub reward: f32,
     /// By [`Hyper::advantage`].
     pub advantage: f32,
+    /// Whether the advantage is that of this token. Where it is known what the user
+    /// typed instead, a reject is the fault of the first token that differs: those
+    /// before it were right, and those behind it follow from it.
+    pub answers: Vec<bool>,
     /// Served by the very adapter this job starts from.
     pub by_parent: bool,
     /// An earlier update has learned from it.
@@ -170,7 +174,11 @@ impl Batch {
                     })
                     .map_err(broken)?;
                 judged.written = imitates(context) && verdict.reward >= TAKEN;
-                judged.verdict = Some(Verdict { replayed, ..verdict });
+                let answers = match instead {
+                    Some(typed) => blamed(&ids, typed, context.vocab),
+                    None => vec![true; ids.len()],
+                };
+                judged.verdict = Some(Verdict { replayed, answers, ..verdict });
                 samples.push(judged);
             }
             if let Some(ids) = instead
@@ -243,9 +251,26 @@ fn judged(
         reward,
         advantage: reward - context.hyper.baseline,
         by_parent: completion.adapter == context.parent,
+        answers: Vec::new(),
         replayed: false,
     };
     Ok((tokens.iter().map(|token| token.id).collect(), verdict))
+}
+
+/// Marks the first of `ids` that does not go on as `typed` does; none where what
+/// was typed ends before the two differ.
+fn blamed(ids: &[u32], typed: &[u32], vocab: &Vocab) -> Vec<bool> {
+    let typed: Vec<u8> = typed.iter().flat_map(|id| vocab.piece(*id)).copied().collect();
+    let mut agreed = Some(0);
+    ids.iter()
+        .map(|id| {
+            let Some(from) = agreed else { return false };
+            let (piece, rest) = (vocab.piece(*id), &typed[from..]);
+            let goes_on = !piece.is_empty() && rest.starts_with(piece);
+            agreed = goes_on.then_some(from + piece.len());
+            !goes_on && !rest.is_empty() && (piece.is_empty() || !piece.starts_with(rest))
+        })
+        .collect()
 }
 
 /// GRPO (arXiv:2402.03300): A = (r − mean) / standard deviation over the samples

@@ -164,7 +164,7 @@ impl Microbatch {
             parent: f64::from(self.parent[index]),
             behaviour: f64::from(verdict.behaviour[token]),
             base: f64::from(self.base[index]),
-            advantage: f64::from(verdict.advantage),
+            advantage: if verdict.answers[token] { f64::from(verdict.advantage) } else { 0.0 },
         };
         Some((token, verdict))
     }

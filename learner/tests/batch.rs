@@ -189,6 +189,27 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
 }
 
 #[test]
+fn a_reject_is_the_fault_of_the_first_token_that_differs() {
+    // "a", "b", "c", … are the tokens 0, 1, 2, …
+    let answers = |said: &[u32], typed: &[u32]| {
+        let mut rejected = accepted(0, said);
+        rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
+        rejected.instead = (!typed.is_empty()).then(|| typed.to_vec());
+        let batch = try_batch(&[rejected], &[], &Hyper::default()).unwrap();
+        let (_, verdict) = batch.judged().next().unwrap();
+        verdict.answers[..said.len()].to_vec()
+    };
+    assert_eq!(answers(&[0, 1, 2, 3], &[0, 1, 5, 6]), [false, false, true, false]);
+    assert_eq!(answers(&[0, 1], &[5]), [true, false]);
+    assert_eq!(answers(&[0, 1, 2], &[0, 1]), [false; 3], "what comes next is not known");
+    assert_eq!(answers(&[0, 1, 2], &[0, 1, NEWLINE]), [false, false, true], "it went too far");
+    assert_eq!(answers(&[0, 1], &[]), [true; 2], "what was typed is not known");
+    let taken = batch(&[accepted(0, &[0, 1])]);
+    let (_, verdict) = taken.judged().next().unwrap();
+    assert!(verdict.answers.iter().all(|answers| *answers), "all of it was right");
+}
+
+#[test]
 fn what_was_typed_where_nothing_was_offered_is_a_demonstration_of_its_own() {
     let mut silence = accepted(0, &[0]);
     silence.outcome = None;

@@ -39,6 +39,10 @@ pub const PROMOTING_TEXTS: f64 = 100.0;
 /// [`REACH_BETS`] are where `hone trial --simulate` meets its two bounds.
 pub const DROPPING: f64 = 3.0;
 
+/// What texts say for a candidate raises the bar above and the one below by this
+/// factor at most: they see small differences, which a run of bad luck outshouts.
+const TEXTS_SAY: f64 = 5.0;
+
 /// The same of the candidate's offers alone, held against what served before.
 pub const DROPPING_BELOW: f64 = 5.0;
 
@@ -274,8 +278,9 @@ impl Trial {
         let share = self.candidate.mean().zip(self.known_of_incumbent().mean());
         let futile = self.offers() >= PATIENCE
             && share.is_some_and(|(candidate, incumbent)| candidate < FUTILE * incumbent);
-        let worse = self.worse.evidence() >= DROPPING;
-        if worse || futile || self.below.evidence() >= DROPPING_BELOW {
+        let texts_say = self.texts_better.evidence().clamp(1.0, TEXTS_SAY);
+        let worse = self.worse.evidence() >= DROPPING * texts_say;
+        if worse || futile || self.below.evidence() >= DROPPING_BELOW * texts_say {
             return ends(End::Dropped, format!("fewer were taken: {}", rates()));
         }
         if self.texts_worse.evidence() >= PROMOTING_TEXTS {
@@ -285,7 +290,8 @@ impl Trial {
         if may_pass && self.better.evidence() >= PROMOTING_VERDICTS {
             return ends(End::Promoted, format!("more were taken: {}", rates()));
         }
-        let not_behind = self.candidate.mean() >= self.incumbent.mean();
+        // Means alone would refuse every other candidate that is as good.
+        let not_behind = self.worse.evidence() < DROPPING;
         if may_pass && not_behind && self.texts_better.evidence() >= PROMOTING_TEXTS {
             return ends(End::Promoted, self.text_reason("more"));
         }
@@ -339,4 +345,45 @@ pub struct TrialStatus {
     /// Promotes at [`PROMOTING_TEXTS`].
     pub evidence_texts: f64,
     pub longest: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 40 offers of each arm, 30 % of the incumbent's taken; and 200 texts.
+    fn trial(taken: f64, difference: f32) -> Trial {
+        let arms = Arms { candidate: 1, incumbent: 0, since: 0 };
+        let mut trial = Trial::new(arms, Rewards { offers: 100, sum: 30.0 });
+        for text in 0..200 {
+            trial.compare(2, &[(1, 2.0 * difference - 1.0), (0, -1.0)]);
+            if text < 40 {
+                let reward =
+                    |rate: f64| f64::from(u8::from((f64::from(text) * 0.3819) % 1.0 < rate));
+                trial.judge(1, 0.5, reward(taken));
+                trial.judge(0, 0.5, reward(0.3));
+            }
+        }
+        trial
+    }
+
+    fn end(trial: &Trial) -> Option<End> {
+        trial.verdict().map(|verdict| verdict.end)
+    }
+
+    #[test]
+    fn texts_promote_unless_the_verdicts_speak_against_it() {
+        assert_eq!(end(&trial(0.3, 0.15)), Some(End::Promoted));
+        assert_eq!(end(&trial(0.28, 0.15)), Some(End::Promoted), "a little behind is chance");
+        assert_eq!(end(&trial(0.3, 0.0)), None);
+        assert_eq!(end(&trial(0.3, -0.15)), Some(End::Dropped));
+    }
+
+    #[test]
+    fn texts_have_verdicts_say_more_but_not_nothing() {
+        let (alone, with) = (trial(0.1, 0.0), trial(0.1, 0.15));
+        assert!(alone.worse.evidence() >= DROPPING || alone.below.evidence() >= DROPPING_BELOW);
+        assert_eq!((end(&alone), end(&with)), (Some(End::Dropped), None));
+        assert_eq!(end(&trial(0.0, 0.15)), Some(End::Dropped), "nobody takes it");
+    }
 }
