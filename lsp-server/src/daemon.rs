@@ -398,7 +398,7 @@ impl Daemon {
         let log = self.log.clone();
         let found = tokio::task::spawn_blocking(move || Found::search(&*log, scope)).await??;
         let plan = found.plan(&lock(&self.registry), &self.model.sha256);
-        if plan.is_nothing() {
+        if found.changes_nothing(&plan) {
             return Ok(plan);
         }
         if plan.serves != self.active_adapter() && plan.serves > 0 {

@@ -85,6 +85,12 @@ impl Found {
         Forgotten { events: self.events, offers: self.offers.len(), adapters, serves }
     }
 
+    /// Whether this changes nothing. Everything is more than what the plan counts:
+    /// a gate's prior, files that an update left.
+    pub fn changes_nothing(&self, plan: &Forgotten) -> bool {
+        plan.is_nothing() && self.scope != Scope::All
+    }
+
     /// Removes what learned from them, then the events: as long as the log knows
     /// the offers, another try finds what they taught.
     pub fn withdraw(&self, registry: &mut Registry, plan: &Forgotten) -> Result<()> {

@@ -229,7 +229,7 @@ fn learning(arm: &ArmReport) -> String {
         mean(&update_ms).map_or_else(String::new, |ms| format!(" (mean {:.1} s)", ms / 1e3)),
         arm.swaps.len(),
         mean(&swap_ms).map_or_else(String::new, |ms| format!(" (mean {ms:.1} ms)")),
-        arm.learned.to_string(),
+        arm.learned,
     )
 }
 

@@ -111,7 +111,7 @@ fn in_files(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
     let log = SledLog::open(&home.event_log())?;
     let found = Found::search(&log, scope.clone())?;
     let result = found.plan(&registry, base_sha256);
-    if !plan && !result.is_nothing() {
+    if !plan && !found.changes_nothing(&result) {
         found.withdraw(&mut registry, &result)?;
         found.erase(&log)?;
     }

@@ -56,4 +56,6 @@ fn what_is_rejected_again_and_again_is_held_back_but_not_from_who_asks() {
     let told = other.output(&["gate", "--adopt", home.path().to_str().unwrap()]);
     assert!(told.contains(&format!("starts from {} verdicts", before["labels"])), "{told}");
     assert_ne!(gate(&other)["weights"], shipped["weights"]);
+    other.output(&["forget", "--all", "--yes"]);
+    assert_eq!(gate(&other)["weights"], shipped["weights"], "it goes with all else");
 }
