@@ -152,6 +152,46 @@ mod tests {
         assert!(refused(&outcome).contains("no adapter has won"), "{}", refused(&outcome));
     }
 
+    /// A `hone` that notes what it is asked, and in whose home.
+    #[cfg(unix)]
+    #[test]
+    fn adapter_and_gate_are_handed_to_the_users_own_home() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (hone, said) = (folder.path().join("hone"), folder.path().join("said"));
+        let theirs = folder.path().join("theirs");
+        let script = format!(
+            "#!/bin/sh\necho \"${{HONE_HOME##*/}}: $*\" >> {}\ncase \"$*\" in\n\
+             'adapter list --json') echo '{{\"adapters\": [{{\"version\": 7, \"path\": \"v7.gguf\"}}]}}' ;;\n\
+             gate*) echo 'the gate starts from 9 verdicts' ;;\nesac\n",
+            said.display()
+        );
+        std::fs::write(&hone, script).unwrap();
+        std::fs::set_permissions(&hone, PermissionsExt::from_mode(0o755)).unwrap();
+        let gave = Comparison {
+            accept_rate: None,
+            shown: None,
+            completed_chars: None,
+            completed_ratio: None,
+        };
+        let kept = Keepsake { home: theirs.clone(), version: 7, gave };
+        let told = kept.hand_over(&hone).unwrap();
+        assert!(told.contains("adapter v7 serves") && told.contains("9 verdicts"), "{told}");
+        let said = std::fs::read_to_string(said).unwrap();
+        let calls: Vec<&str> = said.lines().map(|line| line.split_once(": ").unwrap().1).collect();
+        let adopt = format!("gate --adopt {}", theirs.display());
+        let expected = [
+            "adapter list --json",
+            "adapter import v7.gguf",
+            "adapter list --json",
+            "adapter use 7",
+            adopt.as_str(),
+        ];
+        assert_eq!(calls, expected);
+        let homes: Vec<bool> = said.lines().map(|line| line.starts_with("theirs: ")).collect();
+        assert_eq!(homes, [true, false, false, false, false], "theirs is only read");
+    }
+
     #[test]
     fn more_taken_is_worth_it_unless_much_less_is_completed() {
         let change = |relative: f64| {
