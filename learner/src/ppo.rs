@@ -95,9 +95,7 @@ impl Token {
             kl_base,
         }
     }
-}
 
-impl Token {
     /// What this token adds to an estimate of KL(π‖base): k3, weighted by
     /// π/behaviour, for the behaviour drew it. Without the weight a token that was
     /// rejected, and made unlikely, counts e^d: few of them look like a policy that
