@@ -12,6 +12,10 @@ pub trait Clock: Send + Sync {
         let _ = ms;
         false
     }
+    /// Whether time passes by itself: where it does not, waiting is for nothing.
+    fn passes(&self) -> bool {
+        true
+    }
 }
 
 /// Wall time that never runs backwards: a clock set back stands still instead,
@@ -49,5 +53,9 @@ impl Clock for ManualClock {
     fn advance(&self, ms: u64) -> bool {
         self.now_ms.fetch_add(ms, Ordering::SeqCst);
         true
+    }
+
+    fn passes(&self) -> bool {
+        false
     }
 }

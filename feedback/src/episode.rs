@@ -563,6 +563,7 @@ mod tests {
         EventKind::Completion(Box::new(Completion {
             id: id.into(),
             path: "src/lib.rs".into(),
+            context: vec![],
             language: "rust".into(),
             model_sha256: "base".into(),
             adapter: 0,

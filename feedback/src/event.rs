@@ -80,6 +80,9 @@ pub struct Completion {
     pub id: OfferId,
     /// Path (or URI when it is not a file) of the document: what `hone forget` goes by.
     pub path: String,
+    /// The same of the other documents that the prompt holds excerpts of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<String>,
     pub language: String,
     /// SHA-256 of the served GGUF, hex.
     pub model_sha256: String,
@@ -146,7 +149,7 @@ pub struct ArmRecord {
 pub enum Broken {
     /// Nothing but blanks.
     WhitespaceOnly,
-    /// All of it stands behind the cursor already.
+    /// All of it stands around the cursor already.
     RepeatsSuffix,
     /// A bracket closes another kind than was opened.
     Unbalanced,

@@ -40,6 +40,7 @@ fn offer(id: &str, number: u64) -> EventKind {
     EventKind::Completion(Box::new(Completion {
         id: id.into(),
         path: format!("/project/src/{}.rs", number % 50),
+        context: vec![],
         language: "rust".into(),
         model_sha256: "base".into(),
         adapter: 0,

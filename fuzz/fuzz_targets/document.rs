@@ -34,7 +34,7 @@ fuzz_target!(|story: Story| {
         if let Some((start, _)) = range
             && let Ok(offset) = document.offset(start, encoding)
         {
-            document.rest_of_line(offset);
+            assert!(offset <= document.text.len_chars());
         }
         let mut before = document.text.clone();
         let edit = document.apply(range, inserted, encoding);

@@ -9,6 +9,7 @@ use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
 use crate::forget::{Forgotten, Found, Scope};
 use crate::gate::Gate;
 use crate::home::Home;
+use crate::ignored::Patterns;
 use crate::incoming::Incoming;
 use crate::knowledge::Knowledge;
 use crate::privacy::{self, Privacy};
@@ -84,6 +85,8 @@ pub struct Daemon {
     sessions: Mutex<Vec<Weak<Session>>>,
     /// What may be stored at all.
     pub privacy: Privacy,
+    /// `completion.ignore`.
+    unwanted: Patterns,
     pub retention: Retention,
     pub snapshots: Snapshots,
     /// What editors show; changes are pushed to every connection.
@@ -164,6 +167,7 @@ impl Daemon {
             outage: Outage::default(),
             sessions: Mutex::new(vec![]),
             privacy: Privacy::default(),
+            unwanted: Patterns::default(),
             retention: Retention::default(),
             snapshots: Snapshots::default(),
             status_line,
@@ -317,6 +321,12 @@ impl Daemon {
 
     pub fn config(&self) -> Arc<Config> {
         lock(&self.config).clone()
+    }
+
+    /// Whether a document is completed as the user types.
+    pub fn completes(&self, path: &str, language: &str) -> bool {
+        let config = self.config();
+        config.completion.is_on(language) && !self.unwanted.name(path, &config.completion.ignore)
     }
 
     /// Whether labels may start updates; a user can pause it.

@@ -113,14 +113,6 @@ impl Document {
         let inserted = self.text.slice(cursor..cursor + length).to_string();
         Edit { start: cursor, removed: 0, inserted }
     }
-
-    /// Text from the cursor to the end of its line, without the line break.
-    pub fn rest_of_line(&self, offset: usize) -> String {
-        let line = self.text.char_to_line(offset);
-        let end = self.text.line_to_char(line + 1);
-        let rest = self.text.slice(offset..end).to_string();
-        rest.trim_end_matches(['\n', '\r']).to_owned()
-    }
 }
 
 /// A replacement without what it leaves as it was: some clients send a whole
@@ -236,12 +228,5 @@ mod tests {
         assert_eq!(document.text, "x");
         document.apply(None, "y\n".into(), Encoding::Utf16);
         assert_eq!(document.text, "y\n");
-    }
-
-    #[test]
-    fn the_rest_of_a_line_has_no_break() {
-        let document = document("ab)\r\n");
-        assert_eq!(document.rest_of_line(2), ")");
-        assert_eq!(document.rest_of_line(5), "");
     }
 }

@@ -2,6 +2,7 @@
 //! that a plain model of the protocol gives, and what is recorded of an edit is true.
 
 use crate::document::{Document, Encoding, Position};
+use crate::postprocess::Around;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -94,7 +95,7 @@ fn any_changes_give_the_text_that_the_protocol_says() {
             let at = place(&mut rng);
             if let Ok(found) = document.offset(at, encoding) {
                 assert!(found <= document.text.len_chars(), "seed {seed}");
-                document.rest_of_line(found);
+                Around::of(&document.text, found);
             }
         }
     }

@@ -92,6 +92,7 @@ mod tests {
         let completion = Completion {
             id: "1-1".into(),
             path: "src/lib.rs".into(),
+            context: vec![],
             language: "rust".into(),
             model_sha256: "ab".into(),
             adapter: 0,

@@ -111,14 +111,17 @@ impl Found {
 
 impl Scope {
     fn holds(&self, event: &Event) -> bool {
-        let path = match &event.kind {
-            EventKind::Completion(completion) => Some(completion.path.as_str()),
-            _ => None,
+        // A prompt may hold code of other files than its own.
+        let holds = |is_meant: &dyn Fn(&String) -> bool| match &event.kind {
+            EventKind::Completion(made) => {
+                is_meant(&made.path) || made.context.iter().any(is_meant)
+            }
+            _ => false,
         };
         match self {
-            Scope::File { names } => path.is_some_and(|path| names.iter().any(|n| n == path)),
+            Scope::File { names } => holds(&|path| names.contains(path)),
             Scope::Folder { names } => {
-                path.is_some_and(|path| names.iter().any(|name| Path::new(path).starts_with(name)))
+                holds(&|path| names.iter().any(|name| Path::new(path).starts_with(name)))
             }
             Scope::Since { at_ms } => event.at_ms >= *at_ms && !is_a_look_back(&event.kind),
             Scope::Before { at_ms } => event.at_ms < *at_ms,
@@ -178,6 +181,21 @@ mod tests {
         assert_eq!(found.events, 6 - ids.len() as u64);
         ids.dedup();
         ids
+    }
+
+    #[test]
+    fn an_offer_goes_with_every_file_that_its_prompt_quoted() {
+        let EventKind::Completion(mut made) = crate::history::tests::completion("o", "/p/a.rs")
+        else {
+            unreachable!("it makes completions")
+        };
+        made.context = vec!["/p/src/model.rs".into(), "/q/b.rs".into()];
+        let event = Event { seq: 0, at_ms: 0, kind: EventKind::Completion(made) };
+        let names = |name: &str| vec![name.to_owned()];
+        assert!(Scope::File { names: names("/p/src/model.rs") }.holds(&event));
+        assert!(Scope::Folder { names: names("/q") }.holds(&event));
+        assert!(!Scope::File { names: names("/p/src") }.holds(&event));
+        assert!(!Scope::Folder { names: names("/r") }.holds(&event));
     }
 
     #[test]

@@ -107,6 +107,7 @@ pub mod tests {
         EventKind::Completion(Box::new(Completion {
             id: id.into(),
             path: path.into(),
+            context: vec![],
             language: "rust".into(),
             model_sha256: "base".into(),
             adapter: 0,

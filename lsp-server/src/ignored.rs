@@ -37,8 +37,36 @@ const FILE_BYTES: u64 = 256 * 1024;
 #[derive(Default)]
 pub struct Ignored {
     folders: Mutex<HashMap<PathBuf, Arc<Folder>>>,
-    /// What was made of `privacy.ignore`.
-    patterns: Mutex<Option<(Vec<String>, Arc<Gitignore>)>>,
+    /// `privacy.ignore`.
+    patterns: Patterns,
+}
+
+/// A setting that names files, as it was last read.
+#[derive(Default)]
+pub struct Patterns {
+    known: Mutex<Option<(Vec<String>, Arc<Gitignore>)>>,
+}
+
+impl Patterns {
+    /// Whether a file is among those that `lines`, as [`patterns`] takes them, name.
+    pub fn name(&self, path: &str, lines: &[String]) -> bool {
+        let path = Path::new(path);
+        // A document that is no file lies in no folder.
+        let Some(below_root) = path.is_absolute().then(|| without_dots(path)) else { return false };
+        let below_root = below_root.strip_prefix("/").unwrap_or(&below_root);
+        verdict(&self.rules(lines), below_root).unwrap_or(false)
+    }
+
+    fn rules(&self, lines: &[String]) -> Arc<Gitignore> {
+        let mut known = lock(&self.known);
+        if let Some((_, rules)) = known.as_ref().filter(|(known, _)| known == lines) {
+            return rules.clone();
+        }
+        // The configuration was checked when it was loaded.
+        let rules = Arc::new(patterns(lines).unwrap_or_else(|_| Gitignore::empty()));
+        *known = Some((lines.to_vec(), rules.clone()));
+        rules
+    }
 }
 
 struct Folder {
@@ -79,7 +107,7 @@ impl Ignored {
         let given = without_dots(given);
         // `notes.txt` may be a link to `.env`.
         let real = given.canonicalize().ok().filter(|real| *real != given);
-        let rules = self.user_rules(patterns);
+        let rules = self.patterns.rules(patterns);
         [Some(given), real]
             .into_iter()
             .flatten()
@@ -127,20 +155,9 @@ impl Ignored {
         folders.insert(path.to_owned(), read.clone());
         read
     }
-
-    fn user_rules(&self, lines: &[String]) -> Arc<Gitignore> {
-        let mut known = lock(&self.patterns);
-        if let Some((_, rules)) = known.as_ref().filter(|(known, _)| known == lines) {
-            return rules.clone();
-        }
-        // The configuration was checked when it was loaded.
-        let rules = Arc::new(patterns(lines).unwrap_or_else(|_| Gitignore::empty()));
-        *known = Some((lines.to_vec(), rules.clone()));
-        rules
-    }
 }
 
-/// Patterns of the setting, as a `.gitignore` at the file system's root would
+/// Patterns of a setting, as a `.gitignore` at the file system's root would
 /// have them; `~/` is the user's home.
 ///
 /// # Errors
@@ -334,6 +351,20 @@ mod tests {
         let ignored = Ignored::default();
         assert!(ignored.is_ignored("untitled:.env", &["*".into()]));
         assert!(!ignored.is_ignored("untitled:Untitled-1", &["*".into()]));
+    }
+
+    #[test]
+    fn a_setting_names_files_wherever_they_lie() {
+        let patterns = Patterns::default();
+        let names = |path: &str, lines: &[&str]| {
+            let lines: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
+            patterns.name(path, &lines)
+        };
+        assert!(names("/home/me/notes/todo.md", &["notes/"]));
+        assert!(names("/a/./b/../jquery.min.js", &["*.min.js"]));
+        assert!(!names("/a/jquery.js", &["*.min.js"]) && !names("/a/jquery.min.js", &[]));
+        assert!(!names("/vendor/ours/a.rs", &["/vendor/*", "!/vendor/ours/"]));
+        assert!(!names("untitled:Untitled-1", &["*"]), "no file");
     }
 
     /// One completion asks once; a deep tree must not be felt.

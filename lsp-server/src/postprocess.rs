@@ -1,12 +1,53 @@
 //! Generated text → what may be shown: one line, no repetition of what already
-//! stands after the cursor, never blank.
+//! stands around the cursor, never blank.
+
+use ropey::Rope;
+
+/// Most characters of a line that are looked at: a minified file is one line.
+const LINE_CHARS: usize = 4096;
+
+/// Lines looked at below the cursor for the next that is not blank.
+const LINES_BELOW: usize = 4;
+
+/// What stands around the cursor.
+#[derive(Debug, Default)]
+pub struct Around {
+    /// On the cursor's line.
+    pub line_before: String,
+    pub rest_of_line: String,
+    /// The line above, empty if there is none or it is very long.
+    pub above: String,
+    /// The next line that is not blank, empty if there is none such close by.
+    pub below: String,
+}
+
+impl Around {
+    /// `cursor` in characters; must not lie past the end.
+    pub fn of(text: &Rope, cursor: usize) -> Around {
+        let number = text.char_to_line(cursor);
+        let whole = |number: usize| {
+            let line = text.get_line(number).filter(|line| line.len_chars() <= LINE_CHARS);
+            let line = line.map_or_else(String::new, |line| line.to_string());
+            line.trim_end_matches(['\n', '\r']).to_owned()
+        };
+        let start = text.line_to_char(number).max(cursor.saturating_sub(LINE_CHARS));
+        let end = text.line_to_char(number + 1).min(cursor + LINE_CHARS);
+        let rest = text.slice(cursor..end).to_string();
+        let mut below = (number + 1..=number + LINES_BELOW).map(whole);
+        Around {
+            line_before: text.slice(start..cursor).to_string(),
+            rest_of_line: rest.trim_end_matches(['\n', '\r']).to_owned(),
+            above: number.checked_sub(1).map_or_else(String::new, whole),
+            below: below.find(|line| !line.trim().is_empty()).unwrap_or_default(),
+        }
+    }
+}
 
 /// The shown part is `text[healing..healing + result]`.
 ///
 /// * `text`: concatenated pieces of the generated tokens.
 /// * `healing`: bytes at its start that reproduce what the user has typed.
-/// * `rest_of_line`: what stands between the cursor and the end of its line.
-pub fn shown_bytes(text: &[u8], healing: usize, rest_of_line: &str) -> usize {
+pub fn shown_bytes(text: &[u8], healing: usize, around: &Around) -> usize {
     let Some(completion) = text.get(healing..) else { return 0 };
     let valid = match std::str::from_utf8(completion) {
         Ok(all) => all,
@@ -14,8 +55,71 @@ pub fn shown_bytes(text: &[u8], healing: usize, rest_of_line: &str) -> usize {
         Err(error) => std::str::from_utf8(&completion[..error.valid_up_to()]).unwrap_or_default(),
     };
     let line = valid.split(['\n', '\r']).next().unwrap_or_default();
-    let shown = without_overlap(line.trim_end(), rest_of_line.trim_end());
-    if shown.trim().is_empty() || repeats_closing(shown, rest_of_line) { 0 } else { shown.len() }
+    let rest = around.rest_of_line.trim_end();
+    let shown = before_what_is_closed(line.trim_end(), &around.line_before, rest);
+    let shown = without_overlap(shown, rest);
+    let nothing =
+        shown.trim().is_empty() || repeats_closing(shown, rest) || repeats_a_line(shown, around);
+    if nothing { 0 } else { shown.len() }
+}
+
+/// True if the line would read as the one above or the next one below does.
+/// Lines of numbers and marks may well repeat.
+fn repeats_a_line(shown: &str, around: &Around) -> bool {
+    if !around.rest_of_line.trim().is_empty() {
+        return false;
+    }
+    let line = format!("{}{shown}", around.line_before);
+    let repeats_above = line == around.above.trim_end() && line.contains(char::is_alphabetic);
+    repeats_above || line == around.below.trim_end()
+}
+
+/// Cuts `shown` where it would close what is closed right behind the cursor
+/// already, by the editor when it was opened: in `if (|)`, `x > 0) {` must not
+/// leave `if (x > 0) {)`.
+fn before_what_is_closed<'a>(shown: &'a str, line_before: &str, rest: &str) -> &'a str {
+    let Some(closed) = rest.trim_start().chars().next() else { return shown };
+    let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
+    let began_in = quote;
+    for (at, c) in shown.char_indices() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
+        match (quote, c) {
+            (Some(_), '\\') => escaped = true,
+            (Some(mark), c) if mark == c => {
+                if began_in == Some(c) && c == closed && open.is_empty() {
+                    return &shown[..at];
+                }
+                quote = None;
+            }
+            (Some(_), _) => {}
+            (None, '"' | '`') => quote = Some(c),
+            (None, '(') => open.push(')'),
+            (None, '[') => open.push(']'),
+            (None, '{') => open.push('}'),
+            (None, ')' | ']' | '}') if open.pop().is_none() && c == closed => {
+                return &shown[..at];
+            }
+            _ => {}
+        }
+    }
+    shown
+}
+
+/// The quote in which a line ends. An apostrophe is none: it may be a lifetime.
+fn open_quote(line: &str) -> Option<char> {
+    let (mut quote, mut escaped) = (None, false);
+    for c in line.chars() {
+        match (quote, c) {
+            _ if std::mem::take(&mut escaped) => {}
+            (Some(_), '\\') => escaped = true,
+            (Some(mark), c) if mark == c => quote = None,
+            (None, '"' | '`') => quote = Some(c),
+            _ => {}
+        }
+    }
+    quote
 }
 
 /// True if the text would close a bracket that is closed right behind the
@@ -55,8 +159,48 @@ mod tests {
     use super::*;
 
     fn shown<'a>(text: &'a str, healing: &str, rest: &str) -> &'a str {
+        let around = Around { rest_of_line: rest.into(), ..Around::default() };
         let healing = healing.len();
-        &text[healing..healing + shown_bytes(text.as_bytes(), healing, rest)]
+        &text[healing..healing + shown_bytes(text.as_bytes(), healing, &around)]
+    }
+
+    /// What is shown of `text` where `|` stands.
+    fn shown_at<'a>(text: &'a str, document: &str) -> &'a str {
+        let cursor = document.chars().position(|c| c == '|').unwrap();
+        let rope = Rope::from_str(&document.replacen('|', "", 1));
+        &text[..shown_bytes(text.as_bytes(), 0, &Around::of(&rope, cursor))]
+    }
+
+    #[test]
+    fn of_a_minified_file_only_a_part_is_copied() {
+        let text = Rope::from_str(&"a();".repeat(100_000));
+        let around = Around::of(&text, 200_000);
+        assert_eq!(around.line_before.len(), LINE_CHARS);
+        assert_eq!(around.rest_of_line.len(), LINE_CHARS);
+        assert_eq!(Around::of(&Rope::from_str("a\r\nb|c\r\n"), 4).rest_of_line, "|c");
+    }
+
+    #[test]
+    fn what_the_editor_closed_is_not_closed_again_on_the_way() {
+        assert_eq!(shown_at("x > 0) {", "if (|)"), "x > 0");
+        assert_eq!(shown_at("a, b);", "foo(|)"), "a, b");
+        assert_eq!(shown_at("a[0], \"])\"]);", "foo(|)"), "a[0], \"])\"]");
+        assert_eq!(shown_at("bc\", x);", "foo(\"a|\")"), "bc");
+        assert_eq!(shown_at("b\\\"c\", x);", "foo(\"a|\")"), "b\\\"c");
+        assert_eq!(shown_at("bc\");", "foo(\"a|)"), "bc\"");
+        assert_eq!(shown_at("f(x)?;", "let y = {|}"), "f(x)?;");
+        assert_eq!(shown_at("x]; y)", "foo(a[|)"), "x]; y", "the bracket that is not closed yet");
+    }
+
+    #[test]
+    fn a_line_that_stands_above_or_below_is_not_offered() {
+        assert_eq!(shown_at("foo();", "    foo();\n    |\n}"), "");
+        assert_eq!(shown_at("foo();", "    bar();\n    |\n\n    foo();\n"), "");
+        assert_eq!(shown_at(" = 1;", "let x|\nlet x = 1;\r\n"), "");
+        assert_eq!(shown_at("}", "    |\n}"), "}", "another depth");
+        assert_eq!(shown_at("}", "|\n}"), "");
+        assert_eq!(shown_at("0, 0,", "0, 0,\n|\n"), "0, 0,", "a table");
+        assert_eq!(shown_at("foo", "foo()\n|()\n"), "foo", "not the whole line");
     }
 
     #[test]
@@ -105,7 +249,7 @@ mod tests {
     #[test]
     fn a_character_cut_in_two_is_left_out() {
         let text = "né".as_bytes();
-        assert_eq!(shown_bytes(&text[..2], 0, ""), 1);
-        assert_eq!(shown_bytes(text, 9, ""), 0);
+        assert_eq!(shown_bytes(&text[..2], 0, &Around::default()), 1);
+        assert_eq!(shown_bytes(text, 9, &Around::default()), 0);
     }
 }

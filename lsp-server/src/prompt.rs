@@ -4,9 +4,12 @@
 //! `<prefix>{prefix}<suffix>{suffix}<middle>{typed}{line}`. While the user
 //! types on, over many lines, everything up to the middle token stays byte for
 //! byte the same, so that its KV is kept and a key costs the tokens that it
-//! adds. What the adapter acts on starts at the current line.
+//! adds. What the adapter acts on starts at the current line. Before all of it
+//! stand excerpts of other code, where the model's family reads several files.
 
 use ropey::{Rope, RopeSlice};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// A window that has to move leaves out this share of the prefix at once: the
 /// next lines then find its start where it was.
@@ -25,6 +28,7 @@ const HEALING_BYTES: usize = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FimPrompt {
+    pub context: Option<Arc<Context>>,
     /// Whole lines above those of `typed`.
     pub prefix: String,
     /// Whole lines above the cursor's that stand behind the middle token.
@@ -36,6 +40,25 @@ pub struct FimPrompt {
     pub healing: String,
     /// Everything after the cursor, up to the window's end.
     pub suffix: String,
+}
+
+/// Other code the model sees first, and what all of it is called.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    pub repository: String,
+    pub excerpts: Vec<Excerpt>,
+    /// The document's own path, below the folder that holds all of them.
+    pub path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Path or URI of the document it is from.
+    pub source: String,
+    /// As the model reads it.
+    pub path: String,
+    /// Whole lines.
+    pub text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +76,9 @@ pub struct Layout {
     prefix: String,
     prefix_chars: usize,
     suffix: String,
+    context: Option<Arc<Context>>,
+    /// The start of the prefix that the context was last chosen for.
+    context_for: Option<usize>,
 }
 
 impl Layout {
@@ -70,7 +96,29 @@ impl Layout {
             prefix: text.slice(start..line_start).to_string(),
             prefix_chars: line_start - start,
             suffix: suffix(text, cursor, window).to_string(),
+            context: None,
+            context_for: None,
         }
+    }
+
+    /// Characters of the document that prompts at this cursor show.
+    pub fn shows(&self, text: &Rope, cursor: usize) -> Range<usize> {
+        self.start..suffix_end(text, cursor, self.window.suffix_chars)
+    }
+
+    pub fn context(&self) -> Option<&Arc<Context>> {
+        self.context.as_ref()
+    }
+
+    /// Whether another context would cost nothing: all that follows it was laid out
+    /// anew since it was chosen.
+    pub fn wants_context(&self) -> bool {
+        self.context_for != Some(self.start)
+    }
+
+    pub fn set_context(&mut self, context: Option<Arc<Context>>) {
+        self.context = context;
+        self.context_for = Some(self.start);
     }
 
     /// Whether the text around the cursor is still what was laid out, but for
@@ -93,15 +141,19 @@ impl Layout {
                 && self.start <= line_start
                 && line_start - self.start <= window.prefix_chars
                 && text.slice(self.start..).chars().zip(self.prefix.chars()).all(|(a, b)| a == b);
+            let (context, context_for) = (self.context.take(), self.context_for);
             *self = match keeps_start {
                 true => Layout::from(text, cursor, window, self.start),
                 false => Layout::new(text, cursor, window),
             };
+            self.context = context;
+            self.context_for = context_for.filter(|_| keeps_start);
         }
         let line_from = line_start.max(cursor.saturating_sub(LINE_CHARS));
         let line = text.slice(line_from..cursor).to_string();
         let boundary = healing_boundary(&line);
         FimPrompt {
+            context: self.context.clone(),
             prefix: self.prefix.clone(),
             typed: text.slice(self.start + self.prefix_chars..line_start).to_string(),
             healing: line[boundary..].to_owned(),
@@ -287,6 +339,22 @@ mod tests {
         }
         starts.dedup();
         assert!(starts.len() <= 3, "{starts:?}");
+    }
+
+    #[test]
+    fn the_context_stays_while_the_prefix_begins_where_it_did() {
+        let text = |lines: usize| Rope::from_str(&numbered(lines));
+        let end = |text: &Rope| text.len_chars();
+        let mut layout = Layout::new(&text(30), end(&text(30)), WINDOW);
+        assert!(layout.wants_context());
+        let context = Arc::new(Context { path: "a.rs".into(), ..Context::default() });
+        layout.set_context(Some(context.clone()));
+        let further = layout.prompt(&text(40), end(&text(40)), WINDOW);
+        assert_eq!(further.context, Some(context.clone()));
+        assert!(!layout.wants_context());
+        let far = layout.prompt(&text(400), end(&text(400)), WINDOW);
+        assert_eq!(far.context, Some(context), "until another is chosen");
+        assert!(layout.wants_context());
     }
 
     #[test]

@@ -55,6 +55,7 @@ fn completion(rng: &mut StdRng, id: String, trial: Option<Arms>, prompt: u32) ->
     EventKind::Completion(Box::new(Completion {
         id,
         path: "/a.rs".into(),
+        context: vec![],
         language: "rust".into(),
         model_sha256: if rng.random_bool(0.9) { MODEL } else { "another" }.into(),
         adapter,

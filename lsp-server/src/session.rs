@@ -5,14 +5,17 @@
 
 use crate::aftermath::{Aftermath, Finding};
 use crate::broken::broken;
-use crate::config::CompletionConfig;
+use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use crate::engine::{Answer, EngineError, Generated, Request};
 use crate::gate::features::{Surroundings, features};
-use crate::postprocess::{repeats_closing, shown_bytes};
+use crate::imports;
+use crate::postprocess::{Around, repeats_closing, shown_bytes};
 use crate::privacy::{self, Nearby};
-use crate::prompt::{Layout, Window};
+use crate::prompt::Window;
+use crate::prompts::{self, Prompts};
+use crate::rhythm::{Rhythm, Stand};
 use crate::tracker::{Judgement, Offer, Tracker};
 use feedback::event::{
     ArmRecord, Completion, Decision, EventKind, OfferId, Outcome, Sampling, Timing,
@@ -33,11 +36,11 @@ pub struct Session {
 struct State {
     encoding: Encoding,
     documents: HashMap<String, Document>,
-    /// How the documents' prompts were last laid out.
-    layouts: HashMap<String, Layout>,
+    prompts: Prompts,
     tracker: Tracker,
     aftermath: Aftermath,
     last_edit_ms: u64,
+    rhythm: Rhythm,
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
@@ -88,13 +91,14 @@ pub enum SessionError {
 struct Asked {
     abort: Arc<AtomicBool>,
     arrived: Instant,
+    /// Before the engine is asked.
+    wait: Duration,
     uri: String,
     path: String,
     language: String,
     cursor: usize,
     position: Position,
-    line_before: String,
-    rest_of_line: String,
+    around: Around,
     trigger: Trigger,
     idle_ms: u64,
     rejects_here: u32,
@@ -119,10 +123,11 @@ impl Session {
         let state = State {
             encoding: Encoding::Utf16,
             documents: HashMap::new(),
-            layouts: HashMap::new(),
+            prompts: Prompts::default(),
             tracker: Tracker::default(),
             aftermath: Aftermath::default(),
             last_edit_ms: 0,
+            rhythm: Rhythm::default(),
             asked: 0,
             rejects: RejectsHere::default(),
             newest: None,
@@ -139,7 +144,24 @@ impl Session {
     }
 
     pub fn open(&self, uri: String, document: Document) {
-        lock(&self.state).documents.insert(uri, document);
+        let mut state = lock(&self.state);
+        state.prompts.visit(&document);
+        state.documents.insert(uri, document);
+    }
+
+    /// Reads the files that a document imports, for prompts to quote. Waits for the
+    /// disk, the session does not.
+    pub fn look_at_imports(&self, uri: &str) {
+        let config = self.daemon.config();
+        let terms = self.terms(&config);
+        if terms.context_chars == 0 {
+            return;
+        }
+        let document = lock(&self.state).documents.get(uri).cloned();
+        let Some(document) = document else { return };
+        for file in imports::read(&document.path, &document.text) {
+            lock(&self.state).prompts.add(&file, &terms);
+        }
     }
 
     pub fn close(&self, uri: &str) {
@@ -147,8 +169,8 @@ impl Session {
         let mut state = lock(&self.state);
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
-        state.layouts.remove(uri);
         if let Some(document) = state.documents.remove(uri) {
+            state.prompts.close(uri, &document, &self.terms(&self.daemon.config()));
             let findings = state.aftermath.close(uri, &document, now_ms);
             self.tell(findings);
         }
@@ -165,15 +187,17 @@ impl Session {
         let mut state = lock(&self.state);
         state.abort_newest();
         state.last_edit_ms = now_ms;
+        state.rhythm.key(now_ms);
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
         for (range, text) in changes {
-            let State { documents, tracker, encoding, aftermath, .. } = &mut *state;
+            let State { documents, tracker, encoding, aftermath, prompts, .. } = &mut *state;
             let document = documents
                 .get_mut(uri)
                 .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
             document.version = version;
+            prompts.visit(document);
             let cursor = tracker.cursor(uri);
             let edit = document.apply(range, text, *encoding);
             let edit = match cursor {
@@ -199,13 +223,24 @@ impl Session {
             .get(uri)
             .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let cursor = document.offset(position, state.encoding)?;
-        if state.newest.is_none() && config.completion.is_on(&document.language) {
-            let window = window(&config.completion);
-            let layout = state.layouts.entry(uri.to_owned());
-            let layout = layout.or_insert_with(|| Layout::new(&document.text, cursor, window));
-            self.daemon.engine.warm(layout.prompt(&document.text, cursor, window));
+        if state.newest.is_none() && self.daemon.completes(&document.path, &document.language) {
+            state.prompts.visit(document);
+            let terms = self.terms(&config);
+            if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
+                self.daemon.engine.warm(prompt);
+            }
         }
         Ok(())
+    }
+
+    fn terms<'a>(&'a self, config: &'a Config) -> prompts::Terms<'a> {
+        let reads_files = self.daemon.engine.info().reads_files;
+        prompts::Terms {
+            window: prompts::window(&config.completion),
+            context_chars: if reads_files { config.completion.context_chars } else { 0 },
+            privacy: &self.daemon.privacy,
+            ignore: &config.privacy.ignore,
+        }
     }
 
     /// Answers a request for an inline completion: one offer, more to choose from
@@ -221,7 +256,17 @@ impl Session {
             Begun::Known(suggestions) => return Ok(suggestions),
             Begun::Asked(asked) => asked,
         };
+        if !asked.wait.is_zero() {
+            // Whatever the next key is, most of the prompt will be the same.
+            self.daemon.engine.warm(asked.request.prompt.clone());
+            tokio::time::sleep(asked.wait).await;
+            if asked.abort.load(Ordering::Relaxed) {
+                return Err(SessionError::Superseded);
+            }
+        }
+        let started = Instant::now();
         let answer = self.daemon.engine.generate(asked.request.clone(), asked.abort.clone()).await;
+        lock(&self.state).rhythm.answered(started.elapsed(), answer.is_ok());
         match answer {
             Ok(generated) => self.finish(*asked, generated),
             Err(EngineError::Aborted) => Err(SessionError::Superseded),
@@ -247,9 +292,9 @@ impl Session {
             .get(uri)
             .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let cursor = document.offset(position, state.encoding)?;
-        let rest_of_line = document.rest_of_line(cursor);
+        let around = Around::of(&document.text, cursor);
         let live = state.tracker.continuation(uri, cursor);
-        let live = live.filter(|(_, text)| !repeats_closing(text, &rest_of_line));
+        let live = live.filter(|(_, text)| !repeats_closing(text, &around.rest_of_line));
         let goes_on = live.is_some();
         let known = match trigger {
             Trigger::Automatic => live.map(|live| vec![live]),
@@ -260,23 +305,26 @@ impl Session {
             let known = known.into_iter().map(|(id, text)| Suggestion { id, position, text });
             return Ok(Begun::Known(known.collect()));
         }
-        if trigger == Trigger::Automatic && !completion.is_on(&document.language) {
+        let is_wanted = self.daemon.completes(&document.path, &document.language);
+        if trigger == Trigger::Automatic && !is_wanted {
             let now_ms = self.daemon.clock.now_ms();
             let events = state.tracker.supersede(now_ms);
             self.conclude(state, events, None, now_ms);
             return Ok(Begun::Off);
         }
-        let window = window(completion);
+        let terms = self.terms(&config);
         let abort = Arc::new(AtomicBool::new(false));
         let now_ms = self.daemon.clock.now_ms();
         let mut draws = draws(&document.text, cursor, state.asked);
         let (adapter, arm) = self.daemon.draw_arm(draws.random());
         let line = document.text.char_to_line(cursor);
         let here = (uri.to_owned(), line);
-        let layout = state.layouts.entry(uri.to_owned());
-        let layout = layout.or_insert_with(|| Layout::new(&document.text, cursor, window));
+        let rejects_here = if state.rejects.place == here { state.rejects.count } else { 0 };
+        let wait = state.rhythm.wait(Stand::behind(&around.line_before), rejects_here);
+        let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
+        let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
         let request = Request {
-            prompt: layout.prompt(&document.text, cursor, window),
+            prompt: prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?,
             adapter,
             sampling: sampling(completion.temperature, &document.text, cursor),
             max_tokens: completion.max_tokens,
@@ -291,20 +339,21 @@ impl Session {
         let asked = Asked {
             abort: abort.clone(),
             arrived: Instant::now(),
+            // In a rehearsal nobody's time passes.
+            wait: if waits && self.daemon.clock.passes() { wait } else { Duration::ZERO },
             uri: uri.to_owned(),
             path: document.path.clone(),
             language: document.language.clone(),
             cursor,
             position,
-            line_before: document.text.slice(document.text.line_to_char(line)..cursor).to_string(),
-            rest_of_line,
+            around,
             trigger,
             idle_ms: now_ms.saturating_sub(state.last_edit_ms),
-            rejects_here: if state.rejects.place == here { state.rejects.count } else { 0 },
+            rejects_here,
             arm,
             draw: draws.random(),
             text: document.text.clone(),
-            window,
+            window: terms.window,
             request,
         };
         state.newest = Some(abort);
@@ -427,8 +476,8 @@ impl Session {
                     logprobs: &logprobs,
                     text,
                     stop: answer.stop,
-                    line_before: &asked.line_before,
-                    rest_of_line: &asked.rest_of_line,
+                    line_before: &asked.around.line_before,
+                    rest_of_line: &asked.around.rest_of_line,
                     language: &asked.language,
                     idle_ms: asked.idle_ms,
                     rejects_here: asked.rejects_here,
@@ -469,16 +518,21 @@ impl Session {
         may_store: bool,
     ) -> Completion {
         let healing = asked.request.prompt.healing.clone();
-        let length = shown_bytes(&answer.text, healing.len(), &asked.rest_of_line);
+        let length = shown_bytes(&answer.text, healing.len(), &asked.around);
         let shown_from = healing.len().min(answer.text.len());
         let shown = String::from_utf8_lossy(&answer.text[shown_from..shown_from + length]);
         let decision = self.decide(asked, &shown, answer);
         let held_back = decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some());
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
         let id = self.daemon.next_offer_id();
+        let context = asked.request.prompt.context.iter().flat_map(|context| &context.excerpts);
+        let mut context: Vec<String> = context.map(|excerpt| excerpt.source.clone()).collect();
+        context.retain(|path| *path != asked.path);
+        context.dedup();
         Completion {
             id: if may_store { id } else { privacy::unstored(id) },
             path: asked.path.clone(),
+            context,
             language: asked.language.clone(),
             model_sha256: self.daemon.model.sha256.clone(),
             adapter: asked.request.adapter,
@@ -568,10 +622,6 @@ impl Session {
         }
         self.track(Tracker::supersede);
     }
-}
-
-fn window(config: &CompletionConfig) -> Window {
-    Window { prefix_chars: config.prefix_chars, suffix_chars: config.suffix_chars }
 }
 
 /// Draws that depend on nothing but the place and on how many came before: a

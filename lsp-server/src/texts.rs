@@ -127,6 +127,7 @@ mod tests {
         EventKind::Completion(Box::new(Completion {
             id: id.into(),
             path: String::new(),
+            context: vec![],
             language: String::new(),
             model_sha256: "base".into(),
             adapter: 0,

@@ -87,6 +87,7 @@ impl Story {
             let completion = Completion {
                 id: id.clone(),
                 path: URI.into(),
+                context: vec![],
                 language: "rust".into(),
                 model_sha256: "base".into(),
                 adapter: 0,

@@ -83,6 +83,7 @@ pub async fn refusal(
     }
     let ordinary = SUITE.iter().map(|[above, line, rest, below]| ScoreRequest {
         prompt: ScorePrompt::Fim(FimPrompt {
+            context: None,
             prefix: (*above).into(),
             typed: String::new(),
             line: (*line).into(),

@@ -9,6 +9,9 @@ use crate::vocab::Vocab;
 pub struct FimTemplate {
     pub name: &'static str,
     pub kind: FimKind,
+    /// How a prompt over several files is laid out; `None`: the family was not
+    /// trained to, or not by special tokens.
+    pub files: Option<FileTexts>,
     /// Tokens that end a completion. The first is the model's own end of text;
     /// one that a vocabulary lacks cannot be generated and is passed over.
     pub stop: &'static [&'static str],
@@ -29,6 +32,16 @@ pub struct MarkerTexts {
     /// `None`: the model goes on right behind the prefix.
     pub middle: Option<&'static str>,
     pub order: FimOrder,
+}
+
+/// Special tokens of a prompt over several files: `{repo}name`, then for each
+/// `{file}path` and its text, each on a line of its own; the last file is the one
+/// that is filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileTexts {
+    /// Before the repository's name, where the family has it.
+    pub repo: Option<&'static str>,
+    pub file: &'static str,
 }
 
 /// Which of the two texts comes first.
@@ -62,6 +75,7 @@ static TEMPLATES: &[FimTemplate] = &[
     FimTemplate {
         name: "qwen2.5-coder",
         kind: QWEN_CODER,
+        files: Some(FileTexts { repo: Some("<|repo_name|>"), file: "<|file_sep|>" }),
         stop: &[
             "<|endoftext|>",
             "<|im_end|>",
@@ -77,6 +91,7 @@ static TEMPLATES: &[FimTemplate] = &[
     FimTemplate {
         name: "starcoder2",
         kind: FimKind::Markers(STARCODER),
+        files: Some(FileTexts { repo: Some("<repo_name>"), file: "<file_sep>" }),
         stop: &[
             "<|endoftext|>",
             "<fim_prefix>",
@@ -96,6 +111,7 @@ static TEMPLATES: &[FimTemplate] = &[
             middle: Some("<｜fim▁end｜>"),
             order: FimOrder::PrefixFirst,
         }),
+        files: None,
         stop: &[
             "<｜end▁of▁sentence｜>",
             "<｜begin▁of▁sentence｜>",
@@ -109,6 +125,7 @@ static TEMPLATES: &[FimTemplate] = &[
     FimTemplate {
         name: "codegemma",
         kind: QWEN_CODER,
+        files: None,
         stop: &[
             "<eos>",
             "<bos>",
@@ -122,6 +139,7 @@ static TEMPLATES: &[FimTemplate] = &[
     FimTemplate {
         name: "granite-code",
         kind: FimKind::Markers(STARCODER),
+        files: Some(FileTexts { repo: Some("<reponame>"), file: "<filename>" }),
         stop: &[
             "<|endoftext|>",
             "<fim_prefix>",
@@ -136,6 +154,7 @@ static TEMPLATES: &[FimTemplate] = &[
     FimTemplate {
         name: "granite-4",
         kind: QWEN_CODER,
+        files: Some(FileTexts { repo: Some("<|reponame|>"), file: "<|filename|>" }),
         stop: &[
             "<|end_of_text|>",
             "<|fim_prefix|>",
@@ -155,6 +174,7 @@ static TEMPLATES: &[FimTemplate] = &[
             middle: None,
             order: FimOrder::SuffixFirst,
         }),
+        files: None,
         stop: &["</s>", "<s>", "[PREFIX]", "[SUFFIX]", "[MIDDLE]"],
     },
     // Seed-Coder (arXiv:2506.03524), section on fill-in-the-middle.
@@ -166,6 +186,7 @@ static TEMPLATES: &[FimTemplate] = &[
             middle: Some("<[fim-middle]>"),
             order: FimOrder::SuffixFirst,
         }),
+        files: None,
         stop: &[
             "<[end▁of▁sentence]>",
             "<[begin▁of▁sentence]>",
@@ -178,6 +199,7 @@ static TEMPLATES: &[FimTemplate] = &[
     FimTemplate {
         name: "mellum",
         kind: FimKind::Markers(MarkerTexts { order: FimOrder::SuffixFirst, ..STARCODER }),
+        files: Some(FileTexts { repo: None, file: "<filename>" }),
         stop: &[
             "<|endoftext|>",
             "<fim_prefix>",
@@ -191,6 +213,7 @@ static TEMPLATES: &[FimTemplate] = &[
     FimTemplate {
         name: "prefix-only",
         kind: FimKind::PrefixOnly,
+        files: None,
         stop: &[
             "<|endoftext|>",
             "<|im_end|>",
@@ -224,6 +247,8 @@ pub struct MissingToken {
 pub struct FimTokens {
     /// `None` for [`FimKind::PrefixOnly`].
     pub markers: Option<FimMarkers>,
+    /// `None` where the family or the vocabulary has none.
+    pub files: Option<FileMarkers>,
     /// Never empty.
     pub stop: Vec<u32>,
 }
@@ -234,6 +259,13 @@ pub struct FimMarkers {
     pub suffix: u32,
     pub middle: Option<u32>,
     pub order: FimOrder,
+}
+
+/// See [`FileTexts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileMarkers {
+    pub repo: Option<u32>,
+    pub file: u32,
 }
 
 impl FimMarkers {
@@ -291,8 +323,15 @@ impl FimTemplate {
         if let Some(end_of_text) = self.stop.first() {
             id(end_of_text)?;
         }
+        let files = self.files.and_then(|FileTexts { repo, file }| {
+            let repo = match repo {
+                Some(repo) => Some(vocab.id_of(repo)?),
+                None => None,
+            };
+            Some(FileMarkers { repo, file: vocab.id_of(file)? })
+        });
         let stop = self.stop.iter().filter_map(|token| vocab.id_of(token)).collect();
-        Ok(FimTokens { markers, stop })
+        Ok(FimTokens { markers, files, stop })
     }
 
     /// Texts of every special token this template knows; none of them is ever shown.
@@ -303,7 +342,8 @@ impl FimTemplate {
                 [Some(prefix), Some(suffix), middle]
             }
         };
-        markers.into_iter().flatten().chain(self.stop.iter().copied())
+        let files = self.files.map_or([None; 2], |files| [files.repo, Some(files.file)]);
+        markers.into_iter().chain(files).flatten().chain(self.stop.iter().copied())
     }
 }
 
@@ -384,11 +424,32 @@ mod tests {
     }
 
     #[test]
+    fn families_that_read_several_files_have_their_tokens() {
+        let cases = [
+            ("qwen2.5-coder", Some("<|repo_name|>"), "<|file_sep|>"),
+            ("starcoder2", Some("<repo_name>"), "<file_sep>"),
+            ("granite-code", Some("<reponame>"), "<filename>"),
+            ("granite-4", Some("<|reponame|>"), "<|filename|>"),
+            ("mellum", None, "<filename>"),
+        ];
+        for (name, repo, file) in cases {
+            let known = template(name).unwrap();
+            let vocab = vocab_of(known);
+            let repo = repo.map(|text| vocab.id_of(text).unwrap());
+            let expected = FileMarkers { repo, file: vocab.id_of(file).unwrap() };
+            assert_eq!(known.resolve(&vocab).unwrap().files, Some(expected), "{name}");
+        }
+        let several = templates().iter().filter(|known| known.files.is_some());
+        assert_eq!(several.count(), cases.len(), "each is a case above");
+    }
+
+    #[test]
     fn qwen_tokens_resolve() {
         let tokens = template("qwen2.5-coder").unwrap().resolve(&vocab(QWEN)).unwrap();
         let order = FimOrder::PrefixFirst;
         let markers = FimMarkers { prefix: 2, suffix: 4, middle: Some(3), order };
         assert_eq!(tokens.markers, Some(markers));
+        assert_eq!(tokens.files, None, "this vocabulary has no token for a file");
         assert_eq!(tokens.stop, [1, 2, 4, 3]);
     }
 
@@ -402,7 +463,7 @@ mod tests {
     #[test]
     fn prefix_only_has_no_markers() {
         let tokens = template("prefix-only").unwrap().resolve(&vocab(&QWEN[..2])).unwrap();
-        assert_eq!(tokens, FimTokens { markers: None, stop: vec![1] });
+        assert_eq!(tokens, FimTokens { markers: None, files: None, stop: vec![1] });
     }
 
     #[test]

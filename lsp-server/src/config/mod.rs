@@ -59,6 +59,12 @@ pub struct CompletionConfig {
     /// Languages that are completed as you type, by their editor's id; `*` is every other.
     /// On unless said otherwise; asking by hand is always answered.
     pub languages: BTreeMap<String, bool>,
+    /// Files in which nothing is completed as you type, as patterns of a `.gitignore`,
+    /// such as `*.min.js` or `~/notes/`; asking by hand is always answered.
+    pub ignore: Vec<String>,
+    /// Whether a completion waits for a rest in your typing where the next key would
+    /// come before it, as your own rhythm tells; at most 0.3 s.
+    pub follow_rhythm: bool,
     /// Tokens a completion may have.
     #[schemars(range(min = 1, max = MAX_TOKENS))]
     pub max_tokens: usize,
@@ -78,6 +84,10 @@ pub struct CompletionConfig {
     /// Characters after the cursor that the model sees.
     #[schemars(range(max = 100_000))]
     pub suffix_chars: usize,
+    /// Characters of other code that the model sees: pieces of the documents you are
+    /// at work in that speak of the same names. 0: none.
+    #[schemars(range(max = 20_000))]
+    pub context_chars: usize,
 }
 
 impl Default for CompletionConfig {
@@ -85,12 +95,15 @@ impl Default for CompletionConfig {
         CompletionConfig {
             enabled: true,
             languages: BTreeMap::new(),
+            ignore: vec![],
+            follow_rhythm: true,
             max_tokens: 32,
             budget_ms: 10_000,
             temperature: 0.0,
             min_probability: 0.3,
             prefix_chars: 1_500,
             suffix_chars: 500,
+            context_chars: 0,
         }
     }
 }
@@ -198,8 +211,13 @@ impl Config {
     fn parse(text: &str) -> Result<Config> {
         let config: Config = toml::from_str(text)?;
         schema::check(&config.to_json()?)?;
-        ignored::patterns(&config.privacy.ignore)
-            .map_err(|error| anyhow!("privacy.ignore: {error}"))?;
+        let lists = [
+            ("privacy.ignore", &config.privacy.ignore),
+            ("completion.ignore", &config.completion.ignore),
+        ];
+        for (key, lines) in lists {
+            ignored::patterns(lines).map_err(|error| anyhow!("{key}: {error}"))?;
+        }
         Ok(config)
     }
 
@@ -249,6 +267,8 @@ mod tests {
     fn a_pattern_that_is_none_is_refused() {
         let error = format!("{:#}", load("privacy.ignore = [\"*.sql\", \"a[\"]\n").unwrap_err());
         assert!(error.contains("privacy.ignore: \"a[\""), "{error}");
+        let error = format!("{:#}", load("completion.ignore = [\"b[\"]\n").unwrap_err());
+        assert!(error.contains("completion.ignore: \"b[\""), "{error}");
     }
 
     #[test]

@@ -8,10 +8,10 @@ use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, ScorePrompt, ScoreRequest,
     Tokenizer,
 };
-use crate::prompt::FimPrompt;
+use crate::prompt::{Context as OtherCode, FimPrompt};
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
-use models::fim::{FimTemplate, FimTokens};
+use models::fim::{FileMarkers, FimTemplate, FimTokens};
 use models::gguf::Gguf;
 use models::shelf::Shelf;
 use models::vocab::Vocab;
@@ -141,6 +141,10 @@ impl LlamaEngine {
         let shelf = config.shelf.as_ref().map(|(folder, model)| Shelf::new(folder, model));
         let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
+        let info = EngineInfo {
+            backend: backend_name(config.gpu_layers),
+            reads_files: fim.files.is_some(),
+        };
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),
@@ -151,7 +155,7 @@ impl LlamaEngine {
             clock: 0,
             logits: None,
             shelf: shelf.transpose().map_err(failed)?,
-            info: EngineInfo { backend: backend_name(config.gpu_layers) },
+            info,
         })
     }
 
@@ -174,7 +178,11 @@ impl LlamaEngine {
             suffix.truncate((room / SUFFIX_SHARE).max(room.saturating_sub(prefix.len())));
             prefix.drain(..prefix.len().saturating_sub(room - suffix.len()));
         }
+        let room = room - prefix.len() - suffix.len();
         let mut tokens: Vec<u32> = bos.into_iter().collect();
+        if let (Some(code), Some(markers)) = (&prompt.context, self.fim.files) {
+            tokens.extend(self.context_tokens(code, markers, room));
+        }
         match self.fim.markers {
             Some(markers) => tokens.extend(markers.around(&prefix, &suffix)),
             None => {
@@ -190,6 +198,28 @@ impl LlamaEngine {
         let adapter_from = tokens.len() - 1;
         tokens.append(&mut line);
         (tokens, adapter_from)
+    }
+
+    /// The excerpts of other code that find room, each behind its file's name;
+    /// nothing if none does.
+    fn context_tokens(&self, code: &OtherCode, markers: FileMarkers, room: usize) -> Vec<u32> {
+        let named = |marker: u32, name: &str, text: &str| {
+            let mut tokens = vec![marker];
+            tokens.extend(self.tokenize(&format!("{name}\n{text}")));
+            tokens
+        };
+        let head = markers.repo.map_or_else(Vec::new, |repo| named(repo, &code.repository, ""));
+        let last = named(markers.file, &code.path, "");
+        let Some(mut room) = room.checked_sub(head.len() + last.len()) else { return vec![] };
+        let mut excerpts = vec![];
+        for excerpt in &code.excerpts {
+            let tokens = named(markers.file, &excerpt.path, &excerpt.text);
+            if tokens.len() <= room {
+                room -= tokens.len();
+                excerpts.extend(tokens);
+            }
+        }
+        if excerpts.is_empty() { vec![] } else { [head, excerpts, last].concat() }
     }
 
     /// Makes a sequence's KV equal `cells`, decoding what is missing, so that the

@@ -96,6 +96,8 @@ pub enum EngineError {
 pub struct EngineInfo {
     /// Where the matrices are multiplied, as the engine itself names it.
     pub backend: String,
+    /// Whether its prompts can hold excerpts of several files.
+    pub reads_files: bool,
 }
 
 pub trait Engine {

@@ -20,7 +20,7 @@ pub struct ScriptedEngine {
 
 impl Engine for ScriptedEngine {
     fn info(&self) -> EngineInfo {
-        EngineInfo { backend: "scripted".into() }
+        EngineInfo { backend: "scripted".into(), reads_files: true }
     }
 
     fn tokenizer(&self) -> Tokenizer {

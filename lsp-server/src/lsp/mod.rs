@@ -145,7 +145,10 @@ impl LanguageServer for Backend {
             version: opened.version,
             text: Rope::from_str(&opened.text),
         };
-        self.session.open(opened.uri.to_string(), document);
+        let uri = opened.uri.to_string();
+        self.session.open(uri.clone(), document);
+        let session = self.session.clone();
+        tokio::task::spawn_blocking(move || session.look_at_imports(&uri));
     }
 
     async fn did_change(&self, params: DidChangeTextDocumentParams) {

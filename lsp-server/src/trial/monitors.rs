@@ -231,6 +231,7 @@ mod tests {
             self.event(EventKind::Completion(Box::new(Completion {
                 id: id.clone(),
                 path: String::new(),
+                context: vec![],
                 language: String::new(),
                 model_sha256: String::new(),
                 adapter,

@@ -1,0 +1,419 @@
+//! Which other code a prompt shows: pieces of the documents the user is at work
+//! in, this one included, that speak of the same things as the text around the
+//! cursor.
+//!
+//! A piece is worth what names it shares with that text, each the more the fewer
+//! pieces have it (inverse document frequency), for the room that it takes. What
+//! was chosen stays for as long as nothing is much better: it stands at the
+//! prompt's beginning, and exchanging it means to compute the whole prompt again.
+
+use crate::document::Document;
+use crate::prompt::{Context, Excerpt};
+use ropey::Rope;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Documents whose pieces are known: the latest the user was at.
+const DOCUMENTS: usize = 24;
+
+/// Longest document that is cut into pieces, in characters: beyond it lies what
+/// machines wrote.
+const DOCUMENT_CHARS: usize = 200_000;
+
+/// A piece ends at the first blank line behind this many lines …
+const PIECE_LINES: usize = 6;
+
+/// … and behind this many in any case, or this many characters.
+const PIECE_MAX_LINES: usize = 20;
+const PIECE_MAX_CHARS: usize = 800;
+
+/// Characters before and behind the cursor whose names are looked for.
+const NEAR_BEFORE: usize = 1_000;
+const NEAR_BEHIND: usize = 300;
+
+/// Names that a piece must share to be shown.
+const SHARED_MIN: usize = 2;
+
+/// Shortest name that tells anything, in characters.
+const NAME_MIN_CHARS: usize = 3;
+
+/// What one step back in the order of documents leaves of a piece's worth.
+const FADING: f32 = 0.95;
+
+/// How many times as much another choice must be worth to be exchanged for.
+const MUCH_BETTER: f32 = 1.5;
+
+/// The pieces of the documents a user was at.
+#[derive(Default)]
+pub struct Related {
+    /// By path, or URI where there is no file.
+    documents: HashMap<String, Pieces>,
+    /// Grows with every look at a document.
+    now: u64,
+}
+
+#[derive(Default)]
+struct Pieces {
+    /// 0: the user was never there.
+    used_at: u64,
+    /// What they were cut from, if it has not changed since.
+    cut_from: Option<Rope>,
+    pieces: Vec<Piece>,
+}
+
+struct Piece {
+    /// In lines of the document.
+    lines: Range<usize>,
+    text: String,
+    names: HashSet<String>,
+}
+
+/// Where a prompt is asked for.
+pub struct Place<'a> {
+    pub document: &'a Document,
+    pub cursor: usize,
+    /// Characters of the document that the prompt shows anyway.
+    pub window: Range<usize>,
+}
+
+impl Related {
+    /// The user is at this document.
+    pub fn visit(&mut self, path: &str) {
+        self.now += 1;
+        match self.documents.get_mut(path) {
+            Some(known) => known.used_at = self.now,
+            None => {
+                let used_at = self.now;
+                self.documents.insert(path.to_owned(), Pieces { used_at, ..Pieces::default() });
+                self.let_go();
+            }
+        }
+    }
+
+    /// A file that one of the documents draws on, though the user was not in it.
+    pub fn add(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
+        if !self.documents.contains_key(&document.path) {
+            self.documents.insert(document.path.clone(), Pieces::default());
+            self.look(document, may_show);
+            self.let_go();
+        }
+    }
+
+    fn let_go(&mut self) {
+        while self.documents.len() > DOCUMENTS {
+            let oldest = self.documents.iter().min_by_key(|(_, known)| known.used_at);
+            let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { return };
+            self.documents.remove(&oldest);
+        }
+    }
+
+    /// Looks at a document as it is now; `may_show`: whether a prompt may hold
+    /// any of it.
+    pub fn look(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
+        let Some(known) = self.documents.get_mut(&document.path) else { return };
+        let text = &document.text;
+        if known.cut_from.as_ref().is_some_and(|before| before.is_instance(text)) {
+            return;
+        }
+        known.cut_from = Some(text.clone());
+        let whole = (text.len_chars() <= DOCUMENT_CHARS).then(|| text.to_string());
+        let whole = whole.filter(|whole| may_show(whole));
+        known.pieces = whole.map_or_else(Vec::new, |whole| pieces(&whole));
+    }
+
+    /// The excerpts to show at a place, at most `budget` characters of them.
+    pub fn choose(
+        &self,
+        place: &Place,
+        budget: usize,
+        before: Option<&Arc<Context>>,
+    ) -> Option<Arc<Context>> {
+        let wanted = names_near(&place.document.text, place.cursor);
+        let rarity = self.rarity(&wanted);
+        let mut order: Vec<_> = self.documents.iter().collect();
+        order.sort_by_key(|(path, known)| (Reverse(known.used_at), *path));
+        let shown_lines = lines_of(&place.document.text, &place.window);
+        let mut candidates = vec![];
+        for (age, (path, known)) in order.into_iter().enumerate() {
+            let fading = FADING.powi(age as i32);
+            for piece in &known.pieces {
+                let is_shown = *path == place.document.path
+                    && piece.lines.start < shown_lines.end
+                    && shown_lines.start < piece.lines.end;
+                let worth = fading * worth(&piece.names, &wanted, &rarity);
+                if worth > 0.0 && !is_shown {
+                    candidates.push((worth, (known.used_at, path.as_str()), piece));
+                }
+            }
+        }
+        let value = |worth: f32, text: &str| worth / (text.len() as f32).sqrt();
+        candidates.sort_by(|a, b| value(b.0, &b.2.text).total_cmp(&value(a.0, &a.2.text)));
+        let (mut room, mut total, mut chosen) = (budget, 0.0, vec![]);
+        for (worth, from, piece) in candidates {
+            let cost = piece.text.chars().count();
+            if cost <= room {
+                room -= cost;
+                total += worth;
+                chosen.push((from, piece));
+            }
+        }
+        let is_still_good = |before: &&Arc<Context>| {
+            let excerpts = before.excerpts.iter();
+            let worths = excerpts.map(|excerpt| worth(&names(&excerpt.text), &wanted, &rarity));
+            worths.sum::<f32>() * MUCH_BETTER >= total
+        };
+        if let Some(before) = before.filter(is_still_good) {
+            return Some(before.clone());
+        }
+        if chosen.is_empty() {
+            return None;
+        }
+        // The user's last document next to the cursor, and a file's pieces as they follow.
+        chosen.sort_by_key(|(from, piece)| (*from, piece.lines.start));
+        let folder =
+            common_folder(chosen.iter().map(|((_, path), _)| *path).chain([&*place.document.path]));
+        let shown = |path: &str| {
+            let below = Path::new(path).strip_prefix(&folder).unwrap_or(Path::new(path));
+            below.to_string_lossy().into_owned()
+        };
+        let mut excerpts: Vec<Excerpt> = vec![];
+        let mut last: Option<(&str, usize)> = None;
+        for ((_, path), piece) in chosen {
+            match excerpts.last_mut().filter(|_| last == Some((path, piece.lines.start))) {
+                Some(excerpt) => excerpt.text.push_str(&piece.text),
+                None => excerpts.push(Excerpt {
+                    source: path.to_owned(),
+                    path: shown(path),
+                    text: piece.text.clone(),
+                }),
+            }
+            last = Some((path, piece.lines.end));
+        }
+        let repository = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        Some(Arc::new(Context {
+            repository: repository.unwrap_or_default(),
+            excerpts,
+            path: shown(&place.document.path),
+        }))
+    }
+
+    /// ln(pieces / pieces that have it) of each of these names.
+    fn rarity(&self, wanted: &HashSet<String>) -> HashMap<String, f32> {
+        let mut having: HashMap<&str, u32> = HashMap::new();
+        let mut all = 1;
+        for piece in self.documents.values().flat_map(|known| &known.pieces) {
+            all += 1;
+            for name in piece.names.intersection(wanted) {
+                *having.entry(name).or_default() += 1;
+            }
+        }
+        let rarity = |count: u32| (all as f32 / count as f32).ln();
+        having.into_iter().map(|(name, count)| (name.to_owned(), rarity(count))).collect()
+    }
+}
+
+fn worth(names: &HashSet<String>, wanted: &HashSet<String>, rarity: &HashMap<String, f32>) -> f32 {
+    let shared: Vec<f32> =
+        names.intersection(wanted).filter_map(|name| rarity.get(name)).copied().collect();
+    if shared.len() < SHARED_MIN { 0.0 } else { shared.iter().sum() }
+}
+
+fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = vec![];
+    let (mut start, mut piece) = (0, String::new());
+    let mut end = |lines: Range<usize>, piece: &mut String| {
+        let text = std::mem::take(piece);
+        let names = names(&text);
+        // A line of a minified file says nothing to a reader.
+        if text.chars().count() <= 2 * PIECE_MAX_CHARS && !names.is_empty() {
+            pieces.push(Piece { lines, text, names });
+        }
+    };
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let lines = number - start;
+        let is_border = line.trim().is_empty() && lines >= PIECE_LINES;
+        if is_border || lines >= PIECE_MAX_LINES || piece.len() >= PIECE_MAX_CHARS {
+            end(start..number, &mut piece);
+            start = number;
+        }
+        piece.push_str(line);
+    }
+    let all = start + piece.split_inclusive('\n').count();
+    if !piece.ends_with('\n') {
+        piece.push('\n');
+    }
+    end(start..all, &mut piece);
+    pieces
+}
+
+/// Names as they stand in code: identifiers, keywords among them; those are in so
+/// many pieces that they count for little.
+fn names(text: &str) -> HashSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let telling = |word: &&str| {
+        word.chars().count() >= NAME_MIN_CHARS && !word.starts_with(|c: char| c.is_ascii_digit())
+    };
+    words.filter(telling).map(str::to_owned).collect()
+}
+
+fn names_near(text: &Rope, cursor: usize) -> HashSet<String> {
+    let from = cursor.saturating_sub(NEAR_BEFORE);
+    let to = (cursor + NEAR_BEHIND).min(text.len_chars());
+    names(&text.slice(from..to).to_string())
+}
+
+/// Lines of which a range of characters holds anything.
+fn lines_of(text: &Rope, window: &Range<usize>) -> Range<usize> {
+    let line = |at: usize| text.char_to_line(at.min(text.len_chars()));
+    line(window.start)..line(window.end.saturating_sub(1)) + 1
+}
+
+/// The deepest folder that holds all of these files.
+fn common_folder<'a>(paths: impl Iterator<Item = &'a str>) -> PathBuf {
+    let folders = paths.map(|path| Path::new(path).parent().unwrap_or(Path::new("")));
+    let common = |a: PathBuf, b: &Path| -> PathBuf {
+        a.components().zip(b.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect()
+    };
+    let mut folders = folders;
+    let first = folders.next().map_or_else(PathBuf::new, Path::to_path_buf);
+    folders.fold(first, common)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(path: &str, text: &str) -> Document {
+        Document { path: path.into(), language: "rust".into(), version: 1, text: text.into() }
+    }
+
+    /// Documents in the order the user was at them; the last is where they are,
+    /// `|` marks the cursor.
+    fn related(documents: &[(&str, &str)]) -> (Related, Document, usize) {
+        let mut related = Related::default();
+        let mut here = None;
+        for (path, text) in documents {
+            let cursor = text.chars().position(|c| c == '|');
+            let document = document(path, &text.replacen('|', "", 1));
+            related.visit(path);
+            related.look(&document, &|_| true);
+            here = cursor.map(|cursor| (document, cursor)).or(here);
+        }
+        let (here, cursor) = here.unwrap();
+        (related, here, cursor)
+    }
+
+    fn chosen(documents: &[(&str, &str)], budget: usize) -> Vec<(String, String)> {
+        let (related, document, cursor) = related(documents);
+        let line = document.text.line_to_char(document.text.char_to_line(cursor));
+        let window = line..document.text.len_chars();
+        let place = Place { document: &document, cursor, window };
+        let context = related.choose(&place, budget, None);
+        let excerpts = context.iter().flat_map(|context| &context.excerpts);
+        excerpts.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
+    }
+
+    const MODEL: &str = "pub struct Ledger { entries: Vec<Entry> }\n\
+                         impl Ledger { pub fn post_entry(&mut self, entry: Entry) {} }\n";
+    const OTHER: &str = "pub fn draw_circle(radius: f32) {}\npub fn draw_square(side: f32) {}\n";
+    const HERE: &str = "fn close(ledger: &mut Ledger) {\n    ledger.post_entry(|)\n}\n";
+
+    #[test]
+    fn what_speaks_of_the_same_names_is_shown_and_nothing_else() {
+        let documents = [("/p/src/model.rs", MODEL), ("/p/src/draw.rs", OTHER), ("/p/a.rs", HERE)];
+        assert_eq!(chosen(&documents, 1_000), [("src/model.rs".into(), MODEL.into())]);
+        assert!(chosen(&documents, MODEL.len() - 1).is_empty(), "no room");
+        assert!(chosen(&documents[1..], 1_000).is_empty());
+    }
+
+    #[test]
+    fn what_the_window_shows_is_not_shown_twice_but_the_rest_of_the_file_is() {
+        let gap = "let unlike = 1;\n".repeat(3 * PIECE_MAX_LINES);
+        let text = format!("{MODEL}{gap}{HERE}");
+        let (related, document, cursor) = related(&[("/p/a.rs", &text)]);
+        let near = document.text.len_chars() - HERE.len();
+        let place =
+            |from| Place { document: &document, cursor, window: from..document.text.len_chars() };
+        let context = related.choose(&place(near), 1_000, None).unwrap();
+        assert!(context.excerpts[0].text.starts_with(MODEL), "{context:?}");
+        assert_eq!((context.path.as_str(), context.repository.as_str()), ("a.rs", "p"));
+        assert!(related.choose(&place(0), 1_000, None).is_none());
+    }
+
+    #[test]
+    fn pieces_that_follow_each_other_are_one_excerpt() {
+        let lines = |name: &str| format!("let ledger_{name} = Ledger::post_entry();\n").repeat(20);
+        let model = format!("{}{}", lines("first"), lines("second"));
+        assert!(pieces(&model).len() > 1);
+        let excerpts = chosen(&[("/p/model.rs", &model), ("/p/a.rs", HERE)], 10_000);
+        assert_eq!(excerpts, [("model.rs".into(), model)]);
+    }
+
+    #[test]
+    fn a_choice_stays_until_another_is_much_better() {
+        let better = format!("{MODEL}// close ledger mut post_entry Ledger: how to close\n");
+        let documents = [("/p/model.rs", MODEL), ("/p/draw.rs", OTHER), ("/p/a.rs", HERE)];
+        let (mut related, document, cursor) = related(&documents);
+        let window = 0..document.text.len_chars();
+        let place = Place { document: &document, cursor, window };
+        let before = related.choose(&place, 1_000, None).unwrap();
+        related.visit("/p/model.rs");
+        related.look(&self::document("/p/model.rs", MODEL), &|_| true);
+        assert!(Arc::ptr_eq(&related.choose(&place, 1_000, Some(&before)).unwrap(), &before));
+        related.look(&self::document("/p/model.rs", &better), &|_| true);
+        let after = related.choose(&place, 1_000, Some(&before)).unwrap();
+        assert_eq!(after.excerpts[0].text, better);
+    }
+
+    #[test]
+    fn what_may_not_be_shown_is_not() {
+        let (mut related, document, cursor) = related(&[("/p/model.rs", MODEL), ("/p/a.rs", HERE)]);
+        related.look(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
+        let window = 0..document.text.len_chars();
+        let place = Place { document: &document, cursor, window };
+        assert!(related.choose(&place, 1_000, None).is_none());
+    }
+
+    #[test]
+    fn a_file_that_nobody_opened_counts_least() {
+        let (mut related, here, cursor) = related(&[("/p/other.rs", OTHER), ("/p/a.rs", HERE)]);
+        related.add(&document("/p/model.rs", MODEL), &|_| true);
+        related.add(&document("/p/model.rs", "known already\n"), &|_| true);
+        let window = 0..here.text.len_chars();
+        let context = related.choose(&Place { document: &here, cursor, window }, 1_000, None);
+        assert_eq!(context.unwrap().excerpts[0].text, MODEL);
+        (0..DOCUMENTS - 2).for_each(|number| related.visit(&number.to_string()));
+        assert!(!related.documents.contains_key("/p/model.rs"), "and is let go first");
+        assert!(related.documents.contains_key("/p/other.rs"));
+    }
+
+    #[test]
+    fn the_documents_left_longest_ago_are_let_go() {
+        let mut related = Related::default();
+        for number in 0..2 * DOCUMENTS {
+            related.visit(&number.to_string());
+        }
+        assert_eq!(related.documents.len(), DOCUMENTS);
+        assert!(related.documents.contains_key(&(2 * DOCUMENTS - 1).to_string()));
+        assert!(!related.documents.contains_key("0"));
+    }
+
+    #[test]
+    fn every_line_is_in_one_piece() {
+        let text: String = (0..500)
+            .map(|i| if i % 9 == 8 { "\n".into() } else { format!("name_{i};\n") })
+            .collect();
+        let pieces = pieces(&text);
+        assert_eq!(pieces.iter().map(|piece| piece.text.as_str()).collect::<String>(), text);
+        let mut next = 0;
+        for piece in &pieces {
+            assert_eq!(piece.lines.start, next);
+            assert_eq!(piece.text.lines().count(), piece.lines.len());
+            next = piece.lines.end;
+        }
+        assert_eq!(next, 500);
+    }
+}
