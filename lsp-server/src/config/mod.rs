@@ -46,9 +46,10 @@ pub struct ModelConfig {
     /// Inference threads; 0: one a core that nothing else uses, at most eight.
     #[schemars(extend("x-restart" = true), range(max = 512))]
     pub threads: usize,
-    /// Layers on the GPU, where Hone was built for one.
+    /// Layers on the GPU, where Hone was built for one; absent: as many as its free
+    /// memory holds.
     #[schemars(extend("x-restart" = true), range(max = 1000))]
-    pub gpu_layers: u32,
+    pub gpu_layers: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

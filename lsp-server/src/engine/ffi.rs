@@ -7,6 +7,7 @@
 //! pointer dies with [`Context`].
 #![allow(unsafe_code)]
 
+use super::offload::Gpu;
 use feedback::event::AdapterVersion;
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
@@ -70,26 +71,24 @@ pub fn quantize_q4_0(from: &Path, to: &Path, threads: usize) -> Result<(), Strin
     }
 }
 
-/// Name of the device that computes: a GPU if layers are offloaded and one is
-/// there, else the CPU.
-pub fn backend_name(gpu_layers: u32) -> String {
-    // SAFETY: plain queries of ggml's static device table; the names it
-    // returns are static strings.
-    unsafe {
-        let wanted = if gpu_layers > 0 {
-            sys::GGML_BACKEND_DEVICE_TYPE_GPU
-        } else {
-            sys::GGML_BACKEND_DEVICE_TYPE_CPU
-        };
-        let mut device = sys::ggml_backend_dev_by_type(wanted);
-        if device.is_null() {
-            device = sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_CPU);
-        }
-        if device.is_null() {
-            return "unknown".into();
-        }
-        CStr::from_ptr(sys::ggml_backend_dev_name(device)).to_string_lossy().into_owned()
-    }
+/// The GPU of this build with the most free memory, if there is one.
+pub fn free_gpu() -> Result<Option<Gpu>, String> {
+    backend()?;
+    // SAFETY: plain queries of ggml's device table, whose entries live as long as
+    // the process, and so do the names; the two numbers outlive the call.
+    let gpus = (0..unsafe { sys::ggml_backend_dev_count() }).filter_map(|index| unsafe {
+        let device = sys::ggml_backend_dev_get(index);
+        let kind = sys::ggml_backend_dev_type(device);
+        let is_gpu =
+            kind == sys::GGML_BACKEND_DEVICE_TYPE_GPU || kind == sys::GGML_BACKEND_DEVICE_TYPE_IGPU;
+        is_gpu.then(|| {
+            let (mut free, mut total) = (0, 0);
+            sys::ggml_backend_dev_memory(device, &mut free, &mut total);
+            let name = CStr::from_ptr(sys::ggml_backend_dev_name(device));
+            Gpu { name: name.to_string_lossy().into_owned(), free: free as u64 }
+        })
+    });
+    Ok(gpus.max_by_key(|gpu| gpu.free))
 }
 
 pub struct ContextSize {

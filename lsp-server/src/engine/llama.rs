@@ -2,7 +2,8 @@
 //! acting from the current line on, token healing, and the exact record of what
 //! the policy did.
 
-use super::ffi::{Context, ContextSize, DecodeError, backend_name, load_model};
+use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
+use super::offload::Offload;
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, ScorePrompt, ScoreRequest,
@@ -69,7 +70,8 @@ pub struct LlamaConfig {
     pub threads: usize,
     /// Whether fewer are used where other processes hold cores.
     pub adapts_threads: bool,
-    pub gpu_layers: u32,
+    /// `None`: as many as fit.
+    pub gpu_layers: Option<u32>,
     /// A folder that prompts are shared through, and the model's name there.
     pub shelf: Option<(PathBuf, String)>,
 }
@@ -137,14 +139,13 @@ impl LlamaEngine {
             .template
             .resolve(&vocab)
             .map_err(|error| failed(format!("{}: {error}", config.path.display())))?;
-        let model = load_model(&config.path, config.gpu_layers).map_err(failed)?;
+        let gpu = free_gpu().map_err(failed)?;
+        let offload = Offload::choose(&gguf, gpu, config.gpu_layers, CELLS);
+        let model = load_model(&config.path, offload.gpu_layers).map_err(failed)?;
         let shelf = config.shelf.as_ref().map(|(folder, model)| Shelf::new(folder, model));
         let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
-        let info = EngineInfo {
-            backend: backend_name(config.gpu_layers),
-            reads_files: fim.files.is_some(),
-        };
+        let info = EngineInfo { backend: offload.to_string(), reads_files: fim.files.is_some() };
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),

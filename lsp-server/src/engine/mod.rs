@@ -3,6 +3,7 @@
 
 pub mod ffi;
 pub mod llama;
+mod offload;
 #[cfg(test)]
 pub mod scripted;
 mod threads;
@@ -94,7 +95,7 @@ pub enum EngineError {
 
 #[derive(Debug, Clone)]
 pub struct EngineInfo {
-    /// Where the matrices are multiplied, as the engine itself names it.
+    /// Where the matrices are multiplied, for the user to read.
     pub backend: String,
     /// Whether its prompts can hold excerpts of several files.
     pub reads_files: bool,

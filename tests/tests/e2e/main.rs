@@ -6,6 +6,7 @@ mod aftermath;
 mod alternatives;
 mod bad_input;
 mod clients;
+mod context;
 mod crash;
 mod daemon;
 mod forget;

@@ -123,3 +123,18 @@ fn a_language_is_switched_off_for_every_client_and_answers_when_asked() {
     home.output(&["config", "set", "completion.languages.markdown"]);
     assert_eq!(offers(&one, "file:///later.md", "markdown", TriggerKind::Automatic), 1);
 }
+
+#[test]
+fn files_are_left_alone_as_the_user_types_and_answered_when_asked() {
+    let home = home();
+    let editor = home.editor();
+    home.output(&["config", "set", "completion.ignore", "[\"notes/\", \"*.min.rs\"]"]);
+    let error = home.error(&["config", "set", "completion.ignore", "[\"a[\"]"]);
+    assert!(error.contains("completion.ignore: \"a[\""), "{error}");
+    for path in ["file:///p/notes/a.rs", "file:///p/a.min.rs"] {
+        assert_eq!(offers(&editor, path, "rust", TriggerKind::Automatic), 0);
+        let again = path.replace("a.", "b.");
+        assert!(offers(&editor, &again, "rust", TriggerKind::Invoked) > 0);
+    }
+    assert_eq!(offers(&editor, "file:///p/a.rs", "rust", TriggerKind::Automatic), 1);
+}

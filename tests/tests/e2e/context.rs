@@ -1,0 +1,89 @@
+//! Other code in a prompt: what the user is at work in helps, and is forgotten
+//! with what it helped.
+
+use rehearsal::client::TriggerKind;
+use rehearsal::document::Position;
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK, eventually};
+use url::Url;
+
+/// A function whose parameters nobody could guess.
+const MODEL: &str = "pub struct Ledger;\n\nimpl Ledger {\n    \
+    pub fn post_entry(&mut self, zebra_account: &str, walrus_cents: u64) {}\n}\n";
+
+const CALL: &str = "use crate::ledger::Ledger;\n\n\
+    fn close(ledger: &mut Ledger, zebra_account: &str) {\n    let walrus|\n    \
+    ledger.post_entry(zebra_account, walrus_cents);\n}\n";
+
+fn home(context_chars: usize) -> Home {
+    Home::with(Model::Qwen, &format!("{QUICK}completion.context_chars = {context_chars}\n"))
+}
+
+/// The files that the last prompt quoted.
+fn quoted(home: &Home) -> Vec<String> {
+    home.completions().pop().expect("a completion is recorded").context
+}
+
+#[test]
+fn a_prompt_quotes_the_code_that_speaks_of_the_same_names() {
+    let home = home(1_000);
+    let editor = home.editor();
+    Buffer::open(&editor, "unrelated.rs", "fn circle(radius: f32) {}\n|");
+    let model = Buffer::open(&editor, "src/ledger.rs", &format!("{MODEL}|"));
+    editor.close(model.uri()).unwrap();
+    // What the file says below must not tell: only the quoted code can.
+    let call = "fn close(ledger: &mut Ledger) {\n    ledger.post_entry(|)\n}\n";
+    let buffer = Buffer::open(&editor, "src/close.rs", call);
+    let offer = buffer.complete().expect("the model has something to offer here");
+    assert_eq!(quoted(&home), ["/project/src/ledger.rs"]);
+    let names = ["zebra_account", "walrus_cents"];
+    assert!(names.iter().any(|name| offer.insert_text.contains(name)), "{}", offer.insert_text);
+
+    home.output(&["config", "set", "completion.context_chars", "0"]);
+    let again = Buffer::open(&editor, "src/again.rs", call);
+    let offer = again.complete().map(|offer| offer.insert_text).unwrap_or_default();
+    assert!(quoted(&home).is_empty());
+    assert!(names.iter().all(|name| !offer.contains(name)), "{offer}");
+
+    home.output(&["forget", "--file", "/project/src/ledger.rs", "--yes"]);
+    let left: Vec<_> = home.completions().into_iter().map(|made| made.path).collect();
+    assert_eq!(left, ["/project/src/again.rs"], "what quoted the file goes with it");
+}
+
+#[test]
+fn a_file_that_is_imported_is_quoted_though_nobody_opened_it() {
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().canonicalize().unwrap();
+    let (ledger, close) = (root.join("ledger.rs"), root.join("close.rs"));
+    std::fs::write(&ledger, MODEL).unwrap();
+    let home = home(1_000);
+    let editor = home.editor();
+    let uri = Url::from_file_path(&close).unwrap();
+    let at = Position { line: 3, character: "    let walrus".len() as u32 };
+    // It is read beside the session: a prompt that comes first has nothing to quote.
+    eventually("the import is quoted", || {
+        editor.open(uri.as_str(), "rust", &CALL.replacen('|', "", 1)).unwrap();
+        editor.inline_completion(uri.as_str(), at, TriggerKind::Invoked).unwrap();
+        editor.close(uri.as_str()).unwrap();
+        quoted(&home) == [ledger.to_string_lossy()]
+    });
+}
+
+#[test]
+fn ignored_files_are_never_quoted() {
+    let home = home(1_000);
+    home.configure(&format!(
+        "{}privacy.ignore = [\"ledger.rs\"]\n",
+        std::fs::read_to_string(home.path().join("config.toml")).unwrap()
+    ));
+    let editor = home.editor();
+    Buffer::open(&editor, "src/ledger.rs", &format!("{MODEL}|"));
+    let buffer = Buffer::open(&editor, "src/close.rs", CALL);
+    buffer.complete();
+    assert!(quoted(&home).is_empty());
+    let reads = home.completions().pop().unwrap().prompt.len();
+    home.output(&["config", "set", "privacy.ignore", "[]"]);
+    Buffer::open(&editor, "src/other.rs", CALL).complete();
+    assert_eq!(quoted(&home), ["/project/src/ledger.rs", "/project/src/close.rs"]);
+    assert!(home.completions().pop().unwrap().prompt.len() > reads);
+}
