@@ -67,12 +67,6 @@ impl Privacy {
             || self.ignored.is_ignored(path, patterns)
     }
 
-    /// Whether a prompt in another document may hold any of this one: what is
-    /// ignored or holds a secret is shown to no model but where it stands.
-    pub fn may_quote(&self, path: &str, language: &str, text: &str, patterns: &[String]) -> bool {
-        !self.ignores(path, language, patterns) && !secrets::holds_secret(text)
-    }
-
     /// What may be stored of some events; the others are counted and gone.
     pub fn storable(&self, events: Vec<EventKind>) -> Vec<EventKind> {
         let is_stored = |event: &EventKind| {
@@ -91,6 +85,12 @@ impl Privacy {
     pub fn withheld(&self) -> u64 {
         self.withheld.load(Ordering::Relaxed)
     }
+}
+
+/// Whether prompts in other documents may hold any of this one: what holds a
+/// secret is shown to no model but where it stands.
+pub fn may_quote(text: &str) -> bool {
+    !secrets::holds_secret(text)
 }
 
 /// Whether what the user wrote at a place may be stored, by what the document

@@ -3,7 +3,7 @@
 
 use crate::config::CompletionConfig;
 use crate::document::Document;
-use crate::privacy::Privacy;
+use crate::privacy::{self, Privacy};
 use crate::prompt::{FimPrompt, Layout, Window};
 use crate::related::{Place, Related};
 use std::collections::HashMap;
@@ -25,8 +25,8 @@ pub struct Terms<'a> {
 }
 
 impl Terms<'_> {
-    fn may_show(&self, document: &Document, text: &str) -> bool {
-        self.privacy.may_quote(&document.path, &document.language, text, self.ignore)
+    fn ignores(&self, path: &str, language: &str) -> bool {
+        self.privacy.ignores(path, language, self.ignore)
     }
 }
 
@@ -42,14 +42,15 @@ impl Prompts {
 
     /// A file that one of them imports.
     pub fn add(&mut self, file: &Document, terms: &Terms) {
-        self.related.add(file, &|text| terms.may_show(file, text));
+        let is_ignored = terms.ignores(&file.path, &file.language);
+        self.related.add(file, &|text| !is_ignored && privacy::may_quote(text));
     }
 
     /// The document was closed; the user may still write what goes with it.
     pub fn close(&mut self, uri: &str, document: &Document, terms: &Terms) {
         self.layouts.remove(uri);
         if terms.context_chars > 0 {
-            self.related.look(document, &|text| terms.may_show(document, text));
+            self.related.look(document, &privacy::may_quote);
         }
     }
 
@@ -67,14 +68,21 @@ impl Prompts {
         let layout = layouts.entry(uri.to_owned());
         let layout = layout.or_insert_with(|| Layout::new(text, cursor, window));
         let prompt = layout.prompt(text, cursor, window);
-        if terms.context_chars == 0 || !layout.wants_context() {
+        let quotes = layout.context().map_or(&[][..], |context| &context.excerpts);
+        // The user may have changed their mind since it was chosen.
+        let unwanted = quotes.iter().any(|excerpt| terms.ignores(&excerpt.source, ""));
+        if unwanted || (terms.context_chars == 0 && !quotes.is_empty()) {
+            layout.set_context(None);
+        } else if terms.context_chars == 0 || !layout.wants_context() {
             return Some(prompt);
         }
         for document in documents.values() {
-            related.look(document, &|text| terms.may_show(document, text));
+            related.look(document, &privacy::may_quote);
         }
         let place = Place { document, cursor, window: layout.shows(text, cursor) };
-        let context = related.choose(&place, terms.context_chars, layout.context());
+        let is_ignored = |path: &str, language: &str| terms.ignores(path, language);
+        let before = layout.context();
+        let context = related.choose(&place, terms.context_chars, &is_ignored, before);
         layout.set_context(context.clone());
         Some(FimPrompt { context, ..prompt })
     }

@@ -59,6 +59,7 @@ pub struct Related {
 struct Pieces {
     /// 0: the user was never there.
     used_at: u64,
+    language: String,
     /// What they were cut from, if it has not changed since.
     cut_from: Option<Rope>,
     pieces: Vec<Piece>,
@@ -111,7 +112,7 @@ impl Related {
     }
 
     /// Looks at a document as it is now; `may_show`: whether a prompt may hold
-    /// any of it.
+    /// any of this text.
     pub fn look(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         let Some(known) = self.documents.get_mut(&document.path) else { return };
         let text = &document.text;
@@ -119,21 +120,25 @@ impl Related {
             return;
         }
         known.cut_from = Some(text.clone());
+        known.language.clone_from(&document.language);
         let whole = (text.len_chars() <= DOCUMENT_CHARS).then(|| text.to_string());
         let whole = whole.filter(|whole| may_show(whole));
         known.pieces = whole.map_or_else(Vec::new, |whole| pieces(&whole));
     }
 
     /// The excerpts to show at a place, at most `budget` characters of them.
+    /// `is_ignored`: whether nothing of a document, by path and language, may be.
     pub fn choose(
         &self,
         place: &Place,
         budget: usize,
+        is_ignored: &dyn Fn(&str, &str) -> bool,
         before: Option<&Arc<Context>>,
     ) -> Option<Arc<Context>> {
         let wanted = names_near(&place.document.text, place.cursor);
         let rarity = self.rarity(&wanted);
-        let mut order: Vec<_> = self.documents.iter().collect();
+        let shown = |(path, known): &(&String, &Pieces)| !is_ignored(path, &known.language);
+        let mut order: Vec<_> = self.documents.iter().filter(shown).collect();
         order.sort_by_key(|(path, known)| (Reverse(known.used_at), *path));
         let shown_lines = lines_of(&place.document.text, &place.window);
         let mut candidates = vec![];
@@ -311,7 +316,7 @@ mod tests {
         let line = document.text.line_to_char(document.text.char_to_line(cursor));
         let window = line..document.text.len_chars();
         let place = Place { document: &document, cursor, window };
-        let context = related.choose(&place, budget, None);
+        let context = related.choose(&place, budget, &|_, _| false, None);
         let excerpts = context.iter().flat_map(|context| &context.excerpts);
         excerpts.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
     }
@@ -337,10 +342,10 @@ mod tests {
         let near = document.text.len_chars() - HERE.len();
         let place =
             |from| Place { document: &document, cursor, window: from..document.text.len_chars() };
-        let context = related.choose(&place(near), 1_000, None).unwrap();
+        let context = related.choose(&place(near), 1_000, &|_, _| false, None).unwrap();
         assert!(context.excerpts[0].text.starts_with(MODEL), "{context:?}");
         assert_eq!((context.path.as_str(), context.repository.as_str()), ("a.rs", "p"));
-        assert!(related.choose(&place(0), 1_000, None).is_none());
+        assert!(related.choose(&place(0), 1_000, &|_, _| false, None).is_none());
     }
 
     #[test]
@@ -359,12 +364,15 @@ mod tests {
         let (mut related, document, cursor) = related(&documents);
         let window = 0..document.text.len_chars();
         let place = Place { document: &document, cursor, window };
-        let before = related.choose(&place, 1_000, None).unwrap();
+        let before = related.choose(&place, 1_000, &|_, _| false, None).unwrap();
         related.visit("/p/model.rs");
         related.look(&self::document("/p/model.rs", MODEL), &|_| true);
-        assert!(Arc::ptr_eq(&related.choose(&place, 1_000, Some(&before)).unwrap(), &before));
+        assert!(Arc::ptr_eq(
+            &related.choose(&place, 1_000, &|_, _| false, Some(&before)).unwrap(),
+            &before
+        ));
         related.look(&self::document("/p/model.rs", &better), &|_| true);
-        let after = related.choose(&place, 1_000, Some(&before)).unwrap();
+        let after = related.choose(&place, 1_000, &|_, _| false, Some(&before)).unwrap();
         assert_eq!(after.excerpts[0].text, better);
     }
 
@@ -374,7 +382,14 @@ mod tests {
         related.look(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
         let window = 0..document.text.len_chars();
         let place = Place { document: &document, cursor, window };
-        assert!(related.choose(&place, 1_000, None).is_none());
+        assert!(related.choose(&place, 1_000, &|_, _| false, None).is_none());
+        related.look(&self::document("/p/model.rs", MODEL), &|_| true);
+        let ignored = |path: &str, language: &str| {
+            assert_eq!(language, "rust");
+            path == "/p/model.rs"
+        };
+        assert!(related.choose(&place, 1_000, &|_, _| false, None).is_some());
+        assert!(related.choose(&place, 1_000, &ignored, None).is_none());
     }
 
     #[test]
@@ -383,7 +398,8 @@ mod tests {
         related.add(&document("/p/model.rs", MODEL), &|_| true);
         related.add(&document("/p/model.rs", "known already\n"), &|_| true);
         let window = 0..here.text.len_chars();
-        let context = related.choose(&Place { document: &here, cursor, window }, 1_000, None);
+        let context =
+            related.choose(&Place { document: &here, cursor, window }, 1_000, &|_, _| false, None);
         assert_eq!(context.unwrap().excerpts[0].text, MODEL);
         (0..DOCUMENTS - 2).for_each(|number| related.visit(&number.to_string()));
         assert!(!related.documents.contains_key("/p/model.rs"), "and is let go first");

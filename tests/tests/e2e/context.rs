@@ -36,14 +36,14 @@ fn a_prompt_quotes_the_code_that_speaks_of_the_same_names() {
     let buffer = Buffer::open(&editor, "src/close.rs", call);
     let offer = buffer.complete().expect("the model has something to offer here");
     assert_eq!(quoted(&home), ["/project/src/ledger.rs"]);
-    let names = ["zebra_account", "walrus_cents"];
-    assert!(names.iter().any(|name| offer.insert_text.contains(name)), "{}", offer.insert_text);
+    let tells = |text: &str| ["zebra", "walrus"].iter().any(|w| text.to_lowercase().contains(w));
+    assert!(tells(&offer.insert_text), "{}", offer.insert_text);
 
     home.output(&["config", "set", "completion.context_chars", "0"]);
     let again = Buffer::open(&editor, "src/again.rs", call);
     let offer = again.complete().map(|offer| offer.insert_text).unwrap_or_default();
     assert!(quoted(&home).is_empty());
-    assert!(names.iter().all(|name| !offer.contains(name)), "{offer}");
+    assert!(!tells(&offer), "{offer}");
 
     home.output(&["forget", "--file", "/project/src/ledger.rs", "--yes"]);
     let left: Vec<_> = home.completions().into_iter().map(|made| made.path).collect();
