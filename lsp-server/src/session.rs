@@ -9,8 +9,9 @@ use crate::config::CompletionConfig;
 use crate::daemon::{Daemon, lock};
 use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use crate::engine::{Answer, EngineError, Generated, Request};
+use crate::extent::{Extent, Setting};
 use crate::gate::features::{Surroundings, features};
-use crate::postprocess::{repeats_closing, shown_bytes};
+use crate::postprocess::{breaks_line, repeats_closing, shown_lines};
 use crate::privacy::{self, Nearby};
 use crate::prompt::{Layout, Window};
 use crate::tracker::{Judgement, Offer, Tracker};
@@ -249,7 +250,9 @@ impl Session {
         let cursor = document.offset(position, state.encoding)?;
         let rest_of_line = document.rest_of_line(cursor);
         let live = state.tracker.continuation(uri, cursor);
-        let live = live.filter(|(_, text)| !repeats_closing(text, &rest_of_line));
+        let live = live.filter(|(_, text)| {
+            !repeats_closing(text, &rest_of_line) && !breaks_line(text, &rest_of_line)
+        });
         let goes_on = live.is_some();
         let known = match trigger {
             Trigger::Automatic => live.map(|live| vec![live]),
@@ -275,11 +278,13 @@ impl Session {
         let here = (uri.to_owned(), line);
         let layout = state.layouts.entry(uri.to_owned());
         let layout = layout.or_insert_with(|| Layout::new(&document.text, cursor, window));
+        let extent = extent(document, cursor, trigger, completion);
         let request = Request {
             prompt: layout.prompt(&document.text, cursor, window),
             adapter,
             sampling: sampling(completion.temperature, &document.text, cursor),
-            max_tokens: completion.max_tokens,
+            max_tokens: completion.max_tokens.saturating_mul(extent.lines()),
+            extent,
             budget: Duration::from_millis(completion.budget_ms),
             // Who asks by hand wants to see how it goes on, sure or not.
             min_probability: match trigger {
@@ -348,7 +353,7 @@ impl Session {
                 offers.push(Offer { id: id.clone(), uri, start, text: text.clone(), healing });
                 suggestions.push(Suggestion { id, position, text });
             } else if !state.aftermath.awaits(&uri, start) {
-                state.aftermath.not_taken(id, uri, start, 0, healing, now_ms);
+                state.aftermath.not_taken(id, uri, start, "", healing, now_ms);
             }
         }
         if goes_on {
@@ -384,7 +389,8 @@ impl Session {
                         rejects.count = if again { rejects.count.saturating_add(1) } else { 1 };
                         rejects.place = place;
                     }
-                    aftermath.not_taken(id, uri, start, standing, healing, now_ms);
+                    let standing: String = text.chars().take(standing).collect();
+                    aftermath.not_taken(id, uri, start, &standing, healing, now_ms);
                     if let Some(edit) = edit {
                         aftermath.edit_newest(edit, now_ms);
                     }
@@ -469,7 +475,8 @@ impl Session {
         may_store: bool,
     ) -> Completion {
         let healing = asked.request.prompt.healing.clone();
-        let length = shown_bytes(&answer.text, healing.len(), &asked.rest_of_line);
+        let extent = &asked.request.extent;
+        let length = shown_lines(&answer.text, healing.len(), extent, &asked.rest_of_line);
         let shown_from = healing.len().min(answer.text.len());
         let shown = String::from_utf8_lossy(&answer.text[shown_from..shown_from + length]);
         let decision = self.decide(asked, &shown, answer);
@@ -572,6 +579,18 @@ impl Session {
 
 fn window(config: &CompletionConfig) -> Window {
     Window { prefix_chars: config.prefix_chars, suffix_chars: config.suffix_chars }
+}
+
+/// How far the answer to a request may reach.
+fn extent(
+    document: &Document,
+    cursor: usize,
+    trigger: Trigger,
+    config: &CompletionConfig,
+) -> Extent {
+    let by_hand = trigger == Trigger::Invoked;
+    let setting = Setting { multiline: config.multiline, max_lines: config.max_lines };
+    Extent::at(&document.text, cursor, &document.language, by_hand, setting)
 }
 
 /// Draws that depend on nothing but the place and on how many came before: a
@@ -698,6 +717,52 @@ mod tests {
         assert_eq!(texts(&one), ["l(x);"]);
         let fitting = session.complete(URI, after, Trigger::Invoked).await.unwrap();
         assert_eq!(texts(&fitting), ["l(x);", "l(y);"]);
+    }
+
+    const LINES: &[&str] = &[
+        "for x in y {\n        call(x);\n    }\n}\n\nfn b() {",
+        "for x in y {\n        close(x);\n    }\n}",
+        "for x in y {\n        call(x);\n    }\n}\n\nfn c() {",
+    ];
+
+    #[tokio::test]
+    async fn asking_by_hand_in_an_empty_block_offers_its_lines_and_typing_one() {
+        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_with(engine).await;
+        let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+        let first = "for x in y {\n        call(x);\n    }";
+        let second = "for x in y {\n        close(x);\n    }";
+        assert_eq!(texts(&all), [first, second], "to the brace that stands below, each once");
+
+        type_at_cursor(&session, "for x in y {");
+        let end = Position { line: 1, column: 16 };
+        session.change(URI, 3, vec![(Some((end, end)), "\n        ".into())]).unwrap();
+        let next = Position { line: 2, column: 8 };
+        let rest = session.complete(URI, next, AUTOMATIC).await.unwrap();
+        assert_eq!(texts(&rest), ["call(x);\n    }"], "over the line break");
+        session.change(URI, 4, vec![(Some((next, next)), rest[0].text.clone())]).unwrap();
+        assert_eq!(session.daemon().counts().accepted, 1);
+    }
+
+    #[tokio::test]
+    async fn as_the_user_types_one_line_is_offered() {
+        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_with(engine).await;
+        let typed = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+        assert_eq!(texts(&typed), ["for x in y {"]);
+    }
+
+    #[tokio::test]
+    async fn lines_are_not_offered_before_a_bracket_that_the_editor_closed() {
+        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_with(engine).await;
+        session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+        type_at_cursor(&session, "for x in y ");
+        let end = Position { line: 1, column: 15 };
+        session.change(URI, 3, vec![(Some((end, end)), "{}".into())]).unwrap();
+        let within = Position { line: 1, column: 16 };
+        let offers = session.complete(URI, within, AUTOMATIC).await.unwrap();
+        assert!(offers.iter().all(|offer| !offer.text.contains('\n')), "{offers:?}");
     }
 
     #[tokio::test]

@@ -21,6 +21,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Most lines that can be asked for: what is longer is not read before it is taken.
+const MAX_LINES: usize = 50;
+
 /// Stands for every language that is not named.
 const ANY_LANGUAGE: &str = "*";
 
@@ -59,7 +62,13 @@ pub struct CompletionConfig {
     /// Languages that are completed as you type, by their editor's id; `*` is every other.
     /// On unless said otherwise; asking by hand is always answered.
     pub languages: BTreeMap<String, bool>,
-    /// Tokens a completion may have.
+    /// Where a completion may have several lines; everywhere else it ends with its
+    /// line.
+    pub multiline: Multiline,
+    /// Lines a completion of several may have.
+    #[schemars(range(min = 1, max = MAX_LINES))]
+    pub max_lines: usize,
+    /// Tokens a line of a completion may have; all of its lines at most 128.
     #[schemars(range(min = 1, max = MAX_TOKENS))]
     pub max_tokens: usize,
     /// Milliseconds a completion may take.
@@ -80,11 +89,27 @@ pub struct CompletionConfig {
     pub suffix_chars: usize,
 }
 
+/// When completions of several lines are computed. On a CPU each further line
+/// costs its time, so that by default only who asks for it waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Multiline {
+    /// Nowhere.
+    Never,
+    /// Where you ask by hand and nothing stands behind the cursor on its line.
+    #[default]
+    ByHand,
+    /// As you type too, where the body of an empty block is to be written.
+    Always,
+}
+
 impl Default for CompletionConfig {
     fn default() -> Self {
         CompletionConfig {
             enabled: true,
             languages: BTreeMap::new(),
+            multiline: Multiline::default(),
+            max_lines: 8,
             max_tokens: 32,
             budget_ms: 10_000,
             temperature: 0.0,

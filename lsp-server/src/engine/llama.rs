@@ -355,8 +355,9 @@ impl LlamaEngine {
             if piece.is_empty() || self.fim.stop.contains(&next.id) {
                 break StopReason::StopToken;
             }
-            if spilled && piece.contains(&b'\n') {
-                break StopReason::Newline;
+            let said = &text[request.prompt.healing.len().min(text.len())..];
+            if spilled && let Some(stop) = request.extent.stop(said, piece) {
+                break stop;
             }
         };
         Ok(Answer { tokens, healed, text, stop, decode_time: started.elapsed() })
@@ -425,9 +426,9 @@ struct Fork {
 }
 
 /// What of an answer can be shown.
-fn first_line(answer: &Answer) -> &[u8] {
-    let end = answer.text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-    answer.text[..end.unwrap_or(answer.text.len())].trim_ascii_end()
+fn showable<'a>(answer: &'a Answer, request: &Request) -> &'a [u8] {
+    let healing = request.prompt.healing.len().min(answer.text.len());
+    request.extent.within(&answer.text[healing..]).trim_ascii_end()
 }
 
 fn common_prefix(a: &[Cell], b: &[Cell]) -> usize {
@@ -487,7 +488,8 @@ impl Engine for LlamaEngine {
             beginning.push(fork.token);
             let other = self.answer(&decoding, &mut policy, &beginning, &mut vec![])?;
             let is_whole = other.stop != StopReason::Budget;
-            if is_whole && answers.iter().all(|known| first_line(known) != first_line(&other)) {
+            let text = showable(&other, request);
+            if is_whole && answers.iter().all(|known| showable(known, request) != text) {
                 answers.push(other);
             }
         }

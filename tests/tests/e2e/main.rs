@@ -16,6 +16,7 @@ mod labels;
 mod learner_faults;
 mod learner_manners;
 mod machine;
+mod multiline;
 mod parity;
 mod pause;
 mod protocol;
