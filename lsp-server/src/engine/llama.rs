@@ -363,6 +363,22 @@ impl LlamaEngine {
         Ok(Answer { tokens, healed, text, stop, decode_time: started.elapsed() })
     }
 
+    /// Tokens at which another answer may part from this one and be seen to: of
+    /// several lines, some behind the last may have been needed to know it.
+    fn visible(&self, answer: &Answer, request: &Request) -> usize {
+        if request.extent.lines() == 1 {
+            return usize::MAX;
+        }
+        let end = request.prompt.healing.len() + showable(answer, request).len();
+        let mut start = 0;
+        let begins_within = |token: &&TokenRecord| {
+            let is_within = start <= end;
+            start += self.vocab.piece(token.id).len();
+            is_within
+        };
+        answer.tokens.iter().take_while(begins_within).count()
+    }
+
     /// ln π of the tokens whose logits the last decode kept.
     fn score_rows(&self, request: &ScoreRequest) -> Result<f32, EngineError> {
         let count = request.tokens.len();
@@ -476,6 +492,7 @@ impl Engine for LlamaEngine {
         let mut policy = Policy::new(request.sampling);
         let mut forks = vec![];
         let first = self.answer(&decoding, &mut policy, &[], &mut forks)?;
+        forks.retain(|fork| fork.at < self.visible(&first, request));
         let mut answers = vec![first];
         decoding.deadline = deadline.min(Instant::now() + request.budget / ALTERNATIVES_SHARE);
         // The likeliest beginnings first.
