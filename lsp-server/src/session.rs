@@ -283,7 +283,7 @@ impl Session {
             prompt: layout.prompt(&document.text, cursor, window),
             adapter,
             sampling: sampling(completion.temperature, &document.text, cursor),
-            max_tokens: completion.max_tokens.saturating_mul(extent.lines()),
+            max_tokens: completion.max_tokens,
             extent,
             budget: Duration::from_millis(completion.budget_ms),
             // Who asks by hand wants to see how it goes on, sure or not.

@@ -309,8 +309,9 @@ impl LlamaEngine {
         let mut text = Vec::new();
         let mut joint = 0.0;
         let mut healed = 0;
+        let mut line_from = 0;
         let stop = loop {
-            if tokens.len() >= request.max_tokens.min(MAX_TOKENS) {
+            if tokens.len() >= (line_from + request.max_tokens).min(MAX_TOKENS) {
                 break StopReason::MaxTokens;
             }
             let said_before = || self.sequences[sequence].answered.after(&path);
@@ -358,6 +359,9 @@ impl LlamaEngine {
             let said = &text[request.prompt.healing.len().min(text.len())..];
             if spilled && let Some(stop) = request.extent.stop(said, piece) {
                 break stop;
+            }
+            if piece.contains(&b'\n') {
+                line_from = tokens.len();
             }
         };
         Ok(Answer { tokens, healed, text, stop, decode_time: started.elapsed() })

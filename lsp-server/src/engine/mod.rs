@@ -27,6 +27,7 @@ pub struct Request {
     pub sampling: Sampling,
     /// Where the answer ends by what it says.
     pub extent: Extent,
+    /// Of each of its lines.
     pub max_tokens: usize,
     /// Time for prompt and decoding; what is there by then is the answer.
     pub budget: Duration,
