@@ -190,6 +190,11 @@ pub enum StopReason {
     Newline,
     /// An end-of-generation or FIM token was generated (recorded, not shown).
     StopToken,
+    /// Of several lines: what was begun has ended; the tokens that say so are
+    /// recorded, not shown.
+    BlockEnd,
+    /// Of several lines: there are as many as were wanted.
+    MaxLines,
     MaxTokens,
     /// The time budget ran out.
     Budget,
@@ -202,7 +207,7 @@ pub enum StopReason {
 impl StopReason {
     /// True when the last recorded token is the model's own decision to stop.
     pub fn is_policy_choice(self) -> bool {
-        matches!(self, StopReason::Newline | StopReason::StopToken)
+        matches!(self, StopReason::Newline | StopReason::StopToken | StopReason::BlockEnd)
     }
 }
 

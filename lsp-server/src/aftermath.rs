@@ -74,6 +74,9 @@ enum What {
     },
     Instead {
         healing: String,
+        /// Lines that the text is told of: those of the offer that were typed as
+        /// offered, and the one that parted from it.
+        lines: usize,
         touched_ms: u64,
         /// The user has moved on.
         left: bool,
@@ -151,16 +154,17 @@ impl Watch {
                 let kept = Finding::Kept { id, check: CHECKS[due].0, share };
                 (Some(kept), closing || *next == CHECKS.len())
             }
-            What::Instead { healing, touched_ms, left } => {
+            What::Instead { healing, lines, touched_ms, left } => {
+                let end = stands.match_indices('\n').map(|(at, _)| at).nth(*lines - 1);
                 let settled = closing
                     || *left
-                    || stands.contains('\n')
+                    || end.is_some()
                     || now_ms.saturating_sub(*touched_ms) >= SETTLE_MS;
                 if !settled {
                     return (None, false);
                 }
-                let moved_on = closing || *left || stands.contains('\n');
-                let line = stands.lines().next().unwrap_or_default().trim_end();
+                let moved_on = closing || *left || end.is_some();
+                let line = stands[..end.unwrap_or(stands.len())].trim_end();
                 if line.is_empty() || !may_tell(text, self.start) {
                     return (None, true);
                 }
@@ -207,18 +211,19 @@ impl Aftermath {
         self.watch(Watch { id, uri, start, end: start + standing, what });
     }
 
-    /// Nothing was taken at `start`, where `standing` characters were typed since.
+    /// Nothing was taken at `start`, where `standing` was typed as it was offered.
     pub fn not_taken(
         &mut self,
         id: OfferId,
         uri: String,
         start: usize,
-        standing: usize,
+        standing: &str,
         healing: String,
         now_ms: u64,
     ) {
-        let what = What::Instead { healing, touched_ms: now_ms, left: false };
-        self.watch(Watch { id, uri, start, end: start + standing, what });
+        let lines = 1 + standing.matches('\n').count();
+        let what = What::Instead { healing, lines, touched_ms: now_ms, left: false };
+        self.watch(Watch { id, uri, start, end: start + standing.chars().count(), what });
     }
 
     /// True where what is typed at this place is watched already.
@@ -445,7 +450,7 @@ mod tests {
     #[test]
     fn what_was_typed_instead_is_told_once_the_line_is_left() {
         let mut desk = Desk::new("fn a() {\n    \n}\n");
-        desk.aftermath.not_taken("o".into(), URI.into(), 13, 0, "    ".into(), 0);
+        desk.aftermath.not_taken("o".into(), URI.into(), 13, "", "    ".into(), 0);
         assert!(desk.aftermath.awaits(URI, 13));
         for (i, c) in "go();".chars().enumerate() {
             desk.edit(13 + i, 0, &c.to_string(), i as u64);
@@ -461,7 +466,7 @@ mod tests {
     fn it_is_told_after_a_pause_or_an_edit_elsewhere_or_at_the_end() {
         let typed = || {
             let mut desk = Desk::new("fn a() {\n    \n}\n");
-            desk.aftermath.not_taken("o".into(), URI.into(), 13, 0, String::new(), 0);
+            desk.aftermath.not_taken("o".into(), URI.into(), 13, "", String::new(), 0);
             desk.edit(13, 0, "stop", 5);
             desk.edit(16, 1, "re", 6);
             assert_eq!(desk.look(7), []);
@@ -476,12 +481,34 @@ mod tests {
         assert_eq!(closed.aftermath.close(URI, &document, 8), instead("store\n"));
     }
 
+    /// A line that was typed as offered is no other text; the next one is.
+    #[test]
+    fn of_several_lines_the_one_that_parts_is_told_with_those_before_it() {
+        let mut desk = Desk::new("fn a() {\n    go();\n    \n}\n");
+        desk.aftermath.not_taken("o".into(), URI.into(), 13, "go();\n    ", String::new(), 0);
+        desk.edit(23, 0, "stop();", 1);
+        assert_eq!(desk.look(1), [], "the line may go on");
+        desk.edit(30, 0, "\n    ", 2);
+        assert_eq!(desk.look(2), instead("go();\n    stop();\n"));
+    }
+
+    #[test]
+    fn several_lines_are_kept_line_by_line() {
+        let mut desk = Desk::new("fn a() {\n    go();\n    stop();\n}\n");
+        desk.aftermath.taken("o".into(), URI.into(), 13, "go();\n    stop();".into(), 17, 0);
+        assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 1.0));
+        desk.edit(18, 12, "", 40_000);
+        assert_eq!(desk.text().to_string(), "fn a() {\n    go();\n}\n");
+        // Five of twelve characters, blanks aside.
+        assert_eq!(desk.look(120_000), kept(KeptCheck::TwoMinutes, 5.0 / 12.0));
+    }
+
     #[test]
     fn nothing_typed_is_nothing_told_and_a_rewritten_beginning_is_no_answer() {
         let mut desk = Desk::new("    let x = \n");
-        desk.aftermath.not_taken("o".into(), URI.into(), 12, 0, String::new(), 0);
+        desk.aftermath.not_taken("o".into(), URI.into(), 12, "", String::new(), 0);
         assert_eq!(desk.look(SETTLE_MS), []);
-        desk.aftermath.not_taken("o".into(), URI.into(), 12, 0, String::new(), 0);
+        desk.aftermath.not_taken("o".into(), URI.into(), 12, "", String::new(), 0);
         desk.edit(10, 2, "y", 1);
         assert_eq!(desk.look(SETTLE_MS), []);
         assert!(desk.aftermath.watches.is_empty());
@@ -491,7 +518,7 @@ mod tests {
     fn no_more_is_watched_than_the_limit() {
         let mut desk = Desk::new("x");
         for i in 0..2 * WATCH_LIMIT {
-            desk.aftermath.not_taken(i.to_string(), URI.into(), 0, 0, String::new(), 0);
+            desk.aftermath.not_taken(i.to_string(), URI.into(), 0, "", String::new(), 0);
         }
         assert_eq!(desk.aftermath.watches.len(), WATCH_LIMIT);
     }

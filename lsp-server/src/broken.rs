@@ -11,7 +11,11 @@ const SPECIAL: &[&str] =
 /// of it after post-processing.
 pub fn broken(generated: &[u8], shown: &str) -> Option<Broken> {
     let generated = String::from_utf8_lossy(generated);
-    let line = generated.split(['\n', '\r']).next().unwrap_or_default();
+    // Of several lines, what is shown is what was said.
+    let line = match shown.contains('\n') {
+        true => shown,
+        false => generated.split(['\n', '\r']).next().unwrap_or_default(),
+    };
     if SPECIAL.iter().any(|special| line.contains(special)) {
         Some(Broken::SpecialToken)
     } else if line.is_empty() {
@@ -69,6 +73,9 @@ mod tests {
         assert_eq!(of(")", ""), Some(Broken::RepeatsSuffix));
         assert_eq!(of("call(x];", "call(x];"), Some(Broken::Unbalanced));
         assert_eq!(of("x<|fim_middle|>", "x<|fim_middle|>"), Some(Broken::SpecialToken));
+        assert_eq!(of("\n    a(b];\n", "\n    a(b];"), Some(Broken::Unbalanced));
+        assert_eq!(of("a();\n</s>\n", "a();\n</s>"), Some(Broken::SpecialToken));
+        assert_eq!(of("a();\n</s>\n", "a();"), None, "what nobody sees");
     }
 
     #[test]

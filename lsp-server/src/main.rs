@@ -14,6 +14,7 @@ mod document;
 mod document_properties;
 mod engine;
 mod events;
+mod extent;
 mod forget;
 mod forward;
 mod framing;
@@ -48,6 +49,7 @@ mod session;
 mod snapshot;
 mod status;
 mod supervisor;
+mod syntax;
 mod texts;
 mod tracker;
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Generated text → what may be shown: one line, no repetition of what already
-//! stands around the cursor, never blank.
+//! Generated text → what may be shown: one line, or as many as were wanted, no
+//! repetition of what already stands around the cursor, never blank.
 
+use crate::extent::Extent;
 use ropey::Rope;
 
 /// Most characters of a line that are looked at: a minified file is one line.
@@ -122,6 +123,52 @@ fn open_quote(line: &str) -> Option<char> {
     quote
 }
 
+/// As [`shown_bytes`], of as many lines as the extent holds.
+pub fn shown_lines(text: &[u8], healing: usize, extent: &Extent, around: &Around) -> usize {
+    let Some((line_before, below)) = extent.around() else {
+        return shown_bytes(text, healing, around);
+    };
+    let said = extent.within(text.get(healing..).unwrap_or_default());
+    let valid = match std::str::from_utf8(said) {
+        Ok(all) => all,
+        Err(error) => std::str::from_utf8(&said[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    let shown = without_lines_below(valid.trim_end(), line_before, below);
+    match shown.contains('\n') {
+        true => shown.len(),
+        false => shown_bytes(&text[..text.len().min(healing + shown.len())], healing, around),
+    }
+}
+
+/// Cuts the longest run of lines at the end of `shown` with which the text below
+/// begins. Blank lines count for nothing.
+fn without_lines_below<'a>(shown: &'a str, line_before: &str, below: &[String]) -> &'a str {
+    let own = shown.split('\n').next().unwrap_or_default();
+    let first = format!("{line_before}{own}");
+    // The cursor's own line is the completion's only if something was added to it.
+    let mut lines = if own.trim().is_empty() { vec![] } else { vec![(0, first.trim_end())] };
+    let breaks = shown.match_indices('\n').map(|(at, _)| at);
+    lines.extend(breaks.map(|at| {
+        let line = shown[at + 1..].split('\n').next().unwrap_or_default();
+        (at, line.trim_end())
+    }));
+    lines.retain(|(_, line)| !line.is_empty());
+    let most = lines.len().min(below.len());
+    let repeats = |count: &usize| {
+        let last = &lines[lines.len() - count..];
+        last.iter().zip(below).all(|((_, line), known)| *line == known.trim_end())
+    };
+    let cut =
+        (1..=most).rev().find(repeats).map_or(shown.len(), |count| lines[lines.len() - count].0);
+    shown[..cut].trim_end()
+}
+
+/// True if a text of several lines would break the line before what stands
+/// behind the cursor by now: the editor has closed a bracket there.
+pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
+    shown.contains('\n') && !rest_of_line.trim().is_empty()
+}
+
 /// True if the text would close a bracket that is closed right behind the
 /// cursor already (by the editor, when the user typed the opening one).
 pub fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
@@ -157,6 +204,8 @@ fn closes_its_own(shown: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Multiline;
+    use crate::extent::Setting;
 
     fn shown<'a>(text: &'a str, healing: &str, rest: &str) -> &'a str {
         let around = Around { rest_of_line: rest.into(), ..Around::default() };
@@ -237,6 +286,43 @@ mod tests {
         assert_eq!(shown(");", "", ")"), "");
         assert_eq!(shown("});", "", "})"), "");
         assert_eq!(shown(");", "", "}"), ");");
+    }
+
+    /// What is shown of several lines asked for by hand; `|` marks the cursor.
+    fn lines<'a>(marked: &str, text: &'a str) -> &'a str {
+        let cursor = marked.chars().position(|c| c == '|').unwrap();
+        let file = Rope::from_str(&marked.replacen('|', "", 1));
+        let setting = Setting { multiline: Multiline::ByHand, max_lines: 8 };
+        let extent = Extent::at(&file, cursor, "text", true, setting);
+        &text[..shown_lines(text.as_bytes(), 0, &extent, &Around::of(&file, cursor))]
+    }
+
+    #[test]
+    fn several_lines_end_without_blank_lines() {
+        assert_eq!(lines("  |\n", "a\n\n  b  \n\n"), "a\n\n  b");
+        assert_eq!(lines("a:|\n", "\n  b\n\n"), "\n  b");
+        assert_eq!(lines("a:|\n", "\n  \n\n"), "");
+    }
+
+    #[test]
+    fn lines_that_stand_below_are_not_repeated() {
+        assert_eq!(lines("  |\n  c\n", "a\n  b\n  c"), "a\n  b");
+        assert_eq!(lines("  |\n\n  b\n  c\n", "a\n  b\n\n  c"), "a");
+        assert_eq!(lines("  |\n  a\n  b\n", "a\n  b"), "", "the cursor's own line too");
+        assert_eq!(lines("a:|\n  b\n", "\n  b"), "");
+        assert_eq!(lines("  |\n  b\n", "b\n  c"), "b\n  c", "something comes between");
+        assert_eq!(lines("  |\nb\n", "a\n  b"), "a\n  b", "another depth");
+    }
+
+    #[test]
+    fn one_line_is_what_it_was() {
+        for text in ["foo();  \n}", "foo();\r\nbar", "   \n", "", "a, b);"] {
+            for rest in ["", ")", "y"] {
+                let around = Around { rest_of_line: rest.into(), ..Around::default() };
+                let length = shown_lines(text.as_bytes(), 0, &Extent::LINE, &around);
+                assert_eq!(length, shown_bytes(text.as_bytes(), 0, &around), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -5,13 +5,14 @@
 
 use crate::aftermath::{Aftermath, Finding};
 use crate::broken::broken;
-use crate::config::Config;
+use crate::config::{CompletionConfig, Config};
 use crate::daemon::{Daemon, lock};
 use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use crate::engine::{Answer, EngineError, Generated, Request};
+use crate::extent::{Extent, Setting};
 use crate::gate::features::{Surroundings, features};
 use crate::imports;
-use crate::postprocess::{Around, repeats_closing, shown_bytes};
+use crate::postprocess::{Around, breaks_line, repeats_closing, shown_lines};
 use crate::privacy::{self, Nearby};
 use crate::prompt::Window;
 use crate::prompts::{self, Prompts};
@@ -294,7 +295,10 @@ impl Session {
         let cursor = document.offset(position, state.encoding)?;
         let around = Around::of(&document.text, cursor);
         let live = state.tracker.continuation(uri, cursor);
-        let live = live.filter(|(_, text)| !repeats_closing(text, &around.rest_of_line));
+        let rest_of_line = &around.rest_of_line;
+        let live = live.filter(|(_, text)| {
+            !repeats_closing(text, rest_of_line) && !breaks_line(text, rest_of_line)
+        });
         let goes_on = live.is_some();
         let known = match trigger {
             Trigger::Automatic => live.map(|live| vec![live]),
@@ -323,11 +327,13 @@ impl Session {
         let wait = state.rhythm.wait(Stand::behind(&around.line_before), rejects_here);
         let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
         let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
+        let extent = extent(document, cursor, trigger, completion);
         let request = Request {
             prompt: prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?,
             adapter,
             sampling: sampling(completion.temperature, &document.text, cursor),
             max_tokens: completion.max_tokens,
+            extent,
             budget: Duration::from_millis(completion.budget_ms),
             // Who asks by hand wants to see how it goes on, sure or not.
             min_probability: match trigger {
@@ -397,7 +403,7 @@ impl Session {
                 offers.push(Offer { id: id.clone(), uri, start, text: text.clone(), healing });
                 suggestions.push(Suggestion { id, position, text });
             } else if !state.aftermath.awaits(&uri, start) {
-                state.aftermath.not_taken(id, uri, start, 0, healing, now_ms);
+                state.aftermath.not_taken(id, uri, start, "", healing, now_ms);
             }
         }
         if goes_on {
@@ -433,7 +439,8 @@ impl Session {
                         rejects.count = if again { rejects.count.saturating_add(1) } else { 1 };
                         rejects.place = place;
                     }
-                    aftermath.not_taken(id, uri, start, standing, healing, now_ms);
+                    let standing: String = text.chars().take(standing).collect();
+                    aftermath.not_taken(id, uri, start, &standing, healing, now_ms);
                     if let Some(edit) = edit {
                         aftermath.edit_newest(edit, now_ms);
                     }
@@ -518,7 +525,8 @@ impl Session {
         may_store: bool,
     ) -> Completion {
         let healing = asked.request.prompt.healing.clone();
-        let length = shown_bytes(&answer.text, healing.len(), &asked.around);
+        let extent = &asked.request.extent;
+        let length = shown_lines(&answer.text, healing.len(), extent, &asked.around);
         let shown_from = healing.len().min(answer.text.len());
         let shown = String::from_utf8_lossy(&answer.text[shown_from..shown_from + length]);
         let decision = self.decide(asked, &shown, answer);
@@ -624,6 +632,18 @@ impl Session {
     }
 }
 
+/// How far the answer to a request may reach.
+fn extent(
+    document: &Document,
+    cursor: usize,
+    trigger: Trigger,
+    config: &CompletionConfig,
+) -> Extent {
+    let by_hand = trigger == Trigger::Invoked;
+    let setting = Setting { multiline: config.multiline, max_lines: config.max_lines };
+    Extent::at(&document.text, cursor, &document.language, by_hand, setting)
+}
+
 /// Draws that depend on nothing but the place and on how many came before: a
 /// replay draws the same, and who comes back to a place does not.
 fn draws(text: &Rope, cursor: usize, before: u64) -> StdRng {
@@ -653,7 +673,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::adapters::Entry;
-    use crate::config::Config;
+    use crate::config::{CompletionConfig, Config};
     use crate::daemon::ServedModel;
     use crate::engine::scripted::ScriptedEngine;
     use crate::engine::worker::EngineHandle;
@@ -748,6 +768,52 @@ mod tests {
         assert_eq!(texts(&one), ["l(x);"]);
         let fitting = session.complete(URI, after, Trigger::Invoked).await.unwrap();
         assert_eq!(texts(&fitting), ["l(x);", "l(y);"]);
+    }
+
+    const LINES: &[&str] = &[
+        "for x in y {\n        call(x);\n    }\n}\n\nfn b() {",
+        "for x in y {\n        close(x);\n    }\n}",
+        "for x in y {\n        call(x);\n    }\n}\n\nfn c() {",
+    ];
+
+    #[tokio::test]
+    async fn asking_by_hand_in_an_empty_block_offers_its_lines_and_typing_one() {
+        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_with(engine).await;
+        let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+        let first = "for x in y {\n        call(x);\n    }";
+        let second = "for x in y {\n        close(x);\n    }";
+        assert_eq!(texts(&all), [first, second], "to the brace that stands below, each once");
+
+        type_at_cursor(&session, "for x in y {");
+        let end = Position { line: 1, column: 16 };
+        session.change(URI, 3, vec![(Some((end, end)), "\n        ".into())]).unwrap();
+        let next = Position { line: 2, column: 8 };
+        let rest = session.complete(URI, next, AUTOMATIC).await.unwrap();
+        assert_eq!(texts(&rest), ["call(x);\n    }"], "over the line break");
+        session.change(URI, 4, vec![(Some((next, next)), rest[0].text.clone())]).unwrap();
+        assert_eq!(session.daemon().counts().accepted, 1);
+    }
+
+    #[tokio::test]
+    async fn as_the_user_types_one_line_is_offered() {
+        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_with(engine).await;
+        let typed = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+        assert_eq!(texts(&typed), ["for x in y {"]);
+    }
+
+    #[tokio::test]
+    async fn lines_are_not_offered_before_a_bracket_that_the_editor_closed() {
+        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_with(engine).await;
+        session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+        type_at_cursor(&session, "for x in y ");
+        let end = Position { line: 1, column: 15 };
+        session.change(URI, 3, vec![(Some((end, end)), "{}".into())]).unwrap();
+        let within = Position { line: 1, column: 16 };
+        let offers = session.complete(URI, within, AUTOMATIC).await.unwrap();
+        assert!(offers.iter().all(|offer| !offer.text.contains('\n')), "{offers:?}");
     }
 
     #[tokio::test]

@@ -601,6 +601,66 @@ mod tests {
         assert_eq!(offered().closed("file:///b.rs", 0), vec![]);
     }
 
+    const LINES: &str = "if größe {\n        b();\n    }";
+
+    /// A tracker with an offer of several lines at offset 10, served at 0 ms.
+    fn offered_lines() -> Tracker {
+        let mut tracker = Tracker::default();
+        let (uri, text, healing) = (URI.into(), LINES.to_owned(), String::new());
+        tracker.serve(vec![Offer { id: "o1".into(), uri, start: 10, text, healing }], false, 0);
+        tracker
+    }
+
+    /// What an editor inserts for the Enter key is the break and the indentation.
+    #[test]
+    fn a_line_break_comes_with_its_indentation_and_goes_along() {
+        let mut tracker = offered_lines();
+        assert_eq!(type_text(&mut tracker, "if größe {"), vec![]);
+        assert_eq!(tracker.edit(URI, &insert(20, "\n        "), READ), vec![]);
+        let rest = Some(("o1".into(), "b();\n    }".into()));
+        assert_eq!(tracker.continuation(URI, 29), rest);
+        let back = Edit { start: 25, removed: 4, inserted: String::new() };
+        assert_eq!(tracker.edit(URI, &back, READ), vec![]);
+        let rest = Some(("o1".into(), "    b();\n    }".into()));
+        assert_eq!(tracker.continuation(URI, 25), rest);
+        let events = tracker.edit(URI, &insert(25, "    b();\n    }"), READ);
+        assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+    }
+
+    #[test]
+    fn several_lines_that_appear_at_once_are_an_acceptance() {
+        let events = offered_lines().edit(URI, &insert(10, LINES), READ);
+        assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+        let mut typed = offered_lines();
+        let events = type_text(&mut typed, LINES);
+        let utf16 = LINES.encode_utf16().count() as u32;
+        assert_eq!(events, outcome(Outcome::TypedThrough { utf16 }, Evidence::Document));
+    }
+
+    #[test]
+    fn a_line_taken_of_several_and_then_something_else_is_partly_accepted() {
+        let mut tracker = offered_lines();
+        assert_eq!(tracker.edit(URI, &insert(10, "if größe {\n"), READ), vec![]);
+        tracker.partly_accepted("o1", 11);
+        assert_eq!(tracker.edit(URI, &insert(21, "        b();"), READ), vec![]);
+        tracker.partly_accepted("o1", 23);
+        let rest = Some(("o1".into(), "\n    }".into()));
+        assert_eq!(tracker.continuation(URI, 33), rest);
+        let events = tracker.edit(URI, &insert(33, " // why"), READ);
+        assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 23 }, Evidence::Document));
+    }
+
+    #[test]
+    fn another_second_line_is_a_reject() {
+        let mut tracker = offered_lines();
+        type_text(&mut tracker, "if größe {");
+        tracker.edit(URI, &insert(20, "\n"), READ);
+        let events = tracker.edit(URI, &insert(21, "\tc"), READ);
+        assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
+        let standing: Vec<usize> = tracker.take_judged().iter().map(|one| one.standing).collect();
+        assert_eq!(standing, [11], "what was typed as offered stays known");
+    }
+
     /// `o1` as above on screen, `o2` and `o3` to turn to.
     fn asked_by_hand() -> Tracker {
         let mut tracker = offered();

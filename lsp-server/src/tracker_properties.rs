@@ -12,7 +12,8 @@ use std::collections::HashMap;
 
 const URI: &str = "file:///a.rs";
 const OTHER: &str = "file:///b.rs";
-const TEXTS: &[&str] = &["push(item);", "x", "größe = 1", "a b c"];
+const TEXTS: &[&str] =
+    &["push(item);", "x", "größe = 1", "a b c", "if größe {\n    b();\n}", "\n    a();\n    b();"];
 const STORIES: u64 = 3_000;
 const STEPS: usize = 40;
 
@@ -120,7 +121,7 @@ impl Story {
         let (start, text, typed) = self.place.clone();
         let rest: String = text.chars().skip(typed).collect();
         let at = start + typed;
-        let edit = match self.rng.random_range(0..6) {
+        let edit = match self.rng.random_range(0..7) {
             0 | 1 => {
                 self.place.2 += 1;
                 let inserted = rest.chars().next().map(String::from).unwrap_or("q".into());
@@ -128,7 +129,14 @@ impl Story {
             }
             2 => Edit { start: at, removed: 0, inserted: rest },
             3 => Edit { start: at.saturating_sub(1), removed: 1, inserted: String::new() },
-            4 => Edit { start: self.rng.random_range(0..30), removed: 0, inserted: "q".into() },
+            // A line break comes with the indentation behind it.
+            4 => {
+                let blanks = rest.chars().take_while(|c| c.is_whitespace()).count();
+                let inserted: String = rest.chars().take(blanks + 1).collect();
+                self.place.2 += blanks + 1;
+                Edit { start: at, removed: 0, inserted }
+            }
+            5 => Edit { start: self.rng.random_range(0..30), removed: 0, inserted: "q".into() },
             _ => Edit { start: 0, removed: 0, inserted: String::new() },
         };
         let uri = if self.rng.random_range(0..8) == 0 { OTHER } else { URI };

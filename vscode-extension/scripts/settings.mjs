@@ -30,10 +30,12 @@ function section([table, { properties }]) {
     };
 }
 
-function setting({ type, items, default: default_, minimum, maximum, description, 'x-restart': restart }) {
+function setting({ type, oneOf, items, default: default_, minimum, maximum, description, 'x-restart': restart }) {
     const meaning = description.replaceAll('\n', ' ');
     return {
-        type,
+        // A choice: each has its own description.
+        type: type ?? 'string',
+        ...(oneOf !== undefined && { enum: oneOf.map((choice) => choice.const), enumDescriptions: oneOf.map((choice) => choice.description.replaceAll('\n', ' ')) }),
         ...(items !== undefined && { items }),
         default: default_,
         ...(minimum !== undefined && { minimum }),

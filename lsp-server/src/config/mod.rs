@@ -21,6 +21,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Most lines that can be asked for: what is longer is not read before it is taken.
+const MAX_LINES: usize = 50;
+
 /// Stands for every language that is not named.
 const ANY_LANGUAGE: &str = "*";
 
@@ -66,7 +69,13 @@ pub struct CompletionConfig {
     /// Whether a completion waits for a rest in your typing where the next key would
     /// come before it, as your own rhythm tells; at most 0.3 s.
     pub follow_rhythm: bool,
-    /// Tokens a completion may have.
+    /// Where a completion may have several lines; everywhere else it ends with its
+    /// line.
+    pub multiline: Multiline,
+    /// Lines a completion of several may have.
+    #[schemars(range(min = 1, max = MAX_LINES))]
+    pub max_lines: usize,
+    /// Tokens a line of a completion may have; all of its lines at most 128.
     #[schemars(range(min = 1, max = MAX_TOKENS))]
     pub max_tokens: usize,
     /// Milliseconds a completion may take.
@@ -91,6 +100,20 @@ pub struct CompletionConfig {
     pub context_chars: usize,
 }
 
+/// When completions of several lines are computed. On a CPU each further line
+/// costs its time, so that by default only who asks for it waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Multiline {
+    /// Nowhere.
+    Never,
+    /// Where you ask by hand and nothing stands behind the cursor on its line.
+    #[default]
+    ByHand,
+    /// As you type too, where the body of an empty block is to be written.
+    Always,
+}
+
 impl Default for CompletionConfig {
     fn default() -> Self {
         CompletionConfig {
@@ -98,6 +121,8 @@ impl Default for CompletionConfig {
             languages: BTreeMap::new(),
             ignore: vec![],
             follow_rhythm: true,
+            multiline: Multiline::default(),
+            max_lines: 8,
             max_tokens: 32,
             budget_ms: 10_000,
             temperature: 0.0,

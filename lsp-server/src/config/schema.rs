@@ -74,13 +74,18 @@ mod tests {
     fn a_key_has_its_description_default_and_range() {
         let schema = schema();
         let tokens = node(&schema, "completion.max_tokens").unwrap();
-        assert_eq!(tokens["description"], "Tokens a completion may have.");
+        let described = "Tokens a line of a completion may have; all of its lines at most 128.";
+        assert_eq!(tokens["description"], described);
         assert_eq!(tokens["default"], 32);
         assert_eq!((&tokens["minimum"], &tokens["maximum"]), (&json!(1), &json!(128)));
         assert_eq!(node(&schema, "learning.ppo.clip_low").unwrap()["default"], 0.2);
         assert_eq!(node(&schema, "model.threads").unwrap()["x-restart"], true);
         assert_eq!(node(&schema, "completion.languages.rust").unwrap()["type"], "boolean");
         assert_eq!(node(&schema, "completion.max_token"), None);
+        let multiline = node(&schema, "completion.multiline").unwrap();
+        assert_eq!(multiline["default"], "by_hand");
+        assert_eq!(multiline["oneOf"][0]["const"], "never");
+        assert_eq!(multiline["oneOf"][0]["description"], "Nowhere.");
     }
 
     /// An editor shows it beside the switch: no setting goes without a word.

@@ -340,8 +340,9 @@ impl LlamaEngine {
         let mut text = Vec::new();
         let mut joint = 0.0;
         let mut healed = 0;
+        let mut line_from = 0;
         let stop = loop {
-            if tokens.len() >= request.max_tokens.min(MAX_TOKENS) {
+            if tokens.len() >= (line_from + request.max_tokens).min(MAX_TOKENS) {
                 break StopReason::MaxTokens;
             }
             let said_before = || self.sequences[sequence].answered.after(&path);
@@ -386,11 +387,31 @@ impl LlamaEngine {
             if piece.is_empty() || self.fim.stop.contains(&next.id) {
                 break StopReason::StopToken;
             }
-            if spilled && piece.contains(&b'\n') {
-                break StopReason::Newline;
+            let said = &text[request.prompt.healing.len().min(text.len())..];
+            if spilled && let Some(stop) = request.extent.stop(said, piece) {
+                break stop;
+            }
+            if piece.contains(&b'\n') {
+                line_from = tokens.len();
             }
         };
         Ok(Answer { tokens, healed, text, stop, decode_time: started.elapsed() })
+    }
+
+    /// Tokens at which another answer may part from this one and be seen to: of
+    /// several lines, some behind the last may have been needed to know it.
+    fn visible(&self, answer: &Answer, request: &Request) -> usize {
+        if request.extent.lines() == 1 {
+            return usize::MAX;
+        }
+        let end = request.prompt.healing.len() + showable(answer, request).len();
+        let mut start = 0;
+        let begins_within = |token: &&TokenRecord| {
+            let is_within = start <= end;
+            start += self.vocab.piece(token.id).len();
+            is_within
+        };
+        answer.tokens.iter().take_while(begins_within).count()
     }
 
     /// ln π of the tokens whose logits the last decode kept.
@@ -456,9 +477,9 @@ struct Fork {
 }
 
 /// What of an answer can be shown.
-fn first_line(answer: &Answer) -> &[u8] {
-    let end = answer.text.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-    answer.text[..end.unwrap_or(answer.text.len())].trim_ascii_end()
+fn showable<'a>(answer: &'a Answer, request: &Request) -> &'a [u8] {
+    let healing = request.prompt.healing.len().min(answer.text.len());
+    request.extent.within(&answer.text[healing..]).trim_ascii_end()
 }
 
 fn common_prefix(a: &[Cell], b: &[Cell]) -> usize {
@@ -506,6 +527,7 @@ impl Engine for LlamaEngine {
         let mut policy = Policy::new(request.sampling);
         let mut forks = vec![];
         let first = self.answer(&decoding, &mut policy, &[], &mut forks)?;
+        forks.retain(|fork| fork.at < self.visible(&first, request));
         let mut answers = vec![first];
         decoding.deadline = deadline.min(Instant::now() + request.budget / ALTERNATIVES_SHARE);
         // The likeliest beginnings first.
@@ -518,7 +540,8 @@ impl Engine for LlamaEngine {
             beginning.push(fork.token);
             let other = self.answer(&decoding, &mut policy, &beginning, &mut vec![])?;
             let is_whole = other.stop != StopReason::Budget;
-            if is_whole && answers.iter().all(|known| first_line(known) != first_line(&other)) {
+            let text = showable(&other, request);
+            if is_whole && answers.iter().all(|known| showable(known, request) != text) {
                 answers.push(other);
             }
         }

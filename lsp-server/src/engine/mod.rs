@@ -9,6 +9,7 @@ pub mod scripted;
 mod threads;
 pub mod worker;
 
+use crate::extent::Extent;
 use crate::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use std::path::Path;
@@ -25,6 +26,9 @@ pub struct Request {
     /// `0`: the base alone.
     pub adapter: AdapterVersion,
     pub sampling: Sampling,
+    /// Where the answer ends by what it says.
+    pub extent: Extent,
+    /// Of each of its lines.
     pub max_tokens: usize,
     /// Time for prompt and decoding; what is there by then is the answer.
     pub budget: Duration,

@@ -17,6 +17,7 @@ mod labels;
 mod learner_faults;
 mod learner_manners;
 mod machine;
+mod multiline;
 mod parity;
 mod pause;
 mod protocol;

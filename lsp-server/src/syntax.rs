@@ -1,0 +1,169 @@
+//! Which brackets of a text are code, and what is a string or a comment: by
+//! tree-sitter, for the common languages.
+//!
+//! A text that is being written seldom parses. Its tree is mostly errors then,
+//! but the tokens in it are still told apart, and nothing else is taken from it
+//! (docs/adr/0006-tree-sitter.md).
+
+use std::ops::Range;
+use tree_sitter::{Language, Node, Parser};
+
+/// The grammar of a language by its editor's id, if there is one here.
+pub fn grammar(language: &str) -> Option<Language> {
+    Some(match language {
+        "c" => tree_sitter_c::LANGUAGE.into(),
+        "cpp" => tree_sitter_cpp::LANGUAGE.into(),
+        "go" => tree_sitter_go::LANGUAGE.into(),
+        "javascript" | "javascriptreact" => tree_sitter_javascript::LANGUAGE.into(),
+        "python" => tree_sitter_python::LANGUAGE.into(),
+        "rust" => tree_sitter_rust::LANGUAGE.into(),
+        "typescript" => tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into(),
+        "typescriptreact" => tree_sitter_typescript::LANGUAGE_TSX.into(),
+        _ => return None,
+    })
+}
+
+/// A bracket of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bracket {
+    /// Byte offset in the text.
+    pub at: usize,
+    pub opens: bool,
+    /// Of a list, a record or a pattern: no statements stand in it.
+    pub of_value: bool,
+}
+
+/// What was found in a text, in its order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    pub brackets: Vec<Bracket>,
+    /// Bytes of strings and comments.
+    pub words: Vec<Range<usize>>,
+}
+
+impl Reading {
+    /// Whether a byte lies within a string or a comment.
+    pub fn is_words(&self, at: usize) -> bool {
+        self.words.iter().any(|words| words.start < at && at < words.end)
+    }
+}
+
+/// Nodes with braces that hold values, by a part of their kind's name.
+const VALUES: &[&str] = &[
+    "argument",
+    "array",
+    "dictionary",
+    "import",
+    "initializer",
+    "list_pattern",
+    "literal",
+    "object",
+    "set",
+    "subscript",
+    "tuple",
+    "use_list",
+];
+
+/// Reads a text. `None` where the grammar is of another tree-sitter's time.
+pub fn read(grammar: &Language, text: &str) -> Option<Reading> {
+    let mut parser = Parser::new();
+    parser.set_language(grammar).ok()?;
+    let tree = parser.parse(text, None)?;
+    let mut reading = Reading::default();
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        if let Some(words) = words(&node, text.len()) {
+            reading.words.push(words);
+        } else {
+            reading.brackets.extend(bracket(&node));
+            if cursor.goto_first_child() {
+                continue;
+            }
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return Some(reading);
+            }
+        }
+    }
+}
+
+fn words(node: &Node, end: usize) -> Option<Range<usize>> {
+    let kind = node.kind();
+    let is_in_error = || node.parent().is_some_and(|parent| parent.is_error());
+    if matches!(kind, "string_start" | "`") && is_in_error() {
+        // A string over several lines that is still being written.
+        return Some(node.start_byte()..end);
+    }
+    let named =
+        node.is_named() && node.child_count() > 0 || node.end_byte() - node.start_byte() > 1;
+    let is_words = ["string", "comment", "char_literal", "rune_literal", "regex", "jsx_text"];
+    let matching = is_words.iter().any(|part| kind.contains(part));
+    (named && matching && !node.is_error()).then(|| node.byte_range())
+}
+
+fn bracket(node: &Node) -> Option<Bracket> {
+    let opens = match node.kind() {
+        "(" | "[" | "{" => true,
+        ")" | "]" | "}" => false,
+        _ => return None,
+    };
+    // What the parser wishes for stands nowhere.
+    if node.is_missing() {
+        return None;
+    }
+    let parent = node.parent().map_or("", |parent| parent.kind());
+    let is_brace = matches!(node.kind(), "{" | "}");
+    let of_value = !is_brace || VALUES.iter().any(|part| parent.contains(part));
+    Some(Bracket { at: node.start_byte(), opens, of_value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The brackets of code as they stand, those of values left out.
+    fn bodies(language: &str, text: &str) -> String {
+        let reading = read(&grammar(language).unwrap(), text).unwrap();
+        let bodies = reading.brackets.iter().filter(|bracket| !bracket.of_value);
+        bodies.map(|bracket| char::from(text.as_bytes()[bracket.at])).collect()
+    }
+
+    #[test]
+    fn brackets_in_strings_and_comments_are_none() {
+        assert_eq!(bodies("rust", "fn a() { b(\"{\", '{'); // {\n}\n"), "{}");
+        assert_eq!(bodies("c", "void a() { b(\"{\", '{'); /* { */ }\n"), "{}");
+        assert_eq!(bodies("cpp", "void a() { b(R\"({)\"); }\n"), "{}");
+        assert_eq!(bodies("go", "func a() { b(`{`, '{') }\n"), "{}");
+        assert_eq!(bodies("javascript", "function a() { b(`{${c}`, /{/); }\n"), "{}");
+        assert_eq!(bodies("typescript", "function a(b: string) { return '{'; }\n"), "{}");
+        assert_eq!(bodies("typescriptreact", "const a = () => { return <b>it's</b>; };\n"), "{}");
+        assert_eq!(bodies("python", "def a():\n    return '''{\n'''\n"), "");
+    }
+
+    #[test]
+    fn a_text_that_is_being_written_is_read_all_the_same() {
+        assert_eq!(bodies("rust", "}\n\nimpl A {\n    fn b() {\n        let c = \"}\";\n"), "}{{");
+        assert_eq!(bodies("c", "void a()\n{\n  if (x) {\n    b(\"}\");\n"), "{{");
+        assert_eq!(bodies("typescript", "class A {\n  b(x: string) {\n    c('}');\n"), "{{");
+    }
+
+    #[test]
+    fn a_brace_of_a_value_is_told_from_one_of_a_block() {
+        assert_eq!(bodies("rust", "fn a() { B { c: 1 } }\n"), "{}");
+        assert_eq!(bodies("javascript", "function a() { return { b: 1 }; }\n"), "{}");
+        assert_eq!(bodies("go", "func a() { b := []int{1} }\n"), "{}");
+    }
+
+    #[test]
+    fn an_unfinished_string_of_several_lines_reaches_to_the_end() {
+        for (language, text) in [
+            ("python", "def a():\n    \"\"\"Says {\n\nmore"),
+            ("javascript", "const a = `b {\n\nmore"),
+        ] {
+            let reading = read(&grammar(language).unwrap(), text).unwrap();
+            assert!(reading.is_words(text.len() - 1), "{language}: {reading:?}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Who asks by hand for the body of a function gets its lines, to the brace that
+//! stands below; as the user types, a completion is one line.
+
+use feedback::event::{Evidence, Outcome, StopReason};
+use tests::buffer::Buffer;
+use tests::{Home, Model, PATIENT};
+
+const EMPTY: &str = "\
+/// The largest of the values.
+fn largest(values: &[i32]) -> i32 {
+    let mut largest = values[0];
+    for value in values {
+        |
+    }
+    largest
+}
+
+fn main() {
+    println!(\"{}\", largest(&[1, 2, 3]));
+}
+";
+
+#[test]
+fn asking_by_hand_in_an_empty_block_gives_its_lines() {
+    let home = Home::with(Model::Qwen, PATIENT);
+    let editor = home.editor();
+    let typed = Buffer::open(&editor, "typed.rs", EMPTY).complete().expect("an offer");
+    assert!(!typed.insert_text.contains('\n'), "{typed:?}");
+
+    let mut buffer = Buffer::open(&editor, "asked.rs", EMPTY);
+    let asked = buffer.ask();
+    let body = &asked[0].insert_text;
+    let lines: Vec<&str> = body.lines().collect();
+    assert!((2..=8).contains(&lines.len()), "{body}");
+    let deep = |line: &&str| line.is_empty() || line.starts_with("        ");
+    assert!(lines[1..].iter().all(deep), "nothing beyond the block: {body}");
+    assert_eq!(body.matches('{').count(), body.matches('}').count(), "{body}");
+    let texts: Vec<_> = asked.iter().map(|item| &item.insert_text).collect();
+    assert!(texts.iter().all(|text| texts.iter().filter(|one| one == &text).count() == 1));
+
+    buffer.accept(&asked[0]);
+    editor.status().expect("a status");
+    let accepted = vec![(Outcome::Accepted, Evidence::Document)];
+    assert_eq!(home.outcomes(&asked[0].id), accepted);
+    let made = home.completions();
+    let made = made.iter().find(|made| made.id == asked[0].id).expect("its record");
+    assert_eq!(&made.shown, body);
+    // The block's end, or the model's own word that all is said.
+    assert!(matches!(made.stop, StopReason::BlockEnd | StopReason::StopToken), "{made:?}");
+}
+
+/// A model that was never trained to fill in says nothing of the brace below: it
+/// writes that brace, and the function after it.
+#[test]
+fn what_a_model_says_beyond_the_block_is_not_shown() {
+    let home = Home::with(Model::Smol, PATIENT);
+    let editor = home.editor();
+    let asked = Buffer::open(&editor, "asked.rs", EMPTY).ask();
+    assert!(!asked.is_empty());
+    for item in &asked {
+        let mut depth = 0;
+        for c in item.insert_text.chars() {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            assert!(depth >= 0, "closes what it did not open: {}", item.insert_text);
+        }
+    }
+}
+
+#[test]
+fn lines_may_be_switched_off() {
+    let config = format!("{PATIENT}completion.multiline = \"never\"\n");
+    let home = Home::with(Model::Smol, &config);
+    let editor = home.editor();
+    let asked = Buffer::open(&editor, "asked.rs", EMPTY).ask();
+    assert!(asked.iter().all(|item| !item.insert_text.contains('\n')), "{asked:?}");
+}
