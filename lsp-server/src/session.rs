@@ -12,7 +12,7 @@ use crate::engine::{Answer, EngineError, Generated, Request};
 use crate::gate::features::{Surroundings, features};
 use crate::postprocess::{repeats_closing, shown_bytes};
 use crate::privacy::{self, Nearby};
-use crate::prompt::{Layout, Window};
+use crate::prompt::{FimPrompt, Layout, Window};
 use crate::tracker::{Judgement, Offer, Tracker};
 use feedback::event::{
     ArmRecord, Completion, Decision, EventKind, OfferId, Outcome, Sampling, Timing,
@@ -203,7 +203,8 @@ impl Session {
             let window = window(&config.completion);
             let layout = state.layouts.entry(uri.to_owned());
             let layout = layout.or_insert_with(|| Layout::new(&document.text, cursor, window));
-            self.daemon.engine.warm(layout.prompt(&document.text, cursor, window));
+            let prompt = layout.prompt(&document.text, cursor, window);
+            self.daemon.engine.warm(as_set(&config.completion, prompt));
         }
         Ok(())
     }
@@ -276,7 +277,7 @@ impl Session {
         let layout = state.layouts.entry(uri.to_owned());
         let layout = layout.or_insert_with(|| Layout::new(&document.text, cursor, window));
         let request = Request {
-            prompt: layout.prompt(&document.text, cursor, window),
+            prompt: as_set(completion, layout.prompt(&document.text, cursor, window)),
             adapter,
             sampling: sampling(completion.temperature, &document.text, cursor),
             max_tokens: completion.max_tokens,
@@ -572,6 +573,17 @@ impl Session {
 
 fn window(config: &CompletionConfig) -> Window {
     Window { prefix_chars: config.prefix_chars, suffix_chars: config.suffix_chars }
+}
+
+/// A prompt without what is switched off.
+fn as_set(config: &CompletionConfig, mut prompt: FimPrompt) -> FimPrompt {
+    if !config.token_healing {
+        prompt = prompt.unhealed();
+    }
+    if !config.line_behind_middle {
+        prompt = prompt.line_before_suffix();
+    }
+    prompt
 }
 
 /// Draws that depend on nothing but the place and on how many came before: a

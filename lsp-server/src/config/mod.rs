@@ -78,6 +78,12 @@ pub struct CompletionConfig {
     /// Characters after the cursor that the model sees.
     #[schemars(range(max = 100_000))]
     pub suffix_chars: usize,
+    /// Whether the prompt ends before the token that the cursor may stand in, and the
+    /// completion begins with what was typed of it. Off: it ends at the cursor.
+    pub token_healing: bool,
+    /// Whether the line that is typed comes last in the prompt, so that a key costs
+    /// little. Off: what follows the cursor does, and is read again at every key.
+    pub line_behind_middle: bool,
 }
 
 impl Default for CompletionConfig {
@@ -91,6 +97,8 @@ impl Default for CompletionConfig {
             min_probability: 0.3,
             prefix_chars: 1_500,
             suffix_chars: 500,
+            token_healing: true,
+            line_behind_middle: true,
         }
     }
 }
