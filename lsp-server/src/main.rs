@@ -3,6 +3,8 @@
 mod adapters;
 mod aftermath;
 mod broken;
+#[cfg(test)]
+mod burst;
 mod cli;
 mod client;
 mod config;
@@ -39,6 +41,8 @@ mod reading_properties;
 mod reopening;
 mod report;
 mod retention;
+#[cfg(test)]
+mod rig;
 mod serve;
 mod session;
 mod snapshot;
