@@ -32,6 +32,8 @@ mod load;
 mod lsp;
 mod machine;
 mod mirror;
+#[cfg(test)]
+mod overhead;
 mod postprocess;
 mod privacy;
 mod prompt;
