@@ -3,6 +3,8 @@
 mod adapters;
 mod aftermath;
 mod broken;
+#[cfg(test)]
+mod burst;
 mod cli;
 mod client;
 mod config;
@@ -32,6 +34,8 @@ mod load;
 mod lsp;
 mod machine;
 mod mirror;
+#[cfg(test)]
+mod overhead;
 mod postprocess;
 mod privacy;
 mod prompt;
@@ -44,6 +48,8 @@ mod reopening;
 mod report;
 mod retention;
 mod rhythm;
+#[cfg(test)]
+mod rig;
 mod serve;
 mod session;
 mod snapshot;

@@ -42,6 +42,22 @@ pub struct FimPrompt {
     pub suffix: String,
 }
 
+impl FimPrompt {
+    /// Nothing to be reproduced: the prompt ends at the cursor.
+    pub fn unhealed(mut self) -> FimPrompt {
+        self.line.push_str(&std::mem::take(&mut self.healing));
+        self
+    }
+
+    /// Nothing behind the middle token, from which on the adapter then acts: all
+    /// that stands before the cursor is prefix, as a model is trained to fill in.
+    pub fn line_before_suffix(mut self) -> FimPrompt {
+        self.prefix.push_str(&std::mem::take(&mut self.typed));
+        self.prefix.push_str(&std::mem::take(&mut self.line));
+        self
+    }
+}
+
 /// Other code the model sees first, and what all of it is called.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Context {
@@ -309,6 +325,21 @@ mod tests {
         assert_eq!((&then.prefix, &then.suffix), (&first.prefix, &first.suffix));
         assert_eq!(then.typed, "if b {\n    c();\n");
         assert_eq!((then.line.as_str(), then.healing.as_str()), ("", "    "));
+    }
+
+    #[test]
+    fn without_healing_the_prompt_ends_at_the_cursor() {
+        let prompt = at("fn main() {\n    let x = fo|;\n}\n").unhealed();
+        assert_eq!((prompt.line.as_str(), prompt.healing.as_str()), ("    let x = fo", ""));
+    }
+
+    #[test]
+    fn without_a_line_behind_the_middle_token_all_before_the_cursor_is_prefix() {
+        let (_, then) = then("a();\n", "}\n", "a();\nb();\n    let c|}\n");
+        let plain = then.clone().line_before_suffix();
+        assert_eq!(plain.prefix, "a();\nb();\n    let");
+        assert_eq!((plain.typed.as_str(), plain.line.as_str()), ("", ""));
+        assert_eq!((plain.healing, plain.suffix), (then.healing, then.suffix));
     }
 
     #[test]

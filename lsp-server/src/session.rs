@@ -14,7 +14,7 @@ use crate::gate::features::{Surroundings, features};
 use crate::imports;
 use crate::postprocess::{Around, breaks_line, repeats_closing, shown_lines};
 use crate::privacy::{self, Nearby};
-use crate::prompt::Window;
+use crate::prompt::{FimPrompt, Window};
 use crate::prompts::{self, Prompts};
 use crate::rhythm::{Rhythm, Stand};
 use crate::tracker::{Judgement, Offer, Tracker};
@@ -228,7 +228,7 @@ impl Session {
             state.prompts.visit(document);
             let terms = self.terms(&config);
             if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
-                self.daemon.engine.warm(prompt);
+                self.daemon.engine.warm(as_set(&config.completion, prompt));
             }
         }
         Ok(())
@@ -327,6 +327,7 @@ impl Session {
         let wait = state.rhythm.wait(Stand::behind(&around.line_before), rejects_here);
         let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
         let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
+        let prompt = prompt.map(|prompt| as_set(completion, prompt));
         let extent = extent(document, cursor, trigger, completion);
         let request = Request {
             prompt: prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?,
@@ -644,6 +645,17 @@ fn extent(
     Extent::at(&document.text, cursor, &document.language, by_hand, setting)
 }
 
+/// A prompt without what is switched off.
+fn as_set(config: &CompletionConfig, mut prompt: FimPrompt) -> FimPrompt {
+    if !config.token_healing {
+        prompt = prompt.unhealed();
+    }
+    if !config.line_behind_middle {
+        prompt = prompt.line_before_suffix();
+    }
+    prompt
+}
+
 /// Draws that depend on nothing but the place and on how many came before: a
 /// replay draws the same, and who comes back to a place does not.
 fn draws(text: &Rope, cursor: usize, before: u64) -> StdRng {
@@ -673,7 +685,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::adapters::Entry;
-    use crate::config::{CompletionConfig, Config};
+    use crate::config::Config;
     use crate::daemon::ServedModel;
     use crate::engine::scripted::ScriptedEngine;
     use crate::engine::worker::EngineHandle;

@@ -3,7 +3,8 @@
 //!
 //! A line of a solution is missing, or its second half is, and is asked for.
 //! Variants of the settings answer the same questions in one daemon, one after
-//! the other, so that they share the prompts' KV.
+//! the other, so that they share the prompts' KV. Several models have a daemon
+//! each, and answer in turns too.
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -14,8 +15,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tempfile::TempDir;
 
 #[derive(Parser)]
 struct Arguments {
@@ -25,49 +27,118 @@ struct Arguments {
     /// A folder with the models' files
     #[arg(long)]
     models: PathBuf,
-    /// The model's name
-    #[arg(long)]
-    model: String,
+    /// The models' names
+    #[arg(long, required = true)]
+    model: Vec<String>,
     /// HumanEval.jsonl.gz
     #[arg(long)]
     problems: PathBuf,
     /// Lines that are asked for, evenly over all there are
     #[arg(long)]
     lines: usize,
-    /// Values of `completion.min_probability`
-    #[arg(long, value_delimiter = ',')]
-    min_probability: Vec<f64>,
+    /// Settings unlike those installed, each KEY=VALUE,… or nothing
+    #[arg(long, required = true)]
+    variant: Vec<String>,
     /// Adapters to ask as well as the base, each a PEFT folder or a GGUF file
     #[arg(long)]
     adapter: Vec<PathBuf>,
 }
 
-/// Who answers a question.
-#[derive(Clone, Copy)]
-struct Variant {
-    min_probability: f64,
-    /// 0: the base alone.
-    adapter: usize,
+/// What the model says, not what the gate lets through, and as much of it as it likes.
+const SETTINGS: &str = "learning.enabled = false\ngate.enabled = false\n\
+    completion.max_tokens = 64\ncompletion.budget_ms = 60000\n";
+
+/// One model's daemon, and an editor connected to it.
+struct Server<'a> {
+    hone: &'a Path,
+    home: TempDir,
+    model: &'a str,
+    client: Client,
 }
 
-impl Variant {
-    fn all(arguments: &Arguments) -> Vec<Variant> {
-        let adapters = 0..=arguments.adapter.len();
-        let each = adapters.flat_map(|adapter| {
-            let values = arguments.min_probability.iter();
-            values.map(move |&min_probability| Variant { min_probability, adapter })
-        });
-        each.collect()
+impl<'a> Server<'a> {
+    fn start(arguments: &'a Arguments, model: &'a str) -> Result<Server<'a>> {
+        let home = tempfile::tempdir()?;
+        let models = std::path::absolute(&arguments.models)?;
+        std::os::unix::fs::symlink(models, home.path().join("models"))?;
+        let hone = &arguments.hone;
+        write_settings(home.path(), model, "")?;
+        let mut lsp = Command::new(hone);
+        lsp.env("HONE_HOME", home.path()).arg("lsp").stderr(Stdio::inherit());
+        let client = Client::spawn(&mut lsp)?;
+        let server = Server { hone, home, model, client };
+        server.client.initialize(&[])?;
+        for path in &arguments.adapter {
+            // Numbered from 1 on: the home is new.
+            server.run(&["adapter", "import", &path.to_string_lossy()])?;
+        }
+        Ok(server)
     }
 
-    fn name(self, arguments: &Arguments) -> String {
-        let adapter = self.adapter.checked_sub(1).and_then(|index| arguments.adapter.get(index));
-        match adapter.and_then(|path| path.file_stem()) {
-            None => format!("min_probability {}", self.min_probability),
-            Some(name) => {
-                format!("min_probability {} + {}", self.min_probability, name.to_string_lossy())
+    fn run(&self, args: &[&str]) -> Result<()> {
+        let mut command = Command::new(self.hone);
+        command.env("HONE_HOME", self.home.path()).args(args).stdout(Stdio::null());
+        ensure!(command.status()?.success(), "hone {} failed", args.join(" "));
+        Ok(())
+    }
+
+    fn choose(&self, variant: &Variant) -> Result<()> {
+        write_settings(self.home.path(), self.model, variant.settings)?;
+        // Says what the file says already, so that the daemon reads it again.
+        self.run(&["config", "set", "gate.enabled", "false"])?;
+        self.run(&["adapter", "use", &variant.adapter.to_string()])
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        // One that is gone already is what we want.
+        let _ = self.run(&["stop"]);
+    }
+}
+
+/// What a variant sets stands in the place of what all have.
+fn write_settings(home: &Path, model: &str, variant: &str) -> Result<()> {
+    let path = home.join("config.toml");
+    let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
+    let own: Vec<&str> = variant.split_terminator(',').collect();
+    let kept = SETTINGS.lines().filter(|line| own.iter().all(|own| key(own) != key(line)));
+    let lines: String = kept.chain(own.iter().copied()).flat_map(|line| [line, "\n"]).collect();
+    std::fs::write(&path, format!("model.name = \"{model}\"\n{lines}"))
+        .with_context(|| path.display().to_string())
+}
+
+/// Who answers a question.
+struct Variant<'a> {
+    server: &'a Server<'a>,
+    settings: &'a str,
+    /// 0: the base alone.
+    adapter: usize,
+    name: String,
+}
+
+impl<'a> Variant<'a> {
+    fn all(arguments: &'a Arguments, servers: &'a [Server<'a>]) -> Vec<Variant<'a>> {
+        let mut all = vec![];
+        for server in servers {
+            for adapter in 0..=arguments.adapter.len() {
+                for settings in &arguments.variant {
+                    let mut name = match settings.replace("completion.", "").replace(',', ", ") {
+                        none if none.is_empty() => "as installed".to_owned(),
+                        settings => settings,
+                    };
+                    if let Some(path) = adapter.checked_sub(1).map(|i| &arguments.adapter[i]) {
+                        name =
+                            format!("{name} + {}", path.file_stem().unwrap_or_default().display());
+                    }
+                    if servers.len() > 1 {
+                        name = format!("{}: {name}", server.model);
+                    }
+                    all.push(Variant { server, settings, adapter, name });
+                }
             }
         }
+        all
     }
 }
 
@@ -175,66 +246,35 @@ fn main() -> Result<()> {
         .map(|line| Ok(serde_json::from_str(&line?)?))
         .collect();
     let problems = problems?;
-    let home = tempfile::tempdir()?;
-    std::os::unix::fs::symlink(
-        std::path::absolute(&arguments.models)?,
-        home.path().join("models"),
-    )?;
-    // What the model says, not what the gate lets through.
-    let config = format!(
-        "model.name = \"{}\"\nlearning.enabled = false\ngate.enabled = false\n\
-         completion.max_tokens = 64\ncompletion.budget_ms = 60000\n",
-        arguments.model
+    ensure!(
+        arguments.adapter.is_empty() || arguments.model.len() == 1,
+        "an adapter is of one model: give --model once"
     );
-    std::fs::write(home.path().join("config.toml"), config)?;
-    let hone = |args: &[&str]| -> Result<()> {
-        let mut command = Command::new(&arguments.hone);
-        command.env("HONE_HOME", home.path()).args(args).stdout(Stdio::null());
-        ensure!(command.status()?.success(), "hone {} failed", args.join(" "));
-        Ok(())
-    };
-    let mut lsp = Command::new(&arguments.hone);
-    lsp.env("HONE_HOME", home.path()).arg("lsp").stderr(Stdio::inherit());
-    let client = Client::spawn(&mut lsp)?;
-    client.initialize(&[])?;
-    for path in &arguments.adapter {
-        // Numbered from 1 on: the home is new.
-        hone(&["adapter", "import", &path.to_string_lossy()])?;
-    }
-    let measured = measure(&client, &arguments, &problems, &|variant| {
-        let value = variant.min_probability.to_string();
-        hone(&["config", "set", "completion.min_probability", &value])?;
-        hone(&["adapter", "use", &variant.adapter.to_string()])
-    });
-    drop(client);
-    hone(&["stop"])?;
-    println!("{}", measured?);
+    let servers = arguments.model.iter().map(|model| Server::start(&arguments, model));
+    let servers = servers.collect::<Result<Vec<_>>>()?;
+    let variants = Variant::all(&arguments, &servers);
+    println!("{}", measure(&variants, &arguments, &problems)?);
     Ok(())
 }
 
-fn measure(
-    client: &Client,
-    arguments: &Arguments,
-    problems: &[Problem],
-    choose: &dyn Fn(Variant) -> Result<()>,
-) -> Result<Value> {
-    let variants = Variant::all(arguments);
-    let mut report = json!({"model": arguments.model});
+fn measure(variants: &[Variant], arguments: &Arguments, problems: &[Problem]) -> Result<Value> {
+    let mut report = json!({"model": arguments.model.join(", ")});
     for (kind, half) in [("whole_line", false), ("second_half", true)] {
         let questions = Question::all(problems, half);
         let mut scores: Vec<Score> = variants.iter().map(|_| Score::default()).collect();
         let step = (questions.len() / arguments.lines).max(1);
         for (index, question) in questions.iter().step_by(step).take(arguments.lines).enumerate() {
             let mut first = None;
-            for (variant, &who) in variants.iter().enumerate() {
-                choose(who)?;
+            for (number, (variant, score)) in variants.iter().zip(&mut scores).enumerate() {
+                variant.server.choose(variant)?;
+                let client = &variant.server.client;
                 // A document of its own: no offer goes on from the last variant's.
-                let uri = format!("file:///{kind}/{index}/{variant}.py");
+                let uri = format!("file:///{kind}/{index}/{number}.py");
                 client.open(&uri, "python", &format!("{}{}", question.before, question.after))?;
                 let items =
                     client.inline_completion(&uri, question.position(), TriggerKind::Automatic)?;
                 let offer = items.first().map_or("", |item| &item.insert_text);
-                let exact = scores[variant].add(&question.truth, offer, first);
+                let exact = score.add(&question.truth, offer, first);
                 first.get_or_insert(exact);
                 client.close(&uri)?;
             }
@@ -242,8 +282,8 @@ fn measure(
                 eprintln!("   {kind}: {} lines", index + 1);
             }
         }
-        for (score, variant) in scores.iter().zip(&variants) {
-            report[kind][variant.name(arguments)] = score.report();
+        for (score, variant) in scores.iter().zip(variants) {
+            report[kind][&variant.name] = score.report();
         }
     }
     Ok(report)

@@ -98,6 +98,12 @@ pub struct CompletionConfig {
     /// at work in that speak of the same names. 0: none.
     #[schemars(range(max = 20_000))]
     pub context_chars: usize,
+    /// Whether the prompt ends before the token that the cursor may stand in, and the
+    /// completion begins with what was typed of it. Off: it ends at the cursor.
+    pub token_healing: bool,
+    /// Whether the line that is typed comes last in the prompt, so that a key costs
+    /// little. Off: what follows the cursor does, and is read again at every key.
+    pub line_behind_middle: bool,
 }
 
 /// When completions of several lines are computed. On a CPU each further line
@@ -130,6 +136,8 @@ impl Default for CompletionConfig {
             prefix_chars: 1_500,
             suffix_chars: 500,
             context_chars: 0,
+            token_healing: true,
+            line_behind_middle: true,
         }
     }
 }

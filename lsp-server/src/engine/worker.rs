@@ -13,9 +13,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Requests that may wait: more than editors have sessions, each of which
-/// supersedes its own older request.
-const QUEUE: usize = 128;
+/// Requests that may wait. Each supersedes its session's older one, which stays in the
+/// queue until the engine comes by: a held key brings hundreds while one micro-batch
+/// is computed, and it is the last that must get in.
+const QUEUE: usize = 1024;
 
 enum Job {
     Generate {

@@ -1,7 +1,8 @@
-//! `cargo xtask bench`: measured side by side with a peer, in one run.
+//! `cargo xtask bench`: measured, side by side with a peer where there is one.
 
 mod beside;
 mod learn;
+mod overhead;
 mod peer;
 mod quality;
 mod serve;
@@ -29,10 +30,15 @@ pub enum Command {
     /// Both sides serve the same model with the same window and get every request
     /// in turns; without `--peer` Hone is measured alone.
     Serve(serve::Arguments),
+    /// What the server itself costs a key, without a model: fifty editors at once
+    ///
+    /// Real connections and a real event log, on an engine that answers at once; the
+    /// time from writing a key's change and request to having read the answer.
+    Overhead(overhead::Arguments),
     /// HumanEval's solutions with a line, or half of one, missing
     ///
     /// Exact match, edit similarity, and the share of offers that are a beginning
-    /// of the truth, for several values of completion.min_probability.
+    /// of the truth: as installed, and with one setting changed at a time.
     Quality(quality::Arguments),
     /// The learner's numbers, one changed at a time, over the same commits
     ///
@@ -46,6 +52,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Learn(arguments) => learn::run(workspace, arguments),
         Command::Beside(arguments) => beside::run(workspace, arguments),
         Command::Serve(arguments) => serve::run(workspace, arguments),
+        Command::Overhead(arguments) => overhead::run(workspace, arguments),
         Command::Quality(arguments) => quality::run(workspace, arguments),
         Command::Sweep(arguments) => sweep::run(workspace, arguments),
     }

