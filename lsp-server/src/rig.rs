@@ -43,6 +43,8 @@ impl Rig {
         };
         let mut config = Config::default();
         config.gate.enabled = false;
+        // What an editor waits for by design is not what the server costs.
+        config.completion.follow_rhythm = false;
         config.learning.enabled = false;
         let engine = EngineHandle::start(move || Ok(engine)).unwrap();
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());

@@ -25,7 +25,7 @@ const BATCH_TOKENS: usize = 512;
 
 /// Tokens computed at once: the abort callback is looked at between graph
 /// nodes, and what an aborted micro-batch had computed is lost.
-const MICRO_BATCH_TOKENS: usize = 128;
+const MICRO_BATCH_TOKENS: usize = 64;
 
 const _: () = assert!(MICRO_BATCH_TOKENS <= BATCH_TOKENS);
 
