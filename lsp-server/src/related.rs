@@ -11,7 +11,7 @@ use crate::document::Document;
 use crate::prompt::{Context, Excerpt};
 use ropey::Rope;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,7 +69,8 @@ struct Piece {
     /// In lines of the document.
     lines: Range<usize>,
     text: String,
-    names: HashSet<String>,
+    /// In order, so that worths are added in the same order every time.
+    names: BTreeSet<String>,
 }
 
 /// Where a prompt is asked for.
@@ -206,7 +207,7 @@ impl Related {
     }
 
     /// ln(pieces / pieces that have it) of each of these names.
-    fn rarity(&self, wanted: &HashSet<String>) -> HashMap<String, f32> {
+    fn rarity(&self, wanted: &BTreeSet<String>) -> HashMap<String, f32> {
         let mut having: HashMap<&str, u32> = HashMap::new();
         let mut all = 1;
         for piece in self.documents.values().flat_map(|known| &known.pieces) {
@@ -220,7 +221,11 @@ impl Related {
     }
 }
 
-fn worth(names: &HashSet<String>, wanted: &HashSet<String>, rarity: &HashMap<String, f32>) -> f32 {
+fn worth(
+    names: &BTreeSet<String>,
+    wanted: &BTreeSet<String>,
+    rarity: &HashMap<String, f32>,
+) -> f32 {
     let shared: Vec<f32> =
         names.intersection(wanted).filter_map(|name| rarity.get(name)).copied().collect();
     if shared.len() < SHARED_MIN { 0.0 } else { shared.iter().sum() }
@@ -256,7 +261,7 @@ fn pieces(text: &str) -> Vec<Piece> {
 
 /// Names as they stand in code: identifiers, keywords among them; those are in so
 /// many pieces that they count for little.
-fn names(text: &str) -> HashSet<String> {
+fn names(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     let telling = |word: &&str| {
         word.chars().count() >= NAME_MIN_CHARS && !word.starts_with(|c: char| c.is_ascii_digit())
@@ -264,7 +269,7 @@ fn names(text: &str) -> HashSet<String> {
     words.filter(telling).map(str::to_owned).collect()
 }
 
-fn names_near(text: &Rope, cursor: usize) -> HashSet<String> {
+fn names_near(text: &Rope, cursor: usize) -> BTreeSet<String> {
     let from = cursor.saturating_sub(NEAR_BEFORE);
     let to = (cursor + NEAR_BEHIND).min(text.len_chars());
     names(&text.slice(from..to).to_string())
