@@ -300,6 +300,7 @@ impl Session {
             !repeats_closing(text, rest_of_line) && !breaks_line(text, rest_of_line)
         });
         let goes_on = live.is_some();
+        let beside_a_line = live.as_ref().is_some_and(|(_, text)| !text.contains('\n'));
         let known = match trigger {
             Trigger::Automatic => live.map(|live| vec![live]),
             Trigger::Invoked if goes_on => state.tracker.continuations(uri, cursor),
@@ -328,7 +329,11 @@ impl Session {
         let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
         let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
         let prompt = prompt.map(|prompt| as_set(completion, prompt));
-        let extent = extent(document, cursor, trigger, completion);
+        let extent = match beside_a_line {
+            // Whoever turns to others of a line compares lines, and soon.
+            true => Extent::LINE,
+            false => extent(document, cursor, trigger, completion),
+        };
         let request = Request {
             prompt: prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?,
             adapter,
