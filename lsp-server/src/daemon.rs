@@ -326,7 +326,7 @@ impl Daemon {
     /// Whether a document is completed as the user types.
     pub fn completes(&self, path: &str, language: &str) -> bool {
         let config = self.config();
-        config.completion.is_on(language) && !self.unwanted.name(path, &config.completion.ignore)
+        config.completion.is_on(language) && !self.unwanted.matches(path, &config.completion.ignore)
     }
 
     /// Whether labels may start updates; a user can pause it.

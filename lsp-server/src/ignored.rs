@@ -48,8 +48,8 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Whether a file is among those that `lines`, as [`patterns`] takes them, name.
-    pub fn name(&self, path: &str, lines: &[String]) -> bool {
+    /// Whether a file is one that `lines`, as [`patterns`] takes them, name.
+    pub fn matches(&self, path: &str, lines: &[String]) -> bool {
         let path = Path::new(path);
         // A document that is no file lies in no folder.
         let Some(below_root) = path.is_absolute().then(|| without_dots(path)) else { return false };
@@ -240,7 +240,7 @@ fn verdict(rules: &Gitignore, below: &Path) -> Option<bool> {
 }
 
 /// Without `.` and `..`, however they got into the editor's URI.
-fn without_dots(path: &Path) -> PathBuf {
+pub fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -358,7 +358,7 @@ mod tests {
         let patterns = Patterns::default();
         let names = |path: &str, lines: &[&str]| {
             let lines: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
-            patterns.name(path, &lines)
+            patterns.matches(path, &lines)
         };
         assert!(names("/home/me/notes/todo.md", &["notes/"]));
         assert!(names("/a/./b/../jquery.min.js", &["*.min.js"]));

@@ -3,6 +3,7 @@
 //! model, and that is all.
 
 use crate::document::Document;
+use crate::ignored::without_dots;
 use ropey::Rope;
 use std::ffi::OsStr;
 use std::fs;
@@ -10,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// Lines of a document in which imports are looked for.
 const LINES: usize = 200;
+
+/// Longest line that is looked at: no import is longer.
+const LINE_CHARS: usize = 500;
 
 /// Names and paths that are looked for on the disk.
 const NAMES: usize = 64;
@@ -54,7 +58,7 @@ pub fn read(path: &str, text: &Rope) -> Vec<Document> {
 }
 
 fn import_lines(text: &Rope) -> String {
-    let lines = text.lines().take(LINES).filter(|line| line.len_chars() < 500);
+    let lines = text.lines().take(LINES).filter(|line| line.len_chars() <= LINE_CHARS);
     let lines = lines.map(|line| line.to_string()).filter(|line| {
         let line = line.trim_start();
         BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
@@ -80,7 +84,7 @@ fn files(document: &Path, imports: &str) -> Vec<PathBuf> {
     // Said as a path: exactly there.
     let quoted = imports.split(['"', '\'']).skip(1).step_by(2);
     for path in quoted.filter(|path| !path.is_empty()).take(NAMES) {
-        try_at(normal(&folder.join(path)));
+        try_at(without_dots(&folder.join(path)));
     }
     let mut names: Vec<&str> = imports
         .split(|c: char| !c.is_alphanumeric() && c != '_')
@@ -109,19 +113,6 @@ fn with_ending(stem: &Path, ending: &str) -> PathBuf {
     path.push(".");
     path.push(ending);
     path.into()
-}
-
-/// Without `.` and `..`.
-fn normal(path: &Path) -> PathBuf {
-    use std::path::Component;
-    path.components().fold(PathBuf::new(), |mut normal, part| {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(normal.pop()),
-            part => normal.push(part),
-        }
-        normal
-    })
 }
 
 fn document(file: &Path) -> Option<Document> {
