@@ -198,7 +198,8 @@ pub enum StopReason {
     MaxTokens,
     /// The time budget ran out.
     Budget,
-    /// The next token fell below the confidence floor (it is not recorded).
+    /// The line became too unlikely to be offered; of older records: the next token
+    /// was (it is not recorded), and what came before it was offered.
     LowConfidence,
     /// No token fits what healing must reproduce.
     HealingFailed,

@@ -117,6 +117,11 @@ pub struct Hyper {
     /// nothing was offered; 0: not at all.
     #[schemars(range(min = 0.0))]
     pub demonstration_coefficient: f32,
+    /// Texts are imitated by this power of their probability as whole lines: 0 all
+    /// alike; 1 those that are likeliest to be offered and right, which raises the
+    /// expected number of right lines.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub demonstration_exponent: f32,
 }
 
 /// What a reward is compared with.
@@ -156,6 +161,7 @@ impl Default for Hyper {
             target_kl: 0.1,
             policy_coefficient: 1.0,
             demonstration_coefficient: 1.0,
+            demonstration_exponent: 0.0,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! hone-learner: labelled episodes in, a LoRA adapter out.
 //!
 //! From the border inwards: [`stream`] (job lines), [`train`] (one job),
-//! [`batch`] (episodes → samples), [`ppo`] (the algorithm), [`optim`] (AdamW),
+//! [`batch`] (episodes → samples), [`ppo`] (the algorithm), [`imitation`] (what its texts
+//! weigh), [`optim`] (AdamW),
 //! [`model`] (forward and backward of a tail), [`prompt`] (the constant part),
 //! and below them [`head`], [`attention`] and [`attend`] (without gradient),
 //! [`lora`], [`kernels`], [`weights`], [`product`] (products with quantised
@@ -18,6 +19,7 @@ pub mod dot8;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 pub mod head;
+pub mod imitation;
 pub mod kernels;
 pub mod lora;
 pub mod model;

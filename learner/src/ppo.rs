@@ -14,9 +14,10 @@
 //!
 //! Beside the judged tokens there may be demonstrations: what the user typed
 //! instead of a rejected offer, or where nothing was offered. Their log-prob is
-//! simply raised, and so is that of what was taken.
+//! raised, and so is that of what was taken, each as [`imitation`] weighs it.
 
 use crate::batch::{Batch, Sample, Verdict};
+use crate::imitation;
 use crate::lora::Lora;
 use crate::model::{Model, Tail, TailBatch};
 use crate::optim::{AdamW, GradientSum};
@@ -26,6 +27,7 @@ use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepL
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// Tail rows differentiated at once; bounds what a pass keeps for its gradient.
@@ -167,11 +169,6 @@ impl Microbatch {
         Some((token, verdict))
     }
 
-    /// Tokens to be imitated.
-    fn written(&self, samples: &[Sample]) -> usize {
-        self.tokens.iter().filter(|(sample, _)| samples[*sample].written).count()
-    }
-
     fn judged(&self, samples: &[Sample]) -> usize {
         self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
     }
@@ -255,10 +252,9 @@ pub fn update(
         minibatches.shuffle(&mut random);
         for minibatch in &minibatches {
             // Token means over the minibatch, however it is cut into microbatches.
-            let written: usize = minibatch.iter().map(|micro| micro.written(samples)).sum();
+            let weights = imitation::weights(&written(minibatch, samples), hyper);
             let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
             let share = 1.0 / judged.max(1) as f64;
-            let imitation = f64::from(hyper.demonstration_coefficient) / written.max(1) as f64;
             let mut gradient = GradientSum::like(&lora)?;
             let mut log = StepLog::default();
             for micro in minibatch {
@@ -266,10 +262,10 @@ pub fn update(
                 let mut d_loss = Vec::with_capacity(pass.logprobs.len());
                 for (index, policy) in pass.logprobs.iter().enumerate() {
                     let mut d_policy = 0.0;
-                    if samples[micro.tokens[index].0].written {
-                        // −ln π: neither weighted nor clipped.
-                        log.loss -= (f64::from(*policy) * imitation) as f32;
-                        d_policy -= imitation;
+                    if let Some(weight) = weights.get(&micro.tokens[index].0) {
+                        // −ln π, not clipped.
+                        log.loss -= (f64::from(*policy) * weight) as f32;
+                        d_policy -= weight;
                     }
                     if let Some((token, _)) = micro.token(index, *policy, samples) {
                         let loss = token.loss(hyper);
@@ -342,6 +338,21 @@ pub fn update(
         update_ratio,
         trained_from,
     })
+}
+
+/// The texts of a minibatch that are to be imitated, by sample.
+fn written(minibatch: &[Microbatch], samples: &[Sample]) -> BTreeMap<usize, imitation::Text> {
+    let mut texts: BTreeMap<usize, imitation::Text> = BTreeMap::new();
+    for micro in minibatch {
+        for (&(sample, _), &parent) in micro.tokens.iter().zip(&micro.parent) {
+            if samples[sample].written {
+                let text = texts.entry(sample).or_default();
+                text.logprob += f64::from(parent);
+                text.tokens += 1;
+            }
+        }
+    }
+    texts
 }
 
 /// Indices of samples, those of one episode together: a demonstration goes with

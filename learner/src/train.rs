@@ -340,6 +340,7 @@ fn check(job: &Job) -> anyhow::Result<()> {
         ("target_kl", hyper.target_kl, positive),
         ("policy_coefficient", hyper.policy_coefficient, not_negative),
         ("demonstration_coefficient", hyper.demonstration_coefficient, not_negative),
+        ("demonstration_exponent", hyper.demonstration_exponent, not_negative),
     ] {
         ensure!(valid(value), "{name} is {value}, which PPO cannot use");
     }

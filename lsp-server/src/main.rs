@@ -62,6 +62,7 @@ mod tracker;
 mod tracker_properties;
 mod trial;
 mod tryout;
+mod unshown;
 mod wire;
 
 fn main() -> std::process::ExitCode {

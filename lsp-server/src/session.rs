@@ -11,6 +11,7 @@ use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use crate::engine::{Answer, EngineError, Generated, Request};
 use crate::extent::{Extent, Setting};
 use crate::gate::features::{Surroundings, features};
+use crate::gate::{Gate, Recent};
 use crate::imports;
 use crate::postprocess::{Around, breaks_line, repeats_closing, shown_lines};
 use crate::privacy::{self, Nearby};
@@ -18,8 +19,9 @@ use crate::prompt::{FimPrompt, Window};
 use crate::prompts::{self, Prompts};
 use crate::rhythm::{Rhythm, Stand};
 use crate::tracker::{Judgement, Offer, Tracker};
+use crate::unshown::{Rest, Unshown};
 use feedback::event::{
-    ArmRecord, Completion, Decision, EventKind, OfferId, Outcome, Sampling, Timing,
+    ArmRecord, Completion, Decision, EventKind, GateRecord, OfferId, Outcome, Sampling, Timing,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -39,6 +41,7 @@ struct State {
     documents: HashMap<String, Document>,
     prompts: Prompts,
     tracker: Tracker,
+    unshown: Option<Unshown>,
     aftermath: Aftermath,
     last_edit_ms: u64,
     rhythm: Rhythm,
@@ -113,8 +116,8 @@ struct Asked {
 }
 
 enum Begun {
-    /// The user wants none here.
-    Off,
+    /// The user wants none here, or none is worth showing.
+    Silent,
     Known(Vec<Suggestion>),
     Asked(Box<Asked>),
 }
@@ -126,6 +129,7 @@ impl Session {
             documents: HashMap::new(),
             prompts: Prompts::default(),
             tracker: Tracker::default(),
+            unshown: None,
             aftermath: Aftermath::default(),
             last_edit_ms: 0,
             rhythm: Rhythm::default(),
@@ -193,7 +197,8 @@ impl Session {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
         for (range, text) in changes {
-            let State { documents, tracker, encoding, aftermath, prompts, .. } = &mut *state;
+            let State { documents, tracker, unshown, encoding, aftermath, prompts, .. } =
+                &mut *state;
             let document = documents
                 .get_mut(uri)
                 .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
@@ -206,6 +211,7 @@ impl Session {
                 None => edit,
             };
             aftermath.edit(uri, &edit, now_ms);
+            unshown.take_if(|unshown| !unshown.survives(uri, &edit));
             let events = tracker.edit(uri, &edit, now_ms);
             self.conclude(&mut state, events, Some(&edit), now_ms);
         }
@@ -253,7 +259,7 @@ impl Session {
         trigger: Trigger,
     ) -> Result<Vec<Suggestion>, SessionError> {
         let asked = match self.begin(uri, position, trigger)? {
-            Begun::Off => return Ok(vec![]),
+            Begun::Silent => return Ok(vec![]),
             Begun::Known(suggestions) => return Ok(suggestions),
             Begun::Asked(asked) => asked,
         };
@@ -315,7 +321,7 @@ impl Session {
             let now_ms = self.daemon.clock.now_ms();
             let events = state.tracker.supersede(now_ms);
             self.conclude(state, events, None, now_ms);
-            return Ok(Begun::Off);
+            return Ok(Begun::Silent);
         }
         let terms = self.terms(&config);
         let abort = Arc::new(AtomicBool::new(false));
@@ -325,6 +331,27 @@ impl Session {
         let line = document.text.char_to_line(cursor);
         let here = (uri.to_owned(), line);
         let rejects_here = if state.rejects.place == here { state.rejects.count } else { 0 };
+        let (idle_ms, draw) = (now_ms.saturating_sub(state.last_edit_ms), draws.random());
+        let unshown = state.unshown.as_ref().filter(|unshown| unshown.adapter == adapter);
+        if trigger == Trigger::Automatic
+            && let Some(unshown) = unshown
+            && let Some(rest) = unshown.rest(uri, cursor)
+            && !self.may_be_worth_it(&rest, draw, |recent| Surroundings {
+                logprobs: &rest.logprobs,
+                text: rest.text,
+                stop: unshown.stop,
+                line_before: &around.line_before,
+                rest_of_line: &around.rest_of_line,
+                language: &document.language,
+                idle_ms,
+                rejects_here,
+                recent,
+            })
+        {
+            let events = state.tracker.supersede(now_ms);
+            self.conclude(state, events, None, now_ms);
+            return Ok(Begun::Silent);
+        }
         let wait = state.rhythm.wait(Stand::behind(&around.line_before), rejects_here);
         let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
         let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
@@ -360,10 +387,10 @@ impl Session {
             position,
             around,
             trigger,
-            idle_ms: now_ms.saturating_sub(state.last_edit_ms),
+            idle_ms,
             rejects_here,
             arm,
-            draw: draws.random(),
+            draw,
             text: document.text.clone(),
             window: terms.window,
             request,
@@ -397,6 +424,9 @@ impl Session {
         let (mut events, mut offers) = (vec![], vec![]);
         for (index, answer) in generated.answers.iter().enumerate() {
             let completion = self.completion(&asked, &generated, answer, may_store);
+            if index == 0 {
+                state.unshown = unshown(&asked, answer, &completion);
+            }
             let (id, text) = (completion.id.clone(), completion.shown.clone());
             let healing = completion.healing.clone();
             let is_known = suggestions.iter().any(|known| known.text == text);
@@ -479,25 +509,23 @@ impl Session {
     fn decide(&self, asked: &Asked, text: &str, answer: &Answer) -> Decision {
         let by_hand = asked.trigger == Trigger::Invoked;
         let healing = asked.request.prompt.healing.len();
-        let generated = answer.text.get(healing..).unwrap_or_default();
+        let generated = answer.offered().get(healing..).unwrap_or_default();
         let broken = broken(generated, text);
         let gate = (!text.is_empty()).then(|| {
             let new = answer.tokens.iter().skip(answer.healed);
             let logprobs: Vec<f32> = new.map(|token| token.logprob).collect();
-            let mut record = self.daemon.ask_gate(|gate| {
-                gate.judge(&features(&Surroundings {
-                    logprobs: &logprobs,
-                    text,
-                    stop: answer.stop,
-                    line_before: &asked.around.line_before,
-                    rest_of_line: &asked.around.rest_of_line,
-                    language: &asked.language,
-                    idle_ms: asked.idle_ms,
-                    rejects_here: asked.rejects_here,
-                    recent: gate.recent(),
-                }))
+            let mut record = self.ask_gate(|recent| Surroundings {
+                logprobs: &logprobs,
+                text,
+                stop: answer.stop,
+                line_before: &asked.around.line_before,
+                rest_of_line: &asked.around.rest_of_line,
+                language: &asked.language,
+                idle_ms: asked.idle_ms,
+                rejects_here: asked.rejects_here,
+                recent,
             });
-            if by_hand || !self.daemon.config().gate.enabled {
+            if by_hand {
                 record.propensity = 1.0;
             }
             let held_back = asked.draw >= f64::from(record.propensity);
@@ -505,6 +533,30 @@ impl Session {
             record
         });
         Decision { by_hand, gate, arm: asked.arm, broken }
+    }
+
+    /// What the gate says of an offer among these surroundings.
+    fn ask_gate<'a>(&self, seen: impl FnOnce(Recent) -> Surroundings<'a>) -> GateRecord {
+        let config = self.daemon.config();
+        let threshold = config.gate.threshold;
+        let judge = |gate: &Gate| gate.judge(&features(&seen(gate.recent())), threshold);
+        let mut record = self.daemon.ask_gate(judge);
+        if !config.gate.enabled {
+            record.propensity = 1.0;
+        }
+        record
+    }
+
+    /// False where what is left of an answer that was not shown is not to be shown
+    /// either.
+    fn may_be_worth_it<'a>(
+        &self,
+        rest: &Rest,
+        draw: f64,
+        seen: impl FnOnce(Recent) -> Surroundings<'a>,
+    ) -> bool {
+        let likely = rest.probability() >= self.daemon.config().completion.min_probability;
+        likely && draw < f64::from(self.ask_gate(seen).propensity)
     }
 
     /// Whether the record of these answers, prompt and all, may be stored.
@@ -532,9 +584,10 @@ impl Session {
     ) -> Completion {
         let healing = asked.request.prompt.healing.clone();
         let extent = &asked.request.extent;
-        let length = shown_lines(&answer.text, healing.len(), extent, &asked.around);
-        let shown_from = healing.len().min(answer.text.len());
-        let shown = String::from_utf8_lossy(&answer.text[shown_from..shown_from + length]);
+        let offered = answer.offered();
+        let length = shown_lines(offered, healing.len(), extent, &asked.around);
+        let shown_from = healing.len().min(offered.len());
+        let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
         let decision = self.decide(asked, &shown, answer);
         let held_back = decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some());
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
@@ -638,6 +691,17 @@ impl Session {
     }
 }
 
+/// What is known of an answer that was not worth showing, if it would be the same again.
+fn unshown(asked: &Asked, answer: &Answer, completion: &Completion) -> Option<Unshown> {
+    let gate = completion.decision.gate.as_ref();
+    let held_back = gate.is_some_and(|gate| gate.held_back.is_some());
+    let is_line = asked.request.extent.lines() == 1;
+    let is_greedy = asked.request.sampling == Sampling::GREEDY;
+    let known = (held_back || answer.given_up.is_some()) && is_line && is_greedy;
+    let healing = completion.healing.len();
+    known.then(|| Unshown::of(answer, healing, completion.adapter, &asked.uri, asked.cursor))
+}
+
 /// How far the answer to a request may reach.
 fn extent(
     document: &Document,
@@ -711,6 +775,14 @@ mod tests {
     }
 
     async fn session_with(engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
+        session_behind(false, engine).await
+    }
+
+    /// The same behind the gate, or not.
+    async fn session_behind(
+        gate: bool,
+        engine: ScriptedEngine,
+    ) -> (tempfile::TempDir, Arc<Session>) {
         let folder = tempfile::tempdir().unwrap();
         let model = ServedModel {
             name: "scripted".into(),
@@ -723,7 +795,7 @@ mod tests {
         home.create().unwrap();
         let log = Arc::new(MemoryLog::default());
         let mut config = Config::default();
-        config.gate.enabled = false;
+        config.gate.enabled = gate;
         let daemon =
             Daemon::start(&home, config, model, engine, Arc::new(clock), log).await.unwrap();
         let session = daemon.session();
@@ -750,6 +822,29 @@ mod tests {
             .remove(0);
         assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
         assert_eq!(session.daemon().counts().total, 1);
+    }
+
+    #[tokio::test]
+    async fn what_was_held_back_is_not_asked_again_until_its_rest_may_be_worth_it() {
+        // Every byte is a token, and together they are unlikely.
+        const LONG: &str = "let unlikely = this_and_that(and_the_rest, of_it, and_more);";
+        let engine = ScriptedEngine { answers: &[LONG], learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_behind(true, engine).await;
+        let ask = async |column| {
+            let position = Position { line: 1, column };
+            texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
+        };
+        assert_eq!(ask(4).await, "");
+        let answers = || session.daemon().counts().silent;
+        assert_eq!(answers(), 1);
+        type_at_cursor(&session, "let unlikely");
+        assert_eq!(ask(16).await, "");
+        assert_eq!(answers(), 1, "the model would say the same");
+        let cursor = Position { line: 1, column: 16 };
+        let most = &LONG[12..LONG.len() - 2];
+        session.change(URI, 3, vec![(Some((cursor, cursor)), most.into())]).unwrap();
+        ask(4 + LONG.len() as u32 - 2).await;
+        assert_eq!(answers(), 2, "what is left is likely: the engine is asked");
     }
 
     fn texts(suggestions: &[Suggestion]) -> Vec<&str> {

@@ -249,6 +249,8 @@ pub fn job(folder: &Path, base_sha256: &str, name: &str, episodes: Vec<Episode>)
             lora_alpha: 8.0,
             learning_rate: 3e-3,
             demonstration_coefficient: 0.0,
+            // To this random model every line is out of reach.
+            demonstration_exponent: 0.0,
             ..Hyper::default()
         },
         episodes,

@@ -2,6 +2,7 @@
 //! tell apart.
 
 use crate::cli::inspect;
+use crate::config::Config;
 use crate::gate::features::NAMES;
 use crate::gate::prior::{self, Prior};
 use crate::gate::{Gate, GateStatus};
@@ -12,7 +13,6 @@ use comfy_table::{Table, presets};
 use feedback::episode::{Fold, Judged};
 use feedback::event::EventKind;
 use feedback::log::EventLog;
-use feedback::reward::VALUE;
 use feedback::sled_log::SledLog;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub struct TrialArgs {
 }
 
 /// Thresholds of the replay's table, in P(taken).
-const THRESHOLDS: [f32; 8] = [0.0, 0.05, 0.1, 0.15, 0.2, VALUE, 0.35, 0.5];
+const THRESHOLDS: [f32; 8] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5];
 
 /// Deviation a shipped weight is given beside what the fit leaves: users differ.
 const BETWEEN_USERS: f64 = 0.2;
@@ -72,12 +72,15 @@ pub async fn gate(home: &Home, args: GateArgs) -> Result<()> {
     let gate = status.evidence.gate.context("this daemon is older and has no gate")?;
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&gate)?),
-        false => println!("{}", screen(&gate)),
+        false => {
+            let threshold = Config::load(&home.config_file())?.gate.threshold;
+            println!("{}", screen(&gate, threshold));
+        }
     }
     Ok(())
 }
 
-fn screen(gate: &GateStatus) -> String {
+fn screen(gate: &GateStatus, threshold: f64) -> String {
     let mut weights = Table::new();
     weights.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     weights.set_header(["feature", "weight", "±"]);
@@ -101,10 +104,10 @@ fn screen(gate: &GateStatus) -> String {
         ]);
     }
     format!(
-        "The gate shows an offer where P(taken) is worth it: {:.0} % and more.\n\
+        "The gate shows an offer where P(taken) is worth it: {:.0} % and more (gate.threshold).\n\
          {} labels learned; a weight above zero speaks for showing.\n{weights}\n\
          Each prediction was made before its label was known:\n{calibration}",
-        100.0 * VALUE,
+        100.0 * threshold,
         gate.labels
     )
 }

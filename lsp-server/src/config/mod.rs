@@ -84,8 +84,8 @@ pub struct CompletionConfig {
     /// 0 decodes greedily.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f32,
-    /// Decoding stops before a token less likely than this; what is sure so far is
-    /// the answer.
+    /// A line less likely than this, as a whole, is not offered as you type; decoding
+    /// is given up as soon as that is known.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_probability: f32,
     /// Characters before the cursor that the model sees.
@@ -132,7 +132,7 @@ impl Default for CompletionConfig {
             max_tokens: 32,
             budget_ms: 10_000,
             temperature: 0.0,
-            min_probability: 0.3,
+            min_probability: 0.02,
             prefix_chars: 1_500,
             suffix_chars: 500,
             context_chars: 0,
@@ -148,11 +148,15 @@ pub struct GateConfig {
     /// Whether offers that are not likely enough to be taken are held back. The
     /// gate learns from every verdict either way.
     pub enabled: bool,
+    /// The chance of being taken from which on an offer is worth showing: higher
+    /// shows fewer, more of which are taken.
+    #[schemars(range(min = 0.01, max = 0.99))]
+    pub threshold: f64,
 }
 
 impl Default for GateConfig {
     fn default() -> Self {
-        GateConfig { enabled: true }
+        GateConfig { enabled: true, threshold: 0.2 }
     }
 }
 

@@ -338,11 +338,12 @@ impl LlamaEngine {
         let mut path = prompt.to_vec();
         let mut tokens: Vec<TokenRecord> = Vec::new();
         let mut text = Vec::new();
+        let mut ends = Vec::new();
         let mut joint = 0.0;
         let mut healed = 0;
-        let mut line_from = 0;
+        let mut line = Line::default();
         let stop = loop {
-            if tokens.len() >= (line_from + request.max_tokens).min(MAX_TOKENS) {
+            if tokens.len() >= (line.first_token + request.max_tokens).min(MAX_TOKENS) {
                 break StopReason::MaxTokens;
             }
             let said_before = || self.sequences[sequence].answered.after(&path);
@@ -376,14 +377,18 @@ impl LlamaEngine {
             let piece = self.vocab.piece(next.id);
             let spilled = piece.len() > need.len();
             healed += usize::from(!spilled && !need.is_empty());
-            if need.is_empty() && next.logprob.exp() < request.min_probability {
-                break StopReason::LowConfidence;
-            }
             tokens.push(next);
             path.push((next.id, request.adapter));
             joint += next.logprob;
+            if spilled {
+                line.logprob += next.logprob;
+            }
             text.extend_from_slice(piece);
+            ends.push(text.len());
             need = &need[piece.len().min(need.len())..];
+            if line.logprob.exp() < request.min_probability {
+                break StopReason::LowConfidence;
+            }
             if piece.is_empty() || self.fim.stop.contains(&next.id) {
                 break StopReason::StopToken;
             }
@@ -392,10 +397,11 @@ impl LlamaEngine {
                 break stop;
             }
             if piece.contains(&b'\n') {
-                line_from = tokens.len();
+                line = Line { first_token: tokens.len(), first_byte: text.len(), logprob: 0.0 };
             }
         };
-        Ok(Answer { tokens, healed, text, stop, decode_time: started.elapsed() })
+        let given_up = (stop == StopReason::LowConfidence).then_some(line.first_byte);
+        Ok(Answer { tokens, healed, text, ends, given_up, stop, decode_time: started.elapsed() })
     }
 
     /// Tokens at which another answer may part from this one and be seen to: of
@@ -467,6 +473,15 @@ struct Decoding<'a> {
     abort: &'a AtomicBool,
 }
 
+/// The line that decoding is at.
+#[derive(Default)]
+struct Line {
+    first_token: usize,
+    first_byte: usize,
+    /// ln π of what was said of it, healing aside.
+    logprob: f32,
+}
+
 /// Where another answer may part from the first.
 struct Fork {
     /// Index of the token that would be another.
@@ -478,8 +493,8 @@ struct Fork {
 
 /// What of an answer can be shown.
 fn showable<'a>(answer: &'a Answer, request: &Request) -> &'a [u8] {
-    let healing = request.prompt.healing.len().min(answer.text.len());
-    request.extent.within(&answer.text[healing..]).trim_ascii_end()
+    let said = answer.offered().get(request.prompt.healing.len()..).unwrap_or_default();
+    request.extent.within(said).trim_ascii_end()
 }
 
 fn common_prefix(a: &[Cell], b: &[Cell]) -> usize {

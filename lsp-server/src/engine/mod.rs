@@ -32,7 +32,8 @@ pub struct Request {
     pub max_tokens: usize,
     /// Time for prompt and decoding; what is there by then is the answer.
     pub budget: Duration,
-    /// Decoding stops before a token less likely than this, in [0, 1].
+    /// Decoding is given up where the line it is at has become less likely than this
+    /// as a whole, in [0, 1].
     pub min_probability: f32,
     /// Most answers wanted beside the first; they take extra time.
     pub alternatives: usize,
@@ -58,8 +59,19 @@ pub struct Answer {
     pub healed: usize,
     /// Concatenated pieces of `tokens`, stop token included.
     pub text: Vec<u8>,
+    /// Where in `text` each token ends.
+    pub ends: Vec<usize>,
+    /// Where in `text` the line begins that was given up, if one was.
+    pub given_up: Option<usize>,
     pub stop: StopReason,
     pub decode_time: Duration,
+}
+
+impl Answer {
+    /// What of `text` may be offered.
+    pub fn offered(&self) -> &[u8] {
+        &self.text[..self.given_up.unwrap_or(self.text.len())]
+    }
 }
 
 /// A text to be looked at by several adapters.

@@ -45,7 +45,15 @@ impl Engine for ScriptedEngine {
             let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
             let tokens = text.iter().map(token).collect();
             let healed = request.prompt.healing.len();
-            Answer { tokens, healed, text, stop: StopReason::Newline, decode_time: self.takes }
+            Answer {
+                tokens,
+                healed,
+                ends: (1..=text.len()).collect(),
+                text,
+                given_up: None,
+                stop: StopReason::Newline,
+                decode_time: self.takes,
+            }
         };
         Ok(Generated {
             prompt: vec![0],

@@ -5,7 +5,8 @@
 //! (Laplace approximation, one rank-one step a label: Bishop, *Pattern
 //! Recognition and Machine Learning*, 4.5; as in Chapelle and Li, *An Empirical
 //! Evaluation of Thompson Sampling*, NeurIPS 2011). An offer that is as likely as
-//! not to be worth it is shown; below that, twice as often as the posterior says
+//! not to have more than the chance from which on it is worth it (`gate.threshold`)
+//! is shown; below that, twice as often as the posterior says
 //! that it is. So uncertainty is what explores, and the probability is recorded
 //! beside every decision.
 //!
@@ -126,10 +127,11 @@ impl Gate {
         std::array::from_fn(|row| dot(&self.covariance[row], features))
     }
 
-    /// What the gate thinks of an offer, before the draw.
-    pub fn judge(&self, features: &Features) -> GateRecord {
+    /// What the gate thinks of an offer, before the draw. `threshold`: P(taken) from
+    /// which on it is worth showing, in (0, 1).
+    pub fn judge(&self, features: &Features, threshold: f64) -> GateRecord {
         let (score, variance) = self.score(features);
-        let threshold = logit(f64::from(VALUE));
+        let threshold = logit(threshold);
         let worth_it = normal((score - threshold) / variance.sqrt().max(1e-9));
         GateRecord {
             features_version: FEATURES_VERSION,
@@ -287,19 +289,20 @@ mod tests {
             let error = (bin.predicted - bin.taken) / bin.labels as f64;
             assert!(error.abs() < 0.08, "{bin:?}");
         }
-        assert!(gate.judge(&of(1.5)).propensity > 0.99);
-        assert_eq!(gate.judge(&of(-1.5)).propensity, EXPLORATION as f32);
+        assert!(gate.judge(&of(1.5), 0.25).propensity > 0.99);
+        assert_eq!(gate.judge(&of(-1.5), 0.25).propensity, EXPLORATION as f32);
     }
 
     #[test]
     fn what_is_uncertain_is_tried_more_often() {
         let mut gate = flat();
-        let first = gate.judge(&of(1.0)).propensity;
+        let first = gate.judge(&of(1.0), 0.25).propensity;
         assert_eq!(first, 1.0, "as likely as not");
         for _ in 0..20 {
             gate.learn(&judged(of(1.0), 0.0));
         }
-        let (after, other) = (gate.judge(&of(1.0)).propensity, gate.judge(&of(-1.0)).propensity);
+        let (after, other) =
+            (gate.judge(&of(1.0), 0.25).propensity, gate.judge(&of(-1.0), 0.25).propensity);
         assert!(after < 0.1 && other > after, "{after} {other}");
     }
 
@@ -323,7 +326,7 @@ mod tests {
             let features = std::array::from_fn(|_| rng.random_range(-3.0..3.0));
             gate.learn(&judged(features, f32::from(rng.random::<bool>())));
         }
-        let record = gate.judge(&of(1.0));
+        let record = gate.judge(&of(1.0), 0.25);
         assert!(record.probability.is_finite() && record.propensity.is_finite());
         assert!((0..FEATURES).all(|i| gate.covariance[i][i] > 0.0));
     }
