@@ -7,6 +7,9 @@ import { eventually } from './hone.mjs';
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
 const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const START_LIMIT_MS = 60_000;
+// How long a palette may take to open, and how often it is asked for.
+const PALETTE_MS = 5_000;
+const PALETTE_PRESSES = 4;
 
 export async function openBrowser() {
     return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args: BROWSER_ARGS });
@@ -72,8 +75,16 @@ export class Window {
 
     /** Types into the palette and leaves it open. */
     async palette(title) {
-        await this.press('F1');
-        await this.page.locator('.quick-input-widget .quick-input-box input').fill(`>${title}`);
+        const input = this.page.locator('.quick-input-widget .quick-input-box input');
+        const opens = () => input.waitFor({ timeout: PALETTE_MS }).then(() => true, () => false);
+        // A window that is still at work lets a key go by; who sees no palette presses again.
+        for (let presses = 0; presses < PALETTE_PRESSES; presses += 1) {
+            await this.press('F1');
+            if (await opens()) {
+                break;
+            }
+        }
+        await input.fill(`>${title}`);
     }
 
     /** Clicks an entry of the list that is open. */
