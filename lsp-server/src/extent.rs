@@ -392,8 +392,8 @@ fn is_blank(text: &[u8]) -> bool {
     text.trim_ascii().is_empty()
 }
 
-/// A token may end inside a character.
-fn valid(text: &[u8]) -> &str {
+/// Without half a character at its end: a token may end inside one.
+pub fn valid(text: &[u8]) -> &str {
     match std::str::from_utf8(text) {
         Ok(all) => all,
         Err(error) => std::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Generated text → what may be shown: one line, or as many as were wanted, no
 //! repetition of what already stands around the cursor, never blank.
 
-use crate::extent::Extent;
+use crate::extent::{Extent, valid};
 use ropey::Rope;
 
 /// Most characters of a line that are looked at: a minified file is one line.
@@ -50,12 +50,7 @@ impl Around {
 /// * `healing`: bytes at its start that reproduce what the user has typed.
 pub fn shown_bytes(text: &[u8], healing: usize, around: &Around) -> usize {
     let Some(completion) = text.get(healing..) else { return 0 };
-    let valid = match std::str::from_utf8(completion) {
-        Ok(all) => all,
-        // A budget or token limit can end inside a character.
-        Err(error) => std::str::from_utf8(&completion[..error.valid_up_to()]).unwrap_or_default(),
-    };
-    let line = valid.split(['\n', '\r']).next().unwrap_or_default();
+    let line = valid(completion).split(['\n', '\r']).next().unwrap_or_default();
     let rest = around.rest_of_line.trim_end();
     let shown = before_what_is_closed(line.trim_end(), &around.line_before, rest);
     let shown = without_overlap(shown, rest);
@@ -129,11 +124,7 @@ pub fn shown_lines(text: &[u8], healing: usize, extent: &Extent, around: &Around
         return shown_bytes(text, healing, around);
     };
     let said = extent.within(text.get(healing..).unwrap_or_default());
-    let valid = match std::str::from_utf8(said) {
-        Ok(all) => all,
-        Err(error) => std::str::from_utf8(&said[..error.valid_up_to()]).unwrap_or_default(),
-    };
-    let shown = without_lines_below(valid.trim_end(), line_before, below);
+    let shown = without_lines_below(valid(said).trim_end(), line_before, below);
     match shown.contains('\n') {
         true => shown.len(),
         false => shown_bytes(&text[..text.len().min(healing + shown.len())], healing, around),

@@ -5,6 +5,7 @@
 
 use crate::document::Edit;
 use crate::engine::Answer;
+use crate::extent::valid;
 use feedback::event::{AdapterVersion, StopReason};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -41,11 +42,7 @@ impl Unshown {
         start: usize,
     ) -> Unshown {
         let said = answer.text.get(healing..).unwrap_or_default();
-        let valid = match std::str::from_utf8(said) {
-            Ok(all) => all,
-            Err(error) => std::str::from_utf8(&said[..error.valid_up_to()]).unwrap_or_default(),
-        };
-        let line = valid.split(['\n', '\r']).next().unwrap_or_default();
+        let line = valid(said).split(['\n', '\r']).next().unwrap_or_default();
         let ends = answer.ends.iter().map(|end| end.saturating_sub(healing));
         let tokens = ends.zip(&answer.tokens).map(|(end, token)| (end, token.logprob));
         Unshown {
