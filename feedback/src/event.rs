@@ -44,8 +44,15 @@ pub enum EventKind {
     /// up to the end of the line.
     TypedInstead { id: OfferId, tokens: Vec<u32> },
     /// What the user wrote there in the end, in the eyes of two adapters: nats,
-    /// summed over `tokens` tokens.
-    Compared { id: OfferId, tokens: u32, logprobs: Vec<(AdapterVersion, f32)> },
+    /// summed over `tokens` tokens. `says`: those whose likeliest tokens are just
+    /// this text.
+    Compared {
+        id: OfferId,
+        tokens: u32,
+        logprobs: Vec<(AdapterVersion, f32)>,
+        #[serde(default)]
+        says: Vec<AdapterVersion>,
+    },
 }
 
 /// When it was looked at.

@@ -45,6 +45,12 @@ struct Arguments {
     /// Episodes to go through, at most
     #[arg(long, default_value_t = usize::MAX)]
     limit: usize,
+    /// One stream out of all homes: what is learned in one is asked about in the next
+    #[arg(long)]
+    together: bool,
+    /// A row for every batch, too
+    #[arg(long)]
+    batches: bool,
     homes: Vec<PathBuf>,
 }
 
@@ -114,17 +120,29 @@ fn main() -> anyhow::Result<()> {
         model: weights::load(&gguf)?,
     };
     let threads = Threads::fixed(rayon::current_num_threads());
+    let mut streams = vec![];
     for home in &arguments.homes {
-        let episodes = episodes(home, &base.sha256)?;
-        let episodes = &episodes[..episodes.len().min(arguments.limit)];
+        let mut episodes = episodes(home, &base.sha256)?;
+        episodes.truncate(arguments.limit);
         println!("{}: {} episodes", home.display(), episodes.len());
+        streams.push(episodes);
+    }
+    if arguments.together {
+        streams = vec![streams.concat()];
+    }
+    for episodes in &streams {
+        println!("{} episodes", episodes.len());
         println!("             nats a token                      P(line)        right lines");
         println!("texts   base   gain  by quarter              base learned  base gain lost     s");
         for variant in &arguments.variants {
             let started = Instant::now();
             let mut shelf = Shelf::new(&arguments.prompts, &format!("learner {}", base.sha256))
                 .map_err(anyhow::Error::msg)?;
-            let texts = run(&base, episodes, variant, &mut shelf, &threads)?;
+            let texts = run(&base, episodes, variant, &mut shelf, &threads, &|texts| {
+                if arguments.batches {
+                    println!("{}", row(texts));
+                }
+            })?;
             println!("{} {:5.0}  {}", row(&texts), started.elapsed().as_secs_f64(), variant.name);
         }
     }
@@ -150,6 +168,7 @@ fn run(
     variant: &Variant,
     shelf: &mut Shelf,
     threads: &Threads,
+    scored: &dyn Fn(&[Text]),
 ) -> anyhow::Result<Vec<Text>> {
     let hyper = &variant.hyper;
     let context = |hyper| BatchContext {
@@ -167,7 +186,9 @@ fn run(
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
         if let Ok(batch) = Batch::new(fresh, &[], &context(&imitating)) {
             let kv = prompts(base, &batch, shelf, threads)?;
-            texts.extend(look(base, &batch, &kv, &lora, threads)?);
+            let seen = look(base, &batch, &kv, &lora, threads)?;
+            scored(&seen);
+            texts.extend(seen);
         }
         let end = index * variant.batch;
         let replay = &episodes[end.saturating_sub(variant.replay)..end];

@@ -3,7 +3,9 @@
 
 use crate::document::Position;
 use crate::engine::scripted::ScriptedEngine;
-use crate::engine::{Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Tokenizer};
+use crate::engine::{
+    Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
+};
 use crate::prompt::FimPrompt;
 use crate::rig::{Editor, Rig};
 use feedback::event::AdapterVersion;
@@ -56,7 +58,7 @@ impl Engine for HeldEngine {
         &mut self,
         request: &ScoreRequest,
         abort: &AtomicBool,
-    ) -> Result<Vec<f32>, EngineError> {
+    ) -> Result<Vec<Score>, EngineError> {
         self.scripted.score(request, abort)
     }
 

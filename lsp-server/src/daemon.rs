@@ -577,8 +577,15 @@ impl Daemon {
         let tokens = request.tokens.len() as u32;
         match self.engine.score(request).await {
             Ok(scores) => {
-                let logprobs = adapters.into_iter().zip(scores).collect();
-                self.record(vec![EventKind::Compared { id: text.id, tokens, logprobs }]);
+                let scores: Vec<_> = adapters.into_iter().zip(scores).collect();
+                let logprobs = scores.iter().map(|(version, score)| (*version, score.logprob));
+                let says = scores.iter().filter(|(_, score)| score.says);
+                self.record(vec![EventKind::Compared {
+                    id: text.id,
+                    tokens,
+                    logprobs: logprobs.collect(),
+                    says: says.map(|(version, _)| *version).collect(),
+                }]);
             }
             // A candidate that was succeeded meanwhile, a text that is too long.
             Err(EngineError::Failed(reason)) => tracing::debug!("not compared: {reason}"),

@@ -1,13 +1,14 @@
 //! A day's work of fifty editors in as long as it takes, on an engine that says
 //! what it is told: memory stays where it was.
 
+use crate::asked::Trigger;
 use crate::config::Config;
 use crate::daemon::{Daemon, ServedModel};
 use crate::document::{Document, Position};
 use crate::engine::scripted::ScriptedEngine;
 use crate::engine::worker::EngineHandle;
 use crate::home::Home;
-use crate::session::{Session, SessionError, Trigger};
+use crate::session::{Session, SessionError};
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;
 use ropey::Rope;

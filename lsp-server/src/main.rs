@@ -2,9 +2,12 @@
 
 mod adapters;
 mod aftermath;
+mod answered;
+mod asked;
 mod broken;
 #[cfg(test)]
 mod burst;
+mod changes;
 mod cli;
 mod client;
 mod config;

@@ -59,12 +59,22 @@ impl FimPrompt {
 }
 
 /// Other code the model sees first, and what all of it is called.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Context {
     pub repository: String,
     pub excerpts: Vec<Excerpt>,
+    /// What the user changed of late, as diffs; behind the excerpts, which change
+    /// less often.
+    pub changes: Vec<Excerpt>,
     /// The document's own path, below the folder that holds all of them.
     pub path: String,
+}
+
+impl Context {
+    /// All that is shown, in order.
+    pub fn shown(&self) -> impl Iterator<Item = &Excerpt> {
+        self.excerpts.iter().chain(&self.changes)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

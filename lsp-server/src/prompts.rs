@@ -1,17 +1,25 @@
 //! The prompts of a session's documents: how each is laid out, kept for as long
 //! as it fits, and what other code it shows.
 
+use crate::changes::Changes;
 use crate::config::CompletionConfig;
-use crate::document::Document;
+use crate::document::{Document, Edit};
 use crate::privacy::{self, Privacy};
-use crate::prompt::{FimPrompt, Layout, Window};
+use crate::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
 use crate::related::{Place, Related};
+use ropey::Rope;
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Share of `context_chars` that the user's latest changes may take.
+const CHANGES_SHARE: usize = 4;
 
 #[derive(Default)]
 pub struct Prompts {
     layouts: HashMap<String, Layout>,
     related: Related,
+    changes: Changes,
 }
 
 /// What a prompt may hold.
@@ -40,6 +48,11 @@ impl Prompts {
         self.related.visit(&document.path);
     }
 
+    /// An edit has made the document of the text `was`.
+    pub fn edit(&mut self, document: &Document, was: Rope, edit: &Edit) {
+        self.changes.edit(document, was, edit);
+    }
+
     /// A file that one of them imports.
     pub fn add(&mut self, file: &Document, terms: &Terms) {
         let is_ignored = terms.ignores(&file.path, &file.language);
@@ -62,16 +75,18 @@ impl Prompts {
         cursor: usize,
         terms: &Terms,
     ) -> Option<FimPrompt> {
-        let Prompts { layouts, related } = self;
+        let Prompts { layouts, related, changes } = self;
         let document = documents.get(uri)?;
         let (text, window) = (&document.text, terms.window);
         let layout = layouts.entry(uri.to_owned());
         let layout = layout.or_insert_with(|| Layout::new(text, cursor, window));
         let prompt = layout.prompt(text, cursor, window);
-        let quotes = layout.context().map_or(&[][..], |context| &context.excerpts);
         // The user may have changed their mind since it was chosen.
-        let unwanted = quotes.iter().any(|excerpt| terms.ignores(&excerpt.source, ""));
-        if unwanted || (terms.context_chars == 0 && !quotes.is_empty()) {
+        let unwanted = layout.context().is_some_and(|context| {
+            terms.context_chars == 0
+                || context.shown().any(|excerpt| terms.ignores(&excerpt.source, ""))
+        });
+        if unwanted {
             layout.set_context(None);
         } else if terms.context_chars == 0 || !layout.wants_context() {
             return Some(prompt);
@@ -82,10 +97,65 @@ impl Prompts {
         let place = Place { document, cursor, window: layout.shows(text, cursor) };
         let is_ignored = |path: &str, language: &str| terms.ignores(path, language);
         let before = layout.context();
-        let context = related.choose(&place, terms.context_chars, &is_ignored, before);
+        let shown = text.slice(place.window.clone()).to_string();
+        let changes = recent(changes, document, &shown, terms);
+        let room = terms.context_chars - characters(&changes);
+        let context = match related.choose(&place, room, &is_ignored, before) {
+            None if changes.is_empty() => None,
+            None => Some(Arc::new(alone(changes, &document.path))),
+            Some(same) if same.changes == changes => Some(same),
+            Some(chosen) => Some(Arc::new(Context { changes, ..(*chosen).clone() })),
+        };
         layout.set_context(context.clone());
         Some(FimPrompt { context, ..prompt })
     }
+}
+
+/// The latest changes that find room and that the window does not show as they are,
+/// a file's together, the last file's next to the cursor.
+fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -> Vec<Excerpt> {
+    let mut room = terms.context_chars / CHANGES_SHARE;
+    let mut recent: Vec<Excerpt> = vec![];
+    for change in changes.all().rev() {
+        let diff = change.diff();
+        let is_shown = change.path == here.path
+            && change.before.is_empty()
+            && change.after.iter().all(|line| window.contains(line.as_str()));
+        let Some(left) = room.checked_sub(diff.chars().count()) else { continue };
+        if is_shown || terms.ignores(&change.path, "") || !privacy::may_quote(&diff) {
+            continue;
+        }
+        room = left;
+        match recent.iter_mut().find(|excerpt| excerpt.source == change.path) {
+            Some(excerpt) => excerpt.text.insert_str(0, &diff),
+            None => recent.push(Excerpt {
+                source: change.path.clone(),
+                path: format!("{}.diff", file_name(&change.path)),
+                text: diff,
+            }),
+        }
+    }
+    recent.reverse();
+    recent
+}
+
+fn characters(excerpts: &[Excerpt]) -> usize {
+    excerpts.iter().map(|excerpt| excerpt.text.chars().count()).sum()
+}
+
+/// Changes where nothing else is worth showing.
+fn alone(changes: Vec<Excerpt>, path: &str) -> Context {
+    let folder = Path::new(path).parent().map_or("", |folder| folder.to_str().unwrap_or_default());
+    Context {
+        repository: file_name(folder).to_owned(),
+        excerpts: vec![],
+        changes,
+        path: file_name(path).to_owned(),
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -114,8 +184,38 @@ mod tests {
         prompts.visit(&here);
         let documents = HashMap::from([(HERE.to_owned(), here)]);
         let prompt = prompts.at(&documents, HERE, text.len() - 3, &terms).unwrap();
-        let excerpts = prompt.context.iter().flat_map(|context| &context.excerpts);
+        let excerpts = prompt.context.iter().flat_map(|context| context.shown());
         excerpts.map(|excerpt| excerpt.source.clone()).collect()
+    }
+
+    /// What a prompt elsewhere shows of a line that the user changed at `path`.
+    fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
+        let privacy = Privacy::default();
+        let window = Window { prefix_chars: 100, suffix_chars: 100 };
+        let ignore = ["/p/private/".to_owned()];
+        let terms = Terms { window, context_chars, privacy: &privacy, ignore: &ignore };
+        let mut prompts = Prompts::default();
+        let was = document(path, "let total = 1;\n");
+        let now = document(path, &format!("{line}\n"));
+        let end = line.chars().count();
+        let edit = Edit { start: 0, removed: 14, inserted: line.chars().take(end).collect() };
+        prompts.edit(&now, was.text, &edit);
+        let here = document("/p/a.rs", "fn a() {\n}\n");
+        let documents = HashMap::from([(HERE.to_owned(), here)]);
+        let prompt = prompts.at(&documents, HERE, 9, &terms).unwrap();
+        let shown = prompt.context.iter().flat_map(|context| context.shown());
+        shown.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
+    }
+
+    #[test]
+    fn what_was_changed_elsewhere_is_shown_as_a_diff() {
+        let diff = "-let total = 1;\n+let sum = 1;\n";
+        assert_eq!(changed("/p/b.rs", "let sum = 1;", 400), [("b.rs.diff".into(), diff.into())]);
+        assert!(changed("/p/b.rs", "let sum = 1;", 0).is_empty(), "switched off");
+        assert!(changed("/p/b.rs", "let sum = 1;", 4 * diff.len() - 4).is_empty(), "no room");
+        assert!(changed("/p/private/b.rs", "let sum = 1;", 400).is_empty());
+        let secret = format!("let password = \"{}\";", ["hun", "ter2!", "Xy9"].concat());
+        assert!(changed("/p/b.rs", &secret, 400).is_empty());
     }
 
     const MODEL: &str = "impl Ledger { pub fn post_entry(&mut self, entry: Entry) {} }\n";

@@ -95,7 +95,8 @@ fn fate(rng: &mut StdRng, id: String, trial: Option<Arms>) -> EventKind {
         4 => {
             let arms = trial.map_or((1, 0), |arms| (arms.candidate, arms.incumbent));
             let logprobs = vec![(arms.0, -rng.random::<f32>()), (arms.1, -rng.random::<f32>())];
-            EventKind::Compared { id, tokens: 2, logprobs }
+            let says = [arms.0, arms.1].into_iter().filter(|_| rng.random()).collect();
+            EventKind::Compared { id, tokens: 2, logprobs, says }
         }
         _ => {
             let outcome = *outcome.choose(rng).unwrap();

@@ -202,6 +202,7 @@ impl Related {
         Some(Arc::new(Context {
             repository: repository.unwrap_or_default(),
             excerpts,
+            changes: vec![],
             path: shown(&place.document.path),
         }))
     }

@@ -4,28 +4,21 @@
 //! has been; only the engine's answer is waited for, with the lock free.
 
 use crate::aftermath::{Aftermath, Finding};
-use crate::broken::broken;
-use crate::config::{CompletionConfig, Config};
+use crate::answered::{Answered, ask_gate};
+use crate::asked::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
+use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
-use crate::engine::{Answer, EngineError, Generated, Request};
-use crate::extent::{Extent, Setting};
-use crate::gate::features::{Surroundings, features};
-use crate::gate::{Gate, Recent};
+use crate::engine::{EngineError, Generated};
+use crate::extent::Extent;
 use crate::imports;
-use crate::postprocess::{Around, breaks_line, repeats_closing, shown_lines};
-use crate::privacy::{self, Nearby};
-use crate::prompt::{FimPrompt, Window};
+use crate::postprocess::{Around, breaks_line, repeats_closing};
 use crate::prompts::{self, Prompts};
 use crate::rhythm::{Rhythm, Stand};
 use crate::tracker::{Judgement, Offer, Tracker};
 use crate::unshown::{Rest, Unshown};
-use feedback::event::{
-    ArmRecord, Completion, Decision, EventKind, GateRecord, OfferId, Outcome, Sampling, Timing,
-};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-use ropey::Rope;
+use feedback::event::{EventKind, OfferId, Outcome, StopReason};
+use rand::Rng;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -59,18 +52,6 @@ struct RejectsHere {
     count: u32,
 }
 
-/// What made the client ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
-    /// Typing.
-    Automatic,
-    /// The user, by hand: always answered.
-    Invoked,
-}
-
-/// Offers beside the first, where the user asks by hand.
-const ALTERNATIVES: usize = 2;
-
 /// What goes into an inline completion item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
@@ -89,30 +70,6 @@ pub enum SessionError {
     Superseded,
     #[error(transparent)]
     Engine(EngineError),
-}
-
-/// A completion under way: what was asked, of which text.
-struct Asked {
-    abort: Arc<AtomicBool>,
-    arrived: Instant,
-    /// Before the engine is asked.
-    wait: Duration,
-    uri: String,
-    path: String,
-    language: String,
-    cursor: usize,
-    position: Position,
-    around: Around,
-    trigger: Trigger,
-    idle_ms: u64,
-    rejects_here: u32,
-    arm: Option<ArmRecord>,
-    /// Uniform in [0, 1): what the gate decides by.
-    draw: f64,
-    /// The text as it was asked about; a clone costs nothing.
-    text: Rope,
-    window: Window,
-    request: Request,
 }
 
 enum Begun {
@@ -196,6 +153,7 @@ impl Session {
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
+        let quotes = self.terms(&self.daemon.config()).context_chars > 0;
         for (range, text) in changes {
             let State { documents, tracker, unshown, encoding, aftermath, prompts, .. } =
                 &mut *state;
@@ -204,8 +162,11 @@ impl Session {
                 .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
             document.version = version;
             prompts.visit(document);
-            let cursor = tracker.cursor(uri);
+            let (cursor, was) = (tracker.cursor(uri), document.text.clone());
             let edit = document.apply(range, text, *encoding);
+            if quotes {
+                prompts.edit(document, was, &edit);
+            }
             let edit = match cursor {
                 Some(cursor) => document.seen_at(edit, cursor),
                 None => edit,
@@ -323,77 +284,54 @@ impl Session {
             self.conclude(state, events, None, now_ms);
             return Ok(Begun::Silent);
         }
-        let terms = self.terms(&config);
-        let abort = Arc::new(AtomicBool::new(false));
         let now_ms = self.daemon.clock.now_ms();
-        let mut draws = draws(&document.text, cursor, state.asked);
+        let here = (uri.to_owned(), document.text.char_to_line(cursor));
+        let place = Place {
+            uri: uri.to_owned(),
+            path: document.path.clone(),
+            language: document.language.clone(),
+            text: document.text.clone(),
+            cursor,
+            position,
+            around,
+            idle_ms: now_ms.saturating_sub(state.last_edit_ms),
+            rejects_here: if state.rejects.place == here { state.rejects.count } else { 0 },
+        };
+        let mut draws = place.draws(state.asked);
         let (adapter, arm) = self.daemon.draw_arm(draws.random());
-        let line = document.text.char_to_line(cursor);
-        let here = (uri.to_owned(), line);
-        let rejects_here = if state.rejects.place == here { state.rejects.count } else { 0 };
-        let (idle_ms, draw) = (now_ms.saturating_sub(state.last_edit_ms), draws.random());
-        let unshown = state.unshown.as_ref().filter(|unshown| unshown.adapter == adapter);
+        let draw = draws.random();
         if trigger == Trigger::Automatic
-            && let Some(unshown) = unshown
+            && let Some(unshown) = state.unshown.as_ref()
+            && unshown.adapter == adapter
             && let Some(rest) = unshown.rest(uri, cursor)
-            && !self.may_be_worth_it(&rest, draw, |recent| Surroundings {
-                logprobs: &rest.logprobs,
-                text: rest.text,
-                stop: unshown.stop,
-                line_before: &around.line_before,
-                rest_of_line: &around.rest_of_line,
-                language: &document.language,
-                idle_ms,
-                rejects_here,
-                recent,
-            })
+            && !self.may_be_worth_it(&rest, unshown.stop, &place, draw)
         {
             let events = state.tracker.supersede(now_ms);
             self.conclude(state, events, None, now_ms);
             return Ok(Begun::Silent);
         }
-        let wait = state.rhythm.wait(Stand::behind(&around.line_before), rejects_here);
+        let wait = state.rhythm.wait(Stand::behind(&place.around.line_before), place.rejects_here);
         let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
-        let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
-        let prompt = prompt.map(|prompt| as_set(completion, prompt));
         let extent = match beside_a_line {
             // Whoever turns to others of a line compares lines, and soon.
             true => Extent::LINE,
             false => extent(document, cursor, trigger, completion),
         };
-        let request = Request {
-            prompt: prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?,
-            adapter,
-            sampling: sampling(completion.temperature, &document.text, cursor),
-            max_tokens: completion.max_tokens,
-            extent,
-            budget: Duration::from_millis(completion.budget_ms),
-            // Who asks by hand wants to see how it goes on, sure or not.
-            min_probability: match trigger {
-                Trigger::Automatic => completion.min_probability,
-                Trigger::Invoked => 0.0,
-            },
-            alternatives: if trigger == Trigger::Invoked { ALTERNATIVES } else { 0 },
-        };
+        let terms = self.terms(&config);
+        let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
+        let prompt = prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let abort = Arc::new(AtomicBool::new(false));
         let asked = Asked {
             abort: abort.clone(),
             arrived: Instant::now(),
             // In a rehearsal nobody's time passes.
             wait: if waits && self.daemon.clock.passes() { wait } else { Duration::ZERO },
-            uri: uri.to_owned(),
-            path: document.path.clone(),
-            language: document.language.clone(),
-            cursor,
-            position,
-            around,
             trigger,
-            idle_ms,
-            rejects_here,
             arm,
             draw,
-            text: document.text.clone(),
             window: terms.window,
-            request,
+            request: place.request(prompt, adapter, extent, trigger, completion),
+            place,
         };
         state.newest = Some(abort);
         state.asked += 1;
@@ -404,9 +342,18 @@ impl Session {
         Ok(Begun::Asked(Box::new(asked)))
     }
 
+    /// False where what is left of an answer that was not shown is not to be shown
+    /// either.
+    fn may_be_worth_it(&self, rest: &Rest, stop: StopReason, place: &Place, draw: f64) -> bool {
+        let likely = rest.probability() >= self.daemon.config().completion.min_probability;
+        let seen = |recent| place.surroundings(rest.text, &rest.logprobs, stop, recent);
+        likely && draw < f64::from(ask_gate(&self.daemon, seen).propensity)
+    }
+
     /// Records what the engine did and makes offers of it, if the user is still there.
     fn finish(&self, asked: Asked, generated: Generated) -> Result<Vec<Suggestion>, SessionError> {
-        let may_store = self.may_store(&asked, &generated);
+        let answered = Answered::new(&self.daemon, &asked, &generated);
+        let place = &asked.place;
         let mut state = lock(&self.state);
         // An edit or a newer request has taken this one's place.
         let current = state.newest.take_if(|newest| Arc::ptr_eq(newest, &asked.abort));
@@ -414,18 +361,18 @@ impl Session {
             return Err(SessionError::Superseded);
         }
         // What is on screen comes first, and is not offered twice.
-        let live = state.tracker.continuation(&asked.uri, asked.cursor);
+        let live = state.tracker.continuation(&place.uri, place.cursor);
         let live = live.filter(|_| asked.trigger == Trigger::Invoked);
         let goes_on = live.is_some();
-        let position = asked.position;
+        let position = place.position;
         let suggestion = |(id, text)| Suggestion { id, position, text };
         let now_ms = self.daemon.clock.now_ms();
         let mut suggestions: Vec<_> = live.into_iter().map(suggestion).collect();
         let (mut events, mut offers) = (vec![], vec![]);
         for (index, answer) in generated.answers.iter().enumerate() {
-            let completion = self.completion(&asked, &generated, answer, may_store);
+            let completion = answered.completion(answer);
             if index == 0 {
-                state.unshown = unshown(&asked, answer, &completion);
+                state.unshown = answered.unshown(answer, &completion);
             }
             let (id, text) = (completion.id.clone(), completion.shown.clone());
             let healing = completion.healing.clone();
@@ -434,7 +381,7 @@ impl Session {
                 continue;
             }
             events.push(EventKind::Completion(Box::new(completion)));
-            let (uri, start) = (asked.uri.clone(), asked.cursor);
+            let (uri, start) = (place.uri.clone(), place.cursor);
             if !text.is_empty() {
                 offers.push(Offer { id: id.clone(), uri, start, text: text.clone(), healing });
                 suggestions.push(Suggestion { id, position, text });
@@ -503,123 +450,6 @@ impl Session {
             }
         });
         self.daemon.record(events.collect());
-    }
-
-    /// Whether an answer may be shown, and on what grounds.
-    fn decide(&self, asked: &Asked, text: &str, answer: &Answer) -> Decision {
-        let by_hand = asked.trigger == Trigger::Invoked;
-        let healing = asked.request.prompt.healing.len();
-        let generated = answer.offered().get(healing..).unwrap_or_default();
-        let broken = broken(generated, text);
-        let gate = (!text.is_empty()).then(|| {
-            let new = answer.tokens.iter().skip(answer.healed);
-            let logprobs: Vec<f32> = new.map(|token| token.logprob).collect();
-            let mut record = self.ask_gate(|recent| Surroundings {
-                logprobs: &logprobs,
-                text,
-                stop: answer.stop,
-                line_before: &asked.around.line_before,
-                rest_of_line: &asked.around.rest_of_line,
-                language: &asked.language,
-                idle_ms: asked.idle_ms,
-                rejects_here: asked.rejects_here,
-                recent,
-            });
-            if by_hand {
-                record.propensity = 1.0;
-            }
-            let held_back = asked.draw >= f64::from(record.propensity);
-            record.held_back = held_back.then(|| text.to_owned());
-            record
-        });
-        Decision { by_hand, gate, arm: asked.arm, broken }
-    }
-
-    /// What the gate says of an offer among these surroundings.
-    fn ask_gate<'a>(&self, seen: impl FnOnce(Recent) -> Surroundings<'a>) -> GateRecord {
-        let config = self.daemon.config();
-        let threshold = config.gate.threshold;
-        let judge = |gate: &Gate| gate.judge(&features(&seen(gate.recent())), threshold);
-        let mut record = self.daemon.ask_gate(judge);
-        if !config.gate.enabled {
-            record.propensity = 1.0;
-        }
-        record
-    }
-
-    /// False where what is left of an answer that was not shown is not to be shown
-    /// either.
-    fn may_be_worth_it<'a>(
-        &self,
-        rest: &Rest,
-        draw: f64,
-        seen: impl FnOnce(Recent) -> Surroundings<'a>,
-    ) -> bool {
-        let likely = rest.probability() >= self.daemon.config().completion.min_probability;
-        likely && draw < f64::from(self.ask_gate(seen).propensity)
-    }
-
-    /// Whether the record of these answers, prompt and all, may be stored.
-    fn may_store(&self, asked: &Asked, generated: &Generated) -> bool {
-        let (privacy, config) = (&self.daemon.privacy, self.daemon.config());
-        if privacy.ignores(&asked.path, &asked.language, &config.privacy.ignore) {
-            return false;
-        }
-        let around = Nearby::of(&asked.text, asked.cursor, asked.window);
-        let healing = asked.request.prompt.healing.len();
-        // All that was generated, shown or not: its tokens are stored.
-        !generated.answers.iter().any(|answer| {
-            let new = answer.text.get(healing..).unwrap_or_default();
-            around.holds_secret_with(&String::from_utf8_lossy(new))
-        })
-    }
-
-    /// The record of one answer, and which part of it may be shown.
-    fn completion(
-        &self,
-        asked: &Asked,
-        generated: &Generated,
-        answer: &Answer,
-        may_store: bool,
-    ) -> Completion {
-        let healing = asked.request.prompt.healing.clone();
-        let extent = &asked.request.extent;
-        let offered = answer.offered();
-        let length = shown_lines(offered, healing.len(), extent, &asked.around);
-        let shown_from = healing.len().min(offered.len());
-        let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let decision = self.decide(asked, &shown, answer);
-        let held_back = decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some());
-        let ms = |time: Duration| time.as_secs_f32() * 1000.0;
-        let id = self.daemon.next_offer_id();
-        let context = asked.request.prompt.context.iter().flat_map(|context| &context.excerpts);
-        let mut context: Vec<String> = context.map(|excerpt| excerpt.source.clone()).collect();
-        context.retain(|path| *path != asked.path);
-        context.dedup();
-        Completion {
-            id: if may_store { id } else { privacy::unstored(id) },
-            path: asked.path.clone(),
-            context,
-            language: asked.language.clone(),
-            model_sha256: self.daemon.model.sha256.clone(),
-            adapter: asked.request.adapter,
-            sampling: asked.request.sampling,
-            prompt: generated.prompt.clone(),
-            adapter_from: generated.adapter_from,
-            healing,
-            tokens: answer.tokens.clone(),
-            stop: answer.stop,
-            shown: if held_back { String::new() } else { shown.into_owned() },
-            shown_from,
-            timing: Timing {
-                prompt_reused: generated.prompt_reused,
-                prompt_evaluated: generated.prompt_evaluated,
-                prompt_ms: ms(generated.prompt_time),
-                decode_ms: ms(answer.decode_time),
-                total_ms: ms(asked.arrived.elapsed()),
-            },
-            decision,
-        }
     }
 
     /// # Errors
@@ -691,57 +521,6 @@ impl Session {
     }
 }
 
-/// What is known of an answer that was not worth showing, if it would be the same again.
-fn unshown(asked: &Asked, answer: &Answer, completion: &Completion) -> Option<Unshown> {
-    let gate = completion.decision.gate.as_ref();
-    let held_back = gate.is_some_and(|gate| gate.held_back.is_some());
-    let is_line = asked.request.extent.lines() == 1;
-    let is_greedy = asked.request.sampling == Sampling::GREEDY;
-    let known = (held_back || answer.given_up.is_some()) && is_line && is_greedy;
-    let healing = completion.healing.len();
-    known.then(|| Unshown::of(answer, healing, completion.adapter, &asked.uri, asked.cursor))
-}
-
-/// How far the answer to a request may reach.
-fn extent(
-    document: &Document,
-    cursor: usize,
-    trigger: Trigger,
-    config: &CompletionConfig,
-) -> Extent {
-    let by_hand = trigger == Trigger::Invoked;
-    let setting = Setting { multiline: config.multiline, max_lines: config.max_lines };
-    Extent::at(&document.text, cursor, &document.language, by_hand, setting)
-}
-
-/// A prompt without what is switched off.
-fn as_set(config: &CompletionConfig, mut prompt: FimPrompt) -> FimPrompt {
-    if !config.token_healing {
-        prompt = prompt.unhealed();
-    }
-    if !config.line_behind_middle {
-        prompt = prompt.line_before_suffix();
-    }
-    prompt
-}
-
-/// Draws that depend on nothing but the place and on how many came before: a
-/// replay draws the same, and who comes back to a place does not.
-fn draws(text: &Rope, cursor: usize, before: u64) -> StdRng {
-    StdRng::seed_from_u64(place_seed(text, cursor) ^ before.rotate_right(16))
-}
-
-fn place_seed(text: &Rope, cursor: usize) -> u64 {
-    (text.len_chars() as u64) << 32 | cursor as u64
-}
-
-fn sampling(temperature: f32, text: &Rope, cursor: usize) -> Sampling {
-    if temperature == 0.0 {
-        return Sampling::GREEDY;
-    }
-    Sampling { temperature, seed: place_seed(text, cursor) }
-}
-
 impl State {
     fn abort_newest(&mut self) {
         if let Some(abort) = self.newest.take() {
@@ -762,6 +541,7 @@ mod tests {
     use feedback::clock::ManualClock;
     use feedback::event::AdapterVersion;
     use feedback::log::MemoryLog;
+    use ropey::Rope;
     use std::time::Duration;
 
     const URI: &str = "file:///a.rs";

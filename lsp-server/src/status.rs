@@ -361,8 +361,8 @@ fn trial_line(trial: &TrialStatus) -> String {
     let texts = match trial.texts {
         0 => String::new(),
         texts => format!(
-            "; it expects what you write by {:+.2} nats a token ({texts} texts)",
-            trial.text_difference
+            "; it says {} of {texts} texts that the other misses, and misses {} that it says",
+            trial.gained, trial.lost
         ),
     };
     format!(

@@ -130,7 +130,7 @@ async fn loss(
             Ok(scores) => {
                 texts += 1;
                 tokens += count;
-                loss += f64::from(scores[1] - scores[0]);
+                loss += f64::from(scores[1].logprob - scores[0].logprob);
             }
             // Too long, or none the policy could say: another text will do.
             Err(EngineError::Failed(_)) => {}

@@ -2,9 +2,11 @@
 
 mod bench;
 mod demo;
+mod dist;
 mod editors;
 mod packages;
 mod screencast;
+mod smoke;
 mod soak;
 mod step;
 mod suite;
@@ -30,6 +32,10 @@ enum Command {
     /// Measure Hone side by side with a peer
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Make an archive for other machines, whatever their CPU
+    Dist(dist::Arguments),
+    /// Build for a GPU and have one completion computed there
+    Smoke(smoke::Arguments),
     /// Turn the last demo into docs/demo.svg and docs/demo.txt
     Screencast,
 }
@@ -51,6 +57,8 @@ fn run(command: Command) -> Result<()> {
         Command::Test(arguments) => suite::run(&workspace, &arguments),
         Command::Soak(arguments) => soak::run(&workspace, &arguments),
         Command::Bench(command) => bench::run(&workspace, &command),
+        Command::Dist(arguments) => dist::run(&workspace, &arguments),
+        Command::Smoke(arguments) => smoke::run(&workspace, &arguments),
         Command::Screencast => screencast::run(&workspace),
     }
 }

@@ -95,7 +95,8 @@ pub struct CompletionConfig {
     #[schemars(range(max = 100_000))]
     pub suffix_chars: usize,
     /// Characters of other code that the model sees: pieces, of the documents you are
-    /// at work in and of the files they import, that speak of the same names. 0: none.
+    /// at work in and of the files they import, that speak of the same names, and up
+    /// to a quarter of it what you changed of late. 0: none.
     #[schemars(range(max = 20_000))]
     pub context_chars: usize,
     /// Whether the prompt ends before the token that the cursor may stand in, and the

@@ -34,11 +34,36 @@ const _: () = assert!(MICRO_BATCH_TOKENS <= BATCH_TOKENS);
 fn backend() -> Result<&'static LlamaBackend, String> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
     let backend = BACKEND.get_or_init(|| {
+        #[cfg(feature = "portable")]
+        load_kernels()?;
         let mut backend = LlamaBackend::init().map_err(|error| error.to_string())?;
         backend.void_logs();
         Ok(backend)
     });
     backend.as_ref().map_err(Clone::clone)
+}
+
+/// Has ggml look through the libraries beside this program for the best that the
+/// CPU can run, and for GPUs.
+#[cfg(feature = "portable")]
+fn load_kernels() -> Result<(), String> {
+    use llama_cpp_2::llama_backend::{load_backends, load_backends_from_path};
+
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let beside = program.parent().and_then(Path::parent).map(|root| root.join("lib/hone"));
+    match beside.filter(|folder| folder.is_dir()) {
+        Some(folder) => load_backends_from_path(&folder),
+        // Run from where it was built.
+        None => load_backends(),
+    }
+    // SAFETY: a plain count.
+    match unsafe { sys::ggml_backend_dev_count() } {
+        0 => Err(format!(
+            "{}: no kernels for this CPU in ../lib/hone beside it: unpack the whole archive",
+            program.display()
+        )),
+        _ => Ok(()),
+    }
 }
 
 pub fn load_model(path: &Path, gpu_layers: u32) -> Result<Arc<LlamaModel>, String> {

@@ -6,7 +6,7 @@ use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::offload::Offload;
 use super::threads::Threads;
 use super::{
-    Answer, Engine, EngineError, EngineInfo, Generated, Request, ScorePrompt, ScoreRequest,
+    Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
     Tokenizer,
 };
 use crate::prompt::{Context as OtherCode, FimPrompt};
@@ -213,7 +213,7 @@ impl LlamaEngine {
         let last = named(markers.file, &code.path, "");
         let Some(mut room) = room.checked_sub(head.len() + last.len()) else { return vec![] };
         let mut excerpts = vec![];
-        for excerpt in &code.excerpts {
+        for excerpt in code.shown() {
             let tokens = named(markers.file, &excerpt.path, &excerpt.text);
             if tokens.len() <= room {
                 room -= tokens.len();
@@ -421,10 +421,10 @@ impl LlamaEngine {
     }
 
     /// ln π of the tokens whose logits the last decode kept.
-    fn score_rows(&self, request: &ScoreRequest) -> Result<f32, EngineError> {
+    fn score_rows(&self, request: &ScoreRequest) -> Result<Score, EngineError> {
         let count = request.tokens.len();
         let mut need = request.healing.as_bytes();
-        let mut total = 0.0;
+        let mut score = Score { logprob: 0.0, says: true };
         for (i, &token) in request.tokens.iter().enumerate() {
             let row = self.context.logits_at(count - i);
             let row =
@@ -434,10 +434,11 @@ impl LlamaEngine {
             let (Some(softmax), true) = (softmax, fits && (token as usize) < row.len()) else {
                 return Err(EngineError::Failed("the text is none the policy could say".into()));
             };
-            total += softmax.record(token, row[token as usize]).logprob;
+            score.logprob += softmax.record(token, row[token as usize]).logprob;
+            score.says &= softmax.best == token;
             need = &need[self.vocab.piece(token).len().min(need.len())..];
         }
-        Ok(total)
+        Ok(score)
     }
 
     fn truncate(&mut self, sequence: usize, length: usize) {
@@ -584,7 +585,7 @@ impl Engine for LlamaEngine {
         &mut self,
         request: &ScoreRequest,
         abort: &AtomicBool,
-    ) -> Result<Vec<f32>, EngineError> {
+    ) -> Result<Vec<Score>, EngineError> {
         let (prompt, from) = match &request.prompt {
             ScorePrompt::Fim(prompt) => self.prompt_tokens(prompt),
             ScorePrompt::Tokens { prompt, adapter_from } => (prompt.clone(), *adapter_from),

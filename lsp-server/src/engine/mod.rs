@@ -95,6 +95,15 @@ pub enum ScorePrompt {
     },
 }
 
+/// A text in the eyes of one adapter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Score {
+    /// ln π, in nats, summed over its tokens, at temperature 1.
+    pub logprob: f32,
+    /// Each of its tokens is the likeliest at its place: decoding greedily says it.
+    pub says: bool,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("superseded or cancelled")]
@@ -130,13 +139,12 @@ pub trait Engine {
     /// soon after `abort` turns true; what was done by then stays.
     fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError>;
 
-    /// ln π of a text under each adapter, in nats, summed over its tokens, at
-    /// temperature 1. Gives up soon after `abort` turns true.
+    /// How each adapter sees a text. Gives up soon after `abort` turns true.
     fn score(
         &mut self,
         request: &ScoreRequest,
         abort: &AtomicBool,
-    ) -> Result<Vec<f32>, EngineError>;
+    ) -> Result<Vec<Score>, EngineError>;
 
     /// Makes a version available to the requests that follow; those of `keep`
     /// stay loaded beside it, every other version may be dropped.

@@ -1,6 +1,8 @@
 //! An engine that says what it is told: for unit tests of what lies around it.
 
-use super::{Answer, Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Tokenizer};
+use super::{
+    Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
+};
 use crate::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use std::path::Path;
@@ -74,8 +76,11 @@ impl Engine for ScriptedEngine {
         &mut self,
         request: &ScoreRequest,
         _abort: &AtomicBool,
-    ) -> Result<Vec<f32>, EngineError> {
-        let score = |version: &AdapterVersion| -10.0 / (1.0 + *version as f32);
+    ) -> Result<Vec<Score>, EngineError> {
+        let score = |version: &AdapterVersion| Score {
+            logprob: -10.0 / (1.0 + *version as f32),
+            says: *version > 0,
+        };
         Ok(request.adapters.iter().map(score).collect())
     }
 

@@ -1,7 +1,7 @@
 //! One thread owns the engine. Everybody else holds a [`EngineHandle`], a
 //! bounded queue of requests whose abort flags are looked at before any work.
 
-use super::{Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Tokenizer};
+use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use crate::leash::Leash;
 use crate::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
@@ -32,7 +32,7 @@ enum Job {
     },
     Score {
         request: Box<ScoreRequest>,
-        reply: oneshot::Sender<Result<Vec<f32>, EngineError>>,
+        reply: oneshot::Sender<Result<Vec<Score>, EngineError>>,
     },
     Warm(Box<FimPrompt>),
 }
@@ -122,7 +122,7 @@ impl EngineHandle {
     }
 
     /// ln π of a text under several adapters, computed once nothing else waits.
-    pub async fn score(&self, request: ScoreRequest) -> Result<Vec<f32>, EngineError> {
+    pub async fn score(&self, request: ScoreRequest) -> Result<Vec<Score>, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.enqueue(Job::Score { request: Box::new(request), reply })?;
         answer.await.map_err(|_| EngineError::Gone)?
@@ -187,10 +187,10 @@ fn serve(mut engine: impl Engine, queue: &Receiver<Job>, leash: &Leash, gives_wa
 struct Later {
     /// The newest only: the user has left the place of an older one.
     warm: Option<Box<FimPrompt>>,
-    scores: VecDeque<Score>,
+    scores: VecDeque<Scoring>,
 }
 
-type Score = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<f32>, EngineError>>);
+type Scoring = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
 
 /// The next job: requests in their order, then what can wait. `None` once
 /// nobody can ask any more.

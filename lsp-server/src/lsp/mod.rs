@@ -8,9 +8,10 @@ mod copilot;
 mod guard;
 pub mod types;
 
+use crate::asked::Trigger;
 use crate::document::{Document, Encoding, Position};
 use crate::forget::{self, Forgotten, Scope};
-use crate::session::{Session, SessionError, Suggestion, Trigger};
+use crate::session::{Session, SessionError, Suggestion};
 use crate::status;
 use copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
 use ropey::Rope;

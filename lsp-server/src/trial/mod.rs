@@ -7,9 +7,10 @@
 //! * **verdicts**: each reward less a baseline, weighted by the inverse of its
 //!   arm's probability, candidate for, incumbent against (the doubly robust score
 //!   of Waudby-Smith et al. 2022, its baseline the running mean);
-//! * **texts**: what the user wrote in the end, in the eyes of both arms: the
-//!   difference of its log-probs a token. Both see every text, so this pairs
-//!   what the verdicts cannot.
+//! * **texts**: what the user wrote in the end, in the eyes of both arms: which of
+//!   them would have said just this. Both see every text, so this pairs what the
+//!   verdicts cannot. (Not their log-probs: an adapter that learns what nobody could
+//!   have guessed gains nats, and may lose the lines that were right.)
 //!
 //! While a trial runs, updates go on from the candidate and take its place in
 //! it: the trial is between two lines of adapters. It is a fold over the log,
@@ -69,9 +70,6 @@ const LEAST_SHARE: f64 = (1.0 - BASE_SHARE) / 2.0;
 
 /// Room above the rate to reach, at the least: it divides.
 const LEAST_ROOM: f64 = 0.1;
-
-/// Texts whose log-probs differ by this much a token count fully, in nats.
-const FULL_DIFFERENCE: f64 = 1.0;
 
 /// Verdicts on earlier versions that tell what a candidate has to reach.
 const HISTORY: f64 = 200.0;
@@ -168,7 +166,9 @@ pub struct Trial {
     texts_better: Betting,
     texts_worse: Betting,
     texts: u64,
-    text_difference: f64,
+    /// Texts that the candidate alone would have said, and the incumbent alone.
+    gained: u64,
+    lost: u64,
     pub monitors: Monitors,
 }
 
@@ -186,7 +186,8 @@ impl Trial {
             texts_better: Betting::default(),
             texts_worse: Betting::default(),
             texts: 0,
-            text_difference: 0.0,
+            gained: 0,
+            lost: 0,
             monitors: Monitors::default(),
         }
     }
@@ -199,8 +200,9 @@ impl Trial {
     /// An event, and the verdict it brought.
     pub fn apply(&mut self, event: &Event, judged: Option<&Judged>) {
         self.monitors.apply(event, self.arms);
-        if let EventKind::Compared { tokens, logprobs, .. } = &event.kind {
-            self.compare(*tokens, logprobs);
+        if let EventKind::Compared { logprobs, says, .. } = &event.kind {
+            let asked: Vec<_> = logprobs.iter().map(|(version, _)| *version).collect();
+            self.compare(&asked, says);
         }
         if let Some(judged) = judged
             && judged.before.is_none()
@@ -244,22 +246,19 @@ impl Trial {
         }
     }
 
-    fn compare(&mut self, tokens: u32, logprobs: &[(AdapterVersion, f32)]) {
-        let of = |version| logprobs.iter().find(|(known, _)| *known == version).map(|(_, l)| *l);
-        let newest = logprobs.iter().map(|(version, _)| *version).max();
-        let newest = newest.filter(|version| *version > self.arms.incumbent);
-        let (Some(candidate), Some(incumbent)) = (newest.and_then(of), of(self.arms.incumbent))
-        else {
+    /// `asked`: the adapters that saw a text; `says`: those that would have said it.
+    fn compare(&mut self, asked: &[AdapterVersion], says: &[AdapterVersion]) {
+        let candidate = asked.iter().max().filter(|version| **version > self.arms.incumbent);
+        let Some(candidate) = candidate.filter(|_| asked.contains(&self.arms.incumbent)) else {
             return;
         };
-        let difference = f64::from(candidate - incumbent) / f64::from(tokens.max(1));
-        if !difference.is_finite() {
-            return;
-        }
+        let (own, before) = (says.contains(candidate), says.contains(&self.arms.incumbent));
+        let difference = f64::from(u8::from(own)) - f64::from(u8::from(before));
         self.texts += 1;
-        self.text_difference += difference;
-        self.texts_better.observe(difference / FULL_DIFFERENCE);
-        self.texts_worse.observe(-difference / FULL_DIFFERENCE);
+        self.gained += u64::from(own && !before);
+        self.lost += u64::from(before && !own);
+        self.texts_better.observe(difference);
+        self.texts_worse.observe(-difference);
     }
 
     pub fn offers(&self) -> u64 {
@@ -303,10 +302,10 @@ impl Trial {
     }
 
     fn text_reason(&self, how: &str) -> String {
-        let mean = self.text_difference / self.texts.max(1) as f64;
+        let Trial { texts, gained, lost, .. } = self;
         format!(
-            "it expects what you write {how}: {mean:+.2} nats a token over {} texts",
-            self.texts
+            "it says {how} often just what you write: of {texts} texts {gained} that the other \
+             missed, and missed {lost} that the other said"
         )
     }
 
@@ -316,7 +315,8 @@ impl Trial {
             candidate: self.candidate,
             incumbent: self.incumbent,
             texts: self.texts,
-            text_difference: self.text_difference / self.texts.max(1) as f64,
+            gained: self.gained,
+            lost: self.lost,
             evidence_better: self.better.evidence(),
             evidence_worse: self.worse.evidence(),
             evidence_below: self.below.evidence(),
@@ -334,8 +334,9 @@ pub struct TrialStatus {
     pub incumbent: Rewards,
     /// Texts that both arms were asked about.
     pub texts: u64,
-    /// Candidate less incumbent, in nats a token.
-    pub text_difference: f64,
+    /// Of these, what the candidate alone would have said, and the incumbent alone.
+    pub gained: u64,
+    pub lost: u64,
     /// e-values: promotes at [`PROMOTING_VERDICTS`].
     pub evidence_better: f64,
     /// Drops at [`DROPPING`].
@@ -351,12 +352,23 @@ pub struct TrialStatus {
 mod tests {
     use super::*;
 
-    /// 40 offers of each arm, 30 % of the incumbent's taken; and 200 texts.
-    fn trial(taken: f64, difference: f32) -> Trial {
+    /// 40 offers of each arm, 30 % of the incumbent's taken; and 200 texts, of which
+    /// this share is said by the candidate alone, or below zero by the incumbent.
+    fn trial(taken: f64, difference: f64) -> Trial {
         let arms = Arms { candidate: 1, incumbent: 0, since: 0 };
         let mut trial = Trial::new(arms, Rewards { offers: 100, sum: 30.0 });
         for text in 0..200 {
-            trial.compare(2, &[(1, 2.0 * difference - 1.0), (0, -1.0)]);
+            let one_says = (f64::from(text) * 0.3819) % 1.0 < difference.abs();
+            trial.compare(
+                &[1, 0],
+                if !one_says {
+                    &[]
+                } else if difference > 0.0 {
+                    &[1]
+                } else {
+                    &[0]
+                },
+            );
             if text < 40 {
                 let reward =
                     |rate: f64| f64::from(u8::from((f64::from(text) * 0.3819) % 1.0 < rate));

@@ -50,6 +50,28 @@ fn a_prompt_quotes_the_code_that_speaks_of_the_same_names() {
     assert_eq!(left, ["/project/src/again.rs"], "what quoted the file goes with it");
 }
 
+/// A line typed in one file is in the prompts of the next, and goes with its file.
+#[test]
+fn a_prompt_shows_what_was_changed_of_late() {
+    let home = home(1_000);
+    let editor = home.editor();
+    let mut entry = Buffer::open(&editor, "src/entry.rs", "pub struct Entry {\n    |\n}\n");
+    entry.type_text("pub walrus_cents: u64,");
+    let call = "fn widest(names: &[&str]) -> usize {\n    let walrus|\n}\n";
+    Buffer::open(&editor, "src/names.rs", call).complete();
+    assert_eq!(quoted(&home), ["/project/src/entry.rs"]);
+    let reads = home.completions().pop().unwrap().prompt.len();
+
+    home.output(&["config", "set", "completion.context_chars", "0"]);
+    Buffer::open(&editor, "src/again.rs", call).complete();
+    assert!(quoted(&home).is_empty());
+    assert!(home.completions().pop().unwrap().prompt.len() < reads);
+
+    home.output(&["forget", "--file", "/project/src/entry.rs", "--yes"]);
+    let left: Vec<_> = home.completions().into_iter().map(|made| made.path).collect();
+    assert!(!left.contains(&"/project/src/names.rs".to_owned()), "{left:?}");
+}
+
 #[test]
 fn a_file_that_is_imported_is_quoted_though_nobody_opened_it() {
     let project = tempfile::tempdir().unwrap();

@@ -1,0 +1,247 @@
+//! What the user changed of late, for a prompt to show: lines as they were and as
+//! they are now. Edits of one place are one change however many keys they took; what
+//! was typed and taken back is none.
+
+use crate::document::{Document, Edit};
+use ropey::Rope;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Changes remembered; the oldest give way.
+const CHANGES: usize = 16;
+
+/// An edit at most this many lines from the last one goes on with the same change.
+const NEAR_LINES: usize = 2;
+
+/// A change of more lines, as they were or as they are, is a formatter's, another
+/// program's, or a paste.
+const CHANGE_LINES: usize = 12;
+
+/// A longer line is no one's to read.
+const CHANGE_LINE_CHARS: usize = 160;
+
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// The oldest first.
+    settled: VecDeque<Change>,
+    growing: Option<Growing>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    pub path: String,
+    pub before: Vec<String>,
+    pub after: Vec<String>,
+}
+
+/// A change that is still being made.
+#[derive(Debug)]
+struct Growing {
+    path: String,
+    /// The document before its first edit, and the lines it is about.
+    was: Rope,
+    was_lines: Range<usize>,
+    /// The same since its last edit.
+    is: Rope,
+    is_lines: Range<usize>,
+}
+
+impl Changes {
+    /// An edit has made `document` of the text `was`.
+    pub fn edit(&mut self, document: &Document, was: Rope, edit: &Edit) {
+        let is = document.text.clone();
+        let line = |text: &Rope, at: usize| text.char_to_line(at.min(text.len_chars()));
+        let from = line(&was, edit.start);
+        let to = line(&was, edit.start + edit.removed) + 1;
+        let now_to = line(&is, edit.start + edit.inserted.chars().count()) + 1;
+        let growing = self.growing.take_if(|growing| {
+            let near = growing.is_lines.start.saturating_sub(NEAR_LINES)
+                ..growing.is_lines.end + NEAR_LINES;
+            growing.path == document.path && from < near.end && near.start < to
+        });
+        let Some(growing) = growing else {
+            self.settle();
+            let path = document.path.clone();
+            let (was_lines, is_lines) = (from..to, from..now_to);
+            self.growing = Some(Growing { path, was, was_lines, is, is_lines });
+            return;
+        };
+        // Lines that it reaches beyond the change so far are the same in both texts.
+        let above = growing.is_lines.start.saturating_sub(from);
+        let below = to.saturating_sub(growing.is_lines.end);
+        let was_lines = growing.was_lines.start - above..growing.was_lines.end + below;
+        let end = growing.is_lines.end.max(to) + now_to - to;
+        let is_lines = growing.is_lines.start - above..end;
+        self.growing = Some(Growing { was_lines, is, is_lines, ..growing });
+    }
+
+    /// The changes so far, the oldest first.
+    pub fn all(&mut self) -> impl DoubleEndedIterator<Item = &Change> {
+        self.settle();
+        self.settled.iter()
+    }
+
+    fn settle(&mut self) {
+        let Some(mut change) = self.growing.take().and_then(Growing::change) else { return };
+        // Who changes the same lines again has made one change of it.
+        let earlier = self.settled.iter().position(|earlier| {
+            earlier.path == change.path
+                && !earlier.after.is_empty()
+                && earlier.after == change.before
+        });
+        if let Some(earlier) = earlier.and_then(|at| self.settled.remove(at)) {
+            change.before = earlier.before;
+        }
+        if change.before != change.after {
+            self.settled.push_back(change);
+        }
+        while self.settled.len() > CHANGES {
+            self.settled.pop_front();
+        }
+    }
+}
+
+impl Growing {
+    fn change(self) -> Option<Change> {
+        let lines = |text: &Rope, lines: Range<usize>| -> Option<Vec<String>> {
+            let lines = lines.start..lines.end.min(text.len_lines());
+            if lines.len() > CHANGE_LINES + 2 * NEAR_LINES {
+                return None;
+            }
+            let line = |number| {
+                let line = text.line(number);
+                let whole = line.len_chars() <= CHANGE_LINE_CHARS;
+                whole.then(|| line.to_string().trim_end().to_owned())
+            };
+            lines.map(line).collect()
+        };
+        let before = lines(&self.was, self.was_lines)?;
+        let after = lines(&self.is, self.is_lines)?;
+        let same = |(a, b): &(&String, &String)| a == b;
+        let head = before.iter().zip(&after).take_while(same).count();
+        let (before, after) = (&before[head..], &after[head..]);
+        let tail = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
+        let told = |lines: &[String]| -> Vec<String> {
+            let lines = &lines[..lines.len() - tail];
+            lines.iter().filter(|line| !line.trim().is_empty()).cloned().collect()
+        };
+        let (before, after) = (told(before), told(after));
+        let few = before.len() <= CHANGE_LINES && after.len() <= CHANGE_LINES;
+        (before != after && few).then_some(Change { path: self.path, before, after })
+    }
+}
+
+impl Change {
+    /// As a unified diff's lines.
+    pub fn diff(&self) -> String {
+        let before = self.before.iter().map(|line| format!("-{line}\n"));
+        before.chain(self.after.iter().map(|line| format!("+{line}\n"))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{Encoding, Position};
+
+    struct Typist {
+        document: Document,
+        changes: Changes,
+    }
+
+    impl Typist {
+        fn at(text: &str) -> Typist {
+            let document = Document {
+                path: "/p/a.rs".into(),
+                language: "rust".into(),
+                version: 1,
+                text: text.into(),
+            };
+            Typist { document, changes: Changes::default() }
+        }
+
+        /// Replaces the first `from` by `to`.
+        fn replace(&mut self, from: &str, to: &str) -> &mut Typist {
+            let text = self.document.text.to_string();
+            let start = text.find(from).unwrap();
+            let position = |at: usize| {
+                let line = text[..at].matches('\n').count() as u32;
+                let column = text[..at].rsplit('\n').next().unwrap().len() as u32;
+                Position { line, column }
+            };
+            let range = (position(start), position(start + from.len()));
+            let was = self.document.text.clone();
+            let edit = self.document.apply(Some(range), to.into(), Encoding::Utf8);
+            self.changes.edit(&self.document, was, &edit);
+            self
+        }
+
+        fn diffs(&mut self) -> Vec<String> {
+            self.changes.all().map(Change::diff).collect()
+        }
+    }
+
+    fn lines(count: usize) -> String {
+        (0..count).map(|number| format!("line {number};\n")).collect()
+    }
+
+    #[test]
+    fn keys_at_one_place_are_one_change() {
+        let mut typist = Typist::at("fn a() {\n}\nfn b() {}\n");
+        for (from, to) in [("{\n", "{\n    \n"), ("    \n", "    l\n"), ("    l\n", "    let x;\n")]
+        {
+            typist.replace(from, to);
+        }
+        assert_eq!(typist.diffs(), ["+    let x;\n"]);
+    }
+
+    #[test]
+    fn a_place_further_off_is_another_change() {
+        let mut typist = Typist::at(&lines(20));
+        typist.replace("line 3", "row 3").replace("line 12", "row 12").replace("line 14", "row 14");
+        assert_eq!(
+            typist.diffs(),
+            [
+                "-line 3;\n+row 3;\n",
+                "-line 12;\n-line 13;\n-line 14;\n+row 12;\n+line 13;\n+row 14;\n"
+            ]
+        );
+    }
+
+    #[test]
+    fn changing_upwards_is_the_same_change() {
+        let mut typist = Typist::at(&lines(8));
+        typist.replace("line 5;\n", "five;\nand a half;\n").replace("line 4", "four");
+        assert_eq!(typist.diffs(), ["-line 4;\n-line 5;\n+four;\n+five;\n+and a half;\n"]);
+    }
+
+    #[test]
+    fn who_comes_back_to_a_change_has_made_one_of_it() {
+        let mut typist = Typist::at(&lines(30));
+        typist.replace("line 3;", "row 3;").replace("line 20", "row 20").replace("row 3;", "r 3;");
+        assert_eq!(typist.diffs(), ["-line 20;\n+row 20;\n", "-line 3;\n+r 3;\n"]);
+        typist.replace("row 20", "line 20");
+        assert_eq!(typist.diffs(), ["-line 3;\n+r 3;\n"], "taken back");
+    }
+
+    #[test]
+    fn what_a_program_writes_is_no_change_of_the_user() {
+        let mut typist = Typist::at(&lines(60));
+        let whole = typist.document.text.to_string();
+        typist.replace(&whole, &whole.replace("line", "row"));
+        assert!(typist.diffs().is_empty());
+        typist.replace("row 7", &"x".repeat(CHANGE_LINE_CHARS));
+        assert!(typist.diffs().is_empty(), "a line that nobody reads");
+    }
+
+    #[test]
+    fn the_oldest_give_way() {
+        let mut typist = Typist::at(&lines(200));
+        for number in (0..200).step_by(8) {
+            typist.replace(&format!("line {number};"), &format!("row {number};"));
+        }
+        let diffs = typist.diffs();
+        assert_eq!(diffs.len(), CHANGES);
+        assert_eq!(diffs.last().unwrap(), "-line 192;\n+row 192;\n");
+    }
+}

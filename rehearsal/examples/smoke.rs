@@ -1,0 +1,74 @@
+//! One completion by a `hone` that was built for a GPU or for other machines, and
+//! where it was computed: `cargo xtask smoke`, and the end of `cargo xtask dist`.
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use rehearsal::client::{Client, TriggerKind};
+use rehearsal::document::Position;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[derive(Parser)]
+struct Arguments {
+    /// The `hone` to try
+    #[arg(long)]
+    hone: PathBuf,
+    /// A folder with the model's file
+    #[arg(long)]
+    models: PathBuf,
+    #[arg(long)]
+    model: String,
+    /// What `hone status` has to name as the place of the computing
+    #[arg(long, default_value = "")]
+    backend: String,
+}
+
+/// A GPU that a CPU plays takes a minute for a token.
+const LIMIT: Duration = Duration::from_secs(600);
+
+const BEFORE: &str =
+    "def mean(values):\n    total = 0\n    for value in values:\n        total += ";
+const AFTER: &str = "\n    return total / len(values)\n";
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let home = tempfile::tempdir()?;
+    std::os::unix::fs::symlink(
+        std::path::absolute(&arguments.models)?,
+        home.path().join("models"),
+    )?;
+    std::fs::write(
+        home.path().join("config.toml"),
+        format!(
+            "model.name = \"{}\"\nlearning.enabled = false\ncompletion.max_tokens = 4\n\
+             completion.budget_ms = 600000\n",
+            arguments.model
+        ),
+    )?;
+    let hone = |args: &[&str]| {
+        let mut command = Command::new(&arguments.hone);
+        command.env("HONE_HOME", home.path()).args(args).stderr(Stdio::inherit());
+        command
+    };
+    let client = Client::spawn(&mut hone(&["lsp"]))?;
+    client.initialize(&[])?;
+    client.open("file:///mean.py", "python", &format!("{BEFORE}{AFTER}"))?;
+    let position = Position { line: 3, character: 17 };
+    let started = Instant::now();
+    let pending =
+        client.inline_completion_async("file:///mean.py", position, TriggerKind::Automatic)?;
+    let items = rehearsal::client::items(client.wait_for(pending, LIMIT)?);
+    let took = started.elapsed();
+    let status = hone(&["status", "--json"]).output()?;
+    hone(&["stop"]).stdout(Stdio::null()).status()?;
+    let status: Value = serde_json::from_slice(&status.stdout).context("hone status --json")?;
+    let backend = status["model"]["backend"].as_str().context("no backend in the status")?;
+    let items = items?;
+    let said = items.first().context("nothing was offered")?;
+    println!("{backend}: {:?} after {:.1} s", said.insert_text, took.as_secs_f64());
+    ensure!(said.insert_text.starts_with("value"), "the sum is of `value`");
+    ensure!(backend.to_lowercase().contains(&arguments.backend), "not on {}", arguments.backend);
+    Ok(())
+}
