@@ -104,16 +104,23 @@ fn flags() -> String {
     format!("-C target-cpu={cpu} -C link-arg=-Wl,-rpath,$ORIGIN/../{LIBRARIES}")
 }
 
+/// Those of a folder by the name under which they are looked for at run time: kernels
+/// as `lib….so`, what is linked with as `lib….so.0` (a link to the file itself).
 fn shared_libraries(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(vec![]);
     }
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    let is_shared = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"))
-    };
-    Ok(paths.into_iter().filter(is_shared).collect())
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        match name.split_once(".so") {
+            Some((_, "")) => !path.is_symlink(),
+            Some((_, version)) => version[1..].bytes().all(|byte| byte.is_ascii_digit()),
+            None => false,
+        }
+    });
+    Ok(paths)
 }
 
 fn copy(from: &Path, folder: &Path) -> Result<()> {
