@@ -197,9 +197,8 @@ mod tests {
         let mut prompts = Prompts::default();
         let was = document(path, "let total = 1;\n");
         let now = document(path, &format!("{line}\n"));
-        let end = line.chars().count();
-        let edit = Edit { start: 0, removed: 14, inserted: line.chars().take(end).collect() };
-        prompts.edit(&now, was.text, &edit);
+        let removed = "let total = 1;".len();
+        prompts.edit(&now, was.text, &Edit { start: 0, removed, inserted: line.into() });
         let here = document("/p/a.rs", "fn a() {\n}\n");
         let documents = HashMap::from([(HERE.to_owned(), here)]);
         let prompt = prompts.at(&documents, HERE, 9, &terms).unwrap();

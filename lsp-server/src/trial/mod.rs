@@ -359,16 +359,8 @@ mod tests {
         let mut trial = Trial::new(arms, Rewards { offers: 100, sum: 30.0 });
         for text in 0..200 {
             let one_says = (f64::from(text) * 0.3819) % 1.0 < difference.abs();
-            trial.compare(
-                &[1, 0],
-                if !one_says {
-                    &[]
-                } else if difference > 0.0 {
-                    &[1]
-                } else {
-                    &[0]
-                },
-            );
+            let who = u32::from(difference > 0.0);
+            trial.compare(&[1, 0], if one_says { std::slice::from_ref(&who) } else { &[] });
             if text < 40 {
                 let reward =
                     |rate: f64| f64::from(u8::from((f64::from(text) * 0.3819) % 1.0 < rate));
