@@ -32,6 +32,8 @@ pub struct Change {
     pub path: String,
     pub before: Vec<String>,
     pub after: Vec<String>,
+    /// The whole document behind it: a secret anywhere in it is not told by its lines.
+    pub document: Rope,
 }
 
 /// A change that is still being made.
@@ -127,7 +129,8 @@ impl Growing {
         };
         let (before, after) = (told(before), told(after));
         let few = before.len() <= CHANGE_LINES && after.len() <= CHANGE_LINES;
-        (before != after && few).then_some(Change { path: self.path, before, after })
+        let document = self.is;
+        (before != after && few).then_some(Change { path: self.path, before, after, document })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::config::CompletionConfig;
 use crate::document::{Document, Edit};
 use crate::privacy::{self, Privacy};
 use crate::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
-use crate::related::{Place, Related};
+use crate::related::{DOCUMENT_CHARS, Place, Related};
 use ropey::Rope;
 use std::collections::HashMap;
 use std::path::Path;
@@ -122,7 +122,7 @@ fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -
             && change.before.is_empty()
             && change.after.iter().all(|line| window.contains(line.as_str()));
         let Some(left) = room.checked_sub(diff.chars().count()) else { continue };
-        if is_shown || terms.ignores(&change.path, "") || !privacy::may_quote(&diff) {
+        if is_shown || terms.ignores(&change.path, "") || !may_quote(&change.document) {
             continue;
         }
         room = left;
@@ -137,6 +137,11 @@ fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -
     }
     recent.reverse();
     recent
+}
+
+/// As [`Related::look`] decides it: a document with a secret is not quoted.
+fn may_quote(document: &Rope) -> bool {
+    document.len_chars() <= DOCUMENT_CHARS && privacy::may_quote(&document.to_string())
 }
 
 fn characters(excerpts: &[Excerpt]) -> usize {
@@ -188,15 +193,17 @@ mod tests {
         excerpts.map(|excerpt| excerpt.source.clone()).collect()
     }
 
-    /// What a prompt elsewhere shows of a line that the user changed at `path`.
+    /// What a prompt elsewhere shows of a line that the user changed at `path`, at the
+    /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
         let privacy = Privacy::default();
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
         let ignore = ["/p/private/".to_owned()];
         let terms = Terms { window, context_chars, privacy: &privacy, ignore: &ignore };
         let mut prompts = Prompts::default();
-        let was = document(path, "let total = 1;\n");
-        let now = document(path, &format!("{line}\n"));
+        let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
+        let was = document(path, &format!("let total = 1;\n{rest}"));
+        let now = document(path, &format!("{line}\n{rest}"));
         let removed = "let total = 1;".len();
         prompts.edit(&now, was.text, &Edit { start: 0, removed, inserted: line.into() });
         let here = document("/p/a.rs", "fn a() {\n}\n");
@@ -215,6 +222,8 @@ mod tests {
         assert!(changed("/p/private/b.rs", "let sum = 1;", 400).is_empty());
         let secret = format!("let password = \"{}\";", ["hun", "ter2!", "Xy9"].concat());
         assert!(changed("/p/b.rs", &secret, 400).is_empty());
+        let elsewhere = format!("let sum = 1;\n{secret}");
+        assert!(changed("/p/b.rs", &elsewhere, 400).is_empty(), "a secret in the document");
     }
 
     const MODEL: &str = "impl Ledger { pub fn post_entry(&mut self, entry: Entry) {} }\n";

@@ -21,7 +21,7 @@ const DOCUMENTS: usize = 24;
 
 /// Longest document that is cut into pieces, in characters: beyond it lies what
 /// machines wrote.
-const DOCUMENT_CHARS: usize = 200_000;
+pub const DOCUMENT_CHARS: usize = 200_000;
 
 /// A piece ends at the first blank line behind this many lines …
 const PIECE_LINES: usize = 6;

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     std::fs::write(
         home.path().join("config.toml"),
         format!(
-            "model.name = \"{}\"\nlearning.enabled = false\ncompletion.max_tokens = 4\n\
+            "model.name = \"{}\"\nlearning.enabled = false\ngate.enabled = false\ncompletion.max_tokens = 4\n\
              completion.budget_ms = 600000\n",
             arguments.model
         ),

@@ -420,7 +420,7 @@ impl LlamaEngine {
         answer.tokens.iter().take_while(begins_within).count()
     }
 
-    /// ln π of the tokens whose logits the last decode kept.
+    /// How likely the tokens are whose logits the last decode kept.
     fn score_rows(&self, request: &ScoreRequest) -> Result<Score, EngineError> {
         let count = request.tokens.len();
         let mut need = request.healing.as_bytes();

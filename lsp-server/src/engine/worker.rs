@@ -121,7 +121,7 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
-    /// ln π of a text under several adapters, computed once nothing else waits.
+    /// How several adapters see a text, computed once nothing else waits.
     pub async fn score(&self, request: ScoreRequest) -> Result<Vec<Score>, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.enqueue(Job::Score { request: Box::new(request), reply })?;
