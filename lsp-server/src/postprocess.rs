@@ -10,6 +10,10 @@ const LINE_CHARS: usize = 4096;
 /// Lines looked at below the cursor for the next that is not blank.
 const LINES_BELOW: usize = 4;
 
+/// Most marks behind the cursor that an offer takes the place of: what editors close by
+/// themselves is short, and longer rests were written.
+const MARKS_LIMIT: usize = 8;
+
 /// What stands around the cursor.
 #[derive(Debug, Default)]
 pub struct Around {
@@ -44,7 +48,8 @@ impl Around {
     }
 }
 
-/// The shown part is `text[healing..healing + result]`.
+/// The shown part is `text[healing..healing + result]`. It may go on behind what the
+/// editor closed: [`replaced`] says what it takes the place of.
 ///
 /// * `text`: concatenated pieces of the generated tokens.
 /// * `healing`: bytes at its start that reproduce what the user has typed.
@@ -52,10 +57,14 @@ pub fn shown_bytes(text: &[u8], healing: usize, around: &Around) -> usize {
     let Some(completion) = text.get(healing..) else { return 0 };
     let line = valid(completion).split(['\n', '\r']).next().unwrap_or_default();
     let rest = around.rest_of_line.trim_end();
-    let shown = before_what_is_closed(line.trim_end(), &around.line_before, rest);
-    let shown = without_overlap(shown, rest);
-    let nothing =
-        shown.trim().is_empty() || repeats_closing(shown, rest) || repeats_a_line(shown, around);
+    let line = line.trim_end();
+    let (shown, replaced) = match closing(line, &around.line_before, rest) {
+        Some(at) if line[at..] != *rest && brings(&line[at..], rest) => (line, true),
+        Some(at) => (without_overlap(&line[..at], rest), false),
+        None => (without_overlap(line, rest), false),
+    };
+    let doubled = !replaced && repeats_closing(shown, rest);
+    let nothing = shown.trim().is_empty() || doubled || repeats_a_line(shown, around);
     if nothing { 0 } else { shown.len() }
 }
 
@@ -70,11 +79,26 @@ fn repeats_a_line(shown: &str, around: &Around) -> bool {
     repeats_above || line == around.below.trim_end()
 }
 
-/// Cuts `shown` where it would close what is closed right behind the cursor
-/// already, by the editor when it was opened: in `if (|)`, `x > 0) {` must not
-/// leave `if (x > 0) {)`.
-fn before_what_is_closed<'a>(shown: &'a str, line_before: &str, rest: &str) -> &'a str {
-    let Some(closed) = rest.trim_start().chars().next() else { return shown };
+/// Marks right behind the cursor, up to the end of its line, that this text takes the
+/// place of, since it brings them itself: in `foo(|)`, where an editor closed the
+/// bracket, `a, b);` must become `foo(a, b);`. Each is one character in any encoding.
+pub fn replaced<'a>(text: &str, around: &'a Around) -> &'a str {
+    let rest = around.rest_of_line.trim_end();
+    let at = closing(text, &around.line_before, rest);
+    if !text.contains('\n') && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
+}
+
+/// True if `rest` is nothing but a few marks, and `text` has them all, in their order.
+fn brings(text: &str, rest: &str) -> bool {
+    let are_marks = rest.len() <= MARKS_LIMIT && rest.bytes().all(|b| b.is_ascii_punctuation());
+    let mut left = text.chars();
+    are_marks && rest.chars().all(|mark| left.any(|c| c == mark))
+}
+
+/// Where `shown` would close what is closed right behind the cursor already, by the
+/// editor when it was opened: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
+fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
+    let closed = rest.trim_start().chars().next()?;
     let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
     let began_in = quote;
     for (at, c) in shown.char_indices() {
@@ -85,7 +109,7 @@ fn before_what_is_closed<'a>(shown: &'a str, line_before: &str, rest: &str) -> &
             (Some(_), '\\') => escaped = true,
             (Some(mark), c) if mark == c => {
                 if began_in == Some(c) && c == closed && open.is_empty() {
-                    return &shown[..at];
+                    return Some(at);
                 }
                 quote = None;
             }
@@ -94,13 +118,11 @@ fn before_what_is_closed<'a>(shown: &'a str, line_before: &str, rest: &str) -> &
             (None, '(') => open.push(')'),
             (None, '[') => open.push(']'),
             (None, '{') => open.push('}'),
-            (None, ')' | ']' | '}') if open.pop().is_none() && c == closed => {
-                return &shown[..at];
-            }
+            (None, ')' | ']' | '}') if open.pop().is_none() && c == closed => return Some(at),
             _ => {}
         }
     }
-    shown
+    None
 }
 
 /// The quote in which a line ends. An apostrophe is none: it may be a lifetime.
@@ -222,14 +244,41 @@ mod tests {
 
     #[test]
     fn what_the_editor_closed_is_not_closed_again_on_the_way() {
-        assert_eq!(shown_at("x > 0) {", "if (|)"), "x > 0");
-        assert_eq!(shown_at("a, b);", "foo(|)"), "a, b");
-        assert_eq!(shown_at("a[0], \"])\"]);", "foo(|)"), "a[0], \"])\"]");
-        assert_eq!(shown_at("bc\", x);", "foo(\"a|\")"), "bc");
-        assert_eq!(shown_at("b\\\"c\", x);", "foo(\"a|\")"), "b\\\"c");
-        assert_eq!(shown_at("bc\");", "foo(\"a|)"), "bc\"");
+        assert_eq!(shown_at("x > 0) {", "if (|) y"), "x > 0");
+        assert_eq!(shown_at("a, b);", "foo(|))"), "a, b");
+        assert_eq!(shown_at("a[0], \"])\"]);", "foo(|) + 1"), "a[0], \"])\"]");
+        assert_eq!(shown_at("bc\", x);", "foo(\"a|\"))"), "bc");
+        assert_eq!(shown_at("b\\\"c\", x);", "foo(\"a|\"))"), "b\\\"c");
+        assert_eq!(shown_at("a, b)", "foo(|)"), "a, b", "there is nothing behind it");
         assert_eq!(shown_at("f(x)?;", "let y = {|}"), "f(x)?;");
         assert_eq!(shown_at("x]; y)", "foo(a[|)"), "x]; y", "the bracket that is not closed yet");
+    }
+
+    /// What is shown of `text` where `|` stands, and what of the document it replaces.
+    fn replaced_at(text: &str, document: &str) -> (String, String) {
+        let cursor = document.chars().position(|c| c == '|').unwrap();
+        let rope = Rope::from_str(&document.replacen('|', "", 1));
+        let around = Around::of(&rope, cursor);
+        let shown = &text[..shown_bytes(text.as_bytes(), 0, &around)];
+        (shown.into(), replaced(shown, &around).into())
+    }
+
+    #[test]
+    fn what_the_editor_closed_is_replaced_where_the_line_goes_on_behind_it() {
+        let whole = |text: &str, marks: &str| (text.to_owned(), marks.to_owned());
+        assert_eq!(replaced_at("x > 0) {", "if (|)"), whole("x > 0) {", ")"));
+        assert_eq!(replaced_at("a, b);", "foo(|)  \n}"), whole("a, b);", ")"));
+        assert_eq!(replaced_at("a[0], \"])\"]);", "foo(|)"), whole("a[0], \"])\"]);", ")"));
+        assert_eq!(replaced_at("bc\", x);", "foo(\"a|\")"), whole("bc\", x);", "\")"));
+        assert_eq!(replaced_at("b\\\"c\", x);", "foo(\"a|\")"), whole("b\\\"c\", x);", "\")"));
+        assert_eq!(replaced_at(");", "foo(|)"), whole(");", ")"), "only what is missing is new");
+        assert_eq!(replaced_at("foo()", "bar(|)"), whole("foo()", ""), "closes its own");
+        assert_eq!(replaced_at("a, b)", "foo(|)"), whole("a, b", ""), "nothing goes on");
+        assert_eq!(replaced_at("a);", "foo(|) + b"), whole("a", ""), "more than marks");
+        assert_eq!(replaced_at("a", "foo(|)"), whole("a", ""), "does not bring it");
+        let long = ")".repeat(MARKS_LIMIT + 1);
+        let text = format!("a{long};");
+        assert_eq!(replaced_at(&text, &format!("foo(|{long}")), whole("a", ""));
     }
 
     #[test]
@@ -274,8 +323,8 @@ mod tests {
     /// become `pop();)`.
     #[test]
     fn a_bracket_that_is_closed_already_is_not_closed_again() {
-        assert_eq!(shown(");", "", ")"), "");
-        assert_eq!(shown("});", "", "})"), "");
+        assert_eq!(shown(");", "", ") x"), "");
+        assert_eq!(shown("});", "", "}) x"), "");
         assert_eq!(shown(");", "", "}"), ");");
     }
 

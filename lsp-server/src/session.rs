@@ -12,7 +12,7 @@ use crate::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use crate::engine::{EngineError, Generated};
 use crate::extent::Extent;
 use crate::imports;
-use crate::postprocess::{Around, breaks_line, repeats_closing};
+use crate::postprocess::{Around, breaks_line, repeats_closing, replaced};
 use crate::prompts::{self, Prompts};
 use crate::rhythm::{Rhythm, Stand};
 use crate::tracker::{Judgement, Offer, Tracker};
@@ -58,6 +58,8 @@ pub struct Suggestion {
     pub id: OfferId,
     pub position: Position,
     pub text: String,
+    /// Columns behind `position` that the text takes the place of.
+    pub replaces: u32,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -264,7 +266,8 @@ impl Session {
         let live = state.tracker.continuation(uri, cursor);
         let rest_of_line = &around.rest_of_line;
         let live = live.filter(|(_, text)| {
-            !repeats_closing(text, rest_of_line) && !breaks_line(text, rest_of_line)
+            let doubles = repeats_closing(text, rest_of_line) && replaced(text, &around).is_empty();
+            !doubles && !breaks_line(text, rest_of_line)
         });
         let goes_on = live.is_some();
         let beside_a_line = live.as_ref().is_some_and(|(_, text)| !text.contains('\n'));
@@ -274,7 +277,8 @@ impl Session {
             Trigger::Invoked => None,
         };
         if let Some(known) = known {
-            let known = known.into_iter().map(|(id, text)| Suggestion { id, position, text });
+            let tracker = &mut state.tracker;
+            let known = known.into_iter().map(|one| suggestion(tracker, one, position, &around));
             return Ok(Begun::Known(known.collect()));
         }
         let is_wanted = self.daemon.completes(&document.path, &document.language);
@@ -365,9 +369,8 @@ impl Session {
         let live = live.filter(|_| asked.trigger == Trigger::Invoked);
         let goes_on = live.is_some();
         let position = place.position;
-        let suggestion = |(id, text)| Suggestion { id, position, text };
         let now_ms = self.daemon.clock.now_ms();
-        let mut suggestions: Vec<_> = live.into_iter().map(suggestion).collect();
+        let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let (mut events, mut offers) = (vec![], vec![]);
         for (index, answer) in generated.answers.iter().enumerate() {
             let completion = answered.completion(answer);
@@ -376,15 +379,15 @@ impl Session {
             }
             let (id, text) = (completion.id.clone(), completion.shown.clone());
             let healing = completion.healing.clone();
-            let is_known = suggestions.iter().any(|known| known.text == text);
-            if is_known || suggestions.len() > ALTERNATIVES || (index > 0 && text.is_empty()) {
+            let is_known = texts.iter().any(|(_, known)| *known == text);
+            if is_known || texts.len() > ALTERNATIVES || (index > 0 && text.is_empty()) {
                 continue;
             }
             events.push(EventKind::Completion(Box::new(completion)));
             let (uri, start) = (place.uri.clone(), place.cursor);
             if !text.is_empty() {
                 offers.push(Offer { id: id.clone(), uri, start, text: text.clone(), healing });
-                suggestions.push(Suggestion { id, position, text });
+                texts.push((id, text));
             } else if !state.aftermath.awaits(&uri, start) {
                 state.aftermath.not_taken(id, uri, start, "", healing, now_ms);
             }
@@ -395,6 +398,10 @@ impl Session {
             let is_complete = asked.trigger == Trigger::Invoked;
             events.extend(state.tracker.serve(offers, is_complete, now_ms));
         }
+        let tracker = &mut state.tracker;
+        let suggestions =
+            texts.into_iter().map(|one| suggestion(tracker, one, position, &place.around));
+        let suggestions = suggestions.collect();
         self.conclude(&mut state, events, None, now_ms);
         Ok(suggestions)
     }
@@ -527,6 +534,18 @@ impl State {
             abort.store(true, Ordering::Relaxed);
         }
     }
+}
+
+/// What remains of an offer, as the client is told, and as the tracker expects it then.
+fn suggestion(
+    tracker: &mut Tracker,
+    (id, text): (OfferId, String),
+    position: Position,
+    around: &Around,
+) -> Suggestion {
+    let marks = replaced(&text, around);
+    tracker.replaces(&id, marks);
+    Suggestion { id, position, replaces: marks.len() as u32, text }
 }
 
 #[cfg(test)]

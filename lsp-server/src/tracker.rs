@@ -61,6 +61,8 @@ struct Live {
     taking: bool,
     /// The document went another way: no longer to be turned to.
     astray: bool,
+    /// Marks behind the cursor that it takes the place of, as was answered last.
+    replaces: String,
 }
 
 /// What an edit does to an offer.
@@ -84,6 +86,7 @@ impl Live {
             accepted_utf16: 0,
             taking: false,
             astray: false,
+            replaces: String::new(),
         }
     }
 
@@ -93,37 +96,65 @@ impl Live {
     }
 
     fn step(&mut self, edit: &Edit) -> Step {
-        let inserted = edit.inserted.chars().count();
-        if edit.start == self.cursor() && edit.removed == 0 {
+        let (cursor, marks) = (self.cursor(), self.replaces.len());
+        let end = edit.start + edit.removed;
+        if edit.start >= cursor && end <= cursor + marks {
+            // The marks before the edit may have been typed over by now, or left out of
+            // the edit since they stay what they are; as may those behind it.
+            let (before, behind) =
+                (&self.replaces[..edit.start - cursor], &self.replaces[end - cursor..]);
+            let text = format!("{before}{}", edit.inserted);
             let remaining = self.remaining();
             let left = remaining.chars().count();
+            let inserted = edit.inserted.chars().count();
             // The mark was typed; the editor closed it, and the cursor is between.
-            let typed_pair =
-                is_auto_closed_pair(&edit.inserted) && remaining.starts_with(&edit.inserted[..1]);
+            let typed_pair = edit.removed == 0
+                && is_auto_closed_pair(&edit.inserted)
+                && remaining.starts_with(&text[..=before.len()]);
             if typed_pair && (self.progress > 0 || left != inserted) {
-                self.progress += 1;
+                self.progress += before.len() + 1;
+                // What it takes the place of is behind the new mark now.
+                self.replaces.clear();
                 return Step::Along;
             }
-            if edit.inserted.starts_with(remaining) {
+            let taken_whole = format!("{text}{behind}") == remaining;
+            if taken_whole || (edit.removed == 0 && text.starts_with(remaining)) {
                 // One character at the end may be the last one typed; more
                 // than one at once is an editor's doing.
-                let at_once = left > 1 || self.accepted_utf16 > 0 || self.taking;
+                let by_editor = inserted.min(left) > 1 || edit.removed > 0;
+                let at_once = by_editor || self.accepted_utf16 > 0 || self.taking;
                 self.progress += left;
                 return Step::Whole { at_once };
             }
-            if remaining.starts_with(&edit.inserted) {
-                self.progress += inserted;
+            if remaining.starts_with(&text) {
+                self.replaces = behind.to_owned();
+                self.progress += text.chars().count();
                 return Step::Along;
             }
         }
         let takes_back = edit.inserted.is_empty()
-            && edit.start >= self.offer.start
-            && edit.start + edit.removed == self.cursor();
+            && (self.offer.start..=cursor).contains(&edit.start)
+            && (cursor..=cursor + marks).contains(&end);
         if takes_back {
-            self.progress -= edit.removed;
+            // An editor that closed a bracket takes both of an empty pair.
+            self.replaces.drain(..end - cursor);
+            self.progress = edit.start - self.offer.start;
             return Step::Along;
         }
         Step::Away
+    }
+
+    /// The cursor went over marks that the editor had closed, as typing them does.
+    /// False if it is somewhere else.
+    fn follow(&mut self, cursor: usize) -> bool {
+        let over = cursor.checked_sub(self.cursor()).and_then(|over| self.replaces.get(..over));
+        let Some(over) = over.map(str::len) else { return false };
+        if !self.remaining().starts_with(&self.replaces[..over]) {
+            return false;
+        }
+        self.progress += over;
+        self.replaces.drain(..over);
+        !self.remaining().is_empty()
     }
 
     fn remaining(&self) -> &str {
@@ -214,18 +245,33 @@ impl Tracker {
 
     /// What remains of the live offer at this cursor, if the document still
     /// agrees with it: typing along needs no new computation and no new offer.
-    pub fn continuation(&self, uri: &str, cursor: usize) -> Option<(OfferId, String)> {
-        let live = self.live.as_ref()?.current();
-        let here = live.offer.uri == uri && live.cursor() == cursor;
+    pub fn continuation(&mut self, uri: &str, cursor: usize) -> Option<(OfferId, String)> {
+        let live = self.live.as_mut()?.current_mut();
+        let here = live.offer.uri == uri && live.follow(cursor);
         here.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
     }
 
     /// The same for every offer of the live answer, once others were asked for.
-    pub fn continuations(&self, uri: &str, cursor: usize) -> Option<Vec<(OfferId, String)>> {
+    pub fn continuations(&mut self, uri: &str, cursor: usize) -> Option<Vec<(OfferId, String)>> {
         self.continuation(uri, cursor)?;
-        let answer = self.live.as_ref().filter(|answer| answer.is_complete)?;
-        let fitting = answer.offers.iter().filter(|live| !live.astray);
-        Some(fitting.map(|live| (live.offer.id.clone(), live.remaining().to_owned())).collect())
+        let answer = self.live.as_mut().filter(|answer| answer.is_complete)?;
+        let current = answer.current;
+        let fitting = answer.offers.iter_mut().enumerate().filter_map(|(index, live)| {
+            let fits = index == current || (!live.astray && live.follow(cursor));
+            fits.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
+        });
+        Some(fitting.collect())
+    }
+
+    /// The client was told that what remains of an offer takes the place of these marks
+    /// behind the cursor.
+    pub fn replaces(&mut self, id: &str, marks: &str) {
+        let answer = self.live.as_mut();
+        let live = answer.and_then(|all| all.offers.iter_mut().find(|live| live.offer.id == id));
+        if let Some(live) = live {
+            debug_assert!(marks.is_ascii(), "each is counted as one character");
+            live.replaces = marks.to_owned();
+        }
     }
 
     /// Where in a document the live offer's next character would go.
@@ -582,6 +628,78 @@ mod tests {
         assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), ");".into())));
         let events = tracker.supersede(READ);
         assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 4 }, Evidence::Document));
+    }
+
+    /// `text` offered in `foo(|)`, of which it takes the bracket's place.
+    fn offered_in_brackets(text: &str) -> Tracker {
+        let mut tracker = Tracker::default();
+        let (id, uri, text) = ("o1".to_owned(), URI.to_owned(), text.to_owned());
+        let offer = Offer { id, uri, start: 10, text, healing: String::new() };
+        tracker.serve(vec![offer], false, 0);
+        tracker.replaces("o1", ")");
+        tracker
+    }
+
+    fn replace(start: usize, removed: usize, text: &str) -> Edit {
+        Edit { start, removed, inserted: text.into() }
+    }
+
+    #[test]
+    fn taking_the_place_of_a_bracket_is_an_acceptance() {
+        let taken = outcome(Outcome::Accepted, Evidence::Document);
+        let mut tracker = offered_in_brackets("a, b);");
+        assert_eq!(tracker.edit(URI, &replace(10, 1, "a, b);"), READ), taken);
+        // Of an edit, what it leaves as it was is left out.
+        let mut tracker = offered_in_brackets("a).b()");
+        assert_eq!(tracker.edit(URI, &insert(10, "a).b("), READ), taken);
+        let mut tracker = offered_in_brackets(").b();");
+        assert_eq!(tracker.edit(URI, &insert(11, ".b();"), READ), taken);
+    }
+
+    #[test]
+    fn a_bracket_typed_over_goes_along() {
+        let mut tracker = offered_in_brackets("a, b);");
+        assert_eq!(type_text(&mut tracker, "a, b"), vec![]);
+        assert_eq!(tracker.continuation(URI, 16), None, "past the bracket");
+        assert_eq!(tracker.continuation(URI, 15), Some(("o1".into(), ";".into())));
+        let events = tracker.edit(URI, &insert(15, ";"), READ);
+        assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 6 }, Evidence::Document));
+        // The key behind it may come before the next request.
+        let mut tracker = offered_in_brackets("a, b);");
+        type_text(&mut tracker, "a, b");
+        let events = tracker.edit(URI, &insert(15, ";"), READ);
+        assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 6 }, Evidence::Document));
+        // All of it stands there before that key.
+        let events = type_text(&mut offered_in_brackets("a)"), "a");
+        assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 2 }, Evidence::Document));
+    }
+
+    /// VS Code puts what comes behind the bracket there, and leaves the bracket.
+    #[test]
+    fn words_are_taken_on_both_sides_of_a_bracket() {
+        let mut tracker = offered_in_brackets("a, b).c();");
+        assert_eq!(tracker.edit(URI, &insert(10, "a, b"), READ), vec![]);
+        tracker.partly_accepted("o1", 4);
+        assert_eq!(tracker.edit(URI, &insert(15, ".c"), READ), vec![]);
+        tracker.partly_accepted("o1", 7);
+        assert_eq!(tracker.continuation(URI, 17), Some(("o1".into(), "();".into())));
+        let events = tracker.edit(URI, &insert(17, "();"), READ);
+        assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+    }
+
+    #[test]
+    fn a_bracket_closed_while_typing_along_is_replaced_too() {
+        let mut tracker = offered();
+        type_text(&mut tracker, "push");
+        tracker.edit(URI, &insert(14, "()"), READ);
+        tracker.replaces("o1", ")");
+        let both = replace(14, 2, "");
+        assert_eq!(tracker.edit(URI, &both, READ), vec![], "a backspace takes both");
+        assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), "(item);".into())));
+        tracker.edit(URI, &insert(14, "()"), READ);
+        tracker.replaces("o1", ")");
+        let events = tracker.edit(URI, &replace(15, 1, "item);"), READ);
+        assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 const URI: &str = "file:///a.rs";
 const OTHER: &str = "file:///b.rs";
 const TEXTS: &[&str] =
-    &["push(item);", "x", "größe = 1", "a b c", "if größe {\n    b();\n}", "\n    a();\n    b();"];
+    &["push(item);", "x", "größe = 1", "a, b);", "if größe {\n    b();\n}", "\n    a();\n    b();"];
 const STORIES: u64 = 3_000;
 const STEPS: usize = 40;
 
@@ -121,7 +121,7 @@ impl Story {
         let (start, text, typed) = self.place.clone();
         let rest: String = text.chars().skip(typed).collect();
         let at = start + typed;
-        let edit = match self.rng.random_range(0..7) {
+        let edit = match self.rng.random_range(0..9) {
             0 | 1 => {
                 self.place.2 += 1;
                 let inserted = rest.chars().next().map(String::from).unwrap_or("q".into());
@@ -136,7 +136,10 @@ impl Story {
                 self.place.2 += blanks + 1;
                 Edit { start: at, removed: 0, inserted }
             }
-            5 => Edit { start: self.rng.random_range(0..30), removed: 0, inserted: "q".into() },
+            // An editor that has closed a bracket takes its place, or goes on behind it.
+            5 => Edit { start: at, removed: 1, inserted: rest },
+            6 => Edit { start: at + 1, removed: 0, inserted: rest.chars().skip(1).collect() },
+            7 => Edit { start: self.rng.random_range(0..30), removed: 0, inserted: "q".into() },
             _ => Edit { start: 0, removed: 0, inserted: String::new() },
         };
         let uri = if self.rng.random_range(0..8) == 0 { OTHER } else { URI };
@@ -147,8 +150,17 @@ impl Story {
         self.now_ms +=
             [0, 1, MIN_VISIBLE_MS, 2_000, REJECT_TIMEOUT_MS][self.rng.random_range(0..5)];
         let (id, now_ms) = (self.some_id(), self.now_ms);
-        let events = match self.rng.random_range(0..12) {
+        let events = match self.rng.random_range(0..14) {
             0 | 1 => return self.serve(),
+            12 => {
+                self.tracker.replaces(&id, [")", "\")", ""][self.rng.random_range(0..3)]);
+                return;
+            }
+            13 => {
+                let cursor = self.place.0 + self.place.2 + self.rng.random_range(0..3);
+                self.tracker.continuations(URI, cursor);
+                return;
+            }
             2..=5 => self.edit(),
             6 => self.tracker.accepted(&id),
             7 => self.tracker.shown(&id, now_ms),

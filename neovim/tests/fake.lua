@@ -16,10 +16,10 @@ local function open(home, name, text, script)
   local log = ('%s/%s.log'):format(home.path, name)
   local init = [[
     package.path = %q .. '/?.lua;' .. package.path
-    require('fake_server').configure({ log = %q, answer = %q, delay_ms = %d })
+    require('fake_server').configure({ log = %q, answer = %q, delay_ms = %d, replaces = %d })
   ]]
   local editor = home:edit(name, text, {
-    init = init:format(TESTS, log, script.answer, script.delay_ms or 0),
+    init = init:format(TESTS, log, script.answer, script.delay_ms or 0, script.replaces or 0),
     ready = 'hone scripted',
   })
   return editor, setmetatable({ log = log }, Scripted)
@@ -196,6 +196,38 @@ return {
       end
       assert(accepted < changed, table.concat(methods, ', '))
       check.equal({ 'one, two, three' }, editor:lines())
+    end,
+  },
+  {
+    'what the offer closes too stays on screen, and is replaced when it is taken',
+    function(home)
+      local script = { answer = 'a, b).c();', replaces = 1 }
+      local editor, server = open(home, 'closed.txt', 'foo()\n', script)
+      editor:type('f(a')
+      editor:wait_for('foo(a, b).c();')
+      editor:press('C-Right')
+      server:wait_for('textDocument/didPartiallyAcceptCompletion', 1)
+      check.equal({ 'foo(a)' }, editor:lines())
+      editor:wait_for('foo(a, b).c();')
+      editor:press('Tab')
+      server:wait_for('workspace/executeCommand', 1)
+      check.equal({ 'foo(a, b).c();' }, editor:lines())
+      check.equal(15, tonumber(editor:eval('col(".")')), 'the cursor is behind it')
+    end,
+  },
+  {
+    'where something else comes to stand behind the cursor, the server is asked',
+    function(home)
+      local script = { answer = 'foo(a);', replaces = 0 }
+      local editor, server = open(home, 'pairs.txt', '\n', script)
+      editor:type('i')
+      editor:eval('execute("inoremap ( ()<Left>")')
+      editor:type(' ')
+      editor:wait_for(' foo(a);')
+      local before = #server:sent(COMPLETION)
+      editor:type('foo(')
+      server:wait_for(COMPLETION, before + 1)
+      check.equal({ ' foo()' }, editor:lines())
     end,
   },
   {

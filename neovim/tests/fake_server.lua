@@ -2,24 +2,26 @@
 --- be made to do on demand: many lines, slow answers, no answer, errors.
 ---
 --- Loaded by that Neovim's init file: it writes every message to `log` as a JSON
---- line, and answers a completion after `delay_ms` with `answer`, an item's text;
---- `null` for no result and `error` for one.
+--- line, and answers a completion after `delay_ms` with `answer`, an item's text,
+--- which takes the place of `replaces` characters; `null` for no result and `error`
+--- for one.
 
 local M = {}
 
 local OFFER_ID = 'offer-%d'
 
-local function item(params, text, number)
+local function item(params, text, number, replaces)
   local at = params.position
+  local stop = { line = at.line, character = at.character + (replaces or 0) }
   local id = OFFER_ID:format(number)
   return {
     insertText = text,
-    range = { start = at, ['end'] = at },
+    range = { start = at, ['end'] = stop },
     command = { title = 'Accepted', command = 'hone.accept', arguments = { id } },
   }
 end
 
----@param options { log: string, answer: string, delay_ms: integer }
+---@param options { log: string, answer: string, delay_ms: integer, replaces?: integer }
 function M.configure(options)
   local log = assert(io.open(options.log, 'a'))
   local function write(message)
@@ -34,7 +36,7 @@ function M.configure(options)
       answer({ code = -32603, message = 'the engine is on fire' })
     else
       offered = offered + 1
-      answer(nil, { items = { item(params, options.answer, offered) } })
+      answer(nil, { items = { item(params, options.answer, offered, options.replaces) } })
     end
   end
   local function request(method, params, callback, replied)

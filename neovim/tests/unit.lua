@@ -37,6 +37,17 @@ return {
     end,
   },
   {
+    'marks that a text brings stay where they are, and the rest is drawn around them',
+    function()
+      check.equal({ 'a, b', ';' }, offers.pieces('a, b);', ')'))
+      check.equal({ 'c', '', '' }, offers.pieces('c")', '")'))
+      check.equal({ 'x' }, offers.pieces('x', ''))
+      check.equal(1, offers.brings('a);', ')'))
+      check.equal(1, offers.brings('a"', '")'), 'the first of two')
+      check.equal(0, offers.brings('a', ')'))
+    end,
+  },
+  {
     'accepted text is counted in UTF-16 units',
     function()
       check.equal({ 3, 2, 1 }, vim.tbl_map(offers.utf16_length, { 'abc', '😀', 'ß' }))

@@ -79,6 +79,18 @@ impl<'a> Buffer<'a> {
         self.client.change(&self.uri, Some(Range { start, end }), "").expect("didChange is sent");
     }
 
+    /// Types the first of two marks, which an editor closes by the second.
+    pub fn type_pair(&mut self, pair: &str) {
+        self.insert(pair);
+        self.cursor -= 1;
+    }
+
+    /// Goes over this text, which stands behind the cursor.
+    pub fn right(&mut self, over: &str) {
+        assert!(self.text[self.cursor..].starts_with(over));
+        self.cursor += over.len();
+    }
+
     /// Types text, one change a character.
     pub fn type_text(&mut self, text: &str) {
         for c in text.chars() {
@@ -86,9 +98,21 @@ impl<'a> Buffer<'a> {
         }
     }
 
+    /// Puts an offer into the text, in one change: with it goes what it takes the place
+    /// of, marks behind the cursor.
+    pub fn take(&mut self, item: &Item) {
+        let at = self.position();
+        let range = item.range.unwrap_or(Range { start: at, end: at });
+        assert_eq!((range.start, range.end.line), (at, at.line), "{item:?}");
+        let replaced = (range.end.character - at.character) as usize;
+        self.client.change(&self.uri, Some(range), &item.insert_text).expect("didChange is sent");
+        self.text.replace_range(self.cursor..self.cursor + replaced, &item.insert_text);
+        self.cursor += item.insert_text.len();
+    }
+
     /// What VS Code does on Tab: the change first, then the command.
     pub fn accept(&mut self, item: &Item) {
-        self.insert(&item.insert_text);
+        self.take(item);
         self.client.accept(&item.id).expect("hone.accept is answered");
     }
 }

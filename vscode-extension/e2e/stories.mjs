@@ -8,6 +8,9 @@ import { eventually } from './hone.mjs';
 /** Continued by `Thursday, Friday, …` by the smallest of models. */
 const WEEK = '// Monday, Tuesday, Wednesday,';
 
+/** Continued by `sum(4, 5);`. */
+const SUMS = 'sum(1, 2);\nsum(2, 3);\nsum(3, 4);\n';
+
 /** An update from a handful of labels, on a machine that does other things too. */
 const LEARN_LIMIT_MS = 240_000;
 
@@ -17,7 +20,7 @@ const SOURCE = readFileSync(new URL('../../feedback/src/clock.rs', import.meta.u
 /** One file for each story, so that none has another's offers. */
 export const FILES = {
     'clock.rs': SOURCE, 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
-    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'another.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'instant.txt': '', 'learned.rs': '',
+    'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'another.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'brackets.rs': SUMS, 'instant.txt': '', 'learned.rs': '',
 };
 
 /** Types the week and waits for an offer that goes on from it. */
@@ -113,6 +116,18 @@ export const stories = {
         await at.window.press('Control+Alt+ArrowRight');
         await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         await saved(at, 'line.rs', `${WEEK} ${offer.ghost}`);
+    },
+
+    async 'a line goes on behind the bracket that the editor closed'(at) {
+        await at.window.file('brackets.rs');
+        await at.window.type('sum(');
+        await eventually('grey text on both sides of the bracket', async () => (await at.window.ghost()) === '4, 5;');
+        const { id } = at.hone.lastOffer();
+        await at.window.pause(400);
+        await at.window.shot('brackets');
+        await at.window.press('Tab');
+        await saved(at, 'brackets.rs', `${SUMS}sum(4, 5);`);
+        await fate(at.hone, { id }, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
     async 'another of several offers is shown and taken, and it alone is judged'(at) {

@@ -1,7 +1,7 @@
 //! `hone gate`, `hone trial`: what the fast learner knows, and what a trial can
 //! tell apart.
 
-use crate::cli::inspect;
+use crate::cli::{inspect, replay};
 use crate::config::Config;
 use crate::gate::features::NAMES;
 use crate::gate::prior::{self, Prior};
@@ -21,15 +21,18 @@ use std::path::{Path, PathBuf};
 pub struct GateArgs {
     /// Print one JSON object
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     /// Replay the log of a home in which every offer was shown, and print what
     /// the gate would have held back at several thresholds
     #[arg(long, value_name = "HOME")]
-    replay: Vec<PathBuf>,
+    pub replay: Vec<PathBuf>,
     /// Fit a prior to the logs of these homes; with --replay, each home is
     /// replayed under a prior fitted to the others
     #[arg(long, value_name = "HOME")]
-    fit: Vec<PathBuf>,
+    pub fit: Vec<PathBuf>,
+    /// Deviation that every weight of the fit is given on top: how far users differ
+    #[arg(long, value_name = "DEVIATION", requires = "fit", default_value_t = BETWEEN_USERS)]
+    pub between_users: f64,
     /// Have this home's gate start from what the verdicts in the log of another
     /// home teach it; `hone rehearse --keep` does so
     #[arg(long, value_name = "HOME", conflicts_with_all = ["replay", "fit"])]
@@ -52,18 +55,15 @@ pub struct TrialArgs {
     json: bool,
 }
 
-/// Thresholds of the replay's table, in P(taken).
-const THRESHOLDS: [f32; 8] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5];
-
-/// Deviation a shipped weight is given beside what the fit leaves: users differ.
+/// Deviation a weight is given beside what a fit leaves: users differ.
 const BETWEEN_USERS: f64 = 0.2;
 
 pub async fn gate(home: &Home, args: GateArgs) -> Result<()> {
     if !args.replay.is_empty() {
-        return replay(&args);
+        return replay::replay(&args);
     }
     if !args.fit.is_empty() {
-        return print_fit(&args.fit);
+        return print_fit(&args.fit, args.between_users);
     }
     if let Some(from) = &args.adopt {
         return adopt(home, from).await;
@@ -113,7 +113,7 @@ fn screen(gate: &GateStatus, threshold: f64) -> String {
 }
 
 /// Verdicts of a home's log, in order, each with what the fold says of it.
-fn verdicts(home: &Path) -> Result<Vec<Judged>> {
+pub fn verdicts(home: &Path) -> Result<Vec<Judged>> {
     let log = SledLog::open(&Home::at(home.to_owned()).event_log())?;
     let mut fold: Option<Fold> = None;
     let mut verdicts = vec![];
@@ -127,109 +127,22 @@ fn verdicts(home: &Path) -> Result<Vec<Judged>> {
     Ok(verdicts)
 }
 
-/// One prediction, and what came of the offer.
-struct Predicted {
-    probability: f32,
-    reward: f32,
-    characters: f32,
-    accepted: bool,
-}
-
-fn replay(args: &GateArgs) -> Result<()> {
-    let mut predicted = vec![];
-    for home in &args.replay {
-        let others: Vec<_> = args.fit.iter().filter(|other| *other != home).cloned().collect();
-        let mut gate = match args.fit.is_empty() {
-            true => Gate::default(),
-            false => Gate::with_prior(&fit(&others)?.0),
-        };
-        for judged in verdicts(home)? {
-            if let Some(probability) = gate.probability_of(&judged) {
-                predicted.push(Predicted {
-                    probability: probability as f32,
-                    reward: judged.reward.max(0.0),
-                    characters: judged.offer_utf16 as f32,
-                    accepted: judged.accepted,
-                });
-            }
-            gate.learn(&judged);
-        }
-    }
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([
-        "shown from P",
-        "shown",
-        "fewer",
-        "taken",
-        "accepted characters kept",
-        "and typed through",
-    ]);
-    let all = Stretch::of(&predicted, 0.0);
-    let mut rows = vec![];
-    for from in THRESHOLDS {
-        let shown = Stretch::of(&predicted, from);
-        let row = [
-            from,
-            shown.offers,
-            1.0 - shown.offers / all.offers.max(1.0),
-            shown.reward / shown.offers.max(1.0),
-            shown.accepted / all.accepted.max(1.0),
-            shown.characters / all.characters.max(1.0),
-        ];
-        let percent = |share: f32| format!("{:.0} %", 100.0 * share);
-        let shares = row[2..].iter().map(|share| percent(*share));
-        let cells = [format!("{from:.2}"), format!("{:.0}", shown.offers)];
-        table.add_row(cells.into_iter().chain(shares));
-        rows.push(row);
-    }
-    let error = predicted.iter().map(|offer| (offer.probability - offer.reward).powi(2));
-    let error = error.sum::<f32>() / predicted.len().max(1) as f32;
-    match args.json {
-        true => println!("{}", serde_json::json!({ "rows": rows, "squared_error": error })),
-        false => println!("{table}\nmean squared error of the predictions: {error:.3}"),
-    }
-    Ok(())
-}
-
-/// The offers that a threshold lets through, summed up.
-#[derive(Default)]
-struct Stretch {
-    offers: f32,
-    reward: f32,
-    accepted: f32,
-    characters: f32,
-}
-
-impl Stretch {
-    fn of(predicted: &[Predicted], from: f32) -> Stretch {
-        let mut sum = Stretch::default();
-        for offer in predicted.iter().filter(|offer| offer.probability >= from) {
-            sum.offers += 1.0;
-            sum.reward += offer.reward;
-            sum.characters += offer.reward * offer.characters;
-            sum.accepted += if offer.accepted { offer.characters } else { 0.0 };
-        }
-        sum
-    }
-}
-
 /// A prior learned from the logs of some homes, and from how many verdicts.
-fn fit(homes: &[PathBuf]) -> Result<(Prior, u64)> {
+pub fn fit(homes: &[PathBuf], between_users: f64) -> Result<(Prior, u64)> {
     let mut gate = Gate::with_prior(&prior::assumed());
     for home in homes {
         verdicts(home)?.iter().for_each(|judged| gate.learn(judged));
     }
-    Ok(as_prior(&gate))
+    Ok(as_prior(&gate, between_users))
 }
 
 /// What a gate knows, as the beginning of another, and from how many verdicts.
-fn as_prior(gate: &Gate) -> (Prior, u64) {
+fn as_prior(gate: &Gate, between_users: f64) -> (Prior, u64) {
     let status = gate.status();
     let mut prior = prior::assumed();
     for (i, weight) in status.weights.iter().enumerate() {
         prior.mean[i] = weight.mean;
-        prior.deviation[i] = weight.deviation.hypot(BETWEEN_USERS);
+        prior.deviation[i] = weight.deviation.hypot(between_users);
     }
     (prior, status.labels)
 }
@@ -243,7 +156,7 @@ async fn adopt(home: &Home, from: &Path) -> Result<()> {
     home.create()?;
     let mut gate = Gate::default();
     verdicts(from)?.iter().for_each(|judged| gate.learn(judged));
-    let (prior, labels) = as_prior(&gate);
+    let (prior, labels) = as_prior(&gate, BETWEEN_USERS);
     prior.write(&home.adapters())?;
     let when = match inspect::current(home).await?.daemon.is_some() {
         true => "; it does from the daemon's next start on: `hone stop`, and the editor starts it",
@@ -253,8 +166,8 @@ async fn adopt(home: &Home, from: &Path) -> Result<()> {
     Ok(())
 }
 
-fn print_fit(homes: &[PathBuf]) -> Result<()> {
-    let (prior, labels) = fit(homes)?;
+fn print_fit(homes: &[PathBuf], between_users: f64) -> Result<()> {
+    let (prior, labels) = fit(homes, between_users)?;
     println!("// Fitted to {labels} verdicts.");
     for (i, name) in NAMES.iter().enumerate() {
         println!("({:.2}, {:.2}), // {name}", prior.mean[i], prior.deviation[i]);

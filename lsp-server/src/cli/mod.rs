@@ -8,6 +8,7 @@ mod gate;
 mod inspect;
 mod model;
 mod pause;
+mod replay;
 mod report;
 
 use crate::client;

@@ -162,10 +162,10 @@ impl Gate {
         }
     }
 
-    /// What it would have predicted, for an offer whose features it knows.
-    pub fn probability_of(&self, judged: &Judged) -> Option<f64> {
+    /// What it would have said of an offer whose features it knows, before its verdict.
+    pub fn judge_again(&self, judged: &Judged, threshold: f64) -> Option<GateRecord> {
         let gate = judged.gate.as_ref().filter(|_| !judged.by_hand && judged.before.is_none())?;
-        known_features(gate).map(|features| self.probability(&features))
+        known_features(gate).map(|features| self.judge(&features, threshold))
     }
 
     fn update(&mut self, features: &Features, taken: f64) {

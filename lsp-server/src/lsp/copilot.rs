@@ -119,11 +119,12 @@ impl Completions {
         let completion = |suggestion: Suggestion| {
             let Position { line, column } = suggestion.position;
             let position = lsp::Position::new(line, column);
+            let end = lsp::Position::new(line, column + suggestion.replaces);
             Completion {
                 uuid: suggestion.id,
                 text: format!("{line_before}{}", suggestion.text),
                 display_text: suggestion.text,
-                range: lsp::Range::new(lsp::Position::new(line, 0), position),
+                range: lsp::Range::new(lsp::Position::new(line, 0), end),
                 position,
             }
         };

@@ -319,11 +319,13 @@ impl Backend {
 }
 
 fn item(suggestion: Suggestion) -> InlineCompletionItem {
-    let at = lsp::Position::new(suggestion.position.line, suggestion.position.column);
+    let Position { line, column } = suggestion.position;
+    let at = lsp::Position::new(line, column);
+    let end = lsp::Position::new(line, column + suggestion.replaces);
     InlineCompletionItem {
         insert_text: suggestion.text,
         filter_text: None,
-        range: Some(Range::new(at, at)),
+        range: Some(Range::new(at, end)),
         command: Some(Command {
             title: "Accepted".into(),
             command: ACCEPT_COMMAND.into(),

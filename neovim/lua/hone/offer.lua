@@ -11,6 +11,8 @@ local M = {}
 ---@field text string what goes in at the anchor
 ---@field taken integer bytes of `text` that stand in the buffer by now
 ---@field anchor integer extmark at the place where `text` goes in
+---@field replaces string marks behind the cursor that the rest of `text` brings itself
+---@field behind string what stood behind the cursor when the server said so
 ---@field shown boolean
 
 --- Characters of words: letters, digits, `_`, and every byte of a character
@@ -21,6 +23,32 @@ local NO_WORD = '[^%w_%s\128-\255]'
 ---@param offer hone.Offer
 function M.rest(offer)
   return offer.text:sub(offer.taken + 1)
+end
+
+--- How many bytes at the start of `marks` a text brings, in their order.
+---@return integer
+function M.brings(text, marks)
+  local count = 0
+  for c in text:gmatch('.') do
+    if c == marks:sub(count + 1, count + 1) then
+      count = count + 1
+    end
+  end
+  return count
+end
+
+--- What is new of a text that takes the place of `marks`: before the first of them,
+--- between each two, and behind the last. Only the last piece may have several lines.
+---@return string[]
+function M.pieces(text, marks)
+  local pieces = {}
+  for mark in marks:gmatch('.') do
+    local at = text:find(mark, 1, true)
+    pieces[#pieces + 1] = text:sub(1, at - 1)
+    text = text:sub(at + 1)
+  end
+  pieces[#pieces + 1] = text
+  return pieces
 end
 
 --- Whether the text between anchor and cursor is how the offer begins.

@@ -96,6 +96,17 @@ local function taken()
   return offers.agrees(live.text, typed) and #typed or nil
 end
 
+--- What stands behind the cursor on its line.
+local function behind()
+  return api.nvim_get_current_line():sub(api.nvim_win_get_cursor(0)[2] + 1)
+end
+
+--- Something else stands behind the cursor than the server has seen, most likely a
+--- bracket that was closed or typed over: whether the offer closes it too, it must say.
+local function is_doubtful()
+  return live.behind ~= behind()
+end
+
 local function draw()
   painter.draw(live)
   if not live.shown then
@@ -116,6 +127,10 @@ local function follow()
     return false
   end
   live.taken = now
+  local rest = offers.rest(live)
+  if is_doubtful() or offers.brings(rest, live.replaces) < #live.replaces then
+    live.replaces = ''
+  end
   draw()
   return true
 end
@@ -124,18 +139,26 @@ end
 ---@param item lsp.InlineCompletionItem
 local function offer(client, item)
   local id = vim.tbl_get(item, 'command', 'arguments', 1)
-  if live and live.id == id then
-    return
-  end
-  drop()
   if type(id) ~= 'string' or type(item.insertText) ~= 'string' then
+    drop()
     return
   end
   local buf = api.nvim_get_current_buf()
   local start = item.range and item.range.start
     or vim.lsp.util.make_position_params(0, client.offset_encoding).position
+  local stop = item.range and item.range['end'] or start
   local line = api.nvim_buf_get_lines(buf, start.line, start.line + 1, true)[1]
-  local col = vim.str_byteindex(line, client.offset_encoding, start.character, false)
+  local function byte(at)
+    return vim.str_byteindex(line, client.offset_encoding, at.character, false)
+  end
+  local col = byte(start)
+  local replaces = line:sub(col + 1, byte(stop))
+  if live and live.id == id then
+    live.replaces, live.behind = replaces, line:sub(col + 1)
+    follow()
+    return
+  end
+  drop()
   live = {
     id = id,
     client = client,
@@ -145,6 +168,8 @@ local function offer(client, item)
     taken = 0,
     -- Stays before what is typed at it, and moves with edits above.
     anchor = api.nvim_buf_set_extmark(buf, anchors, start.line, col, { right_gravity = false }),
+    replaces = replaces,
+    behind = line:sub(col + 1),
     shown = false,
   }
   follow()
@@ -174,6 +199,7 @@ local function answer(client, asked_at, pick, err, result)
   if picked then
     offer(client, picked)
   else
+    drop()
     painter.clear(api.nvim_get_current_buf(), client.id)
   end
 end
@@ -213,7 +239,7 @@ function M.moved()
   end
   place = now
   cancel()
-  if live and follow() then
+  if live and follow() and not is_doubtful() then
     return
   end
   if M.wanted(now[1]) and vim.bo[now[1]].modifiable then
@@ -288,12 +314,13 @@ function M.is_visible()
   return live ~= nil and live.shown
 end
 
-local function insert(text)
+--- @param over integer bytes behind the cursor that the text takes the place of
+local function insert(text, over)
   local row, col = unpack(api.nvim_win_get_cursor(0))
   local lines = vim.split(text, '\n', { plain = true })
   -- One `u` takes back what was accepted and leaves what was typed.
   vim.cmd('let &undolevels = &undolevels')
-  api.nvim_buf_set_text(0, row - 1, col, row - 1, col, lines)
+  api.nvim_buf_set_text(0, row - 1, col, row - 1, col + over, lines)
   local last = lines[#lines]
   api.nvim_win_set_cursor(0, { row + #lines - 1, #lines == 1 and col + #last or #last })
 end
@@ -309,6 +336,7 @@ function M.take(part)
   cancel()
   live.taken = now
   local piece = part(offers.rest(live))
+  local over = offers.brings(piece, live.replaces)
   live.taken = live.taken + #piece
   -- Told before the text changes: Neovim describes an insertion by what is left
   -- of the line after the part both versions begin with, and so may place it
@@ -316,10 +344,12 @@ function M.take(part)
   if live.taken == #live.text then
     report.accepted(live)
     drop()
-    insert(piece)
+    insert(piece, over)
   else
     report.partly_accepted(live, offers.utf16_length(live.text:sub(1, live.taken)))
-    insert(piece)
+    live.replaces = live.replaces:sub(over + 1)
+    live.behind = live.behind:sub(over + 1)
+    insert(piece, over)
     draw()
   end
   return true

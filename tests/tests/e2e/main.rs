@@ -5,6 +5,7 @@ mod adapters;
 mod aftermath;
 mod alternatives;
 mod bad_input;
+mod brackets;
 mod clients;
 mod context;
 mod crash;

@@ -53,10 +53,12 @@ end
 function M.draw(offer)
   drawn[offer.buf] = offer
   local cursor = vim.lsp.util.make_position_params(0, offer.client.offset_encoding).position
+  -- Marks are one unit each in every encoding.
+  local stop = { line = cursor.line, character = cursor.character + #offer.replaces }
   give(offer.buf, offer.client.id, {
     {
       insertText = offers.rest(offer),
-      range = { start = cursor, ['end'] = cursor },
+      range = { start = cursor, ['end'] = stop },
       command = offer.item.command,
     },
   })

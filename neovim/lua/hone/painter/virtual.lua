@@ -1,5 +1,5 @@
 --- Virtual text for what remains of an offer: the first line inline at the
---- cursor, the others as virtual lines below it.
+--- cursor, around marks that stay where they are, the others as virtual lines below it.
 
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -43,6 +43,16 @@ local function expand_tabs(text, column, width)
   return expanded
 end
 
+local function put(buf, namespace, row, col, lines)
+  api.nvim_buf_set_extmark(buf, namespace, row, col, {
+    virt_text = lines[1],
+    virt_text_pos = 'inline',
+    virt_lines = vim.list_slice(lines, 2),
+    -- Not `combine`: behind a bracket that 'matchparen' marks, it would look marked.
+    hl_mode = 'replace',
+  })
+end
+
 --- Draws at the cursor, which is in the offer's buffer.
 ---@param offer hone.Offer
 ---@param namespace integer
@@ -51,18 +61,20 @@ function M.draw(offer, namespace)
   local row, col = unpack(api.nvim_win_get_cursor(0))
   local tabstop = vim.bo[offer.buf].tabstop
   local column = vim.fn.virtcol('.') - 1
+  local pieces = offers.pieces(offers.rest(offer), offer.replaces)
+  for at = 1, #pieces - 1 do
+    if pieces[at] ~= '' then
+      local text = expand_tabs(pieces[at], column, tabstop)
+      put(offer.buf, namespace, row - 1, col + at - 1, { { { text, HIGHLIGHT } } })
+    end
+    column = column + vim.fn.strdisplaywidth(pieces[at]) + 1
+  end
   local lines = {}
-  for line in vim.gsplit(offers.rest(offer), '\n', { plain = true }) do
+  for line in vim.gsplit(pieces[#pieces], '\n', { plain = true }) do
     lines[#lines + 1] = { { expand_tabs(line, column, tabstop), HIGHLIGHT } }
     column = 0
   end
-  api.nvim_buf_set_extmark(offer.buf, namespace, row - 1, col, {
-    virt_text = lines[1],
-    virt_text_pos = 'inline',
-    virt_lines = vim.list_slice(lines, 2),
-    -- Not `combine`: behind a bracket that 'matchparen' marks, it would look marked.
-    hl_mode = 'replace',
-  })
+  put(offer.buf, namespace, row - 1, col + #pieces - 1, lines)
 end
 
 function M.clear(buf, namespace)

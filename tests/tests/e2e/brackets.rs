@@ -1,0 +1,63 @@
+//! Where an editor closes a bracket when it is opened, a line still ends as the
+//! model says: what is closed already is replaced, and not closed twice.
+
+use feedback::event::{Evidence, Outcome};
+use tests::buffer::Buffer;
+use tests::{Home, Model, QUICK};
+
+/// Continued by `4, 5);` by a model that does not look behind the cursor.
+const SUMS: &str = "sum(1, 2);\nsum(2, 3);\nsum(3, 4);\nsum(|)\n";
+const DONE: &str = "sum(1, 2);\nsum(2, 3);\nsum(3, 4);\nsum(4, 5);\n";
+
+fn home() -> Home {
+    Home::with(Model::Smol, QUICK)
+}
+
+#[test]
+fn what_the_editor_closed_is_replaced_by_a_line_that_goes_on_behind_it() {
+    let home = home();
+    let editor = home.editor();
+    let mut sums = Buffer::open(&editor, "sums.rs", SUMS);
+    let item = sums.offer();
+    sums.take(&item);
+    assert_eq!(sums.text(), DONE, "{item:?}");
+    editor.status().expect("a status");
+    assert_eq!(home.outcomes(&item.id), [(Outcome::Accepted, Evidence::Document)]);
+}
+
+#[test]
+fn a_bracket_that_closes_while_typing_along_is_replaced_too() {
+    let home = home();
+    let editor = home.editor();
+    let before = SUMS.replace("sum(|)", "s|");
+    let mut sums = Buffer::open(&editor, "sums.rs", &before);
+    let first = sums.offer();
+    assert_eq!(first.insert_text, "um(4, 5);");
+    sums.type_text("um");
+    sums.type_pair("()");
+    let rest = sums.offer();
+    assert_eq!((rest.id.as_str(), rest.insert_text.as_str()), (first.id.as_str(), "4, 5);"));
+    sums.take(&rest);
+    assert_eq!(sums.text(), DONE, "{rest:?}");
+    editor.status().expect("a status");
+    assert_eq!(home.outcomes(&first.id), [(Outcome::Accepted, Evidence::Document)]);
+}
+
+/// A key on what is closed already only moves the cursor.
+#[test]
+fn a_bracket_that_is_typed_over_is_typed_along() {
+    let home = home();
+    let editor = home.editor();
+    let mut sums = Buffer::open(&editor, "sums.rs", SUMS);
+    let item = sums.offer();
+    assert_eq!(item.insert_text, "4, 5);");
+    sums.type_text("4, 5");
+    sums.right(")");
+    let rest = sums.offer();
+    assert_eq!((rest.id.as_str(), rest.insert_text.as_str()), (item.id.as_str(), ";"));
+    sums.type_text(";");
+    assert_eq!(sums.text(), DONE);
+    editor.status().expect("a status");
+    let through = Outcome::TypedThrough { utf16: 6 };
+    assert_eq!(home.outcomes(&item.id), [(through, Evidence::Document)]);
+}
