@@ -141,7 +141,7 @@ impl Default for Hyper {
         Hyper {
             lora_rank: 16,
             lora_alpha: 32.0,
-            learning_rate: 3e-4,
+            learning_rate: 1e-4,
             warmup_steps: 4,
             adam_beta1: 0.9,
             adam_beta2: 0.95,

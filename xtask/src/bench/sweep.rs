@@ -52,8 +52,9 @@ impl Axis {
             values.iter().map(|value| (format!("{name} {value}"), settings(value))).collect()
         };
         match self {
-            // The limit on one update's change would hide what the rate does.
-            Axis::LearningRate => each("rate", &["1e-4", "1e-3", "3e-3"], &|value| {
+            // The limit on one update's change would hide what the rate does: it is wider
+            // for all of these, the rate that is shipped (1e-4) among them.
+            Axis::LearningRate => each("rate", &["3e-5", "1e-4", "3e-4", "1e-3"], &|value| {
                 format!("learning.ppo.learning_rate={value},learning.ppo.max_update_ratio=0.3")
             }),
             // Alpha follows, so that the update is scaled as it was.
