@@ -1,7 +1,9 @@
 //! `hone gate`, `hone trial`: what the fast learner knows, and what a trial can
 //! tell apart.
 
-use crate::cli::{inspect, replay};
+mod replay;
+
+use crate::cli::inspect;
 use crate::config::Config;
 use crate::gate::features::NAMES;
 use crate::gate::prior::{self, Prior};
@@ -21,18 +23,18 @@ use std::path::{Path, PathBuf};
 pub struct GateArgs {
     /// Print one JSON object
     #[arg(long)]
-    pub json: bool,
+    json: bool,
     /// Replay the log of a home in which every offer was shown, and print what
     /// the gate would have held back at several thresholds
     #[arg(long, value_name = "HOME")]
-    pub replay: Vec<PathBuf>,
+    replay: Vec<PathBuf>,
     /// Fit a prior to the logs of these homes; with --replay, each home is
     /// replayed under a prior fitted to the others
     #[arg(long, value_name = "HOME")]
-    pub fit: Vec<PathBuf>,
+    fit: Vec<PathBuf>,
     /// Deviation that every weight of the fit is given on top: how far users differ
     #[arg(long, value_name = "DEVIATION", requires = "fit", default_value_t = BETWEEN_USERS)]
-    pub between_users: f64,
+    between_users: f64,
     /// Have this home's gate start from what the verdicts in the log of another
     /// home teach it; `hone rehearse --keep` does so
     #[arg(long, value_name = "HOME", conflicts_with_all = ["replay", "fit"])]
@@ -113,7 +115,7 @@ fn screen(gate: &GateStatus, threshold: f64) -> String {
 }
 
 /// Verdicts of a home's log, in order, each with what the fold says of it.
-pub fn verdicts(home: &Path) -> Result<Vec<Judged>> {
+fn verdicts(home: &Path) -> Result<Vec<Judged>> {
     let log = SledLog::open(&Home::at(home.to_owned()).event_log())?;
     let mut fold: Option<Fold> = None;
     let mut verdicts = vec![];
@@ -128,7 +130,7 @@ pub fn verdicts(home: &Path) -> Result<Vec<Judged>> {
 }
 
 /// A prior learned from the logs of some homes, and from how many verdicts.
-pub fn fit(homes: &[PathBuf], between_users: f64) -> Result<(Prior, u64)> {
+fn fit(homes: &[PathBuf], between_users: f64) -> Result<(Prior, u64)> {
     let mut gate = Gate::with_prior(&prior::assumed());
     for home in homes {
         verdicts(home)?.iter().for_each(|judged| gate.learn(judged));

@@ -8,7 +8,6 @@ mod gate;
 mod inspect;
 mod model;
 mod pause;
-mod replay;
 mod report;
 
 use crate::client;

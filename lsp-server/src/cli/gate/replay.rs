@@ -1,6 +1,6 @@
 //! `hone gate --replay`: what a gate would have shown of offers that were all shown.
 
-use crate::cli::gate::{GateArgs, fit, verdicts};
+use super::{GateArgs, fit, verdicts};
 use crate::gate::Gate;
 use anyhow::Result;
 use comfy_table::{Table, presets};
@@ -53,7 +53,7 @@ impl Shown {
 
 /// Replays the logs of homes in order, each under the prior that is shipped, or under
 /// one fitted to others.
-pub fn replay(args: &GateArgs) -> Result<()> {
+pub(super) fn replay(args: &GateArgs) -> Result<()> {
     let mut offers = vec![];
     for home in &args.replay {
         let others: Vec<_> = args.fit.iter().filter(|other| *other != home).cloned().collect();
