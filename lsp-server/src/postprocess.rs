@@ -271,6 +271,7 @@ mod tests {
         assert_eq!(replaced_at("a[0], \"])\"]);", "foo(|)"), whole("a[0], \"])\"]);", ")"));
         assert_eq!(replaced_at("bc\", x);", "foo(\"a|\")"), whole("bc\", x);", "\")"));
         assert_eq!(replaced_at("b\\\"c\", x);", "foo(\"a|\")"), whole("b\\\"c\", x);", "\")"));
+        assert_eq!(replaced_at("bc\");", "foo(\"a|)"), whole("bc\");", ")"), "its own quote");
         assert_eq!(replaced_at(");", "foo(|)"), whole(");", ")"), "only what is missing is new");
         assert_eq!(replaced_at("foo()", "bar(|)"), whole("foo()", ""), "closes its own");
         assert_eq!(replaced_at("a, b)", "foo(|)"), whole("a, b", ""), "nothing goes on");
