@@ -45,6 +45,8 @@ pub enum Kind {
     PpoGate,
     /// Learns from verdicts and from what was typed instead
     PpoDemo,
+    /// The same behind the gate
+    PpoDemoGate,
     /// Learns from what was typed instead, and from no verdict
     Demo,
     /// Learner, trial and gate, as installed
@@ -58,7 +60,8 @@ impl Kind {
 
     /// The settings that make it so, by their dotted names.
     fn settings(self) -> Vec<(&'static str, Value)> {
-        let gates = matches!(self, Kind::Gate | Kind::PpoGate | Kind::Everything);
+        let gates =
+            matches!(self, Kind::Gate | Kind::PpoGate | Kind::PpoDemoGate | Kind::Everything);
         let mut settings = vec![
             ("completion.budget_ms", BUDGET_MS.into()),
             ("gate.enabled", gates.into()),
@@ -68,7 +71,7 @@ impl Kind {
         ];
         let (policy, demonstration) = match self {
             Kind::Ppo | Kind::PpoGate => (1.0, 0.0),
-            Kind::PpoDemo => (1.0, 1.0),
+            Kind::PpoDemo | Kind::PpoDemoGate => (1.0, 1.0),
             Kind::Demo => (0.0, 1.0),
             Kind::Frozen | Kind::Gate | Kind::Everything => return settings,
         };

@@ -1,11 +1,14 @@
 //! `--keep`: hands what a rehearsal has learned to the user's own Hone, if it is
 //! worth it.
 //!
-//! The bar has two parts. The adapter has passed the daemon's own: the door (it
-//! expects ordinary code about as well as the base does) and a trial against the
-//! base on the stream. And over the later half of the stream, each place of which
-//! was met before it was learned from, the whole did better than the base.
+//! What is kept is the base behind the gate, or that and an adapter. Over the later
+//! half of the stream, each place of which was met before it was learned from, it must
+//! do better than the base with every offer shown; and the adapter, which has passed the
+//! daemon's door (it expects ordinary code about as well as the base does), must add to
+//! what the gate gives without it. All met the same places, which tells more than the
+//! daemon's trial could, where each place is answered by one of two.
 
+use crate::arm::Kind;
 use crate::run::{ArmOutcome, Outcome};
 use crate::stats::{self, Comparison, Pair};
 use anyhow::{Context, Result, bail, ensure};
@@ -13,42 +16,89 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// The arms it takes, in this order.
+pub const ARMS: [Kind; 3] = [Kind::Frozen, Kind::Gate, Kind::PpoDemoGate];
+
 /// Completed characters that offers shown less often may cost, as a share.
 const MOST_LOST: f64 = 0.05;
 
 /// What is kept, and what it would have given.
 pub struct Keepsake {
+    /// Where the gate's verdicts are, and the adapter.
     home: PathBuf,
-    version: u64,
+    adapter: Result<Adapter>,
+    /// Beside the base with every offer shown.
     gave: Comparison,
+}
+
+struct Adapter {
+    version: u64,
+    /// Beside the gate without it.
+    added: Comparison,
 }
 
 impl Keepsake {
     /// # Errors
-    /// Why it is not worth keeping.
+    /// Why nothing of it is worth keeping.
     pub fn of(outcome: &Outcome, seed: u64) -> Result<Keepsake> {
-        let [frozen, learned] = outcome.arms.as_slice() else {
-            bail!("--keep compares two arms");
+        let [frozen, gated, learned] = outcome.arms.as_slice() else {
+            bail!("--keep compares {} arms", ARMS.len());
         };
-        let version = learned.status.adapter.active.filter(|version| *version > 0);
-        let version = version.with_context(|| {
-            format!(
-                "no adapter has won its trial in {} places: try a larger --limit, or an earlier \
-                 --since",
-                outcome.places
-            )
-        })?;
-        let gave = later_half(frozen, learned, outcome.places, seed);
+        let beside = |one: &ArmOutcome, other: &ArmOutcome| {
+            let later = outcome.places / 2..usize::MAX;
+            stats::compare(&[Pair::new(&one.record, &other.record, &later)], seed)
+        };
+        let adapter = Adapter::of(learned, beside(gated, learned)).and_then(|adapter| {
+            worth(&beside(frozen, learned))?;
+            Ok(adapter)
+        });
+        let kept = if adapter.is_ok() { learned } else { gated };
+        let gave = beside(frozen, kept);
         worth(&gave)?;
-        let home = learned.home.clone().filter(|home| home.is_dir());
+        let home = kept.home.clone().filter(|home| home.is_dir());
         let home = home.context("its home is gone: delete the --work folder and rehearse anew")?;
-        Ok(Keepsake { home, version, gave })
+        Ok(Keepsake { home, adapter, gave })
     }
 
     /// Registers and serves the adapter, and has the gate start from its verdicts;
     /// in the home that `hone` itself would use.
     pub fn hand_over(&self, hone: &Path) -> Result<String> {
-        let theirs = list(hone, Some(&self.home))?;
+        let adapter = match &self.adapter {
+            Ok(adapter) => format!(
+                "adapter v{} serves from now on (`hone adapter rollback` takes it back): {} beside \
+                 the gate alone",
+                adapter.hand_over(&self.home, hone)?,
+                sentence(&adapter.added)
+            ),
+            Err(why) => format!("no adapter: {why:#}"),
+        };
+        let gate = ["gate".as_ref(), "--adopt".as_ref(), self.home.as_os_str()];
+        let gate = say(hone, None, &gate)?;
+        Ok(format!(
+            "kept: {}\n{adapter}\nover the later half of these commits it would have given you {}",
+            gate.trim(),
+            sentence(&self.gave)
+        ))
+    }
+}
+
+impl Adapter {
+    /// # Errors
+    /// Why the gate does as well without it.
+    fn of(learned: &ArmOutcome, added: Comparison) -> Result<Adapter> {
+        let version = learned.status.adapter.active.filter(|version| *version > 0);
+        let version = version.context("no update came of so few places: try a larger --limit")?;
+        ensure!(
+            adds(&added),
+            "over the later half it gave {} beside the gate alone",
+            sentence(&added)
+        );
+        Ok(Adapter { version, added })
+    }
+
+    /// Answers its version there.
+    fn hand_over(&self, home: &Path, hone: &Path) -> Result<u64> {
+        let theirs = list(hone, Some(home))?;
         let path = theirs
             .iter()
             .find(|adapter| adapter["version"].as_u64() == Some(self.version))
@@ -59,20 +109,21 @@ impl Keepsake {
         let version = ours.iter().filter_map(|adapter| adapter["version"].as_u64()).max();
         let version = version.context("the adapter was not imported")?;
         say(hone, None, &["adapter".as_ref(), "use".as_ref(), version.to_string().as_ref()])?;
-        let gate = ["gate".as_ref(), "--adopt".as_ref(), self.home.as_os_str()];
-        let gate = say(hone, None, &gate)?;
-        Ok(format!(
-            "kept: adapter v{version} serves from now on (`hone adapter rollback` takes it back); \
-             {}\nover the later half of these commits it would have given you {}",
-            gate.trim(),
-            sentence(&self.gave)
-        ))
+        Ok(version)
     }
 }
 
-fn later_half(frozen: &ArmOutcome, learned: &ArmOutcome, places: usize, seed: u64) -> Comparison {
-    let later = places / 2..usize::MAX;
-    stats::compare(&[Pair::new(&frozen.record, &learned.record, &later)], seed)
+/// In accept rate and completed characters no worse, and better in one of them. No
+/// interval: what a few hundred places teach is less than they can prove, and the
+/// daemon's monitors watch the adapter from then on.
+fn adds(beside_gate: &Comparison) -> bool {
+    let (Some(accepted), Some(completed)) =
+        (&beside_gate.accept_rate, &beside_gate.completed_chars)
+    else {
+        return false;
+    };
+    let gains = [accepted.relative, completed.relative];
+    gains.iter().all(|gain| *gain >= 0.0) && gains.iter().any(|gain| *gain > 0.0)
 }
 
 fn worth(gave: &Comparison) -> Result<()> {
@@ -139,17 +190,48 @@ mod tests {
     use crate::report::tests::outcome;
 
     #[test]
-    fn what_did_not_win_or_may_be_chance_is_not_kept() {
+    fn what_may_be_chance_is_not_kept() {
         let mut outcome = outcome();
         let refused = |outcome: &Outcome| match Keepsake::of(outcome, 1) {
             Ok(_) => panic!("it was kept"),
             Err(error) => format!("{error:#}"),
         };
         outcome.arms.truncate(2);
-        // Both arms took everything.
+        assert!(refused(&outcome).contains("3 arms"), "{}", refused(&outcome));
+        outcome.arms.push(outcome.arms[1].clone());
+        // All arms took the same.
         assert!(refused(&outcome).contains("may be chance"), "{}", refused(&outcome));
-        outcome.arms[1].status.adapter.active = Some(0);
-        assert!(refused(&outcome).contains("no adapter has won"), "{}", refused(&outcome));
+    }
+
+    #[test]
+    fn an_adapter_must_add_to_what_the_gate_gives() {
+        let learned = outcome().arms.remove(1);
+        let refused = |learned: &ArmOutcome, added| match Adapter::of(learned, added) {
+            Ok(_) => panic!("it was kept"),
+            Err(error) => format!("{error:#}"),
+        };
+        assert_eq!(Adapter::of(&learned, gave(0.02, 0.0)).unwrap().version, 1);
+        assert!(Adapter::of(&learned, gave(0.0, 0.1)).is_ok());
+        assert!(refused(&learned, gave(0.0, 0.0)).contains("beside the gate alone"));
+        assert!(refused(&learned, gave(0.3, -0.01)).contains("-1 % completed characters"));
+        assert!(refused(&learned, gave(-0.01, 0.3)).contains("-1 % accept rate"));
+        let mut idle = learned;
+        idle.status.adapter.active = Some(0);
+        assert!(refused(&idle, gave(0.3, 0.3)).contains("no update"));
+    }
+
+    /// A change of so much, to a twentieth.
+    fn gave(accepted: f64, completed: f64) -> Comparison {
+        let change = |relative: f64| {
+            let (low, high) = (relative - 0.05, relative + 0.05);
+            Some(stats::Change { from: 1.0, to: 1.0 + relative, relative, low, high })
+        };
+        Comparison {
+            accept_rate: change(accepted),
+            shown: change(-0.2),
+            completed_chars: change(completed),
+            completed_ratio: change(completed),
+        }
     }
 
     /// A `hone` that notes what it is asked, and in whose home.
@@ -168,17 +250,13 @@ mod tests {
         );
         std::fs::write(&hone, script).unwrap();
         std::fs::set_permissions(&hone, PermissionsExt::from_mode(0o755)).unwrap();
-        let gave = Comparison {
-            accept_rate: None,
-            shown: None,
-            completed_chars: None,
-            completed_ratio: None,
-        };
-        let kept = Keepsake { home: theirs.clone(), version: 7, gave };
+        let with = Adapter { version: 7, added: gave(0.02, 0.03) };
+        let kept = Keepsake { home: theirs.clone(), adapter: Ok(with), gave: gave(0.2, 0.0) };
         let told = kept.hand_over(&hone).unwrap();
         assert!(told.contains("adapter v7 serves") && told.contains("9 verdicts"), "{told}");
-        let said = std::fs::read_to_string(said).unwrap();
-        let calls: Vec<&str> = said.lines().map(|line| line.split_once(": ").unwrap().1).collect();
+        assert!(told.contains("+3 % completed characters beside the gate alone"), "{told}");
+        let log = std::fs::read_to_string(&said).unwrap();
+        let calls: Vec<&str> = log.lines().map(|line| line.split_once(": ").unwrap().1).collect();
         let adopt = format!("gate --adopt {}", theirs.display());
         let expected = [
             "adapter list --json",
@@ -188,22 +266,19 @@ mod tests {
             adopt.as_str(),
         ];
         assert_eq!(calls, expected);
-        let homes: Vec<bool> = said.lines().map(|line| line.starts_with("theirs: ")).collect();
+        let homes: Vec<bool> = log.lines().map(|line| line.starts_with("theirs: ")).collect();
         assert_eq!(homes, [true, false, false, false, false], "theirs is only read");
+
+        std::fs::remove_file(&said).unwrap();
+        let why = Err(anyhow::anyhow!("it adds nothing"));
+        let kept = Keepsake { home: theirs, adapter: why, gave: gave(0.2, 0.0) };
+        let told = kept.hand_over(&hone).unwrap();
+        assert!(told.contains("9 verdicts\nno adapter: it adds nothing\n"), "{told}");
+        assert_eq!(std::fs::read_to_string(&said).unwrap(), format!(": {adopt}\n"));
     }
 
     #[test]
     fn more_taken_is_worth_it_unless_much_less_is_completed() {
-        let change = |relative: f64| {
-            let (low, high) = (relative - 0.05, relative + 0.05);
-            Some(stats::Change { from: 1.0, to: 1.0 + relative, relative, low, high })
-        };
-        let gave = |accepted: f64, completed: f64| Comparison {
-            accept_rate: change(accepted),
-            shown: change(-0.2),
-            completed_chars: change(completed),
-            completed_ratio: change(completed),
-        };
         assert!(worth(&gave(0.2, 0.0)).is_ok());
         assert!(worth(&gave(0.2, -0.04)).is_ok());
         assert!(worth(&gave(0.2, -0.2)).is_err());

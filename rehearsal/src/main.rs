@@ -9,7 +9,7 @@ use rehearsal::developer::NOISE;
 use rehearsal::history::{Filter, History};
 use rehearsal::interrupt::{self, Interrupted};
 use rehearsal::judge::Judge;
-use rehearsal::keep::Keepsake;
+use rehearsal::keep::{self, Keepsake};
 use rehearsal::report::{ArmName, Repo, Report};
 use rehearsal::run::{self, Event, Outcome, Settings};
 use rehearsal::work::Work;
@@ -55,13 +55,14 @@ Examples:
   hone rehearse --json > report.json
 
 Arms:
-  frozen      the base model throughout, every offer shown
-  gate        the same, behind the gate
-  ppo         learns from verdicts alone; each update serves at once
-  ppo-gate    the same, behind the gate
-  ppo-demo    learns from verdicts and from what was typed instead
-  demo        learns from what was typed instead alone
-  everything  learner, trial and gate, as installed
+  frozen         the base model throughout, every offer shown
+  gate           the same, behind the gate
+  ppo            learns from verdicts alone; each update serves at once
+  ppo-gate       the same, behind the gate
+  ppo-demo       learns from verdicts and from what was typed instead
+  ppo-demo-gate  the same, behind the gate
+  demo           learns from what was typed instead alone
+  everything     learner, trial and gate, as installed
 
 Columns of the table:
   asked      places at which a completion was asked for
@@ -152,8 +153,8 @@ struct Arguments {
     #[arg(long)]
     live: bool,
     /// Have your own Hone serve what this rehearsal learned, and its gate start from
-    /// it, if it did better than the base: frozen and everything, on one repository,
-    /// with the model that you serve
+    /// it, if it did better than the base: frozen, gate and ppo-demo-gate, on one
+    /// repository, with the model that you serve
     #[arg(long, conflicts_with_all = ["arm", "model"])]
     keep: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
@@ -359,7 +360,9 @@ fn tell(arguments: &Arguments, specs: &[Spec], done: &[(Outcome, Repo)]) -> Resu
 /// The arms in their order; the first is what the others are compared with.
 fn arms(arguments: &Arguments) -> Result<Vec<Spec>> {
     let mut specs = arguments.arm.clone();
-    if specs.is_empty() {
+    if arguments.keep {
+        specs.extend(keep::ARMS.map(Spec::of));
+    } else if specs.is_empty() {
         specs.push(Spec::of(Kind::Everything));
     }
     if !specs.iter().any(|spec| spec.kind == Kind::Frozen) {

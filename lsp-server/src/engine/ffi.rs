@@ -271,6 +271,17 @@ impl Context {
         }
     }
 
+    /// Has an empty sequence hold the first `length` positions of another, too;
+    /// their keys and values are in one place for both.
+    pub fn copy(&mut self, from: usize, to: usize, length: usize) {
+        // SAFETY: the memory handle belongs to this context, whose sequences are in
+        // one buffer (`kv_unified`).
+        unsafe {
+            let memory = sys::llama_get_memory(self.context.as_ptr());
+            sys::llama_memory_seq_cp(memory, from as i32, to as i32, 0, length as i32);
+        }
+    }
+
     /// The keys and values a sequence holds.
     pub fn state(&self, sequence: usize) -> Vec<u8> {
         // SAFETY: llama.cpp writes at most `size` bytes, the buffer's length.

@@ -256,7 +256,7 @@ impl LlamaEngine {
         &mut self,
         sequence: usize,
         prompt: &[Cell],
-        deadline: Instant,
+        deadline: Option<Instant>,
         abort: &AtomicBool,
     ) -> Result<(), EngineError> {
         let known = common_prefix(&self.sequences[sequence].cells, prompt);
@@ -275,12 +275,25 @@ impl LlamaEngine {
             }
             self.context.forget(sequence, 0);
         }
-        self.reach(sequence, prompt, Some(deadline), abort)?;
+        self.reach(sequence, prompt, deadline, abort)?;
         let state = self.context.state(sequence);
         if let Some(Err(error)) = self.shelf.as_mut().map(|shelf| shelf.put(&tokens, &state)) {
             tracing::warn!("a prompt could not be kept: {error}");
         }
         Ok(())
+    }
+
+    /// Lends the scoring sequence what a document's has of this prompt: a text is
+    /// asked about soon after its place was, and most of that prompt is still there.
+    fn lend(&mut self, prompt: &[Cell]) {
+        let shared = |sequence: &Sequence| common_prefix(&sequence.cells, prompt);
+        let best = (0..SEQUENCES).max_by_key(|&i| shared(&self.sequences[i])).unwrap_or(0);
+        let held = shared(&self.sequences[best]);
+        if held > shared(&self.sequences[SCORING]) {
+            self.truncate(SCORING, 0);
+            self.context.copy(best, SCORING, held);
+            self.sequences[SCORING].cells.extend_from_slice(&prompt[..held]);
+        }
     }
 
     /// Appends cells of one adapter to a sequence.
@@ -534,7 +547,7 @@ impl Engine for LlamaEngine {
         let (prompt_reused, prompt_evaluated) = if is_repeated {
             (cells.len() as u32, 0)
         } else {
-            self.share(sequence, &cells[..adapter_from], deadline, abort)?;
+            self.share(sequence, &cells[..adapter_from], Some(deadline), abort)?;
             self.reach(sequence, &cells, Some(deadline), abort)?
         };
         let prompt_time = started.elapsed();
@@ -594,15 +607,14 @@ impl Engine for LlamaEngine {
         if count == 0 || count > SCORED_TOKENS || prompt.len() - from > SCORED_TAIL {
             return Err(EngineError::Failed("the text is empty or too long to be scored".into()));
         }
-        let mut position = common_prefix(
-            &self.sequences[SCORING].cells,
-            &prompt[..from].iter().map(|&token| (token, 0)).collect::<Vec<_>>(),
-        );
+        let cells: Vec<Cell> = prompt[..from].iter().map(|&token| (token, 0)).collect();
+        self.lend(&cells);
+        self.share(SCORING, &cells, None, abort)?;
+        let mut position = common_prefix(&self.sequences[SCORING].cells, &cells);
         self.truncate(SCORING, position);
         while position < from {
             let end = from.min(position + PROMPT_CHUNK);
-            let cells: Vec<Cell> = prompt[position..end].iter().map(|&token| (token, 0)).collect();
-            self.decode(SCORING, &cells, abort)?;
+            self.decode(SCORING, &cells[position..end], abort)?;
             position = end;
         }
         let scores = request.adapters.iter().map(|&adapter| {

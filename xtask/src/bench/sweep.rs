@@ -43,6 +43,8 @@ enum Axis {
     Clip,
     Replay,
     Demonstrations,
+    /// Verdicts alone, imitation alone, and what GRPO's groups would sample
+    Objective,
 }
 
 impl Axis {
@@ -74,11 +76,34 @@ impl Axis {
             Axis::Replay => {
                 each("replay", &["16", "64"], &|value| format!("learning.replay_episodes={value}"))
             }
-            Axis::Demonstrations => each("demonstrations", &["0.0", "0.3", "3.0"], &|value| {
+            Axis::Demonstrations => each("demonstrations", &["0.3", "3.0"], &|value| {
                 format!("learning.ppo.demonstration_coefficient={value}")
             }),
+            Axis::Objective => objectives(),
         }
     }
+}
+
+/// A rehearsal knows the line y that was written, and with it the expectation that a
+/// group of samples estimates: for the reward [sample = y], REINFORCE goes up ∂π(y) =
+/// π ∂ln π, and GRPO, dividing by the group's deviation √(π(1 − π)), up
+/// √(π / (1 − π)) ∂ln π. The second is taken as √π ∂ln π: where π nears 1, ∂ln π
+/// vanishes like 1 − π.
+fn objectives() -> Vec<(String, String)> {
+    let imitation = |exponent: &str| {
+        format!(
+            "learning.ppo.policy_coefficient=0.0,learning.ppo.demonstration_exponent={exponent}"
+        )
+    };
+    let verdicts = "learning.ppo.demonstration_coefficient=0.0".to_owned();
+    [
+        ("PPO alone", verdicts),
+        ("imitation alone", imitation("0.0")),
+        ("GRPO, expected", imitation("0.5")),
+        ("REINFORCE, expected", imitation("1.0")),
+    ]
+    .map(|(name, settings)| (name.to_owned(), settings))
+    .to_vec()
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
