@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 /// Version of the JSON form.
-pub const REPORT_FORMAT: u32 = 2;
+pub const REPORT_FORMAT: u32 = 3;
 
 /// With more arms than this a repository's table leaves the first quarters out.
 const ARMS_BY_QUARTER: usize = 3;
@@ -93,7 +93,7 @@ pub struct Labels {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
     pub name: String,
-    pub last_quarter: Comparison,
+    pub quarters: Vec<Comparison>,
     pub total: Comparison,
 }
 
@@ -145,7 +145,9 @@ fn compared(outcomes: &[&Outcome], seed: u64) -> Vec<Compared> {
             };
             Compared {
                 name: outcomes[0].arms[arm].name.clone(),
-                last_quarter: over(&|outcome| stats::quarter(outcome.places, QUARTERS - 1)),
+                quarters: (0..QUARTERS)
+                    .map(|part| over(&|outcome| stats::quarter(outcome.places, part)))
+                    .collect(),
                 total: over(&|_| ALL),
             }
         })
@@ -196,10 +198,12 @@ impl Report {
                 let _ = writeln!(out, "{}", rehearsal.repo.path);
             }
             let _ = writeln!(out, "{}", by_quarter(rehearsal));
+            let width = rehearsal.arms.iter().map(|arm| arm.name.chars().count()).max();
+            let width = width.unwrap_or_default() + 2;
             for arm in &rehearsal.arms {
-                let _ = writeln!(out, "{}", learning(arm));
+                let _ = writeln!(out, "{:<width$}{}", arm.name, learning(arm));
                 for error in &arm.learner_errors {
-                    let _ = writeln!(out, "{:<12} learner: {error}", arm.name);
+                    let _ = writeln!(out, "{:<width$}learner: {error}", arm.name);
                 }
             }
             out.push('\n');
@@ -222,8 +226,7 @@ fn learning(arm: &ArmReport) -> String {
     let swap_ms: Vec<f64> = arm.swaps.iter().filter_map(|swap| swap.ms).collect();
     let update_ms: Vec<f64> = arm.updates.iter().filter_map(|update| update.ms).collect();
     format!(
-        "{:<12} {} labels · {} updates{} · {} swaps{}{}",
-        arm.name,
+        "{} labels · {} updates{} · {} swaps{}{}",
         arm.labels.daemon.total - arm.labels.daemon.unlabelled,
         arm.updates.len(),
         mean(&update_ms).map_or_else(String::new, |ms| format!(" (mean {:.1} s)", ms / 1e3)),
@@ -294,8 +297,8 @@ fn against(compared: &[Compared]) -> Table {
         "completed characters",
     ]);
     for arm in compared {
-        for (index, (over, comparison)) in
-            [("last quarter", &arm.last_quarter), ("all", &arm.total)].into_iter().enumerate()
+        let last = arm.quarters.last().map(|last| ("last quarter", last));
+        for (index, (over, comparison)) in last.into_iter().chain([("all", &arm.total)]).enumerate()
         {
             let name = if index == 0 { arm.name.as_str() } else { "" };
             let numbers = [&comparison.accept_rate, &comparison.shown, &comparison.completed_ratio];
@@ -497,7 +500,7 @@ pub(crate) mod tests {
             expected.extend(counts.iter().map(field));
         }
         for at in [".pooled[]", ".rehearsals[].compared[]"] {
-            for over in ["last_quarter", "total"] {
+            for over in ["quarters[]", "total"] {
                 for what in ["accept_rate", "completed_chars", "completed_ratio", "shown"] {
                     let field = |field| format!("{at}.{over}.{what}.{field}");
                     expected.extend(["from", "high", "low", "relative", "to"].map(field));
