@@ -95,9 +95,11 @@ fn objectives() -> Vec<(String, String)> {
             "learning.ppo.policy_coefficient=0.0,learning.ppo.demonstration_exponent={exponent}"
         )
     };
-    let verdicts = "learning.ppo.demonstration_coefficient=0.0".to_owned();
+    let verdicts = "learning.ppo.demonstration_coefficient=0.0";
+    let bold = "learning.ppo.learning_rate=3e-4,learning.ppo.max_update_ratio=0.3";
     [
-        ("PPO alone", verdicts),
+        ("PPO alone", verdicts.to_owned()),
+        ("PPO alone, rate 3e-4", format!("{verdicts},{bold}")),
         ("imitation alone", imitation("0.0")),
         ("GRPO, expected", imitation("0.5")),
         ("REINFORCE, expected", imitation("1.0")),
