@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The arms it takes, in this order.
-pub const ARMS: [Kind; 3] = [Kind::Frozen, Kind::Gate, Kind::PpoDemoGate];
+pub const ARMS: [Kind; 3] = [Kind::Frozen, Kind::Gate, Kind::PpoGate];
 
 /// Completed characters that offers shown less often may cost, as a share.
 const MOST_LOST: f64 = 0.05;

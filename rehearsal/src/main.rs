@@ -153,7 +153,7 @@ struct Arguments {
     #[arg(long)]
     live: bool,
     /// Have your own Hone serve what this rehearsal learned, and its gate start from
-    /// it, if it did better than the base: frozen, gate and ppo-demo-gate, on one
+    /// it, if it did better than the base: frozen, gate and ppo-gate, on one
     /// repository, with the model that you serve
     #[arg(long, conflicts_with_all = ["arm", "model"])]
     keep: bool,

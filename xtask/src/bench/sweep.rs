@@ -99,10 +99,10 @@ fn objectives() -> Vec<(String, String)> {
     let bold = "learning.ppo.learning_rate=3e-4,learning.ppo.max_update_ratio=0.3";
     [
         ("PPO alone", verdicts.to_owned()),
-        ("PPO alone, rate 3e-4", format!("{verdicts},{bold}")),
+        ("PPO alone at 3e-4", format!("{verdicts},{bold}")),
         ("imitation alone", imitation("0.0")),
-        ("GRPO, expected", imitation("0.5")),
-        ("REINFORCE, expected", imitation("1.0")),
+        ("GRPO expected", imitation("0.5")),
+        ("REINFORCE expected", imitation("1.0")),
     ]
     .map(|(name, settings)| (name.to_owned(), settings))
     .to_vec()
@@ -142,4 +142,18 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let status = rehearse.status()?;
     ensure!(status.success(), "the rehearsal failed ({status})");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_taken_for_a_setting() {
+        let arms: Vec<_> = Axis::value_variants().iter().flat_map(|axis| axis.arms()).collect();
+        assert!(!arms.is_empty());
+        for (name, _) in arms {
+            assert!(!name.contains([',', '=']), "{name}");
+        }
+    }
 }
