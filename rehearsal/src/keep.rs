@@ -114,8 +114,8 @@ impl Adapter {
 }
 
 /// In accept rate and completed characters no worse, and better in one of them. No
-/// interval: what a few hundred places teach is less than they can prove, and the
-/// daemon's monitors watch the adapter from then on.
+/// interval: what a few hundred places teach is less than they can prove. What is learned
+/// on from it stands trial, with the base beside it.
 fn adds(beside_gate: &Comparison) -> bool {
     let (Some(accepted), Some(completed)) =
         (&beside_gate.accept_rate, &beside_gate.completed_chars)
