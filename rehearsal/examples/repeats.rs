@@ -1,12 +1,12 @@
-//! How much of what an author types they have typed before: what a perfect memory of
-//! their own lines could complete, and so a bound on what there is to learn by heart.
+//! How much of what an author types they have typed before: what there is to learn by
+//! heart.
 //!
 //!   repeats --author NAME --since 2025-06-01 REPO…
 //!
 //! A line is known if the author typed just this line in an earlier commit; expected
 //! if, of all they typed behind the same line before, it was the most frequent.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
 use rehearsal::history::{self, FileChange, Filter, History};
@@ -23,7 +23,7 @@ const MIN_CHARS: usize = 4;
 struct Arguments {
     #[arg(required = true, value_name = "REPO")]
     repos: Vec<PathBuf>,
-    /// One for each repository
+    /// One for all repositories, or one for each
     #[arg(long, required = true, value_name = "TEXT")]
     author: Vec<String>,
     /// Only commits from this day on
@@ -36,6 +36,8 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    let (repos, authors) = (arguments.repos.len(), arguments.author.len());
+    ensure!(authors == 1 || authors == repos, "{authors} authors for {repos} repositories");
     let since = arguments.since.as_deref().map(seconds).transpose()?;
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);

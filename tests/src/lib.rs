@@ -25,6 +25,10 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(240);
 const POLL: Duration = Duration::from_millis(50);
 
+/// Nats between a token computed in a batch and computed alone: llama.cpp rounds
+/// activations to 8 bits, each time around other values.
+pub const NOISE: f32 = 0.3;
+
 /// Configuration for tests that run beside others on few cores: threads that
 /// wait for each other at every layer must not outnumber the cores, and a budget
 /// that a busy machine keeps.

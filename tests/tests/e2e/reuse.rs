@@ -5,14 +5,10 @@ use serde_json::json;
 use std::thread::sleep;
 use std::time::Duration;
 use tests::buffer::Buffer;
-use tests::{Home, Model, QUICK};
+use tests::{Home, Model, NOISE, QUICK};
 
 /// Tokens that a few typed characters can cost.
 const A_FEW: u32 = 12;
-
-/// Nats between a token computed in a batch and computed alone: llama.cpp rounds
-/// activations to 8 bits, each time around other values.
-const NOISE: f32 = 0.3;
 
 fn home(model: Model) -> Home {
     Home::with(model, QUICK)

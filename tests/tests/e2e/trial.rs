@@ -4,11 +4,7 @@
 use feedback::event::EventKind;
 use std::collections::BTreeSet;
 use tests::buffer::Buffer;
-use tests::{Home, Model, QUICK, eventually, learn};
-
-/// Nats between a token that was decoded and the same one scored: llama.cpp rounds
-/// activations to 8 bits, each time around other values.
-const NOISE: f32 = 0.3;
+use tests::{Home, Model, NOISE, QUICK, eventually, learn};
 
 const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 
