@@ -10,7 +10,7 @@
 
 use crate::arm::Kind;
 use crate::run::{ArmOutcome, Outcome};
-use crate::stats::{self, Comparison, Pair};
+use crate::stats::{self, Comparison, LEAST_BLOCKS, Pair};
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -130,13 +130,19 @@ fn worth(gave: &Comparison) -> Result<()> {
     let (Some(accepted), Some(completed)) = (&gave.accept_rate, &gave.completed_chars) else {
         bail!("too little was offered in the later half of the stream to tell");
     };
+    let Some(interval) = accepted.interval else {
+        bail!(
+            "the later half of the stream has fewer than {LEAST_BLOCKS} file changes, too few to \
+             tell: try a larger --limit"
+        );
+    };
     ensure!(
-        accepted.low > 0.0,
+        interval.low > 0.0,
         "over the later half {:+.0} % of what was offered was taken, beside the base; from so few \
          places that may be chance ({:+.0} to {:+.0} %): try a larger --limit",
         100.0 * accepted.relative,
-        100.0 * accepted.low,
-        100.0 * accepted.high
+        100.0 * interval.low,
+        100.0 * interval.high
     );
     ensure!(
         completed.relative >= -MOST_LOST,
@@ -199,8 +205,8 @@ mod tests {
         outcome.arms.truncate(2);
         assert!(refused(&outcome).contains("3 arms"), "{}", refused(&outcome));
         outcome.arms.push(outcome.arms[1].clone());
-        // All arms took the same.
-        assert!(refused(&outcome).contains("may be chance"), "{}", refused(&outcome));
+        // All arms took the same, over four file changes.
+        assert!(refused(&outcome).contains("too few to tell"), "{}", refused(&outcome));
     }
 
     #[test]
@@ -223,8 +229,8 @@ mod tests {
     /// A change of so much, to a twentieth.
     fn gave(accepted: f64, completed: f64) -> Comparison {
         let change = |relative: f64| {
-            let (low, high) = (relative - 0.05, relative + 0.05);
-            Some(stats::Change { from: 1.0, to: 1.0 + relative, relative, low, high })
+            let interval = Some(stats::Interval { low: relative - 0.05, high: relative + 0.05 });
+            Some(stats::Change { from: 1.0, to: 1.0 + relative, relative, interval })
         };
         Comparison {
             accept_rate: change(accepted),
@@ -282,7 +288,10 @@ mod tests {
         assert!(worth(&gave(0.2, 0.0)).is_ok());
         assert!(worth(&gave(0.2, -0.04)).is_ok());
         assert!(worth(&gave(0.2, -0.2)).is_err());
-        assert!(worth(&gave(0.04, 0.2)).is_err());
+        assert!(worth(&gave(0.04, 0.2)).unwrap_err().to_string().contains("may be chance"));
+        let mut of_few = gave(0.2, 0.0);
+        of_few.accept_rate.as_mut().unwrap().interval = None;
+        assert!(worth(&of_few).unwrap_err().to_string().contains("file changes"));
         let said = sentence(&gave(0.2, 0.1));
         assert_eq!(said, "+20 % accept rate, -20 % offers, +10 % completed characters");
     }

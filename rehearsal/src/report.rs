@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 /// Version of the JSON form.
-pub const REPORT_FORMAT: u32 = 3;
+pub const REPORT_FORMAT: u32 = 4;
 
 /// With more arms than this a repository's table leaves the first quarters out.
 const ARMS_BY_QUARTER: usize = 3;
@@ -314,8 +314,10 @@ fn change(change: &Option<Change>) -> String {
     change.as_ref().map_or_else(
         || "–".to_owned(),
         |c| {
-            let [relative, low, high] = [c.relative, c.low, c.high].map(|share| 100.0 * share);
-            format!("{relative:+.1} % ({low:+.1} … {high:+.1})")
+            let within = c.interval.map(|interval| {
+                format!(" ({:+.1} … {:+.1})", 100.0 * interval.low, 100.0 * interval.high)
+            });
+            format!("{:+.1} %{}", 100.0 * c.relative, within.unwrap_or_default())
         },
     )
 }
@@ -500,10 +502,12 @@ pub(crate) mod tests {
             expected.extend(counts.iter().map(field));
         }
         for at in [".pooled[]", ".rehearsals[].compared[]"] {
-            for over in ["quarters[]", "total"] {
+            // A quarter of it has too few file changes for an interval.
+            let total = ["interval.high", "interval.low"].as_slice();
+            for (over, interval) in [("quarters[]", ["interval"].as_slice()), ("total", total)] {
                 for what in ["accept_rate", "completed_chars", "completed_ratio", "shown"] {
-                    let field = |field| format!("{at}.{over}.{what}.{field}");
-                    expected.extend(["from", "high", "low", "relative", "to"].map(field));
+                    let field = |field: &&str| format!("{at}.{over}.{what}.{field}");
+                    expected.extend(["from", "relative", "to"].iter().chain(interval).map(field));
                 }
             }
         }
@@ -528,7 +532,9 @@ pub(crate) mod tests {
         has("1 frozen 10 100.0 % 30.0 % 30.0 % 100.0 % 100.0 % 20 20 v1");
         has("all frozen 40 100.0 % 25.0 % 25.0 % 100.0 % 100.0 % 20 20 v1");
         has("mute 40 100.0 % 0.0 % 0.0 % – 100.0 % 20 20 v1");
-        has("ppo last quarter +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0)");
+        // Two file changes.
+        has("ppo last quarter +0.0 % +0.0 % +0.0 %");
+        has("all +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0)");
         has("all -100.0 % (-100.0 … -100.0) +0.0 % (+0.0 … +0.0) -100.0 % (-100.0 … -100.0)");
         assert!(text.contains("40 labels · 1 updates (mean 1.5 s) · 1 swaps (mean 4.0 ms)"));
         assert!(text.contains("KL to base 0.020"), "{text}");

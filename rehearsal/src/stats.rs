@@ -12,6 +12,9 @@ pub const QUARTERS: usize = 4;
 const RESAMPLES: usize = 2000;
 /// Share of the bootstrap left out on each side: a 95 % interval.
 const TAIL: f64 = 0.025;
+/// File changes below which there is no interval: one that is drawn from a few
+/// says how much these differ, not what the next would bring.
+pub const LEAST_BLOCKS: usize = 8;
 
 /// One arm over one stretch of the stream. Rates are `None` where there is
 /// nothing to divide by.
@@ -131,8 +134,14 @@ impl AddAssign for Counts {
 pub struct Change {
     pub from: f64,
     pub to: f64,
-    /// to / from − 1, with its 95 % interval.
+    /// to / from − 1
     pub relative: f64,
+    /// 95 % of it; `None` from fewer than [`LEAST_BLOCKS`] file changes.
+    pub interval: Option<Interval>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
     pub low: f64,
     pub high: f64,
 }
@@ -171,32 +180,27 @@ impl Pair {
         }
         Pair { blocks }
     }
-
-    fn add_to(&self, sums: &mut [Counts; 2], mut draw: impl FnMut(usize) -> usize) {
-        for index in 0..self.blocks.len() {
-            let block = &self.blocks[draw(index)];
-            sums[0] += block[0];
-            sums[1] += block[1];
-        }
-    }
 }
 
-/// Compares the arms over all repositories together, by a bootstrap that draws
-/// whole file changes of each with both arms in them: the arms meet the same text
-/// (paired), and what happens in one file is not independent.
+/// Compares the arms over all repositories together, by a bootstrap that draws whole
+/// file changes of them all with both arms in them: the arms meet the same text
+/// (paired), and what happens in one file is not independent. Not within each
+/// repository: one that has a single large change would seem to have no variance.
 pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
-    let mut sums = [Counts::default(); 2];
-    pairs.iter().for_each(|pair| pair.add_to(&mut sums, |index| index));
-    let mut rng = StdRng::seed_from_u64(seed);
-    let draws: Vec<[Counts; 2]> = (0..RESAMPLES)
-        .map(|_| {
-            let mut sums = [Counts::default(); 2];
-            for pair in pairs {
-                pair.add_to(&mut sums, |_| rng.random_range(0..pair.blocks.len()));
-            }
+    let blocks: Vec<&[Counts; 2]> = pairs.iter().flat_map(|pair| &pair.blocks).collect();
+    let sum = |draw: &mut dyn FnMut(usize) -> usize| {
+        (0..blocks.len()).fold([Counts::default(); 2], |mut sums, index| {
+            let block = blocks[draw(index)];
+            sums[0] += block[0];
+            sums[1] += block[1];
             sums
         })
-        .collect();
+    };
+    let sums = sum(&mut |index| index);
+    let mut rng = StdRng::seed_from_u64(seed);
+    let resamples = if blocks.len() < LEAST_BLOCKS { 0 } else { RESAMPLES };
+    let draws: Vec<[Counts; 2]> =
+        (0..resamples).map(|_| sum(&mut |_| rng.random_range(0..blocks.len()))).collect();
     let change = |value: &dyn Fn(&Counts) -> Option<f64>| -> Option<Change> {
         let relative = |[from, to]: &[Counts; 2]| {
             let from = value(from).filter(|from| *from > 0.0)?;
@@ -204,12 +208,13 @@ pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
         };
         let mut drawn: Vec<f64> = draws.iter().filter_map(relative).collect();
         drawn.sort_by(f64::total_cmp);
+        let at = |share: f64| percentile(&drawn, share);
+        let interval = at(TAIL).zip(at(1.0 - TAIL)).map(|(low, high)| Interval { low, high });
         Some(Change {
             from: value(&sums[0])?,
             to: value(&sums[1])?,
             relative: relative(&sums)?,
-            low: percentile(&drawn, TAIL)?,
-            high: percentile(&drawn, 1.0 - TAIL)?,
+            interval,
         })
     };
     Comparison {
@@ -282,7 +287,8 @@ pub(crate) mod tests {
         let comparison = compare(&pairs, 1);
         let rate = comparison.accept_rate.clone().unwrap();
         assert!((rate.relative - 1.0).abs() < 1e-9 && rate.from == 0.25, "{rate:?}");
-        assert!(rate.low > 0.7 && rate.high < 1.4, "{rate:?}");
+        let interval = rate.interval.unwrap();
+        assert!(interval.low > 0.7 && interval.high < 1.4, "{rate:?}");
         assert_eq!(comparison.shown.clone().unwrap().relative, 0.0);
         assert_eq!(compare(&pairs, 1), comparison, "the seed decides");
     }
@@ -291,8 +297,27 @@ pub(crate) mod tests {
     fn equal_arms_differ_by_nothing_and_empty_ones_are_not_compared() {
         let one = record(50, |n| n % 3 == 0);
         let rate = compare(&[Pair::new(&one, &one, &ALL)], 1).accept_rate.unwrap();
-        assert_eq!((rate.low, rate.high), (0.0, 0.0), "paired");
+        assert_eq!(rate.interval, Some(Interval { low: 0.0, high: 0.0 }), "paired");
         assert_eq!(compare(&[Pair::default()], 1).accept_rate, None);
+    }
+
+    /// Five lines are a file change.
+    #[test]
+    fn a_few_file_changes_have_no_interval_and_each_repository_adds_its_own() {
+        let of = |from: usize, lines: usize| {
+            let (base, learned) = (record(from, |n| n % 4 == 0), record(from, |n| n % 2 == 0));
+            Pair::new(&base, &learned, &(0..lines))
+        };
+        let rate = |pairs: &[Pair]| compare(pairs, 1).accept_rate.unwrap();
+        assert!(rate(&[of(400, 5 * LEAST_BLOCKS - 5)]).interval.is_none());
+        assert!(rate(&[of(400, 5 * LEAST_BLOCKS)]).interval.is_some());
+
+        // One change each, eight repositories of which one learned: that is no certainty.
+        let same = record(5, |n| n % 2 == 0);
+        let mut pairs = vec![Pair::new(&same, &same, &ALL); LEAST_BLOCKS - 1];
+        pairs.push(of(5, 5));
+        let interval = rate(&pairs).interval.unwrap();
+        assert!(interval.low < interval.high, "{interval:?}");
     }
 
     #[test]

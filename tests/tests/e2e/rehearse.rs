@@ -168,7 +168,7 @@ fn what_is_not_better_is_not_kept() {
         String::from_utf8(output.stderr).expect("UTF-8")
     };
     let error = refused(1);
-    let reasons = ["may be chance", "too little was offered"];
+    let reasons = ["too few to tell", "too little was offered"];
     assert!(reasons.iter().any(|why| error.contains(why)), "{error}");
     assert!(error.contains("nothing is kept: "), "{error}");
     assert_eq!(home.status()["adapter"]["active"], 0);
