@@ -35,17 +35,23 @@ pub const PROMOTING_VERDICTS: f64 = 25.0;
 pub const PROMOTING_TEXTS: f64 = 100.0;
 
 /// Evidence that fewer of the candidate's offers are taken than of the
-/// incumbent's, at which the trial ends. To drop a good one costs some updates,
-/// to keep a bad one costs the user: the bar is low. These values and those of
-/// [`REACH_BETS`] are where `hone trial --simulate` meets its two bounds.
-pub const DROPPING: f64 = 3.0;
+/// incumbent's, at which the trial ends. To keep a bad one costs the user, to drop a
+/// good one costs what was learned from some hundred verdicts. These values and those
+/// of [`REACH_BETS`] are where `hone trial --simulate` meets its two bounds.
+pub const DROPPING: f64 = 20.0;
+
+/// The same of texts: it says less often than the incumbent what is written.
+const DROPPING_TEXTS: f64 = 20.0;
+
+/// Evidence of verdicts against a candidate at which texts do not promote it.
+const BEHIND: f64 = 3.0;
 
 /// What texts say for a candidate raises the bar above and the one below by this
 /// factor at most: they see small differences, which a run of bad luck outshouts.
 const TEXTS_SAY: f64 = 5.0;
 
 /// The same of the candidate's offers alone, held against what served before.
-pub const DROPPING_BELOW: f64 = 5.0;
+pub const DROPPING_BELOW: f64 = 10.0;
 
 /// Bets against a rate that is known: bolder, for they need no other arm.
 const REACH_BETS: &[f64] = &[0.2, 0.5, 0.95];
@@ -65,8 +71,12 @@ const FUTILE: f64 = 0.7;
 /// Share of the requests that the base answers where it is neither.
 const BASE_SHARE: f64 = 0.1;
 
-/// What is left for either of the two, at the least.
-const LEAST_SHARE: f64 = (1.0 - BASE_SHARE) / 2.0;
+/// Of the other requests, the share that the candidate answers: what was learned is
+/// the user's at once, and the rest is what it is held against.
+const CANDIDATE_SHARE: f64 = 0.8;
+
+/// What the incumbent answers at the least.
+const LEAST_SHARE: f64 = (1.0 - BASE_SHARE) * (1.0 - CANDIDATE_SHARE);
 
 /// Room above the rate to reach, at the least: it divides.
 const LEAST_ROOM: f64 = 0.1;
@@ -90,10 +100,11 @@ impl Arms {
     /// Which arm answers, by a uniform draw from [0, 1).
     pub fn draw(&self, draw: f64) -> (AdapterVersion, ArmRecord) {
         let base = if self.incumbent == 0 { 0.0 } else { BASE_SHARE };
-        let half = (1.0 - base) / 2.0;
+        let candidate = (1.0 - base) * CANDIDATE_SHARE;
+        let incumbent = 1.0 - base - candidate;
         let (version, propensity) = match draw {
-            draw if draw < half => (self.candidate, half),
-            draw if draw < 2.0 * half => (self.incumbent, half),
+            draw if draw < candidate => (self.candidate, candidate),
+            draw if draw < candidate + incumbent => (self.incumbent, incumbent),
             _ => (0, base),
         };
         (version, ArmRecord { trial: self.since, propensity: propensity as f32 })
@@ -225,7 +236,7 @@ impl Trial {
             sum: self.history.sum + self.candidate.sum + self.incumbent.sum,
         };
         let baseline = known.mean().unwrap_or(f64::from(VALUE));
-        // Both arms are drawn alike, so this stays in [−1, 1].
+        // Neither is drawn less often than that, so this stays in [−1, 1].
         let weighted = (reward - baseline) * LEAST_SHARE / propensity.max(LEAST_SHARE);
         let gain = if is_incumbent { -weighted } else { weighted };
         self.better.observe(gain);
@@ -282,7 +293,7 @@ impl Trial {
         if worse || futile || self.below.evidence() >= DROPPING_BELOW * texts_say {
             return ends(End::Dropped, format!("fewer were taken: {}", rates()));
         }
-        if self.texts_worse.evidence() >= PROMOTING_TEXTS {
+        if self.texts_worse.evidence() >= DROPPING_TEXTS {
             return ends(End::Dropped, self.text_reason("less"));
         }
         let may_pass = self.offers() >= EARLIEST;
@@ -290,7 +301,7 @@ impl Trial {
             return ends(End::Promoted, format!("more were taken: {}", rates()));
         }
         // Means alone would refuse every other candidate that is as good.
-        let not_behind = self.worse.evidence() < DROPPING;
+        let not_behind = self.worse.evidence() < BEHIND;
         if may_pass && not_behind && self.texts_better.evidence() >= PROMOTING_TEXTS {
             return ends(End::Promoted, self.text_reason("more"));
         }
@@ -352,8 +363,9 @@ pub struct TrialStatus {
 mod tests {
     use super::*;
 
-    /// 40 offers of each arm, 30 % of the incumbent's taken; and 200 texts, of which
-    /// this share is said by the candidate alone, or below zero by the incumbent.
+    /// 48 offers of the candidate and 12 of the incumbent, 30 % of these taken; and 200
+    /// texts, of which this share is said by the candidate alone, or below zero by the
+    /// incumbent.
     fn trial(taken: f64, difference: f64) -> Trial {
         let arms = Arms { candidate: 1, incumbent: 0, since: 0 };
         let mut trial = Trial::new(arms, Rewards { offers: 100, sum: 30.0 });
@@ -361,11 +373,12 @@ mod tests {
             let one_says = (f64::from(text) * 0.3819) % 1.0 < difference.abs();
             let who = u32::from(difference > 0.0);
             trial.compare(&[1, 0], if one_says { std::slice::from_ref(&who) } else { &[] });
-            if text < 40 {
-                let reward =
-                    |rate: f64| f64::from(u8::from((f64::from(text) * 0.3819) % 1.0 < rate));
-                trial.judge(1, 0.5, reward(taken));
-                trial.judge(0, 0.5, reward(0.3));
+            let reward =
+                |of: u32, rate: f64| f64::from(u8::from((f64::from(of) * 0.3819) % 1.0 < rate));
+            match text % 5 {
+                _ if text >= 60 => {}
+                0 => trial.judge(0, 1.0 - CANDIDATE_SHARE, reward(text / 5, 0.3)),
+                _ => trial.judge(1, CANDIDATE_SHARE, reward(text, taken)),
             }
         }
         trial

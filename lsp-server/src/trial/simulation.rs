@@ -88,6 +88,14 @@ mod tests {
     }
 
     #[test]
+    fn what_was_learned_is_seldom_given_up_by_chance() {
+        for (effect, at_most) in [(0.0, 0.15), (0.2, 0.03)] {
+            let operation = operate(effect, 0.3, RUNS, 5);
+            assert!(operation.dropped <= at_most, "{operation:?}");
+        }
+    }
+
+    #[test]
     fn a_much_better_candidate_is_mostly_promoted() {
         let operation = operate(0.5, 0.3, RUNS, 4);
         assert!(operation.promoted > 0.6, "{operation:?}");
