@@ -4,20 +4,19 @@
 
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::offload::Offload;
+use super::policy::{Policy, Softmax};
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
     Tokenizer,
 };
 use crate::prompt::{Context as OtherCode, FimPrompt};
-use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
+use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
 use models::fim::{FileMarkers, FimTemplate, FimTokens};
 use models::gguf::Gguf;
 use models::shelf::Shelf;
 use models::vocab::Vocab;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -41,9 +40,6 @@ const PROMPT_CHUNK: usize = 256;
 /// Tokens among which an alternative may part from the first answer: one that
 /// parts late reads the same.
 const FORK_TOKENS: usize = 8;
-
-/// Tokens looked at beside the one chosen.
-const RUNNERS_UP: usize = 2;
 
 /// Alternatives tried for each one wanted: some read like an answer there is.
 const FORK_ATTEMPTS: usize = 2;
@@ -236,8 +232,21 @@ impl LlamaEngine {
             return Ok((cells.len() as u32, 0));
         }
         let reused = common_prefix(&self.sequences[sequence].cells, cells).min(cells.len() - 1);
-        self.truncate(sequence, reused);
-        let mut position = reused;
+        self.complete(sequence, cells, reused, deadline, abort)?;
+        Ok((reused as u32, (cells.len() - reused) as u32))
+    }
+
+    /// Has a sequence hold `cells`, the first `kept` of which it has.
+    fn complete(
+        &mut self,
+        sequence: usize,
+        cells: &[Cell],
+        kept: usize,
+        deadline: Option<Instant>,
+        abort: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        self.truncate(sequence, kept);
+        let mut position = kept;
         while position < cells.len() {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(EngineError::OverBudget);
@@ -248,7 +257,7 @@ impl LlamaEngine {
             self.decode(sequence, &cells[position..end], abort)?;
             position = end;
         }
-        Ok((reused as u32, (cells.len() - reused) as u32))
+        Ok(())
     }
 
     /// Has a prompt, as the base computes it, taken from the shelf or put there.
@@ -610,13 +619,8 @@ impl Engine for LlamaEngine {
         let cells: Vec<Cell> = prompt[..from].iter().map(|&token| (token, 0)).collect();
         self.lend(&cells);
         self.share(SCORING, &cells, None, abort)?;
-        let mut position = common_prefix(&self.sequences[SCORING].cells, &cells);
-        self.truncate(SCORING, position);
-        while position < from {
-            let end = from.min(position + PROMPT_CHUNK);
-            self.decode(SCORING, &cells[position..end], abort)?;
-            position = end;
-        }
+        let held = common_prefix(&self.sequences[SCORING].cells, &cells);
+        self.complete(SCORING, &cells, held, None, abort)?;
         let scores = request.adapters.iter().map(|&adapter| {
             let fed = prompt[from..].iter().chain(&request.tokens[..count - 1]).copied();
             let fed: Vec<u32> = fed.collect();
@@ -651,98 +655,5 @@ impl Engine for LlamaEngine {
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())
-    }
-}
-
-/// Softmax policy over the tokens healing allows, at the request's temperature.
-struct Policy {
-    sampling: Sampling,
-    random: StdRng,
-}
-
-/// The softmax itself, at one place.
-struct Softmax<'a> {
-    logits: &'a [f32],
-    vocab: &'a Vocab,
-    need: &'a [u8],
-    temperature: f32,
-    best: u32,
-    highest: f32,
-    total: f64,
-}
-
-impl<'a> Softmax<'a> {
-    /// `None` if no token fits `need`.
-    fn new(
-        logits: &'a [f32],
-        vocab: &'a Vocab,
-        need: &'a [u8],
-        temperature: f32,
-    ) -> Option<Softmax<'a>> {
-        let (best, highest, total) = (0, 0.0, 0.0);
-        let mut softmax = Softmax { logits, vocab, need, temperature, best, highest, total };
-        (softmax.best, softmax.highest) = softmax.scaled().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        softmax.total = softmax.scaled().map(|(_, logit)| softmax.weight(logit)).sum();
-        Some(softmax)
-    }
-
-    /// Allowed tokens with their scaled logits.
-    fn scaled(&self) -> impl Iterator<Item = (u32, f32)> {
-        let ids = 0..self.logits.len().min(self.vocab.len()) as u32;
-        ids.filter(|&id| self.need.is_empty() || self.vocab.fits(id, self.need))
-            .map(|id| (id, self.logits[id as usize] / self.temperature))
-    }
-
-    fn weight(&self, logit: f32) -> f64 {
-        f64::from(logit - self.highest).exp()
-    }
-
-    fn record(&self, id: u32, logit: f32) -> TokenRecord {
-        TokenRecord { id, logprob: logit - self.highest - self.total.ln() as f32 }
-    }
-}
-
-impl Policy {
-    fn new(sampling: Sampling) -> Policy {
-        Policy { sampling, random: StdRng::seed_from_u64(sampling.seed) }
-    }
-
-    /// `None` if no token fits `need`.
-    fn choose(&mut self, logits: &[f32], vocab: &Vocab, need: &[u8]) -> Option<TokenRecord> {
-        let softmax = Softmax::new(logits, vocab, need, self.sampling.policy_temperature())?;
-        let (id, logit) = if self.sampling.temperature > 0.0 {
-            let mut left = self.random.random::<f64>() * softmax.total;
-            softmax
-                .scaled()
-                .find(|(_, logit)| {
-                    left -= softmax.weight(*logit);
-                    left <= 0.0
-                })
-                .unwrap_or((softmax.best, softmax.highest))
-        } else {
-            (softmax.best, softmax.highest)
-        };
-        Some(softmax.record(id, logit))
-    }
-
-    /// The likeliest tokens but the one chosen.
-    fn runners_up(
-        &self,
-        logits: &[f32],
-        vocab: &Vocab,
-        need: &[u8],
-        chosen: TokenRecord,
-    ) -> Vec<TokenRecord> {
-        let temperature = self.sampling.policy_temperature();
-        let Some(softmax) = Softmax::new(logits, vocab, need, temperature) else { return vec![] };
-        let mut best: Vec<(u32, f32)> = vec![];
-        for (id, logit) in softmax.scaled().filter(|(id, _)| *id != chosen.id) {
-            let place = best.iter().position(|(_, other)| logit > *other).unwrap_or(best.len());
-            if place < RUNNERS_UP {
-                best.insert(place, (id, logit));
-                best.truncate(RUNNERS_UP);
-            }
-        }
-        best.into_iter().map(|(id, logit)| softmax.record(id, logit)).collect()
     }
 }

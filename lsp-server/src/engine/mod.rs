@@ -4,6 +4,7 @@
 pub mod ffi;
 pub mod llama;
 mod offload;
+mod policy;
 #[cfg(test)]
 pub mod scripted;
 mod threads;

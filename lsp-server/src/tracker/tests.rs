@@ -1,0 +1,422 @@
+use super::*;
+
+const URI: &str = "file:///a.rs";
+/// Long enough after serving for the offer to have been read.
+const READ: u64 = MIN_VISIBLE_MS;
+
+/// A tracker with the offer `push(item);` at offset 10, served at 0 ms.
+fn offered() -> Tracker {
+    let mut tracker = Tracker::default();
+    let text = "push(item);".to_owned();
+    let offer = Offer { id: "o1".into(), uri: URI.into(), start: 10, text, healing: String::new() };
+    assert_eq!(tracker.serve(vec![offer], false, 0), vec![]);
+    tracker
+}
+
+fn insert(start: usize, text: &str) -> Edit {
+    Edit { start, removed: 0, inserted: text.into() }
+}
+
+fn outcome(outcome: Outcome, evidence: Evidence) -> Vec<EventKind> {
+    vec![outcome_event("o1", outcome, evidence)]
+}
+
+/// Types `text` from the offer's start, one character a change.
+fn type_text(tracker: &mut Tracker, text: &str) -> Vec<EventKind> {
+    let mut events = vec![];
+    for (i, c) in text.chars().enumerate() {
+        events.extend(tracker.edit(URI, &insert(10 + i, &c.to_string()), READ));
+    }
+    events
+}
+
+#[test]
+fn the_accept_command_is_an_acceptance() {
+    let mut tracker = offered();
+    assert_eq!(tracker.accepted("o1"), outcome(Outcome::Accepted, Evidence::Command));
+    assert_eq!(tracker.accepted("o1"), vec![], "the same message again");
+}
+
+#[test]
+fn text_that_appears_at_once_is_an_acceptance_without_any_command() {
+    let mut tracker = offered();
+    let events = tracker.edit(URI, &insert(10, "push(item);"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+    assert_eq!(tracker.accepted("o1"), vec![], "VS Code's command comes after its change");
+}
+
+#[test]
+fn typing_the_whole_offer_is_typing_through() {
+    let events = type_text(&mut offered(), "push(item);");
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 11 }, Evidence::Document));
+}
+
+#[test]
+fn the_rest_is_accepted_after_some_typing() {
+    let mut tracker = offered();
+    assert_eq!(type_text(&mut tracker, "pu"), vec![]);
+    assert_eq!(tracker.continuation(URI, 12), Some(("o1".into(), "sh(item);".into())));
+    let events = tracker.edit(URI, &insert(12, "sh(item);"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+}
+
+#[test]
+fn typing_something_else_is_a_reject() {
+    let events = type_text(&mut offered(), "pop");
+    assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
+}
+
+#[test]
+fn most_of_it_typed_and_then_changed_is_its_share() {
+    let events = type_text(&mut offered(), "push(i)");
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 6 }, Evidence::Document));
+}
+
+#[test]
+fn an_edit_elsewhere_is_a_reject_and_in_another_file_is_not() {
+    let mut tracker = offered();
+    assert_eq!(tracker.edit("file:///b.rs", &insert(0, "x"), READ), vec![]);
+    let events = tracker.edit(URI, &insert(0, "x"), READ);
+    assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
+}
+
+#[test]
+fn nobody_rejects_what_was_gone_before_it_could_be_read() {
+    let mut tracker = offered();
+    let events = tracker.edit(URI, &insert(10, "x"), MIN_VISIBLE_MS - 1);
+    assert_eq!(events, outcome(Outcome::Unseen, Evidence::Document));
+    let mut tracker = offered();
+    assert_eq!(tracker.shown("o1", 0), vec![EventKind::Shown { id: "o1".into() }]);
+    assert_eq!(tracker.shown("o1", 0), vec![], "VS Code shows again at every key");
+    let events = tracker.edit(URI, &insert(10, "x"), MIN_VISIBLE_MS - 1);
+    assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
+}
+
+#[test]
+fn ten_seconds_without_an_answer_is_a_reject() {
+    let mut tracker = offered();
+    assert_eq!(tracker.tick(REJECT_TIMEOUT_MS - 1), vec![]);
+    let events = tracker.tick(REJECT_TIMEOUT_MS);
+    assert_eq!(events, outcome(Outcome::RejectedTimeout, Evidence::Clock));
+    let late = tracker.accepted("o1");
+    assert_eq!(late, outcome(Outcome::Accepted, Evidence::Command), "it still stood there");
+}
+
+#[test]
+fn escape_is_kept_apart() {
+    let mut tracker = offered();
+    let events = tracker.rejected("o1", Outcome::RejectedEsc, READ);
+    assert_eq!(events, outcome(Outcome::RejectedEsc, Evidence::ClientNotice));
+}
+
+#[test]
+fn a_word_taken_and_then_something_else_is_partly_accepted() {
+    let mut tracker = offered();
+    assert_eq!(tracker.edit(URI, &insert(10, "push"), READ), vec![]);
+    let partial = EventKind::PartlyAccepted { id: "o1".into(), accepted_utf16: 4 };
+    assert_eq!(tracker.partly_accepted("o1", 4), vec![partial]);
+    let events = tracker.edit(URI, &insert(14, "_back"), READ);
+    assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 4 }, Evidence::Document));
+}
+
+/// copilot.lua says the same before a word as before the whole.
+#[test]
+fn what_a_client_is_about_to_take_is_told_by_the_change() {
+    let whole = outcome(Outcome::Accepted, Evidence::Document);
+    let mut tracker = offered();
+    assert_eq!(tracker.taking("o1", 0), vec![EventKind::Shown { id: "o1".into() }]);
+    assert_eq!(tracker.edit(URI, &insert(10, "push(item);"), READ), whole);
+
+    let mut tracker = offered();
+    tracker.taking("o1", 0);
+    tracker.edit(URI, &insert(10, "push"), READ);
+    let events = tracker.edit(URI, &insert(14, "!"), READ);
+    assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 4 }, Evidence::Document));
+
+    let mut tracker = offered();
+    tracker.tick(REJECT_TIMEOUT_MS);
+    let late = tracker.taking("o1", REJECT_TIMEOUT_MS);
+    assert_eq!(late, outcome(Outcome::Accepted, Evidence::Command), "it still stood there");
+}
+
+#[test]
+fn backspace_over_what_was_typed_brings_the_offer_back() {
+    let mut tracker = offered();
+    type_text(&mut tracker, "pus");
+    let backspace = Edit { start: 12, removed: 1, inserted: String::new() };
+    assert_eq!(tracker.edit(URI, &backspace, READ), vec![]);
+    assert_eq!(tracker.continuation(URI, 12), Some(("o1".into(), "sh(item);".into())));
+}
+
+#[test]
+fn a_bracket_the_editor_closed_by_itself_is_still_typing_along() {
+    let mut tracker = offered();
+    type_text(&mut tracker, "push");
+    assert_eq!(tracker.edit(URI, &insert(14, "()"), READ), vec![]);
+    assert_eq!(tracker.continuation(URI, 15), Some(("o1".into(), "item);".into())));
+}
+
+/// `()` typed by its first key is one character of the offer, not two: the
+/// cursor stands between them.
+#[test]
+fn a_pair_in_the_offer_itself_is_typed_by_its_first_mark() {
+    let mut tracker = Tracker::default();
+    let text = "pop();".to_owned();
+    let offer = Offer { id: "o1".into(), uri: URI.into(), start: 10, text, healing: String::new() };
+    tracker.serve(vec![offer], false, 0);
+    type_text(&mut tracker, "pop");
+    assert_eq!(tracker.edit(URI, &insert(13, "()"), READ), vec![]);
+    assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), ");".into())));
+    let events = tracker.supersede(READ);
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 4 }, Evidence::Document));
+}
+
+/// `text` offered in `foo(|)`, of which it takes the bracket's place.
+fn offered_in_brackets(text: &str) -> Tracker {
+    let mut tracker = Tracker::default();
+    let (id, uri, text) = ("o1".to_owned(), URI.to_owned(), text.to_owned());
+    let offer = Offer { id, uri, start: 10, text, healing: String::new() };
+    tracker.serve(vec![offer], false, 0);
+    tracker.replaces("o1", ")");
+    tracker
+}
+
+fn replace(start: usize, removed: usize, text: &str) -> Edit {
+    Edit { start, removed, inserted: text.into() }
+}
+
+#[test]
+fn taking_the_place_of_a_bracket_is_an_acceptance() {
+    let taken = outcome(Outcome::Accepted, Evidence::Document);
+    let mut tracker = offered_in_brackets("a, b);");
+    assert_eq!(tracker.edit(URI, &replace(10, 1, "a, b);"), READ), taken);
+    // Of an edit, what it leaves as it was is left out.
+    let mut tracker = offered_in_brackets("a).b()");
+    assert_eq!(tracker.edit(URI, &insert(10, "a).b("), READ), taken);
+    let mut tracker = offered_in_brackets(").b();");
+    assert_eq!(tracker.edit(URI, &insert(11, ".b();"), READ), taken);
+}
+
+#[test]
+fn a_bracket_typed_over_goes_along() {
+    let mut tracker = offered_in_brackets("a, b);");
+    assert_eq!(type_text(&mut tracker, "a, b"), vec![]);
+    assert_eq!(tracker.continuation(URI, 16), None, "past the bracket");
+    assert_eq!(tracker.continuation(URI, 15), Some(("o1".into(), ";".into())));
+    let events = tracker.edit(URI, &insert(15, ";"), READ);
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 6 }, Evidence::Document));
+    // The key behind it may come before the next request.
+    let mut tracker = offered_in_brackets("a, b);");
+    type_text(&mut tracker, "a, b");
+    let events = tracker.edit(URI, &insert(15, ";"), READ);
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 6 }, Evidence::Document));
+    // All of it stands there before that key.
+    let events = type_text(&mut offered_in_brackets("a)"), "a");
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 2 }, Evidence::Document));
+}
+
+/// VS Code puts what comes behind the bracket there, and leaves the bracket.
+#[test]
+fn words_are_taken_on_both_sides_of_a_bracket() {
+    let mut tracker = offered_in_brackets("a, b).c();");
+    assert_eq!(tracker.edit(URI, &insert(10, "a, b"), READ), vec![]);
+    tracker.partly_accepted("o1", 4);
+    assert_eq!(tracker.edit(URI, &insert(15, ".c"), READ), vec![]);
+    tracker.partly_accepted("o1", 7);
+    assert_eq!(tracker.continuation(URI, 17), Some(("o1".into(), "();".into())));
+    let events = tracker.edit(URI, &insert(17, "();"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+}
+
+#[test]
+fn a_bracket_closed_while_typing_along_is_replaced_too() {
+    let mut tracker = offered();
+    type_text(&mut tracker, "push");
+    tracker.edit(URI, &insert(14, "()"), READ);
+    tracker.replaces("o1", ")");
+    let both = replace(14, 2, "");
+    assert_eq!(tracker.edit(URI, &both, READ), vec![], "a backspace takes both");
+    assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), "(item);".into())));
+    tracker.edit(URI, &insert(14, "()"), READ);
+    tracker.replaces("o1", ")");
+    let events = tracker.edit(URI, &replace(15, 1, "item);"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+}
+
+#[test]
+fn what_is_no_longer_on_screen_was_not_rejected() {
+    let mut tracker = offered();
+    let events = tracker.rejected("o1", Outcome::Superseded, READ);
+    assert_eq!(events, outcome(Outcome::Superseded, Evidence::ClientNotice));
+    assert_eq!(tracker.tick(REJECT_TIMEOUT_MS), vec![], "nor later");
+}
+
+#[test]
+fn leaving_without_an_edit_is_no_verdict() {
+    let mut tracker = offered();
+    let events = tracker.supersede(READ);
+    assert_eq!(events, outcome(Outcome::Superseded, Evidence::Document));
+    assert_eq!(offered().closed(URI, 0), outcome(Outcome::Unseen, Evidence::Document));
+    assert_eq!(offered().closed("file:///b.rs", 0), vec![]);
+}
+
+const LINES: &str = "if größe {\n        b();\n    }";
+
+/// A tracker with an offer of several lines at offset 10, served at 0 ms.
+fn offered_lines() -> Tracker {
+    let mut tracker = Tracker::default();
+    let (uri, text, healing) = (URI.into(), LINES.to_owned(), String::new());
+    tracker.serve(vec![Offer { id: "o1".into(), uri, start: 10, text, healing }], false, 0);
+    tracker
+}
+
+/// What an editor inserts for the Enter key is the break and the indentation.
+#[test]
+fn a_line_break_comes_with_its_indentation_and_goes_along() {
+    let mut tracker = offered_lines();
+    assert_eq!(type_text(&mut tracker, "if größe {"), vec![]);
+    assert_eq!(tracker.edit(URI, &insert(20, "\n        "), READ), vec![]);
+    let rest = Some(("o1".into(), "b();\n    }".into()));
+    assert_eq!(tracker.continuation(URI, 29), rest);
+    let back = Edit { start: 25, removed: 4, inserted: String::new() };
+    assert_eq!(tracker.edit(URI, &back, READ), vec![]);
+    let rest = Some(("o1".into(), "    b();\n    }".into()));
+    assert_eq!(tracker.continuation(URI, 25), rest);
+    let events = tracker.edit(URI, &insert(25, "    b();\n    }"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+}
+
+#[test]
+fn several_lines_that_appear_at_once_are_an_acceptance() {
+    let events = offered_lines().edit(URI, &insert(10, LINES), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+    let mut typed = offered_lines();
+    let events = type_text(&mut typed, LINES);
+    let utf16 = LINES.encode_utf16().count() as u32;
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16 }, Evidence::Document));
+}
+
+#[test]
+fn a_line_taken_of_several_and_then_something_else_is_partly_accepted() {
+    let mut tracker = offered_lines();
+    assert_eq!(tracker.edit(URI, &insert(10, "if größe {\n"), READ), vec![]);
+    tracker.partly_accepted("o1", 11);
+    assert_eq!(tracker.edit(URI, &insert(21, "        b();"), READ), vec![]);
+    tracker.partly_accepted("o1", 23);
+    let rest = Some(("o1".into(), "\n    }".into()));
+    assert_eq!(tracker.continuation(URI, 33), rest);
+    let events = tracker.edit(URI, &insert(33, " // why"), READ);
+    assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 23 }, Evidence::Document));
+}
+
+#[test]
+fn another_second_line_is_a_reject() {
+    let mut tracker = offered_lines();
+    type_text(&mut tracker, "if größe {");
+    tracker.edit(URI, &insert(20, "\n"), READ);
+    let events = tracker.edit(URI, &insert(21, "\tc"), READ);
+    assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
+    let standing: Vec<usize> = tracker.take_judged().iter().map(|one| one.standing).collect();
+    assert_eq!(standing, [11], "what was typed as offered stays known");
+}
+
+/// `o1` as above on screen, `o2` and `o3` to turn to.
+fn asked_by_hand() -> Tracker {
+    let mut tracker = offered();
+    let offer = |id: &str, text: &str| Offer {
+        id: id.into(),
+        uri: URI.into(),
+        start: 10,
+        text: text.into(),
+        healing: String::new(),
+    };
+    tracker.complete(vec![offer("o2", "push_all(items);"), offer("o3", "sort();")], 0);
+    tracker
+}
+
+/// The fates of the three in that order.
+fn fates(events: &[EventKind]) -> Vec<Option<Outcome>> {
+    let of = |wanted: &str| {
+        events.iter().rev().find_map(|event| match event {
+            EventKind::Outcome { id, outcome, .. } if id == wanted => Some(*outcome),
+            _ => None,
+        })
+    };
+    ["o1", "o2", "o3"].map(of).to_vec()
+}
+
+const UNSEEN: Option<Outcome> = Some(Outcome::Unseen);
+const LEFT: Option<Outcome> = Some(Outcome::Superseded);
+
+#[test]
+fn only_the_offer_on_screen_is_judged() {
+    let mut tracker = asked_by_hand();
+    assert_eq!(tracker.continuations(URI, 10).map(|all| all.len()), Some(3));
+    let events = tracker.edit(URI, &insert(10, "x"), READ);
+    assert_eq!(fates(&events), [Some(Outcome::RejectedEdit), UNSEEN, UNSEEN]);
+    assert_eq!(events.len(), 3, "each once");
+}
+
+#[test]
+fn turning_to_another_rejects_nothing() {
+    let mut tracker = asked_by_hand();
+    tracker.shown("o1", 0);
+    assert_eq!(tracker.shown("o2", 9_000), vec![EventKind::Shown { id: "o2".into() }]);
+    assert_eq!(tracker.tick(REJECT_TIMEOUT_MS), vec![], "its ten seconds begin anew");
+    let events = tracker.rejected("o2", Outcome::RejectedEsc, 9_000);
+    assert_eq!(fates(&events), [LEFT, Some(Outcome::RejectedEsc), UNSEEN]);
+}
+
+#[test]
+fn turning_back_and_taking_it_is_an_acceptance() {
+    let mut tracker = asked_by_hand();
+    for id in ["o1", "o2", "o1"] {
+        tracker.shown(id, 0);
+    }
+    let events = tracker.edit(URI, &insert(10, "push(item);"), READ);
+    assert_eq!(fates(&events), [Some(Outcome::Accepted), LEFT, UNSEEN]);
+}
+
+#[test]
+fn another_one_is_taken_by_a_client_that_does_not_say_what_it_shows() {
+    let events = asked_by_hand().edit(URI, &insert(10, "sort();"), READ);
+    assert_eq!(fates(&events), [UNSEEN, UNSEEN, Some(Outcome::Accepted)]);
+    let events = asked_by_hand().accepted("o3");
+    assert_eq!(fates(&events), [UNSEEN, UNSEEN, Some(Outcome::Accepted)]);
+}
+
+#[test]
+fn typing_along_keeps_only_the_others_that_still_fit() {
+    let mut tracker = asked_by_hand();
+    type_text(&mut tracker, "push");
+    let left = vec![("o1".to_owned(), "(item);".to_owned()), ("o2".into(), "_all(items);".into())];
+    assert_eq!(tracker.continuations(URI, 14), Some(left));
+    let events = tracker.edit(URI, &insert(14, "_all(items);"), READ);
+    assert_eq!(fates(&events), [UNSEEN, Some(Outcome::Accepted), UNSEEN]);
+}
+
+/// What the change alone would have called a word of the first.
+#[test]
+fn the_command_names_the_one_that_was_taken() {
+    let mut tracker = offered();
+    let offer = Offer {
+        id: "o2".into(),
+        uri: URI.into(),
+        start: 10,
+        text: "push".into(),
+        healing: String::new(),
+    };
+    tracker.complete(vec![offer], 0);
+    assert_eq!(tracker.edit(URI, &insert(10, "push"), READ), vec![]);
+    let events = tracker.accepted("o2");
+    assert_eq!(fates(&events), [UNSEEN, Some(Outcome::Accepted), None]);
+}
+
+#[test]
+fn an_unseen_one_that_goes_leaves_what_is_on_screen() {
+    let mut tracker = asked_by_hand();
+    assert_eq!(tracker.rejected("o3", Outcome::Superseded, READ), vec![]);
+    assert_eq!(tracker.continuations(URI, 10).map(|all| all.len()), Some(2));
+    let events = tracker.rejected("o1", Outcome::Superseded, READ);
+    assert_eq!(fates(&events), [LEFT, UNSEEN, UNSEEN]);
+}
