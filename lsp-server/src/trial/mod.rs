@@ -59,9 +59,9 @@ const REACH_BETS: &[f64] = &[0.2, 0.5, 0.95];
 /// Judged offers of candidate and incumbent after which a trial ends undecided.
 pub const LONGEST: u64 = 600;
 
-/// Judged offers before which nothing is promoted, however clear it looks: the
-/// monitors want to have seen both arms.
-const EARLIEST: u64 = 40;
+/// Judged offers of each arm before which nothing is promoted, however clear it
+/// looks: the monitors want to have seen both.
+const EARLIEST: u64 = 20;
 
 /// From this many judged offers on, a candidate whose reward is less than this
 /// share of what is known of the incumbent's is given up without more evidence.
@@ -97,15 +97,20 @@ pub struct Arms {
 }
 
 impl Arms {
-    /// Which arm answers, by a uniform draw from [0, 1).
-    pub fn draw(&self, draw: f64) -> (AdapterVersion, ArmRecord) {
+    /// Shares of the requests that candidate and incumbent answer; the base the rest.
+    fn shares(&self) -> (f64, f64) {
         let base = if self.incumbent == 0 { 0.0 } else { BASE_SHARE };
         let candidate = (1.0 - base) * CANDIDATE_SHARE;
-        let incumbent = 1.0 - base - candidate;
+        (candidate, 1.0 - base - candidate)
+    }
+
+    /// Which arm answers, by a uniform draw from [0, 1).
+    pub fn draw(&self, draw: f64) -> (AdapterVersion, ArmRecord) {
+        let (candidate, incumbent) = self.shares();
         let (version, propensity) = match draw {
             draw if draw < candidate => (self.candidate, candidate),
             draw if draw < candidate + incumbent => (self.incumbent, incumbent),
-            _ => (0, base),
+            _ => (0, 1.0 - candidate - incumbent),
         };
         (version, ArmRecord { trial: self.since, propensity: propensity as f32 })
     }
@@ -211,9 +216,11 @@ impl Trial {
     /// An event, and the verdict it brought.
     pub fn apply(&mut self, event: &Event, judged: Option<&Judged>) {
         self.monitors.apply(event, self.arms);
-        if let EventKind::Compared { logprobs, says, .. } = &event.kind {
+        if let EventKind::Compared { id, logprobs, says, .. } = &event.kind
+            && let Some(by_incumbent) = self.monitors.was_incumbent(id)
+        {
             let asked: Vec<_> = logprobs.iter().map(|(version, _)| *version).collect();
-            self.compare(&asked, says);
+            self.compare(&asked, says, by_incumbent);
         }
         if let Some(judged) = judged
             && judged.before.is_none()
@@ -257,14 +264,19 @@ impl Trial {
         }
     }
 
-    /// `asked`: the adapters that saw a text; `says`: those that would have said it.
-    fn compare(&mut self, asked: &[AdapterVersion], says: &[AdapterVersion]) {
+    /// `asked`: the adapters that saw a text; `says`: those that would have said it;
+    /// `by_incumbent`: who of the two had answered there. What is taken is the taker's
+    /// own, so who answers more often would seem to be the better one: each text is
+    /// weighted by the inverse of its arm's probability, as verdicts are.
+    fn compare(&mut self, asked: &[AdapterVersion], says: &[AdapterVersion], by_incumbent: bool) {
         let candidate = asked.iter().max().filter(|version| **version > self.arms.incumbent);
         let Some(candidate) = candidate.filter(|_| asked.contains(&self.arms.incumbent)) else {
             return;
         };
         let (own, before) = (says.contains(candidate), says.contains(&self.arms.incumbent));
-        let difference = f64::from(u8::from(own)) - f64::from(u8::from(before));
+        let (of_candidate, of_incumbent) = self.arms.shares();
+        let weight = LEAST_SHARE / if by_incumbent { of_incumbent } else { of_candidate };
+        let difference = weight * (f64::from(u8::from(own)) - f64::from(u8::from(before)));
         self.texts += 1;
         self.gained += u64::from(own && !before);
         self.lost += u64::from(before && !own);
@@ -296,7 +308,7 @@ impl Trial {
         if self.texts_worse.evidence() >= DROPPING_TEXTS {
             return ends(End::Dropped, self.text_reason("less"));
         }
-        let may_pass = self.offers() >= EARLIEST;
+        let may_pass = self.candidate.offers.min(self.incumbent.offers) >= EARLIEST;
         if may_pass && self.better.evidence() >= PROMOTING_VERDICTS {
             return ends(End::Promoted, format!("more were taken: {}", rates()));
         }
@@ -363,20 +375,20 @@ pub struct TrialStatus {
 mod tests {
     use super::*;
 
-    /// 48 offers of the candidate and 12 of the incumbent, 30 % of these taken; and 200
-    /// texts, of which this share is said by the candidate alone, or below zero by the
-    /// incumbent.
-    fn trial(taken: f64, difference: f64) -> Trial {
+    /// So many offers, one of five the incumbent's, 30 % of these taken; and 200 texts, of
+    /// which this share is said by the candidate alone, or below zero by the incumbent.
+    fn trial(offers: u32, taken: f64, difference: f64) -> Trial {
         let arms = Arms { candidate: 1, incumbent: 0, since: 0 };
         let mut trial = Trial::new(arms, Rewards { offers: 100, sum: 30.0 });
         for text in 0..200 {
             let one_says = (f64::from(text) * 0.3819) % 1.0 < difference.abs();
             let who = u32::from(difference > 0.0);
-            trial.compare(&[1, 0], if one_says { std::slice::from_ref(&who) } else { &[] });
+            let says: &[u32] = if one_says { std::slice::from_ref(&who) } else { &[] };
+            trial.compare(&[1, 0], says, text % 5 == 0);
             let reward =
                 |of: u32, rate: f64| f64::from(u8::from((f64::from(of) * 0.3819) % 1.0 < rate));
             match text % 5 {
-                _ if text >= 60 => {}
+                _ if text >= offers => {}
                 0 => trial.judge(0, 1.0 - CANDIDATE_SHARE, reward(text / 5, 0.3)),
                 _ => trial.judge(1, CANDIDATE_SHARE, reward(text, taken)),
             }
@@ -390,17 +402,36 @@ mod tests {
 
     #[test]
     fn texts_promote_unless_the_verdicts_speak_against_it() {
-        assert_eq!(end(&trial(0.3, 0.15)), Some(End::Promoted));
-        assert_eq!(end(&trial(0.28, 0.15)), Some(End::Promoted), "a little behind is chance");
-        assert_eq!(end(&trial(0.3, 0.0)), None);
-        assert_eq!(end(&trial(0.3, -0.15)), Some(End::Dropped));
+        assert_eq!(end(&trial(100, 0.3, 0.15)), Some(End::Promoted));
+        assert_eq!(end(&trial(95, 0.3, 0.15)), None, "19 offers of the incumbent are too few");
+        assert_eq!(end(&trial(100, 0.28, 0.15)), Some(End::Promoted), "a little behind is chance");
+        assert_eq!(end(&trial(100, 0.3, 0.0)), None);
+        assert_eq!(end(&trial(100, 0.3, -0.15)), Some(End::Dropped));
+    }
+
+    /// Two arms that never say the same, to a user who takes whatever is offered.
+    #[test]
+    fn who_answers_more_often_is_not_the_better_one_for_that() {
+        for incumbent in [0, 3] {
+            let arms = Arms { candidate: 4, incumbent, since: 0 };
+            let mut trial = Trial::new(arms, Rewards::default());
+            for text in 0..1_000 {
+                let (version, _) = arms.draw((f64::from(text) * 0.618) % 1.0);
+                if version == 0 && incumbent > 0 {
+                    continue;
+                }
+                trial.compare(&[4, incumbent], &[version], version == incumbent);
+            }
+            assert!(trial.gained > 3 * trial.lost, "{} {}", trial.gained, trial.lost);
+            assert!(trial.texts_better.evidence() < 5.0 && trial.texts_worse.evidence() < 5.0);
+        }
     }
 
     #[test]
     fn texts_have_verdicts_say_more_but_not_nothing() {
-        let (alone, with) = (trial(0.1, 0.0), trial(0.1, 0.15));
+        let (alone, with) = (trial(60, 0.1, 0.0), trial(60, 0.1, 0.15));
         assert!(alone.worse.evidence() >= DROPPING || alone.below.evidence() >= DROPPING_BELOW);
         assert_eq!((end(&alone), end(&with)), (Some(End::Dropped), None));
-        assert_eq!(end(&trial(0.0, 0.15)), Some(End::Dropped), "nobody takes it");
+        assert_eq!(end(&trial(60, 0.0, 0.15)), Some(End::Dropped), "nobody takes it");
     }
 }

@@ -90,6 +90,12 @@ impl Monitors {
         }
     }
 
+    /// Whether the incumbent answered this request of the trial, or the candidate;
+    /// `None` for one of another.
+    pub fn was_incumbent(&self, id: &str) -> Option<bool> {
+        self.arms.get(id).copied()
+    }
+
     fn of(&mut self, is_incumbent: bool) -> &mut Conduct {
         if is_incumbent { &mut self.incumbent } else { &mut self.candidate }
     }
