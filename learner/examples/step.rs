@@ -99,7 +99,12 @@ fn main() -> anyhow::Result<()> {
             tokens: tokens[past..tokens.len() - 1].to_vec(),
             targets: tokens[learned..]
                 .iter()
-                .map(|token| Target { token: *token, temperature: 1.0, allowed: None })
+                .map(|token| Target {
+                    token: *token,
+                    or: [].into(),
+                    temperature: 1.0,
+                    allowed: None,
+                })
                 .collect(),
         }])
     };

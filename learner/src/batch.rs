@@ -134,7 +134,7 @@ impl Batch {
         });
         let mut dropped = Dropped::default();
         let mut samples = Vec::with_capacity(order.len());
-        let mut healing = Healing { vocab: context.vocab, known: HashMap::new() };
+        let mut healing = Healing::new(context.vocab);
         for (episode, replayed) in order {
             let completion = &episode.completion;
             let grouped = context.hyper.advantage == Advantage::Group;
@@ -187,8 +187,15 @@ impl Batch {
             {
                 // Where it is no token sequence that the policy could have drawn,
                 // there is nothing to imitate.
-                let typed = sample(episode, ids, context, &mut healing).ok();
-                samples.extend(typed.map(|sample| Sample { written: true, ..sample }));
+                if let Ok(mut typed) = sample(episode, ids, context, &mut healing) {
+                    typed.written = true;
+                    // What the tokenizer would have merged with the line break is not
+                    // what the user wrote.
+                    if let Some(last) = typed.targets.last_mut() {
+                        last.or = healing.line_ends(last.token);
+                    }
+                    samples.push(typed);
+                }
             }
         }
         if context.hyper.advantage == Advantage::Group {
@@ -370,7 +377,7 @@ fn sample(
         }
         let piece = context.vocab.piece(*id);
         need = if need.is_empty() { need } else { &need[piece.len().min(need.len())..] };
-        targets.push(Target { token: *id, temperature, allowed });
+        targets.push(Target { token: *id, or: [].into(), temperature, allowed });
     }
     let (prompt, ours) = completion.prompt.split_at(completion.adapter_from);
     let fed = &ids[..ids.len() - 1];
@@ -420,9 +427,20 @@ fn trained(completion: &Completion, vocab: &Vocab) -> usize {
 struct Healing<'a> {
     vocab: &'a Vocab,
     known: HashMap<Vec<u8>, Arc<[u32]>>,
+    ends: HashMap<u32, Arc<[u32]>>,
 }
 
 impl Healing<'_> {
+    fn new(vocab: &Vocab) -> Healing<'_> {
+        Healing { vocab, known: HashMap::new(), ends: HashMap::new() }
+    }
+
+    /// Other tokens that end a line as this one does.
+    fn line_ends(&mut self, id: u32) -> Arc<[u32]> {
+        let ends = || self.vocab.line_ends(id)[1..].into();
+        self.ends.entry(id).or_insert_with(ends).clone()
+    }
+
     fn allowed(&mut self, need: &[u8]) -> Arc<[u32]> {
         if let Some(allowed) = self.known.get(need) {
             return allowed.clone();

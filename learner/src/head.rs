@@ -1,7 +1,8 @@
 //! The output layer, for the rows that predict a generated token only.
 //!
 //! The loss sees a row through one number, the log-prob ℓ of the token that was
-//! sampled: ∂ℓ/∂x = (W[token] − E_p[W]) / τ. Both ℓ and the expectation are
+//! sampled, or of any in a set S of them: ∂ℓ/∂x = (E_p[W | S] − E_p[W]) / τ, where the
+//! first expectation is W[token] for a single one. Both ℓ and the expectations are
 //! accumulated over blocks of the vocabulary with a running maximum (the online
 //! softmax of FlashAttention, arXiv:2205.14135), so the `rows × vocabulary`
 //! logits never exist, and one pass over the matrix serves value and gradient.
@@ -9,7 +10,7 @@
 use crate::kernels::{matrix, values};
 use crate::real::Real;
 use crate::weights::Vocabulary;
-use candle_core::{Result, Tensor};
+use candle_core::{Error, Result, Tensor};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ const BLOCKS_AT_ONCE: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Target {
     pub token: u32,
+    /// Tokens that would have done as well; empty: none.
+    pub or: Arc<[u32]>,
     /// Temperature of the policy's softmax.
     pub temperature: f64,
     /// The tokens the policy could choose from, ascending; `None` is all of them.
@@ -33,6 +36,38 @@ pub struct Prediction<T> {
     pub gradient: Option<Tensor>,
 }
 
+impl Target {
+    /// Ids of a block that begins at `from` which count, less `from`.
+    fn ids(&self, from: usize, count: usize) -> impl Iterator<Item = usize> {
+        let allowed = |id: &u32| {
+            self.allowed.as_ref().is_none_or(|allowed| allowed.binary_search(id).is_ok())
+        };
+        let ids = [self.token].into_iter().chain(self.or.iter().copied());
+        ids.filter(move |id| *id == self.token || allowed(id))
+            .map(move |id| (id as usize).wrapping_sub(from))
+            .filter(move |id| *id < count)
+    }
+}
+
+/// A sum of exponentials with the largest exponent taken out, and of what each weighs.
+struct Share<T> {
+    top: T,
+    sum: T,
+    weighted: Vec<T>,
+}
+
+impl<T: Real> Share<T> {
+    fn add(&mut self, other: &Share<T>) {
+        let top = self.top.max(other.top);
+        let (keep, take) = ((self.top - top).exp(), (other.top - top).exp());
+        self.top = top;
+        self.sum = self.sum * keep + other.sum * take;
+        for (all, other) in self.weighted.iter_mut().zip(&other.weighted) {
+            *all = *all * keep + *other * take;
+        }
+    }
+}
+
 /// One block's share of a row's softmax.
 struct Partial<T> {
     /// Largest logit of the block per row; `None` where the policy allowed none of it.
@@ -41,8 +76,8 @@ struct Partial<T> {
     sum: Vec<T>,
     /// Σ exp(logit − top) · W[v].
     weighted: Option<Vec<T>>,
-    /// Logits, and matrix rows, of the targets that lie in the block: (row, logit, W[token]).
-    targets: Vec<(usize, T, Vec<T>)>,
+    /// Of the targets that lie in the block, one by one: the row, and exp(logit) · W.
+    targets: Vec<(usize, Share<T>)>,
 }
 
 /// Log-probs of the targets for normed rows `x` (`targets.len() × width`).
@@ -56,8 +91,7 @@ pub fn predict<T: Real>(
     let mut top: Vec<Option<T>> = vec![None; rows];
     let mut sum = vec![T::zero(); rows];
     let mut weighted = vec![T::zero(); if want_gradient { rows * width } else { 0 }];
-    let mut logits = vec![T::zero(); rows];
-    let mut token_rows = vec![T::zero(); weighted.len()];
+    let mut wanted: Vec<Option<Share<T>>> = (0..rows).map(|_| None).collect();
 
     for first in (0..head.blocks.len()).step_by(BLOCKS_AT_ONCE) {
         let last = (first + BLOCKS_AT_ONCE).min(head.blocks.len());
@@ -82,27 +116,36 @@ pub fn predict<T: Real>(
                     }
                 }
             }
-            for (row, logit, token_row) in part.targets {
-                logits[row] = logit;
-                if want_gradient {
-                    token_rows[row * width..(row + 1) * width].copy_from_slice(&token_row);
+            for (row, share) in part.targets {
+                match &mut wanted[row] {
+                    Some(all) => all.add(&share),
+                    none => *none = Some(share),
                 }
             }
         }
     }
 
-    let logprobs =
-        (0..rows).map(|row| logits[row] - top[row].unwrap_or(T::zero()) - sum[row].ln()).collect();
+    let wanted: Vec<Share<T>> = wanted
+        .into_iter()
+        .map(|share| share.ok_or_else(|| Error::msg("a target is outside the vocabulary")))
+        .collect::<Result<_>>()?;
+    let logprobs = (0..rows)
+        .map(|row| {
+            let all = top[row].unwrap_or(T::zero());
+            wanted[row].top - all - sum[row].ln() + wanted[row].sum.ln()
+        })
+        .collect();
     let gradient = if want_gradient {
-        for row in 0..rows {
-            let inverse = T::one() / sum[row];
+        let mut gradient = Vec::with_capacity(rows * width);
+        for (row, share) in wanted.iter().enumerate() {
+            let (ours, all) = (T::one() / share.sum, T::one() / sum[row]);
             let sharpness = T::from_f64(1.0 / targets[row].temperature);
-            let span = row * width..(row + 1) * width;
-            for (token, expected) in token_rows[span.clone()].iter_mut().zip(&weighted[span]) {
-                *token = (*token - *expected * inverse) * sharpness;
-            }
+            let expected = &weighted[row * width..(row + 1) * width];
+            let each = share.weighted.iter().zip(expected);
+            gradient
+                .extend(each.map(|(own, expected)| (*own * ours - *expected * all) * sharpness));
         }
-        Some(matrix(token_rows, rows, width)?)
+        Some(matrix(gradient, rows, width)?)
     } else {
         None
     };
@@ -128,11 +171,9 @@ fn partial<T: Real>(
         for logit in odds.iter_mut() {
             *logit *= sharpness;
         }
-        let token = (target.token as usize).wrapping_sub(from);
-        if token < count {
-            let token_row =
-                if want_gradient { weight.rows_of(&[token as u32])? } else { Vec::new() };
-            found.push((row, odds[token], token_row));
+        for id in target.ids(from, count) {
+            let weighted = if want_gradient { weight.rows_of(&[id as u32])? } else { Vec::new() };
+            found.push((row, Share { top: odds[id], sum: T::one(), weighted }));
         }
         match &target.allowed {
             None => {

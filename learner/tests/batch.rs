@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MIDDLE, NEWLINE, episode, write_gguf};
+use common::{CLOSED, CLOSED_BEFORE_AN_EMPTY_LINE, MIDDLE, NEWLINE, episode, write_gguf};
 use feedback::episode::Episode;
 use feedback::event::{Outcome, Sampling, StopReason, TokenRecord};
 use feedback::job::{Advantage, Hyper};
@@ -186,6 +186,21 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
     rejected.completion.healing = "a".into();
     let unhealed = try_batch(&[rejected], &[], &wanted).unwrap();
     assert_eq!(unhealed.samples.len(), 1);
+}
+
+/// Qwen's vocabulary has `)` with one line break and with two: which of them follows
+/// from the line below, and is no fault of what was expected.
+#[test]
+fn the_line_that_was_typed_ends_the_same_before_an_empty_line() {
+    let mut rejected = accepted(0, &[0, 1]);
+    rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
+    rejected.instead = Some(vec![CLOSED, 4, CLOSED]);
+    let batch = batch(&[rejected]);
+    let typed = batch.samples.iter().find(|sample| sample.verdict.is_none()).unwrap();
+    let or: Vec<&[u32]> = typed.targets.iter().map(|target| &*target.or).collect();
+    assert_eq!(or, [&[][..], &[], &[CLOSED_BEFORE_AN_EMPTY_LINE]]);
+    let (judged, _) = batch.judged().next().unwrap();
+    assert!(judged.targets.iter().all(|target| target.or.is_empty()), "it said what it said");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const PROMPTS: [&[u32]; 2] = [&[1, 2, 3, 16, 5], &[1, 2, 3, 9]];
 
 fn target(token: u32) -> Target {
-    Target { token, temperature: 1.0, allowed: None }
+    Target { token, or: [].into(), temperature: 1.0, allowed: None }
 }
 
 /// Two tails of different length and start; one token under a healing mask that
@@ -24,6 +24,7 @@ fn target(token: u32) -> Target {
 fn batch(kv: &PromptKv) -> TailBatch {
     let healed = Target { allowed: Some(Arc::from([3, 8, 9, 14])), ..target(9) };
     let sharp = Target { temperature: 0.7, ..target(17) };
+    let either = Target { or: Arc::from([1, 15]), ..target(4) };
     let tails = [
         Tail {
             place: kv.place(0),
@@ -35,7 +36,7 @@ fn batch(kv: &PromptKv) -> TailBatch {
             place: kv.place(1),
             past: 4,
             tokens: vec![8, 9, 4, 4],
-            targets: vec![target(4), sharp],
+            targets: vec![either, sharp],
         },
     ];
     TailBatch::new(&tails)
@@ -149,7 +150,8 @@ fn prompt_and_tail_compute_what_one_sequence_does() {
         let healed = Target { allowed: Some(Arc::from([3, 8, 9, 14])), ..target(9) };
         let sharp = Target { temperature: 0.7, ..target(17) };
         let mut expected = whole(PROMPTS[0], &[8, 9, 6], vec![healed, target(6), target(2)]);
-        expected.extend(whole(PROMPTS[1], &[8, 9, 4, 4], vec![target(4), sharp]));
+        let either = Target { or: Arc::from([1, 15]), ..target(4) };
+        expected.extend(whole(PROMPTS[1], &[8, 9, 4, 4], vec![either, sharp]));
         for (split, expected) in split.iter().zip(&expected) {
             assert!((split - expected).abs() < 1e-12, "{architecture}: {split} but {expected}");
         }
@@ -162,7 +164,7 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
     let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
     let sum = |tokens: &[u32], allowed: Option<Arc<[u32]>>| -> f64 {
         let probability = |token: &u32| {
-            let target = Target { token: *token, temperature: 0.5, allowed: allowed.clone() };
+            let target = Target { temperature: 0.5, allowed: allowed.clone(), ..target(*token) };
             let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets: vec![target] };
             model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp()
         };
@@ -172,6 +174,16 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
     assert!((sum(&some, Some(Arc::from(some.as_slice()))) - 1.0).abs() < 1e-12);
     let all: Vec<u32> = (0..model.shape.vocabulary as u32).collect();
     assert!((sum(&all, None) - 1.0).abs() < 1e-9);
+    let together = Target { or: Arc::from([13, 6, 17]), ..target(0) };
+    let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets: vec![together] };
+    let together = model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp();
+    let one_by_one = |token: &u32| {
+        let targets = vec![target(*token)];
+        let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets };
+        model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp()
+    };
+    let sum: f64 = [0, 6, 13, 17].iter().map(one_by_one).sum();
+    assert!((together - sum).abs() < 1e-12, "any of them: {together}, {sum}");
 }
 
 /// A mask of one token leaves nothing to decide.

@@ -15,56 +15,95 @@ const TOLERANCE: f64 = 0.25;
 /// Fewer of the user's own texts say nothing.
 const ENOUGH_TEXTS: usize = 8;
 
-/// Code that everybody's model should be able to go on with: the lines above,
-/// the line so far, the rest of it, the lines below.
+/// Code that everybody's model goes on with in one way: the lines above, the line so
+/// far, the rest of it, the lines below. A line that could go on otherwise would
+/// count what an adapter learned against it.
 const SUITE: &[[&str; 4]] = &[
     [
-        "def mean(values):\n    total = 0\n    for value in values:\n",
-        "        total",
-        " += value",
-        "\n    return total / len(values)\n",
-    ],
-    [
-        "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n",
-        "        self",
-        ".items.append(item)",
+        "class Point:\n    def __init__(self, x, y):\n        self.x = x\n",
+        "        self.y",
+        " = y",
         "\n",
     ],
     [
-        "fn largest(values: &[i32]) -> Option<i32> {\n    let mut largest = None;\n    for &value in values {\n        if largest.is_none_or(|known| value > known) {\n",
-        "            largest",
-        " = Some(value);",
-        "\n        }\n    }\n    largest\n}\n",
+        "def average(numbers):\n    total = 0\n    for number in numbers:\n        total += number\n",
+        "    return total",
+        " / len(numbers)",
+        "\n",
     ],
     [
-        "use std::collections::HashMap;\n\nfn count(words: &[&str]) -> HashMap<String, usize> {\n",
-        "    let mut counts",
-        " = HashMap::new();",
-        "\n    for word in words {\n        *counts.entry(word.to_string()).or_insert(0) += 1;\n    }\n    counts\n}\n",
+        "def read_lines(path):\n",
+        "    with open(path)",
+        " as file:",
+        "\n        return file.readlines()\n",
     ],
     [
-        "function sum(values) {\n  let total = 0;\n",
-        "  for (const value",
-        " of values) {",
-        "\n    total += value;\n  }\n  return total;\n}\n",
+        "def fibonacci(n):\n    if n < 2:\n        return n\n",
+        "    return fibonacci(n - 1)",
+        " + fibonacci(n - 2)",
+        "\n",
     ],
     [
-        "export async function load(url: string): Promise<unknown> {\n",
-        "  const response",
-        " = await fetch(url);",
-        "\n  return response.json();\n}\n",
+        "struct Rectangle {\n    width: u32,\n    height: u32,\n}\n\nimpl Rectangle {\n    fn area(&self) -> u32 {\n",
+        "        self.width",
+        " * self.height",
+        "\n    }\n}\n",
     ],
     [
-        "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfor i := 0; i < 10; i++ {\n",
-        "\t\tfmt",
-        ".Println(i)",
-        "\n\t}\n}\n",
+        "struct Counter {\n    count: u32,\n}\n\nimpl Counter {\n    fn new() -> Self {\n",
+        "        Counter {",
+        " count: 0 }",
+        "\n    }\n}\n",
     ],
     [
-        "#include <stdio.h>\n\nint main(void) {\n    int values[] = {1, 2, 3};\n    int total = 0;\n    for (int i = 0; i < 3; i++) {\n",
-        "        total",
-        " += values[i];",
-        "\n    }\n    printf(\"%d\\n\", total);\n    return 0;\n}\n",
+        "use std::fs::File;\nuse std::io::Read;\n\nfn read(path: &str) -> std::io::Result<String> {\n    let mut file = File::open(path)?;\n    let mut contents = String::new();\n",
+        "    file.read_to_string",
+        "(&mut contents)?;",
+        "\n    Ok(contents)\n}\n",
+    ],
+    [
+        "enum Shape {\n    Circle(f64),\n    Square(f64),\n}\n\nfn area(shape: &Shape) -> f64 {\n    match shape {\n        Shape::Circle(radius) => 3.14 * radius * radius,\n",
+        "        Shape::Square(side)",
+        " => side * side,",
+        "\n    }\n}\n",
+    ],
+    [
+        "function sum(values) {\n  let total = 0;\n  for (const value of values) {\n",
+        "    total",
+        " += value;",
+        "\n  }\n  return total;\n}\n",
+    ],
+    [
+        "const items = [1, 2, 3];\n",
+        "for (let i = 0; i < items.length;",
+        " i++) {",
+        "\n  console.log(items[i]);\n}\n",
+    ],
+    ["class Animal {\n  constructor(name) {\n", "    this.name", " = name;", "\n  }\n}\n"],
+    ["try {\n  run();\n", "} catch", " (error) {", "\n  console.error(error);\n}\n"],
+    [
+        "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\nfunc main() {\n\tfile, err := os.Open(\"input.txt\")\n",
+        "\tif err",
+        " != nil {",
+        "\n\t\tfmt.Println(err)\n\t\treturn\n\t}\n\tdefer file.Close()\n}\n",
+    ],
+    [
+        "package sum\n\nfunc Sum(numbers []int) int {\n\ttotal := 0\n",
+        "\tfor _, number",
+        " := range numbers {",
+        "\n\t\ttotal += number\n\t}\n\treturn total\n}\n",
+    ],
+    [
+        "int max(int a, int b) {\n    if (a > b) {\n        return a;\n    }\n",
+        "    return",
+        " b;",
+        "\n}\n",
+    ],
+    [
+        "#include <stdlib.h>\n\nstruct node {\n    int value;\n    struct node *next;\n};\n\nstruct node *create(int value) {\n    struct node *node = malloc(sizeof(struct node));\n    node->value = value;\n",
+        "    node->next",
+        " = NULL;",
+        "\n    return node;\n}\n",
     ],
 ];
 
@@ -91,7 +130,8 @@ pub async fn refusal(
             suffix: (*below).into(),
         }),
         healing: String::new(),
-        tokens: engine.tokenize(rest),
+        // To its end: a line that goes on is another.
+        tokens: engine.tokenize(&format!("{rest}\n")),
         adapters: vec![candidate, 0],
     });
     if let Some(loss) = loss(engine, ordinary.collect(), SUITE.len()).await? {

@@ -100,12 +100,30 @@ impl Vocab {
         self.ids.get(text).copied()
     }
 
+    /// The tokens that end a line as this one does, itself first: the same text, then
+    /// white space with a line break in it. Byte pairs merge `;`, the line break and
+    /// that of an empty line below into one token, so that one line has several ends.
+    pub fn line_ends(&self, id: u32) -> Vec<u32> {
+        let mut ends = vec![id];
+        if let Some(text) = line_end(self.piece(id)) {
+            let others = (0..self.len() as u32).filter(|&other| other != id);
+            ends.extend(others.filter(|&other| line_end(self.piece(other)) == Some(text)));
+        }
+        ends
+    }
+
     /// Token healing: may `id` come next while `need` is still to be
     /// reproduced? It must not contradict `need`, and must make headway.
     pub fn fits(&self, id: u32, need: &[u8]) -> bool {
         let piece = self.piece(id);
         !piece.is_empty() && (piece.starts_with(need) || need.starts_with(piece))
     }
+}
+
+/// What a piece says before the line break that it ends with, if it does.
+fn line_end(piece: &[u8]) -> Option<&[u8]> {
+    let text = piece.trim_ascii_end();
+    piece[text.len()..].contains(&b'\n').then_some(text)
 }
 
 /// FIM markers are control tokens even where a converter typed them otherwise;
@@ -194,6 +212,18 @@ pub(crate) mod tests {
         assert_eq!(vocab.id_of("<|fim_middle|>"), Some(5));
         assert_eq!(vocab.id_of("<|nothing|>"), None);
         assert_eq!(vocab.len(), 6);
+    }
+
+    #[test]
+    fn a_line_ends_the_same_whatever_is_merged_behind_it() {
+        let texts = [";Ċ", ";", ";ĊĊ", ";Ċ}", ";ĊĠĠ", "Ċ", "Ġ", "ĊĊ"];
+        let vocab = vocab(&texts.map(|text| (text, 1)));
+        assert_eq!(vocab.line_ends(0), [0, 2, 4]);
+        assert_eq!(vocab.line_ends(2), [2, 0, 4]);
+        assert_eq!(vocab.line_ends(5), [5, 7]);
+        for no_end in [1, 3, 6, 99] {
+            assert_eq!(vocab.line_ends(no_end), [no_end]);
+        }
     }
 
     #[test]

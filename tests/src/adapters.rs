@@ -10,12 +10,17 @@ const RANK: usize = 4;
 
 /// Writes an adapter for the small model whose update is zero; answers its checksum.
 pub fn write_adapter(path: &Path, base_sha256: &str) -> String {
+    write_adapter_of(path, base_sha256, 0.0)
+}
+
+/// The same with noise of this size for an update.
+pub fn write_adapter_of(path: &Path, base_sha256: &str, noise: f32) -> String {
     let query = LoraPair {
         name: "blk.0.attn_q.weight".into(),
         rows_out: QUERY_ROWS,
         rows_in: QUERY_ROWS,
-        a: vec![0.01; RANK * QUERY_ROWS],
-        b: vec![0.0; QUERY_ROWS * RANK],
+        a: noise_of(RANK * QUERY_ROWS, 0.01),
+        b: noise_of(QUERY_ROWS * RANK, noise),
     };
     let adapter = Adapter {
         architecture: "llama".into(),
@@ -26,6 +31,11 @@ pub fn write_adapter(path: &Path, base_sha256: &str) -> String {
         pairs: vec![query],
     };
     adapter.write(path).expect("an adapter is written")
+}
+
+/// Neither regular nor random.
+fn noise_of(count: usize, size: f32) -> Vec<f32> {
+    (0..count).map(|index| size * (index as f32 * 12.9898).sin()).collect()
 }
 
 /// What a learner says that has written such a file.

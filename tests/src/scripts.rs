@@ -1,6 +1,6 @@
 //! Learners that are shell scripts: quick ones, and broken ones.
 
-use crate::adapters::{report, write_adapter};
+use crate::adapters::{report, write_adapter_of};
 use crate::{Home, Model};
 use feedback::job::LearnerLine;
 use models::file::sha256;
@@ -35,8 +35,14 @@ pub struct Quick {
 
 impl Quick {
     pub fn of(home: &Home) -> Quick {
+        Quick::noisy(home, 0.0)
+    }
+
+    /// One whose adapter changes what the model says, the more the noisier.
+    pub fn noisy(home: &Home, noise: f32) -> Quick {
         let (adapter, path) = (home.path().join("quick.gguf"), home.path().join("quick.json"));
-        let sha = write_adapter(&adapter, &sha256(&Model::Smol.file()).expect("a model"));
+        let base = sha256(&Model::Smol.file()).expect("a model");
+        let sha = write_adapter_of(&adapter, &base, noise);
         let line = LearnerLine::Done(Box::new(report("JOB", 1, &sha)));
         let text = serde_json::to_string(&line).expect("a report");
         std::fs::write(&path, format!("{text}\n")).expect("a report");

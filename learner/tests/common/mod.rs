@@ -140,13 +140,15 @@ pub const TOKENS: [&str; 40] = [
     "1",
     "2",
     "fn",
-    "let",
+    ")ĊĊ",
     ")Ċ",
     "<|fim_prefix|>",
     "<|fim_suffix|>",
     "<|fim_middle|>",
 ];
 pub const NEWLINE: u32 = 24;
+pub const CLOSED_BEFORE_AN_EMPTY_LINE: u32 = 35;
+pub const CLOSED: u32 = 36;
 pub const MIDDLE: u32 = 39;
 
 /// Writes a model of width 32 whose matrices are Q8_0; returns its SHA-256.

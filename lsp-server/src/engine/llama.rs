@@ -456,8 +456,14 @@ impl LlamaEngine {
             let (Some(softmax), true) = (softmax, fits && (token as usize) < row.len()) else {
                 return Err(EngineError::Failed("the text is none the policy could say".into()));
             };
-            score.logprob += softmax.record(token, row[token as usize]).logprob;
-            score.says &= softmax.best == token;
+            if i + 1 < count {
+                score.logprob += softmax.record(token, row[token as usize]).logprob;
+                score.says &= softmax.best == token;
+            } else {
+                let ends = self.vocab.line_ends(token);
+                score.logprob += softmax.logprob_of_any(&ends);
+                score.says &= ends.contains(&softmax.best);
+            }
             need = &need[self.vocab.piece(token).len().min(need.len())..];
         }
         Ok(score)

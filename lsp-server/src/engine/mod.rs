@@ -99,9 +99,11 @@ pub enum ScorePrompt {
 /// A text in the eyes of one adapter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// ln π, in nats, summed over its tokens, at temperature 1.
+    /// ln π, in nats, summed over its tokens, at temperature 1; of the last, whatever
+    /// the tokenizer merges with the end of its line.
     pub logprob: f32,
-    /// Each of its tokens is the likeliest at its place: decoding greedily says it.
+    /// Each of its tokens, and some end of its line, is the likeliest at its place:
+    /// decoding greedily says it.
     pub says: bool,
 }
 

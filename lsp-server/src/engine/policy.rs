@@ -48,6 +48,13 @@ impl<'a> Softmax<'a> {
             .map(|id| (id, self.logits[id as usize] / self.temperature))
     }
 
+    /// ln π of any of these tokens.
+    pub fn logprob_of_any(&self, ids: &[u32]) -> f32 {
+        let scaled = self.scaled().filter(|(id, _)| ids.contains(id));
+        let weight: f64 = scaled.map(|(_, logit)| self.weight(logit)).sum();
+        (weight / self.total).ln() as f32
+    }
+
     fn weight(&self, logit: f32) -> f64 {
         f64::from(logit - self.highest).exp()
     }

@@ -10,6 +10,7 @@ mod clients;
 mod context;
 mod crash;
 mod daemon;
+mod door;
 mod forget;
 mod gate;
 mod hostile;

@@ -1,0 +1,38 @@
+//! What a candidate must not have forgotten before it may answer.
+
+use tests::buffer::Buffer;
+use tests::scripts::{Quick, install};
+use tests::{Home, Model, QUICK, eventually};
+
+/// A home that has had an update, whose adapter is noise of this size.
+fn learned(noise: f32) -> Home {
+    let mut home = Home::with(Model::Smol, &format!("{QUICK}learning.trial = true\n"));
+    let script = home.path().join("learner.sh");
+    install(&script, &Quick::noisy(&home, noise).learner());
+    home.set_env("HONE_LEARNER", &script);
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", "// Monday, Tuesday, Wednesday, |\n");
+    let item = week.offer();
+    week.accept(&item);
+    assert!(editor.learn().unwrap().started);
+    eventually("an update", || home.status()["learner"]["updates"] == 1);
+    home
+}
+
+#[test]
+fn an_adapter_that_has_forgotten_how_code_goes_answers_nobody() {
+    let home = learned(1000.0);
+    let registry = home.registry();
+    assert!(registry["trial"].is_null(), "{registry}");
+    let verdict = &registry["adapters"][0]["verdict"];
+    assert_eq!(verdict["end"], "dropped");
+    let reason = verdict["reason"].as_str().expect("a reason");
+    assert!(reason.contains("expects ordinary code less than the base does"), "{reason}");
+    assert!(home.daemon_log().contains(reason));
+}
+
+#[test]
+fn an_adapter_that_has_not_is_tried() {
+    let home = learned(1.0);
+    assert_eq!(home.registry()["trial"]["candidate"], 1);
+}
