@@ -134,7 +134,7 @@ impl Batch {
         });
         let mut dropped = Dropped::default();
         let mut samples = Vec::with_capacity(order.len());
-        let mut healing = Healing::new(context.vocab);
+        let mut healing = Healing { vocab: context.vocab, known: HashMap::new() };
         for (episode, replayed) in order {
             let completion = &episode.completion;
             let grouped = context.hyper.advantage == Advantage::Group;
@@ -427,18 +427,12 @@ fn trained(completion: &Completion, vocab: &Vocab) -> usize {
 struct Healing<'a> {
     vocab: &'a Vocab,
     known: HashMap<Vec<u8>, Arc<[u32]>>,
-    ends: HashMap<u32, Arc<[u32]>>,
 }
 
 impl Healing<'_> {
-    fn new(vocab: &Vocab) -> Healing<'_> {
-        Healing { vocab, known: HashMap::new(), ends: HashMap::new() }
-    }
-
     /// Other tokens that end a line as this one does.
-    fn line_ends(&mut self, id: u32) -> Arc<[u32]> {
-        let ends = || self.vocab.line_ends(id)[1..].into();
-        self.ends.entry(id).or_insert_with(ends).clone()
+    fn line_ends(&self, id: u32) -> Arc<[u32]> {
+        self.vocab.line_ends(id).iter().copied().filter(|&end| end != id).collect()
     }
 
     fn allowed(&mut self, need: &[u8]) -> Arc<[u32]> {

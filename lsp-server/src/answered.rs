@@ -93,9 +93,8 @@ impl<'a> Answered<'a> {
         let generated = answer.offered().get(healing..).unwrap_or_default();
         let broken = broken(generated, text);
         let gate = (!text.is_empty()).then(|| {
-            let new = answer.tokens.iter().skip(answer.healed);
-            let logprobs: Vec<f32> = new.map(|token| token.logprob).collect();
-            let seen = |recent| asked.place.surroundings(text, &logprobs, answer.stop, recent);
+            let new = &answer.seen[answer.healed..];
+            let seen = |recent| asked.place.surroundings(text, new, answer.stop, recent);
             let mut record = ask_gate(self.daemon, seen);
             if by_hand {
                 record.propensity = 1.0;

@@ -4,7 +4,7 @@
 
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::offload::Offload;
-use super::policy::{Policy, Softmax};
+use super::policy::{Chosen, Policy, Softmax};
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
@@ -105,23 +105,23 @@ struct Answered {
     path: Vec<Cell>,
     /// Index in `path` of the first token chosen freely, and those from there on.
     from: usize,
-    tokens: Vec<TokenRecord>,
+    tokens: Vec<Chosen>,
 }
 
 impl Answered {
     /// The token after `path`, if that is what was said before.
-    fn after(&self, path: &[Cell]) -> Option<TokenRecord> {
+    fn after(&self, path: &[Cell]) -> Option<Chosen> {
         let next = path.len().checked_sub(self.from)?;
         let token = self.tokens.get(next)?;
         self.path.starts_with(path).then_some(*token)
     }
 
     /// What the model says after `path`, now that it was computed.
-    fn goes_on(&mut self, path: &[Cell], next: TokenRecord, adapter: AdapterVersion) {
+    fn goes_on(&mut self, path: &[Cell], next: Chosen, adapter: AdapterVersion) {
         if self.path != path {
             *self = Answered { path: path.to_vec(), from: path.len(), tokens: vec![] };
         }
-        self.path.push((next.id, adapter));
+        self.path.push((next.token.id, adapter));
         self.tokens.push(next);
     }
 }
@@ -359,6 +359,7 @@ impl LlamaEngine {
         let mut given = beginning.iter();
         let mut path = prompt.to_vec();
         let mut tokens: Vec<TokenRecord> = Vec::new();
+        let mut seen = Vec::new();
         let mut text = Vec::new();
         let mut ends = Vec::new();
         let mut joint = 0.0;
@@ -370,7 +371,7 @@ impl LlamaEngine {
             }
             let said_before = || self.sequences[sequence].answered.after(&path);
             let next = if let Some(token) = given.next() {
-                *token
+                Chosen { token: *token, seen: token.logprob }
             } else if let (true, Some(token)) = (may_repeat && need.is_empty(), said_before()) {
                 token
             } else {
@@ -383,7 +384,7 @@ impl LlamaEngine {
                     break StopReason::HealingFailed;
                 };
                 if looks_for_forks && tokens.len() < FORK_TOKENS {
-                    let others = policy.runners_up(logits, &self.vocab, need, next);
+                    let others = policy.runners_up(logits, &self.vocab, need, next.token);
                     forks.extend(others.into_iter().map(|token| Fork {
                         at: tokens.len(),
                         token,
@@ -396,14 +397,16 @@ impl LlamaEngine {
                 }
                 next
             };
-            let piece = self.vocab.piece(next.id);
+            let Chosen { token, seen: likely } = next;
+            let piece = self.vocab.piece(token.id);
             let spilled = piece.len() > need.len();
             healed += usize::from(!spilled && !need.is_empty());
-            tokens.push(next);
-            path.push((next.id, request.adapter));
-            joint += next.logprob;
+            tokens.push(token);
+            seen.push(likely);
+            path.push((token.id, request.adapter));
+            joint += token.logprob;
             if spilled {
-                line.logprob += next.logprob;
+                line.logprob += likely;
             }
             text.extend_from_slice(piece);
             ends.push(text.len());
@@ -411,7 +414,7 @@ impl LlamaEngine {
             if line.logprob.exp() < request.min_probability {
                 break StopReason::LowConfidence;
             }
-            if piece.is_empty() || self.fim.stop.contains(&next.id) {
+            if piece.is_empty() || self.fim.stop.contains(&token.id) {
                 break StopReason::StopToken;
             }
             let said = &text[request.prompt.healing.len().min(text.len())..];
@@ -423,7 +426,8 @@ impl LlamaEngine {
             }
         };
         let given_up = (stop == StopReason::LowConfidence).then_some(line.first_byte);
-        Ok(Answer { tokens, healed, text, ends, given_up, stop, decode_time: started.elapsed() })
+        let decode_time = started.elapsed();
+        Ok(Answer { tokens, seen, healed, text, ends, given_up, stop, decode_time })
     }
 
     /// Tokens at which another answer may part from this one and be seen to: of
@@ -456,14 +460,11 @@ impl LlamaEngine {
             let (Some(softmax), true) = (softmax, fits && (token as usize) < row.len()) else {
                 return Err(EngineError::Failed("the text is none the policy could say".into()));
             };
-            if i + 1 < count {
-                score.logprob += softmax.record(token, row[token as usize]).logprob;
-                score.says &= softmax.best == token;
-            } else {
-                let ends = self.vocab.line_ends(token);
-                score.logprob += softmax.logprob_of_any(&ends);
-                score.says &= ends.contains(&softmax.best);
-            }
+            let chosen = softmax.choice(token, softmax.logit(token));
+            let is_last = i + 1 == count;
+            score.logprob += if is_last { chosen.seen } else { chosen.token.logprob };
+            let ends_alike = || is_last && self.vocab.line_ends(token).contains(&softmax.best);
+            score.says &= softmax.best == token || ends_alike();
             need = &need[self.vocab.piece(token).len().min(need.len())..];
         }
         Ok(score)

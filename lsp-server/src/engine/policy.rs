@@ -14,6 +14,15 @@ pub struct Policy {
     random: StdRng,
 }
 
+/// A token that was chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen {
+    pub token: TokenRecord,
+    /// ln π of this token or any other that ends its line the same: how likely what is
+    /// seen of it is.
+    pub seen: f32,
+}
+
 /// The softmax itself, at one place.
 pub struct Softmax<'a> {
     logits: &'a [f32],
@@ -44,15 +53,27 @@ impl<'a> Softmax<'a> {
     /// Allowed tokens with their scaled logits.
     fn scaled(&self) -> impl Iterator<Item = (u32, f32)> {
         let ids = 0..self.logits.len().min(self.vocab.len()) as u32;
-        ids.filter(|&id| self.need.is_empty() || self.vocab.fits(id, self.need))
-            .map(|id| (id, self.logits[id as usize] / self.temperature))
+        ids.filter(|&id| self.allows(id)).map(|id| (id, self.logit(id)))
     }
 
-    /// ln π of any of these tokens.
-    pub fn logprob_of_any(&self, ids: &[u32]) -> f32 {
-        let scaled = self.scaled().filter(|(id, _)| ids.contains(id));
-        let weight: f64 = scaled.map(|(_, logit)| self.weight(logit)).sum();
-        (weight / self.total).ln() as f32
+    /// An allowed token with this scaled logit, and those that end its line the same.
+    pub fn choice(&self, id: u32, logit: f32) -> Chosen {
+        let token = self.record(id, logit);
+        let ends = self.vocab.line_ends(id).iter().copied();
+        let ends = ends.filter(|&end| self.allows(end)).map(|end| self.logit(end));
+        let weight: f64 = ends.map(|logit| self.weight(logit)).sum();
+        let seen = if weight > 0.0 { (weight / self.total).ln() as f32 } else { token.logprob };
+        Chosen { token, seen }
+    }
+
+    fn allows(&self, id: u32) -> bool {
+        (id as usize) < self.logits.len()
+            && (self.need.is_empty() || self.vocab.fits(id, self.need))
+    }
+
+    /// Scaled.
+    pub fn logit(&self, id: u32) -> f32 {
+        self.logits[id as usize] / self.temperature
     }
 
     fn weight(&self, logit: f32) -> f64 {
@@ -71,7 +92,7 @@ impl Policy {
     }
 
     /// `None` if no token fits `need`.
-    pub fn choose(&mut self, logits: &[f32], vocab: &Vocab, need: &[u8]) -> Option<TokenRecord> {
+    pub fn choose(&mut self, logits: &[f32], vocab: &Vocab, need: &[u8]) -> Option<Chosen> {
         let softmax = Softmax::new(logits, vocab, need, self.sampling.policy_temperature())?;
         let (id, logit) = if self.sampling.temperature > 0.0 {
             let mut left = self.random.random::<f64>() * softmax.total;
@@ -85,7 +106,7 @@ impl Policy {
         } else {
             (softmax.best, softmax.highest)
         };
-        Some(softmax.record(id, logit))
+        Some(softmax.choice(id, logit))
     }
 
     /// The likeliest tokens but the one chosen.

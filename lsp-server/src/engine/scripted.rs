@@ -42,13 +42,16 @@ impl Engine for ScriptedEngine {
         }
         let learned = self.learned.filter(|_| request.adapter > 0);
         let answers = learned.unwrap_or(self.answers);
-        let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob: -0.1 };
+        let logprob = -0.1;
+        let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob };
         let answer = |text: &&str| {
             let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
             let tokens = text.iter().map(token).collect();
+            let seen = vec![logprob; text.len()];
             let healed = request.prompt.healing.len();
             Answer {
                 tokens,
+                seen,
                 healed,
                 ends: (1..=text.len()).collect(),
                 text,

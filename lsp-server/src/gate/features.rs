@@ -6,7 +6,7 @@ use feedback::event::StopReason;
 
 /// Raised whenever a feature changes its meaning: verdicts on another list are
 /// not learned from.
-pub const FEATURES_VERSION: u32 = 1;
+pub const FEATURES_VERSION: u32 = 2;
 
 pub const FEATURES: usize = 20;
 
@@ -38,7 +38,7 @@ pub const NAMES: [&str; FEATURES] = [
 /// One answer and its surroundings.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// Of the tokens that are new to the user, in nats.
+    /// Of what is seen of the tokens that are new to the user, in nats.
     pub logprobs: &'a [f32],
     pub text: &'a str,
     pub stop: StopReason,
