@@ -37,6 +37,7 @@ mod load;
 mod lsp;
 mod machine;
 mod mirror;
+mod ordinary;
 #[cfg(test)]
 mod overhead;
 mod postprocess;

@@ -2,7 +2,10 @@
 
 use tests::buffer::Buffer;
 use tests::scripts::{Quick, install};
-use tests::{Home, Model, QUICK, eventually};
+use tests::{Home, Model, PATIENT, QUICK, eventually};
+
+#[path = "../../../lsp-server/src/ordinary.rs"]
+mod ordinary;
 
 /// A home that has had an update, whose adapter is noise of this size.
 fn learned(noise: f32) -> Home {
@@ -35,4 +38,17 @@ fn an_adapter_that_has_forgotten_how_code_goes_answers_nobody() {
 fn an_adapter_that_has_not_is_tried() {
     let home = learned(1.0);
     assert_eq!(home.registry()["trial"]["candidate"], 1);
+}
+
+/// Else the door would ask for what nobody says, and hold it against who learns.
+#[test]
+fn the_model_says_the_lines_that_an_adapter_must_not_forget() {
+    let home = Home::with(Model::Qwen, PATIENT);
+    let editor = home.editor();
+    for (index, [above, line, rest, below]) in ordinary::SUITE.iter().enumerate() {
+        let text = format!("{above}{line}|{below}");
+        let offer = Buffer::open(&editor, &format!("ordinary{index}"), &text).complete();
+        let offer = offer.unwrap_or_else(|| panic!("nothing is offered behind {line:?}"));
+        assert_eq!(offer.insert_text, *rest, "behind {line:?}");
+    }
 }
