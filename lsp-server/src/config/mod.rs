@@ -15,6 +15,7 @@ use crate::ignored;
 use anyhow::{Context, Result, anyhow};
 use feedback::episode::REPLAY_LIMIT;
 use feedback::job::Hyper;
+use feedback::reward::VALUE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -157,7 +158,7 @@ pub struct GateConfig {
 
 impl Default for GateConfig {
     fn default() -> Self {
-        GateConfig { enabled: true, threshold: 0.2 }
+        GateConfig { enabled: true, threshold: f64::from(VALUE) }
     }
 }
 
