@@ -101,7 +101,7 @@ fn main() -> anyhow::Result<()> {
                 .iter()
                 .map(|token| Target {
                     token: *token,
-                    or: [].into(),
+                    equivalents: [].into(),
                     temperature: 1.0,
                     allowed: None,
                 })

@@ -192,7 +192,7 @@ impl Batch {
                     // What the tokenizer would have merged with the line break is not
                     // what the user wrote.
                     if let Some(last) = typed.targets.last_mut() {
-                        last.or = healing.line_ends(last.token);
+                        last.equivalents = healing.line_ends(last.token);
                     }
                     samples.push(typed);
                 }
@@ -377,7 +377,7 @@ fn sample(
         }
         let piece = context.vocab.piece(*id);
         need = if need.is_empty() { need } else { &need[piece.len().min(need.len())..] };
-        targets.push(Target { token: *id, or: [].into(), temperature, allowed });
+        targets.push(Target { token: *id, equivalents: [].into(), temperature, allowed });
     }
     let (prompt, ours) = completion.prompt.split_at(completion.adapter_from);
     let fed = &ids[..ids.len() - 1];

@@ -21,8 +21,8 @@ const BLOCKS_AT_ONCE: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Target {
     pub token: u32,
-    /// Tokens that would have done as well; empty: none.
-    pub or: Arc<[u32]>,
+    /// Other tokens that count as this one: their probabilities are summed.
+    pub equivalents: Arc<[u32]>,
     /// Temperature of the policy's softmax.
     pub temperature: f64,
     /// The tokens the policy could choose from, ascending; `None` is all of them.
@@ -42,7 +42,7 @@ impl Target {
         let allowed = |id: &u32| {
             self.allowed.as_ref().is_none_or(|allowed| allowed.binary_search(id).is_ok())
         };
-        let ids = [self.token].into_iter().chain(self.or.iter().copied());
+        let ids = [self.token].into_iter().chain(self.equivalents.iter().copied());
         ids.filter(move |id| *id == self.token || allowed(id))
             .map(move |id| (id as usize).wrapping_sub(from))
             .filter(move |id| *id < count)

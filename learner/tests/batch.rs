@@ -197,10 +197,14 @@ fn the_line_that_was_typed_ends_the_same_before_an_empty_line() {
     rejected.instead = Some(vec![CLOSED, 4, CLOSED]);
     let batch = batch(&[rejected]);
     let typed = batch.samples.iter().find(|sample| sample.verdict.is_none()).unwrap();
-    let or: Vec<&[u32]> = typed.targets.iter().map(|target| &*target.or).collect();
-    assert_eq!(or, [&[][..], &[], &[CLOSED_BEFORE_AN_EMPTY_LINE]]);
+    let equivalents: Vec<&[u32]> =
+        typed.targets.iter().map(|target| &*target.equivalents).collect();
+    assert_eq!(equivalents, [&[][..], &[], &[CLOSED_BEFORE_AN_EMPTY_LINE]]);
     let (judged, _) = batch.judged().next().unwrap();
-    assert!(judged.targets.iter().all(|target| target.or.is_empty()), "it said what it said");
+    assert!(
+        judged.targets.iter().all(|target| target.equivalents.is_empty()),
+        "it said what it said"
+    );
 }
 
 #[test]

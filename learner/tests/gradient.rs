@@ -16,7 +16,7 @@ use std::sync::Arc;
 const PROMPTS: [&[u32]; 2] = [&[1, 2, 3, 16, 5], &[1, 2, 3, 9]];
 
 fn target(token: u32) -> Target {
-    Target { token, or: [].into(), temperature: 1.0, allowed: None }
+    Target { token, equivalents: [].into(), temperature: 1.0, allowed: None }
 }
 
 /// Two tails of different length and start; one token under a healing mask that
@@ -24,7 +24,7 @@ fn target(token: u32) -> Target {
 fn batch(kv: &PromptKv) -> TailBatch {
     let healed = Target { allowed: Some(Arc::from([3, 8, 9, 14])), ..target(9) };
     let sharp = Target { temperature: 0.7, ..target(17) };
-    let either = Target { or: Arc::from([1, 15]), ..target(4) };
+    let either = Target { equivalents: Arc::from([1, 15]), ..target(4) };
     let tails = [
         Tail {
             place: kv.place(0),
@@ -150,7 +150,7 @@ fn prompt_and_tail_compute_what_one_sequence_does() {
         let healed = Target { allowed: Some(Arc::from([3, 8, 9, 14])), ..target(9) };
         let sharp = Target { temperature: 0.7, ..target(17) };
         let mut expected = whole(PROMPTS[0], &[8, 9, 6], vec![healed, target(6), target(2)]);
-        let either = Target { or: Arc::from([1, 15]), ..target(4) };
+        let either = Target { equivalents: Arc::from([1, 15]), ..target(4) };
         expected.extend(whole(PROMPTS[1], &[8, 9, 4, 4], vec![either, sharp]));
         for (split, expected) in split.iter().zip(&expected) {
             assert!((split - expected).abs() < 1e-12, "{architecture}: {split} but {expected}");
@@ -174,7 +174,7 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
     assert!((sum(&some, Some(Arc::from(some.as_slice()))) - 1.0).abs() < 1e-12);
     let all: Vec<u32> = (0..model.shape.vocabulary as u32).collect();
     assert!((sum(&all, None) - 1.0).abs() < 1e-9);
-    let together = Target { or: Arc::from([13, 6, 17]), ..target(0) };
+    let together = Target { equivalents: Arc::from([13, 6, 17]), ..target(0) };
     let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets: vec![together] };
     let together = model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp();
     let one_by_one = |token: &u32| {

@@ -93,7 +93,7 @@ impl<'a> Answered<'a> {
         let generated = answer.offered().get(healing..).unwrap_or_default();
         let broken = broken(generated, text);
         let gate = (!text.is_empty()).then(|| {
-            let new = &answer.seen[answer.healed..];
+            let new = &answer.visible_logprobs[answer.healed..];
             let seen = |recent| asked.place.surroundings(text, new, answer.stop, recent);
             let mut record = ask_gate(self.daemon, seen);
             if by_hand {

@@ -381,7 +381,12 @@ fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {
         crate::trial::End::Dropped => "was given up",
         crate::trial::End::Undecided => "did not prove itself",
     };
-    format!("v{version} {end} after {} offers: {}", verdict.offers, verdict.reason)
+    // The door refuses before anything is offered.
+    let after = match verdict.offers {
+        0 => String::new(),
+        offers => format!(" after {offers} offers"),
+    };
+    format!("v{version} {end}{after}: {}", verdict.reason)
 }
 
 fn withheld_line(offers: u64) -> String {

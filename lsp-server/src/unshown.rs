@@ -44,7 +44,7 @@ impl Unshown {
         let said = answer.text.get(healing..).unwrap_or_default();
         let line = valid(said).split(['\n', '\r']).next().unwrap_or_default();
         let ends = answer.ends.iter().map(|end| end.saturating_sub(healing));
-        let tokens = ends.zip(answer.seen.iter().copied());
+        let tokens = ends.zip(answer.visible_logprobs.iter().copied());
         Unshown {
             adapter,
             stop: answer.stop,
@@ -111,7 +111,7 @@ mod tests {
         let half = TokenRecord { id: 1, logprob: 0.5f32.ln() };
         let answer = Answer {
             tokens: vec![half; pieces.len()],
-            seen: vec![half.logprob; pieces.len()],
+            visible_logprobs: vec![half.logprob; pieces.len()],
             healed,
             text,
             ends,

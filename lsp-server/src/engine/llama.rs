@@ -359,7 +359,7 @@ impl LlamaEngine {
         let mut given = beginning.iter();
         let mut path = prompt.to_vec();
         let mut tokens: Vec<TokenRecord> = Vec::new();
-        let mut seen = Vec::new();
+        let mut visible_logprobs = Vec::new();
         let mut text = Vec::new();
         let mut ends = Vec::new();
         let mut joint = 0.0;
@@ -371,7 +371,7 @@ impl LlamaEngine {
             }
             let said_before = || self.sequences[sequence].answered.after(&path);
             let next = if let Some(token) = given.next() {
-                Chosen { token: *token, seen: token.logprob }
+                Chosen { token: *token, visible_logprob: token.logprob }
             } else if let (true, Some(token)) = (may_repeat && need.is_empty(), said_before()) {
                 token
             } else {
@@ -397,16 +397,16 @@ impl LlamaEngine {
                 }
                 next
             };
-            let Chosen { token, seen: likely } = next;
+            let Chosen { token, visible_logprob } = next;
             let piece = self.vocab.piece(token.id);
             let spilled = piece.len() > need.len();
             healed += usize::from(!spilled && !need.is_empty());
             tokens.push(token);
-            seen.push(likely);
+            visible_logprobs.push(visible_logprob);
             path.push((token.id, request.adapter));
             joint += token.logprob;
             if spilled {
-                line.logprob += likely;
+                line.logprob += visible_logprob;
             }
             text.extend_from_slice(piece);
             ends.push(text.len());
@@ -427,7 +427,7 @@ impl LlamaEngine {
         };
         let given_up = (stop == StopReason::LowConfidence).then_some(line.first_byte);
         let decode_time = started.elapsed();
-        Ok(Answer { tokens, seen, healed, text, ends, given_up, stop, decode_time })
+        Ok(Answer { tokens, visible_logprobs, healed, text, ends, given_up, stop, decode_time })
     }
 
     /// Tokens at which another answer may part from this one and be seen to: of
@@ -462,7 +462,7 @@ impl LlamaEngine {
             };
             let chosen = softmax.choice(token, softmax.logit(token));
             let is_last = i + 1 == count;
-            score.logprob += if is_last { chosen.seen } else { chosen.token.logprob };
+            score.logprob += if is_last { chosen.visible_logprob } else { chosen.token.logprob };
             let ends_alike = || is_last && self.vocab.line_ends(token).contains(&softmax.best);
             score.says &= softmax.best == token || ends_alike();
             need = &need[self.vocab.piece(token).len().min(need.len())..];

@@ -56,8 +56,8 @@ pub struct Generated {
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub tokens: Vec<TokenRecord>,
-    /// ln π of what is seen of each: with the others that end its line the same.
-    pub seen: Vec<f32>,
+    /// ln π of what the user sees of each: of it or any other token that ends its line the same.
+    pub visible_logprobs: Vec<f32>,
     /// Of these, how many say nothing but what healing had to reproduce.
     pub healed: usize,
     /// Concatenated pieces of `tokens`, stop token included.

@@ -18,9 +18,9 @@ pub struct Policy {
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen {
     pub token: TokenRecord,
-    /// ln π of this token or any other that ends its line the same: how likely what is
-    /// seen of it is.
-    pub seen: f32,
+    /// ln π of what the user sees of it: of this token or any other that ends its line
+    /// the same.
+    pub visible_logprob: f32,
 }
 
 /// The softmax itself, at one place.
@@ -62,8 +62,9 @@ impl<'a> Softmax<'a> {
         let ends = self.vocab.line_ends(id).iter().copied();
         let ends = ends.filter(|&end| self.allows(end)).map(|end| self.logit(end));
         let weight: f64 = ends.map(|logit| self.weight(logit)).sum();
-        let seen = if weight > 0.0 { (weight / self.total).ln() as f32 } else { token.logprob };
-        Chosen { token, seen }
+        let visible_logprob =
+            if weight > 0.0 { (weight / self.total).ln() as f32 } else { token.logprob };
+        Chosen { token, visible_logprob }
     }
 
     fn allows(&self, id: u32) -> bool {

@@ -47,11 +47,11 @@ impl Engine for ScriptedEngine {
         let answer = |text: &&str| {
             let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
             let tokens = text.iter().map(token).collect();
-            let seen = vec![logprob; text.len()];
+            let visible_logprobs = vec![logprob; text.len()];
             let healed = request.prompt.healing.len();
             Answer {
                 tokens,
-                seen,
+                visible_logprobs,
                 healed,
                 ends: (1..=text.len()).collect(),
                 text,
