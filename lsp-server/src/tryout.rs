@@ -1,5 +1,7 @@
-//! What a candidate must pass before it may answer anybody: it still expects
-//! ordinary code, and what this user wrote lately, about as well as before.
+//! What a candidate must pass before it may answer anybody: it still says ordinary
+//! lines, and what this user wrote lately, about as well as before. Lines said are
+//! counted and not nats: learning makes a model less sure of lines that it goes on
+//! saying, and that is not forgetting.
 
 use crate::engine::worker::EngineHandle;
 use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
@@ -8,13 +10,14 @@ use crate::prompt::FimPrompt;
 use crate::texts::Text;
 use crate::trial::monitors::KL_LIMIT;
 use feedback::event::AdapterVersion;
+use std::fmt::{self, Display, Formatter};
 
-/// Mean loss of log-prob that is let pass, in nats a token: about what one
-/// update of sixteen labels moves by chance.
-const TOLERANCE: f64 = 0.25;
+/// The share of the lines said before that a candidate may miss, less those that it
+/// says anew. Adapters that learned well missed 2 of 29 at most.
+const MAY_MISS: f64 = 0.25;
 
-/// Fewer of the user's own texts say nothing.
-const ENOUGH_TEXTS: usize = 8;
+/// Of fewer lines said before nothing can be told.
+const ENOUGH: usize = 4;
 
 /// Why the candidate is not to be tried, if so. It and `before` are loaded.
 pub async fn refusal(
@@ -43,10 +46,9 @@ pub async fn refusal(
         tokens: engine.tokenize(&format!("{rest}\n")),
         adapters: vec![candidate, 0],
     });
-    if let Some(loss) = loss(engine, ordinary.collect(), SUITE.len()).await? {
-        return Ok(Some(format!(
-            "it expects ordinary code less than the base does, by {loss:.2} nats a token"
-        )));
+    let lines = compare(engine, ordinary.collect()).await?;
+    if lines.are_forgotten() {
+        return Ok(Some(format!("of ordinary lines that the model alone says, {lines}")));
     }
     let own = own.into_iter().map(|text| ScoreRequest {
         prompt: ScorePrompt::Tokens {
@@ -57,36 +59,79 @@ pub async fn refusal(
         tokens: text.tokens,
         adapters: vec![candidate, before],
     });
-    let loss = loss(engine, own.collect(), ENOUGH_TEXTS).await?;
-    Ok(loss.map(|loss| {
-        format!(
-            "it expects what you wrote lately less than v{before} did, by {loss:.2} nats a token"
-        )
+    let lines = compare(engine, own.collect()).await?;
+    Ok(lines.are_forgotten().then(|| match before {
+        0 => format!("of lines you wrote lately that the model alone says, {lines}"),
+        _ => format!("of lines you wrote lately that v{before} says, {lines}"),
     }))
 }
 
-/// Mean loss of the first adapter against the second, where it is beyond
-/// [`TOLERANCE`] over at least `enough` texts.
-async fn loss(
-    engine: &EngineHandle,
-    requests: Vec<ScoreRequest>,
-    enough: usize,
-) -> Result<Option<f64>, EngineError> {
-    let (mut texts, mut tokens, mut loss) = (0, 0, 0.0);
+/// Lines in the eyes of a candidate and of what it is held against.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Lines {
+    said_before: usize,
+    /// Of these, what the candidate misses.
+    lost: usize,
+    /// What only the candidate says.
+    gained: usize,
+}
+
+impl Lines {
+    fn are_forgotten(self) -> bool {
+        let lost = self.lost.saturating_sub(self.gained);
+        self.said_before >= ENOUGH && lost as f64 > MAY_MISS * self.said_before as f64
+    }
+}
+
+impl Display for Lines {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Lines { said_before, lost, gained } = self;
+        write!(f, "it misses {lost} of {said_before}")?;
+        match gained {
+            0 => Ok(()),
+            _ => write!(f, ", and says {gained} anew"),
+        }
+    }
+}
+
+/// What the first adapter of each request says, beside the second.
+async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<Lines, EngineError> {
+    let mut lines = Lines::default();
     for request in requests {
-        let count = request.tokens.len();
         match engine.score(request).await {
             Ok(scores) => {
-                texts += 1;
-                tokens += count;
-                loss += f64::from(scores[1].logprob - scores[0].logprob);
+                let (candidate, before) = (scores[0].says, scores[1].says);
+                lines.said_before += usize::from(before);
+                lines.lost += usize::from(before && !candidate);
+                lines.gained += usize::from(candidate && !before);
             }
             // Too long, or none the policy could say: another text will do.
             Err(EngineError::Failed(_)) => {}
             Err(error) => return Err(error),
         }
     }
-    let mean = loss / tokens.max(1) as f64;
-    let passes = mean.is_finite() && mean <= TOLERANCE;
-    Ok((texts >= enough && !passes).then_some(mean))
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_may_be_missed_and_what_is_said_anew_makes_up_for_it() {
+        let forgotten =
+            |said_before, lost, gained| Lines { said_before, lost, gained }.are_forgotten();
+        assert!(!forgotten(16, 4, 0));
+        assert!(forgotten(16, 5, 0));
+        assert!(!forgotten(16, 5, 1));
+        assert!(!forgotten(3, 3, 0), "three lines say nothing");
+    }
+
+    #[test]
+    fn the_reason_counts_lines() {
+        let lines = Lines { said_before: 16, lost: 7, gained: 0 };
+        assert_eq!(lines.to_string(), "it misses 7 of 16");
+        let lines = Lines { gained: 2, ..lines };
+        assert_eq!(lines.to_string(), "it misses 7 of 16, and says 2 anew");
+    }
 }

@@ -30,7 +30,7 @@ fn an_adapter_that_has_forgotten_how_code_goes_answers_nobody() {
     let verdict = &registry["adapters"][0]["verdict"];
     assert_eq!(verdict["end"], "dropped");
     let reason = verdict["reason"].as_str().expect("a reason");
-    assert!(reason.contains("expects ordinary code less than the base does"), "{reason}");
+    assert!(reason.contains("of ordinary lines that the model alone says, it misses"), "{reason}");
     assert!(home.daemon_log().contains(reason));
     let screen = home.output(&["status"]);
     assert!(screen.contains(&format!("v1 was given up: {reason}")), "{screen}");
