@@ -22,7 +22,7 @@ pub struct Place {
     pub prompt: Vec<u32>,
     pub adapter_from: usize,
     pub healing: String,
-    /// What was answered, the stop aside.
+    /// What was answered, with the break or the stop that ended it.
     answered: Vec<u32>,
     /// Drawn for a trial.
     trial: Option<u64>,
@@ -85,13 +85,11 @@ impl Texts {
     }
 
     fn open(&mut self, completion: &Completion) {
-        let stop = usize::from(completion.stop.is_policy_choice());
-        let said = completion.tokens.len().saturating_sub(stop);
         let place = Place {
             prompt: completion.prompt.clone(),
             adapter_from: completion.adapter_from,
             healing: completion.healing.clone(),
-            answered: completion.tokens[..said].iter().map(|token| token.id).collect(),
+            answered: completion.tokens.iter().map(|token| token.id).collect(),
             trial: completion.decision.arm.map(|arm| arm.trial),
         };
         if self.order.len() == OPEN
@@ -155,7 +153,7 @@ mod tests {
         apply(&mut texts, completion("b"));
         let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
         let accepted = EventKind::Outcome { id: "a".into(), outcome, evidence };
-        assert_eq!(apply(&mut texts, accepted.clone()), Some(vec![3, 4]));
+        assert_eq!(apply(&mut texts, accepted.clone()), Some(vec![3, 4, 0]));
         assert_eq!(apply(&mut texts, accepted), None, "once");
         assert!(texts.held_out().is_empty(), "updates learn from these");
         let typed = EventKind::TypedInstead { id: "b".into(), tokens: vec![7] };

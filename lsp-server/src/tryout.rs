@@ -1,8 +1,7 @@
 //! What a candidate must pass before it may answer anybody: it still says ordinary
 //! lines, and what this user wrote lately, about as well as before. Lines said are
 //! counted and not nats: being less sure of a line that it goes on saying is not
-//! forgetting it. (A line that ends by a stop token instead of its break counts as
-//! missed, though nobody sees the difference.)
+//! forgetting it.
 
 use crate::engine::worker::EngineHandle;
 use crate::engine::{EngineError, ScorePrompt, ScoreRequest};

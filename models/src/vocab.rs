@@ -5,6 +5,7 @@
 use crate::fim;
 use crate::gguf::Gguf;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 /// Token types in `tokenizer.ggml.token_type`.
@@ -27,8 +28,16 @@ pub struct Vocab {
     /// Where each piece ends in `bytes`.
     ends: Vec<u32>,
     ids: HashMap<Box<str>, u32>,
-    /// Tokens that end a line, by what they say before its break.
-    line_ends: HashMap<Box<[u8]>, Vec<u32>>,
+    /// How a line can end, by what is said before its break.
+    line_ends: HashMap<Box<[u8]>, LineEnd>,
+}
+
+#[derive(Default)]
+struct LineEnd {
+    /// Tokens that say it and end the line, ascending.
+    ids: Vec<u32>,
+    /// The token that says it and no more.
+    open: Option<u32>,
 }
 
 impl Vocab {
@@ -54,6 +63,27 @@ impl Vocab {
         })?;
         let types = gguf.array("tokenizer.ggml.token_type");
 
+        let tokens = texts.enumerate().map(|(id, text)| match types {
+            None => Ok((text, token_type::NORMAL)),
+            Some(types) => types
+                .get(id)
+                .and_then(|value| Some((text, value.as_u32()?)))
+                .ok_or_else(|| error(format!("token {id} has no type; fetch the file again"))),
+        });
+        let vocab = Vocab::of(tokens)?;
+        match vocab.is_empty() {
+            true => Err(error("an empty vocabulary; use a complete model file".into())),
+            false => Ok(vocab),
+        }
+    }
+
+    /// Of each token's text and type, as a model file has them.
+    pub fn new<'t>(tokens: impl IntoIterator<Item = (&'t str, u32)>) -> Vocab {
+        let Ok(vocab) = Vocab::of(tokens.into_iter().map(Ok::<_, Infallible>));
+        vocab
+    }
+
+    fn of<'t, E>(tokens: impl Iterator<Item = Result<(&'t str, u32), E>>) -> Result<Vocab, E> {
         let byte_of = byte_of_char();
         let mut vocab = Vocab {
             bytes: Vec::new(),
@@ -61,32 +91,36 @@ impl Vocab {
             ids: HashMap::new(),
             line_ends: HashMap::new(),
         };
-        for (id, text) in texts.enumerate() {
-            let kind = match types {
-                None => token_type::NORMAL,
-                Some(types) => types.get(id).and_then(|value| value.as_u32()).ok_or_else(|| {
-                    error(format!("token {id} has no type; fetch the file again"))
-                })?,
-            };
+        for token in tokens {
+            let (text, kind) = token?;
             match kind {
                 _ if is_marker(text) => {}
                 token_type::NORMAL | token_type::BYTE => decode(text, &byte_of, &mut vocab.bytes),
                 token_type::USER_DEFINED => vocab.bytes.extend(text.as_bytes()),
                 _ => {}
             }
+            vocab.ids.insert(text.into(), vocab.ends.len() as u32);
             // Piece bytes are fewer than header bytes, which the reader bounds far below u32::MAX.
             vocab.ends.push(vocab.bytes.len() as u32);
-            vocab.ids.insert(text.into(), id as u32);
         }
-        for id in 0..vocab.len() as u32 {
-            if let Some(said) = line_end(vocab.piece(id)).map(Into::into) {
-                vocab.line_ends.entry(said).or_default().push(id);
+        vocab.index_line_ends();
+        Ok(vocab)
+    }
+
+    fn index_line_ends(&mut self) {
+        let mut line_ends: HashMap<Box<[u8]>, LineEnd> = HashMap::new();
+        for id in 0..self.len() as u32 {
+            if let Some(said) = line_end(self.piece(id)) {
+                line_ends.entry(said.into()).or_default().ids.push(id);
             }
         }
-        if vocab.ends.is_empty() {
-            return Err(error("an empty vocabulary; use a complete model file".into()));
+        for id in 0..self.len() as u32 {
+            let piece = self.piece(id);
+            if let Some(end) = line_ends.get_mut(piece).filter(|_| !piece.is_empty()) {
+                end.open = Some(id);
+            }
         }
-        Ok(vocab)
+        self.line_ends = line_ends;
     }
 
     pub fn len(&self) -> usize {
@@ -115,10 +149,33 @@ impl Vocab {
     /// The tokens that end a line as this one does, itself among them, ascending: the
     /// same text, then white space with a line break in it. Byte pairs merge `;`, the
     /// line break and that of an empty line below into one token, so that one line has
-    /// several ends. None if it ends no line.
+    /// several ends. An end of text says nothing and ends the line, as a break alone
+    /// does. None if it ends no line.
     pub fn line_ends(&self, id: u32) -> &[u32] {
-        let said = line_end(self.piece(id));
-        said.and_then(|said| self.line_ends.get(said)).map_or(&[], Vec::as_slice)
+        self.end_of(id).map_or(&[], |end| &end.ids)
+    }
+
+    /// The token that says what this end of a line says, and does not end it: `;` of
+    /// `;` and break. An end of the line may follow it.
+    pub fn left_open(&self, id: u32) -> Option<u32> {
+        self.end_of(id)?.open
+    }
+
+    /// The tokens that say what this one says, and end the line, ascending.
+    pub fn ended(&self, id: u32) -> &[u32] {
+        let piece = self.piece(id);
+        let end = self.line_ends.get(piece).filter(|_| !piece.is_empty());
+        end.map_or(&[], |end| &end.ids)
+    }
+
+    /// The ends of a line that say nothing, ascending: breaks, and ends of text.
+    pub fn bare_ends(&self) -> &[u32] {
+        self.line_ends.get(&[][..]).map_or(&[], |end| &end.ids)
+    }
+
+    fn end_of(&self, id: u32) -> Option<&LineEnd> {
+        let said = (id < self.len() as u32).then(|| line_end(self.piece(id)))?;
+        said.and_then(|said| self.line_ends.get(said))
     }
 
     /// Token healing: may `id` come next while `need` is still to be
@@ -129,10 +186,11 @@ impl Vocab {
     }
 }
 
-/// What a piece says before the line break that it ends with, if it does.
+/// What a piece says before it ends the line, if it does: by a break, or by being a
+/// control token, which say nothing and end every answer.
 fn line_end(piece: &[u8]) -> Option<&[u8]> {
     let text = piece.trim_ascii_end();
-    piece[text.len()..].contains(&b'\n').then_some(text)
+    (piece.is_empty() || piece[text.len()..].contains(&b'\n')).then_some(text)
 }
 
 /// FIM markers are control tokens even where a converter typed them otherwise;
@@ -184,10 +242,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn vocab(tokens: &[(&str, u32)]) -> Vocab {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("m.gguf");
-        std::fs::write(&path, vocabulary_gguf(tokens)).unwrap();
-        Vocab::from_gguf(&Gguf::open(&path).unwrap()).unwrap()
+        Vocab::new(tokens.iter().copied())
     }
 
     #[test]
@@ -232,6 +287,20 @@ pub(crate) mod tests {
         assert_eq!(vocab.line_ends(5), [5, 7]);
         for no_end in [1, 3, 6, 99] {
             assert!(vocab.line_ends(no_end).is_empty(), "{no_end}");
+        }
+    }
+
+    #[test]
+    fn a_line_left_open_may_end_behind() {
+        let texts = [(";Ċ", 1), (";", 1), ("Ċ", 1), ("<|endoftext|>", 3), (")Ċ", 1), ("Ġ", 1)];
+        let vocab = vocab(&texts);
+        assert_eq!((vocab.left_open(0), vocab.left_open(4)), (Some(1), None));
+        assert_eq!((vocab.ended(1), vocab.ended(0)), (&[0][..], &[][..]));
+        assert_eq!(vocab.bare_ends(), [2, 3]);
+        for bare in [2, 3] {
+            assert_eq!(vocab.line_ends(bare), [2, 3]);
+            assert_eq!(vocab.left_open(bare), None);
+            assert!(vocab.ended(bare).is_empty());
         }
     }
 

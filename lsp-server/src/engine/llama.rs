@@ -4,7 +4,8 @@
 
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::offload::Offload;
-use super::policy::{Chosen, Policy, Softmax};
+use super::policy::{Chosen, Policy};
+use super::spelled::Spelled;
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
@@ -446,30 +447,6 @@ impl LlamaEngine {
         answer.tokens.iter().take_while(begins_within).count()
     }
 
-    /// How likely the tokens are whose logits the last decode kept.
-    fn score_rows(&self, request: &ScoreRequest) -> Result<Score, EngineError> {
-        let count = request.tokens.len();
-        let mut need = request.healing.as_bytes();
-        let mut score = Score { logprob: 0.0, says: true };
-        for (i, &token) in request.tokens.iter().enumerate() {
-            let row = self.context.logits_at(count - i);
-            let row =
-                row.ok_or_else(|| EngineError::Failed("a row of logits is missing".into()))?;
-            let fits = need.is_empty() || self.vocab.fits(token, need);
-            let softmax = Softmax::new(row, &self.vocab, need, 1.0);
-            let (Some(softmax), true) = (softmax, fits && (token as usize) < row.len()) else {
-                return Err(EngineError::Failed("the text is none the policy could say".into()));
-            };
-            let chosen = softmax.choice(token, softmax.logit(token));
-            let is_last = i + 1 == count;
-            score.logprob += if is_last { chosen.visible_logprob } else { chosen.token.logprob };
-            let ends_alike = || is_last && self.vocab.line_ends(token).contains(&softmax.best);
-            score.says &= softmax.best == token || ends_alike();
-            need = &need[self.vocab.piece(token).len().min(need.len())..];
-        }
-        Ok(score)
-    }
-
     fn truncate(&mut self, sequence: usize, length: usize) {
         self.context.forget(sequence, length);
         self.sequences[sequence].cells.truncate(length);
@@ -628,19 +605,22 @@ impl Engine for LlamaEngine {
         self.share(SCORING, &cells, None, abort)?;
         let held = common_prefix(&self.sequences[SCORING].cells, &cells);
         self.complete(SCORING, &cells, held, None, abort)?;
+        let text = Spelled::new(&request.tokens, &self.vocab);
         let scores = request.adapters.iter().map(|&adapter| {
-            let fed = prompt[from..].iter().chain(&request.tokens[..count - 1]).copied();
-            let fed: Vec<u32> = fed.collect();
+            let fed: Vec<u32> = prompt[from..].iter().copied().chain(text.fed()).collect();
             if !self.context.activate(adapter) {
                 return Err(EngineError::Failed(format!("adapter v{adapter} is not loaded")));
             }
             self.logits = None;
             let decoded =
                 self.context.decode_from(&fed, from, SCORING, prompt.len() - from - 1, abort);
-            let score = decoded.map(|()| self.score_rows(request));
+            let row = |index| self.context.logits_at(text.rows() - index);
+            let score = decoded.map(|()| text.score(row, request.healing.as_bytes(), &self.vocab));
             self.context.forget(SCORING, from);
             match score {
-                Ok(score) => score,
+                Ok(score) => score.ok_or_else(|| {
+                    EngineError::Failed("the text is none the policy could say".into())
+                }),
                 Err(DecodeError::Aborted) => Err(EngineError::Aborted),
                 Err(DecodeError::Code(code)) => {
                     self.truncate(SCORING, 0);

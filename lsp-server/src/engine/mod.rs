@@ -7,6 +7,7 @@ mod offload;
 mod policy;
 #[cfg(test)]
 pub mod scripted;
+mod spelled;
 mod threads;
 pub mod worker;
 
@@ -101,8 +102,8 @@ pub enum ScorePrompt {
 /// A text in the eyes of one adapter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// ln π, in nats, summed over its tokens, at temperature 1; of the last, whatever
-    /// the tokenizer merges with the end of its line.
+    /// ln π, in nats, summed over its tokens, at temperature 1; of the last, however
+    /// the end of its line is said.
     pub logprob: f32,
     /// Each of its tokens, and some end of its line, is the likeliest at its place:
     /// decoding greedily says it.

@@ -59,12 +59,15 @@ impl<'a> Softmax<'a> {
     /// An allowed token with this scaled logit, and those that end its line the same.
     pub fn choice(&self, id: u32, logit: f32) -> Chosen {
         let token = self.record(id, logit);
-        let ends = self.vocab.line_ends(id).iter().copied();
-        let ends = ends.filter(|&end| self.allows(end)).map(|end| self.logit(end));
-        let weight: f64 = ends.map(|logit| self.weight(logit)).sum();
-        let visible_logprob =
-            if weight > 0.0 { (weight / self.total).ln() as f32 } else { token.logprob };
-        Chosen { token, visible_logprob }
+        let ended = self.logprob_of(self.vocab.line_ends(id));
+        Chosen { token, visible_logprob: ended.unwrap_or(token.logprob) }
+    }
+
+    /// ln π of any of these; `None` if it is none that the policy could choose.
+    pub fn logprob_of(&self, ids: &[u32]) -> Option<f32> {
+        let allowed = ids.iter().copied().filter(|&id| self.allows(id));
+        let weight: f64 = allowed.map(|id| self.weight(self.logit(id))).sum();
+        (weight > 0.0).then(|| (weight / self.total).ln() as f32)
     }
 
     fn allows(&self, id: u32) -> bool {
