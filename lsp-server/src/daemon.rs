@@ -405,6 +405,11 @@ impl Daemon {
     /// Forgets what was offered within a scope and what was learned from it.
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let _no_update_is_promoted = self.swapping.lock().await;
+        if scope.is_asked_for() {
+            // First, or what they still know would be recorded after the search.
+            self.sessions().iter().for_each(|session| session.forget());
+            lock(&self.to_compare).clear();
+        }
         let log = self.log.clone();
         let found = tokio::task::spawn_blocking(move || Found::search(&*log, scope)).await??;
         let plan = found.plan(&lock(&self.registry), &self.model.sha256);
@@ -643,10 +648,11 @@ impl Daemon {
 
     /// Lets open offers of every session run into their timeout.
     pub fn tick(&self) {
-        let sessions: Vec<_> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
-        for session in sessions {
-            session.tick();
-        }
+        self.sessions().iter().for_each(|session| session.tick());
+    }
+
+    fn sessions(&self) -> Vec<Arc<Session>> {
+        lock(&self.sessions).iter().filter_map(Weak::upgrade).collect()
     }
 }
 

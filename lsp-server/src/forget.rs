@@ -27,6 +27,13 @@ pub enum Scope {
     All,
 }
 
+impl Scope {
+    /// By the user: retention is not.
+    pub fn is_asked_for(&self) -> bool {
+        !matches!(self, Scope::Before { .. })
+    }
+}
+
 /// What was, or would be, forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgotten {

@@ -69,6 +69,6 @@ mod tryout;
 mod unshown;
 mod wire;
 
-fn main() -> std::process::ExitCode {
+fn main() {
     cli::main()
 }

@@ -513,6 +513,18 @@ impl Session {
         self.conclude(&mut state, events, None, now_ms);
     }
 
+    /// Lets go of all that was offered, changed and looked at before: nothing that is
+    /// recorded from now on tells of it. Open documents stay open.
+    pub fn forget(&self) {
+        let mut state = lock(&self.state);
+        state.abort_newest();
+        state.prompts = Prompts::default();
+        state.tracker = Tracker::default();
+        state.unshown = None;
+        state.aftermath = Aftermath::default();
+        state.rejects = RejectsHere::default();
+    }
+
     /// The editor has gone: nothing it was offered can be judged any more.
     pub fn end(&self) {
         {

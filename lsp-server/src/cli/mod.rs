@@ -11,6 +11,7 @@ mod pause;
 mod report;
 
 use crate::client;
+use crate::engine::ffi::leave;
 use crate::forward::forward;
 use crate::home::Home;
 use crate::launch::{self, ServeOptions};
@@ -19,7 +20,6 @@ use crate::{lsp, serve};
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use std::os::unix::process::CommandExt;
-use std::process::ExitCode;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
@@ -141,7 +141,7 @@ enum Command {
     },
 }
 
-pub fn main() -> ExitCode {
+pub fn main() -> ! {
     let cli = Cli::parse();
     let quiet = !matches!(cli.command, Command::Serve { .. });
     let level = std::env::var("HONE_LOG").ok().and_then(|level| level.parse().ok());
@@ -153,16 +153,14 @@ pub fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(false);
     tracing_subscriber::registry().with(lines.with_filter(ours)).init();
-    match run(cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
+    let status = match run(cli.command) {
+        Ok(()) => 0,
         Err(error) => {
             eprintln!("Error: {}", one_line(&error));
-            match error.is::<AlreadyRunning>() {
-                true => ExitCode::from(ALREADY_RUNNING),
-                false => ExitCode::FAILURE,
-            }
+            if error.is::<AlreadyRunning>() { ALREADY_RUNNING } else { 1 }
         }
-    }
+    };
+    leave(status)
 }
 
 /// An error and its causes on one line; editors show no more than that.

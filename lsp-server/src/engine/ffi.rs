@@ -15,6 +15,7 @@ use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_void};
+use std::io::Write;
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -64,6 +65,16 @@ fn load_kernels() -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Ends the process as it stands. Returning from `main` would run the destructors of
+/// ggml's statics while the engine's thread computes with them.
+pub fn leave(status: u8) -> ! {
+    // Best effort, as at every exit: nobody may be there to read any more.
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stderr().flush();
+    // SAFETY: takes a number and does not come back.
+    unsafe { libc::_exit(status.into()) }
 }
 
 pub fn load_model(path: &Path, gpu_layers: u32) -> Result<Arc<LlamaModel>, String> {

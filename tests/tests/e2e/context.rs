@@ -70,6 +70,10 @@ fn a_prompt_shows_what_was_changed_of_late() {
     home.output(&["forget", "--file", "/project/src/entry.rs", "--yes"]);
     let left: Vec<_> = home.completions().into_iter().map(|made| made.path).collect();
     assert!(!left.contains(&"/project/src/names.rs".to_owned()), "{left:?}");
+
+    home.output(&["config", "set", "completion.context_chars", "1000"]);
+    Buffer::open(&editor, "src/later.rs", call).complete();
+    assert!(quoted(&home).is_empty(), "nor does the session remember it");
 }
 
 #[test]
