@@ -360,10 +360,7 @@ fn trial_line(trial: &TrialStatus) -> String {
     };
     let texts = match trial.texts {
         0 => String::new(),
-        texts => format!(
-            "; it says {} of {texts} texts that the other misses, and misses {} that it says",
-            trial.gained, trial.lost
-        ),
+        _ => format!("; {}", trial.texts_line()),
     };
     format!(
         "v{} against {before}: taken {} and {}{texts}; {} of at most {} offers",

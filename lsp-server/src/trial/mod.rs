@@ -185,6 +185,10 @@ pub struct Trial {
     /// Texts that the candidate alone would have said, and the incumbent alone.
     gained: u64,
     lost: u64,
+    /// Of texts, and of those gained less those lost, each weighted by the inverse of
+    /// its arm's share.
+    weighted: f64,
+    weighted_gain: f64,
     pub monitors: Monitors,
 }
 
@@ -204,6 +208,8 @@ impl Trial {
             texts: 0,
             gained: 0,
             lost: 0,
+            weighted: 0.0,
+            weighted_gain: 0.0,
             monitors: Monitors::default(),
         }
     }
@@ -280,6 +286,8 @@ impl Trial {
         self.texts += 1;
         self.gained += u64::from(own && !before);
         self.lost += u64::from(before && !own);
+        self.weighted += weight;
+        self.weighted_gain += difference;
         self.texts_better.observe(difference);
         self.texts_worse.observe(-difference);
     }
@@ -325,11 +333,7 @@ impl Trial {
     }
 
     fn text_reason(&self, how: &str) -> String {
-        let Trial { texts, gained, lost, .. } = self;
-        format!(
-            "it says {how} often just what you write: of {texts} texts {gained} that the other \
-             missed, and missed {lost} that the other said"
-        )
+        format!("it says {how} often just what you write: {}", self.status().texts_line())
     }
 
     pub fn status(&self) -> TrialStatus {
@@ -340,6 +344,7 @@ impl Trial {
             texts: self.texts,
             gained: self.gained,
             lost: self.lost,
+            text_gain: self.weighted_gain / self.weighted.max(f64::MIN_POSITIVE),
             evidence_better: self.better.evidence(),
             evidence_worse: self.worse.evidence(),
             evidence_below: self.below.evidence(),
@@ -357,9 +362,12 @@ pub struct TrialStatus {
     pub incumbent: Rewards,
     /// Texts that both arms were asked about.
     pub texts: u64,
-    /// Of these, what the candidate alone would have said, and the incumbent alone.
+    /// Of these, what the candidate alone would have said, and the incumbent alone:
+    /// what is taken is the taker's own, and the candidate answers more often.
     pub gained: u64,
     pub lost: u64,
+    /// The share of texts gained less that lost, as if both had answered as often.
+    pub text_gain: f64,
     /// e-values: promotes at [`PROMOTING_VERDICTS`].
     pub evidence_better: f64,
     /// Drops at [`DROPPING`].
@@ -369,6 +377,19 @@ pub struct TrialStatus {
     /// Promotes at [`PROMOTING_TEXTS`].
     pub evidence_texts: f64,
     pub longest: u64,
+}
+
+impl TrialStatus {
+    /// What the texts say, for a person.
+    pub fn texts_line(&self) -> String {
+        let TrialStatus { texts, gained, lost, text_gain, .. } = self;
+        let how = if *text_gain < 0.0 { "fewer" } else { "more" };
+        format!(
+            "of {texts} texts it says {:.1} % {how} than the other, weighed by how often each \
+             answers ({gained} that the other misses, not {lost} that it says)",
+            100.0 * text_gain.abs()
+        )
+    }
 }
 
 #[cfg(test)]
@@ -423,6 +444,7 @@ mod tests {
                 trial.compare(&[4, incumbent], &[version], version == incumbent);
             }
             assert!(trial.gained > 3 * trial.lost, "{} {}", trial.gained, trial.lost);
+            assert!(trial.status().text_gain.abs() < 0.05, "{}", trial.status().text_gain);
             assert!(trial.texts_better.evidence() < 5.0 && trial.texts_worse.evidence() < 5.0);
         }
     }
