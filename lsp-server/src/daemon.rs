@@ -406,7 +406,7 @@ impl Daemon {
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let _no_update_is_promoted = self.swapping.lock().await;
         if scope.is_asked_for() {
-            // First, or what they still know would be recorded after the search.
+            // First, or it would be quoted by a prompt that is recorded after the search.
             self.sessions().iter().for_each(|session| session.forget());
             lock(&self.to_compare).clear();
         }

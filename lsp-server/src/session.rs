@@ -43,8 +43,6 @@ struct State {
     rejects: RejectsHere,
     /// Abort flag of the request that is being computed.
     newest: Option<Arc<AtomicBool>>,
-    /// How often it was told to forget.
-    forgets: u64,
 }
 
 /// How often the user turned an offer down on the line that is being written.
@@ -97,7 +95,6 @@ impl Session {
             asked: 0,
             rejects: RejectsHere::default(),
             newest: None,
-            forgets: 0,
         };
         Session { daemon, state: Mutex::new(state) }
     }
@@ -234,7 +231,7 @@ impl Session {
             self.daemon.engine.warm(asked.request.prompt.clone());
             tokio::time::sleep(asked.wait).await;
             if asked.abort.load(Ordering::Relaxed) {
-                return lock(&self.state).superseded(&asked);
+                return Err(SessionError::Superseded);
             }
         }
         let started = Instant::now();
@@ -242,7 +239,7 @@ impl Session {
         lock(&self.state).rhythm.answered(started.elapsed(), answer.is_ok());
         match answer {
             Ok(generated) => self.finish(*asked, generated),
-            Err(EngineError::Aborted) => lock(&self.state).superseded(&asked),
+            Err(EngineError::Aborted) => Err(SessionError::Superseded),
             Err(EngineError::OverBudget) => Ok(vec![]),
             Err(error) => Err(SessionError::Engine(error)),
         }
@@ -330,7 +327,6 @@ impl Session {
         let abort = Arc::new(AtomicBool::new(false));
         let asked = Asked {
             abort: abort.clone(),
-            forgets: state.forgets,
             arrived: Instant::now(),
             // In a rehearsal nobody's time passes.
             wait: if waits && self.daemon.clock.passes() { wait } else { Duration::ZERO },
@@ -366,7 +362,7 @@ impl Session {
         // An edit or a newer request has taken this one's place.
         let current = state.newest.take_if(|newest| Arc::ptr_eq(newest, &asked.abort));
         if current.is_none() {
-            return state.superseded(&asked);
+            return Err(SessionError::Superseded);
         }
         // What is on screen comes first, and is not offered twice.
         let live = state.tracker.continuation(&place.uri, place.cursor);
@@ -517,17 +513,12 @@ impl Session {
         self.conclude(&mut state, events, None, now_ms);
     }
 
-    /// Lets go of all that was offered, changed and looked at before: nothing that is
-    /// recorded from now on tells of it. Open documents stay open.
+    /// Lets go of the code that prompts quote: changes, and documents other than the
+    /// open ones. What is on screen stays, and can be taken.
     pub fn forget(&self) {
         let mut state = lock(&self.state);
-        state.abort_newest();
-        state.forgets += 1;
         state.prompts = Prompts::default();
-        state.tracker = Tracker::default();
         state.unshown = None;
-        state.aftermath = Aftermath::default();
-        state.rejects = RejectsHere::default();
     }
 
     /// The editor has gone: nothing it was offered can be judged any more.
@@ -549,15 +540,6 @@ impl State {
     fn abort_newest(&mut self) {
         if let Some(abort) = self.newest.take() {
             abort.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// What a request answers that was stopped. One whose prompt was made of what is to
-    /// be forgotten has nothing to offer; its user has done nothing that supersedes it.
-    fn superseded(&self, asked: &Asked) -> Result<Vec<Suggestion>, SessionError> {
-        match self.forgets > asked.forgets {
-            true => Ok(vec![]),
-            false => Err(SessionError::Superseded),
         }
     }
 }
@@ -763,19 +745,6 @@ mod tests {
         }
         type_at_cursor(&session, "x");
         assert!(matches!(asked.await.unwrap(), Err(SessionError::Superseded)));
-        assert_eq!(session.daemon().counts().total, 0);
-    }
-
-    #[tokio::test]
-    async fn forgetting_while_computing_is_silence_and_no_error() {
-        let (_folder, session) = session(Duration::from_secs(60)).await;
-        let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
-        while lock(&session.state).newest.is_none() {
-            tokio::task::yield_now().await;
-        }
-        session.forget();
-        assert_eq!(asked.await.unwrap().unwrap(), []);
         assert_eq!(session.daemon().counts().total, 0);
     }
 
