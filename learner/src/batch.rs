@@ -47,6 +47,8 @@ pub struct Sample {
     /// taken. Imitating the first alone would teach that whatever the model expects
     /// is wrong.
     pub written: bool,
+    /// An earlier update has learned from it.
+    pub replayed: bool,
 }
 
 /// What became of sampled tokens.
@@ -63,8 +65,6 @@ pub struct Verdict {
     pub answers: Vec<bool>,
     /// Served by the very adapter this job starts from.
     pub by_parent: bool,
-    /// An earlier update has learned from it.
-    pub replayed: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -178,7 +178,8 @@ impl Batch {
                     Some(typed) => blamed(&ids, typed, context.vocab),
                     None => vec![true; ids.len()],
                 };
-                judged.verdict = Some(Verdict { replayed, answers, ..verdict });
+                judged.verdict = Some(Verdict { answers, ..verdict });
+                judged.replayed = replayed;
                 samples.push(judged);
             }
             if let Some(ids) = instead
@@ -189,6 +190,7 @@ impl Batch {
                 // there is nothing to imitate.
                 if let Ok(mut typed) = sample(episode, ids, context, &mut healing) {
                     typed.written = true;
+                    typed.replayed = replayed;
                     // What the tokenizer would have merged with the line break is not
                     // what the user wrote.
                     if let Some(last) = typed.targets.last_mut() {
@@ -259,7 +261,6 @@ fn judged(
         advantage: reward - context.hyper.baseline,
         by_parent: completion.adapter == context.parent,
         answers: Vec::new(),
-        replayed: false,
     };
     Ok((tokens.iter().map(|token| token.id).collect(), verdict))
 }
@@ -388,6 +389,7 @@ fn sample(
         targets,
         verdict: None,
         written: false,
+        replayed: false,
     })
 }
 

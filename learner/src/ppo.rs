@@ -368,7 +368,7 @@ fn episodes(samples: &[Sample]) -> Vec<Vec<usize>> {
     episodes
 }
 
-/// What parent and base say of the demonstrations, which neither has seen.
+/// What parent and base say of the demonstrations that neither has seen.
 fn demonstrated<'a>(
     minibatches: impl Iterator<Item = &'a Microbatch>,
     samples: &[Sample],
@@ -376,7 +376,8 @@ fn demonstrated<'a>(
     let (mut base, mut parent, mut tokens) = (0.0, 0.0, 0);
     for micro in minibatches {
         for (index, (sample, _)) in micro.tokens.iter().enumerate() {
-            if samples[*sample].verdict.is_none() {
+            let sample = &samples[*sample];
+            if sample.verdict.is_none() && !sample.replayed {
                 base += f64::from(micro.base[index]);
                 parent += f64::from(micro.parent[index]);
                 tokens += 1;
@@ -631,6 +632,7 @@ mod tests {
             targets: vec![],
             verdict: None,
             written: true,
+            replayed: false,
         };
         let samples: Vec<Sample> = [100, 28, 1, 500, 60, 60].map(sample).into();
         assert_eq!(cut(&[0, 1, 2, 3, 4, 5], &samples), [vec![0, 1], vec![2], vec![3], vec![4, 5]]);

@@ -171,7 +171,7 @@ impl Trainer {
             adapter_sha256,
             episodes_used: batch.judged().count(),
             episodes_dropped: batch.dropped.total(),
-            episodes_replayed: batch.judged().filter(|(_, verdict)| verdict.replayed).count(),
+            episodes_replayed: batch.judged().filter(|(sample, _)| sample.replayed).count(),
             demonstrations: batch.samples.len() - batch.judged().count(),
             tokens_trained: batch.tokens(),
             steps: update.steps.len() as u32,

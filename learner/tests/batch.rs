@@ -251,7 +251,7 @@ fn a_replayed_episode_is_marked_and_held_to_the_same_rules() {
     stale.completion.adapter = 0;
     let fresh = [accepted(3, &[0, 1])];
     let batch = try_batch(&fresh, &[accepted(1, &[2, 3]), stale], &Hyper::default()).unwrap();
-    let replayed: Vec<_> = batch.judged().map(|(s, v)| (s.seq, v.replayed)).collect();
+    let replayed: Vec<_> = batch.judged().map(|(s, _)| (s.seq, s.replayed)).collect();
     assert_eq!(replayed, [(1, true), (3, false)]);
     assert_eq!(batch.dropped.stale, 1);
 }

@@ -191,6 +191,20 @@ fn imitation_alone_asks_of_a_verdict_whether_the_text_was_taken() {
 }
 
 #[test]
+fn what_is_told_of_typed_texts_leaves_out_those_learned_from_before() {
+    let place = place("llama");
+    let mut job = place.job("replayed");
+    job.hyper.demonstration_coefficient = 1.0;
+    for episode in &mut job.episodes {
+        episode.outcome = None;
+        episode.instead = Some(vec![3, 4, 5]);
+    }
+    job.replay = job.episodes.split_off(2);
+    let report = run(&job).unwrap();
+    assert_eq!((report.demonstrations, report.demonstrated.unwrap().tokens), (6, 6));
+}
+
+#[test]
 fn groups_of_one_prompt_are_learned_from() {
     let place = place("qwen2");
     let mut job = place.job("groups");

@@ -9,7 +9,7 @@ use crate::document::{Document, Edit};
 use crate::privacy::may_tell;
 use feedback::event::{KeptCheck, OfferId};
 use ropey::Rope;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// What was taken is looked at after this many milliseconds.
 const CHECKS: [(KeptCheck, u64); 3] = [
@@ -224,6 +224,11 @@ impl Aftermath {
         let lines = 1 + standing.matches('\n').count();
         let what = What::Instead { healing, lines, touched_ms: now_ms, left: false };
         self.watch(Watch { id, uri, start, end: start + standing.chars().count(), what });
+    }
+
+    /// Nothing more is told of these offers.
+    pub fn forget(&mut self, offers: &HashSet<OfferId>) {
+        self.watches.retain(|watch| !offers.contains(&watch.id));
     }
 
     /// True where what is typed at this place is watched already.

@@ -113,6 +113,8 @@ impl Place {
 /// A completion under way.
 pub struct Asked {
     pub abort: Arc<AtomicBool>,
+    /// How often the session had been told to forget by then.
+    pub forgets: u64,
     pub arrived: Instant,
     /// Before the engine is asked.
     pub wait: Duration,

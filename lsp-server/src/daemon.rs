@@ -416,6 +416,8 @@ impl Daemon {
         if found.changes_nothing(&plan) {
             return Ok(plan);
         }
+        // Before they are erased: what is told of them until then goes with them.
+        self.sessions().iter().for_each(|session| session.forget_offers(found.offers()));
         if plan.serves != self.active_adapter() && plan.serves > 0 {
             let (path, active) = {
                 let registry = lock(&self.registry);
@@ -597,6 +599,11 @@ impl Daemon {
             Err(error) => tracing::debug!("not compared: {error}"),
         }
         true
+    }
+
+    #[cfg(test)]
+    pub fn log(&self) -> &dyn EventLog {
+        &*self.log
     }
 
     pub fn counts(&self) -> feedback::episode::Counts {

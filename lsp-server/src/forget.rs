@@ -77,6 +77,10 @@ impl Found {
         Ok(found)
     }
 
+    pub fn offers(&self) -> &HashSet<OfferId> {
+        &self.offers
+    }
+
     /// Also asked about events that were appended after the search.
     fn tells(&self, event: &Event) -> bool {
         self.scope.holds(event) || self.offers.contains(event.kind.offer_id())

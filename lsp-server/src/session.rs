@@ -19,7 +19,7 @@ use crate::tracker::{Judgement, Offer, Tracker};
 use crate::unshown::{Rest, Unshown};
 use feedback::event::{EventKind, OfferId, Outcome, StopReason};
 use rand::Rng;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -43,6 +43,10 @@ struct State {
     rejects: RejectsHere,
     /// Abort flag of the request that is being computed.
     newest: Option<Arc<AtomicBool>>,
+    /// How often it was told to forget.
+    forgets: u64,
+    /// Offers that were on screen when they were forgotten.
+    forgotten: HashSet<OfferId>,
 }
 
 /// How often the user turned an offer down on the line that is being written.
@@ -95,6 +99,8 @@ impl Session {
             asked: 0,
             rejects: RejectsHere::default(),
             newest: None,
+            forgets: 0,
+            forgotten: HashSet::new(),
         };
         Session { daemon, state: Mutex::new(state) }
     }
@@ -327,6 +333,7 @@ impl Session {
         let abort = Arc::new(AtomicBool::new(false));
         let asked = Asked {
             abort: abort.clone(),
+            forgets: state.forgets,
             arrived: Instant::now(),
             // In a rehearsal nobody's time passes.
             wait: if waits && self.daemon.clock.passes() { wait } else { Duration::ZERO },
@@ -363,6 +370,10 @@ impl Session {
         let current = state.newest.take_if(|newest| Arc::ptr_eq(newest, &asked.abort));
         if current.is_none() {
             return Err(SessionError::Superseded);
+        }
+        // Its prompt may quote what is forgotten. The user did nothing that supersedes it.
+        if asked.forgets < state.forgets {
+            return Ok(vec![]);
         }
         // What is on screen comes first, and is not offered twice.
         let live = state.tracker.continuation(&place.uri, place.cursor);
@@ -416,9 +427,12 @@ impl Session {
         now_ms: u64,
     ) {
         self.daemon.record(events);
-        let State { tracker, aftermath, documents, rejects, .. } = state;
+        let State { tracker, aftermath, documents, rejects, forgotten, .. } = state;
         for Judgement { offer, outcome, standing } in tracker.take_judged() {
             let Offer { id, uri, start, text, healing } = offer;
+            if forgotten.remove(&id) {
+                continue;
+            }
             match outcome {
                 Outcome::Accepted => aftermath.taken(id, uri, start, text, standing, now_ms),
                 Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit => {
@@ -519,6 +533,15 @@ impl Session {
         let mut state = lock(&self.state);
         state.prompts = Prompts::default();
         state.unshown = None;
+        state.forgets += 1;
+    }
+
+    /// Looks no further at what becomes of these in the document. One that is on
+    /// screen can still be taken; what is written instead is not told.
+    pub fn forget_offers(&self, offers: &HashSet<OfferId>) {
+        let mut state = lock(&self.state);
+        state.aftermath.forget(offers);
+        state.forgotten = state.tracker.live().filter(|id| offers.contains(*id)).cloned().collect();
     }
 
     /// The editor has gone: nothing it was offered can be judged any more.
@@ -566,9 +589,10 @@ mod tests {
     use crate::engine::worker::EngineHandle;
     use crate::home::Home;
     use feedback::clock::ManualClock;
-    use feedback::event::AdapterVersion;
+    use feedback::event::{AdapterVersion, Event};
     use feedback::log::MemoryLog;
     use ropey::Rope;
+    use std::ops::ControlFlow;
     use std::time::Duration;
 
     const URI: &str = "file:///a.rs";
@@ -746,6 +770,53 @@ mod tests {
         type_at_cursor(&session, "x");
         assert!(matches!(asked.await.unwrap(), Err(SessionError::Superseded)));
         assert_eq!(session.daemon().counts().total, 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_forgotten_while_computing_is_silence_and_no_error() {
+        let (_folder, session) = session(Duration::from_millis(50)).await;
+        let asking = session.clone();
+        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+        while lock(&session.state).newest.is_none() {
+            tokio::task::yield_now().await;
+        }
+        session.forget();
+        assert_eq!(asked.await.unwrap().unwrap(), []);
+        assert_eq!(session.daemon().counts().total, 0);
+        assert_eq!(session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().len(), 1);
+    }
+
+    /// What is written instead of an offer, in events, if `forget` comes in between.
+    async fn told_instead(forget: impl Fn(&Session, &OfferId)) -> usize {
+        let (_folder, session) = session(Duration::ZERO).await;
+        let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+        session.shown(&offer.id);
+        forget(&session, &offer.id);
+        session.rejected(&offer.id, Outcome::RejectedEsc);
+        forget(&session, &offer.id);
+        type_at_cursor(&session, "other();\n");
+        session.tick();
+        let mut told = 0;
+        let count = &mut |event: Event| {
+            told += usize::from(matches!(event.kind, EventKind::TypedInstead { .. }));
+            ControlFlow::Continue(())
+        };
+        session.daemon().log().scan(0, count).unwrap();
+        told
+    }
+
+    #[tokio::test]
+    async fn what_is_written_instead_of_a_forgotten_offer_is_not_told() {
+        assert_eq!(told_instead(|_, _| {}).await, 1);
+        let forget = |session: &Session, id: &OfferId| session.forget_offers(&[id.clone()].into());
+        assert_eq!(told_instead(forget).await, 0);
+        let on_screen = std::cell::Cell::new(true);
+        let first = |session: &Session, id: &OfferId| {
+            if on_screen.take() {
+                forget(session, id);
+            }
+        };
+        assert_eq!(told_instead(first).await, 0, "nor of one that was on screen");
     }
 
     #[tokio::test]

@@ -238,6 +238,11 @@ impl Tracker {
         }
     }
 
+    /// The offers of the live answer.
+    pub fn live(&self) -> impl Iterator<Item = &OfferId> {
+        self.live.iter().flat_map(|answer| &answer.offers).map(|live| &live.offer.id)
+    }
+
     /// Offers that met their fate since this was asked last.
     pub fn take_judged(&mut self) -> Vec<Judgement> {
         std::mem::take(&mut self.judged)

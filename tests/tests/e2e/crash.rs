@@ -141,6 +141,8 @@ fn soak_kill_9_at_any_point_loses_nothing() {
             let mut buffer = Buffer::open(&editor, &name, text);
             let offer = buffer.complete();
             if was_dead {
+                // One that is under way while somebody forgets is silent.
+                let offer = offer.or_else(|| buffer.complete());
                 assert!(offer.is_some(), "completions go on");
                 break;
             }
