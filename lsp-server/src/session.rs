@@ -541,7 +541,8 @@ impl Session {
     pub fn forget_offers(&self, offers: &HashSet<OfferId>) {
         let mut state = lock(&self.state);
         state.aftermath.forget(offers);
-        state.forgotten = state.tracker.live().filter(|id| offers.contains(*id)).cloned().collect();
+        let is_forgotten = |id: &&OfferId| offers.contains(*id) || state.forgotten.contains(*id);
+        state.forgotten = state.tracker.live().filter(is_forgotten).cloned().collect();
     }
 
     /// The editor has gone: nothing it was offered can be judged any more.
@@ -814,6 +815,7 @@ mod tests {
         let first = |session: &Session, id: &OfferId| {
             if on_screen.take() {
                 forget(session, id);
+                session.forget_offers(&HashSet::new());
             }
         };
         assert_eq!(told_instead(first).await, 0, "nor of one that was on screen");
