@@ -46,7 +46,10 @@ impl Keepsake {
         };
         let beside = |one: &ArmOutcome, other: &ArmOutcome| {
             let later = outcome.places / 2..usize::MAX;
-            stats::compare(&[Pair::new(&one.record, &other.record, &later)], seed)
+            stats::compare(
+                &[Pair::new([&one.record, &other.record], &outcome.commits, &later)],
+                seed,
+            )
         };
         let adapter = Adapter::of(learned, beside(gated, learned)).and_then(|adapter| {
             worth(&beside(frozen, learned))?;
@@ -132,8 +135,7 @@ fn worth(gave: &Comparison) -> Result<()> {
     };
     let Some(interval) = accepted.interval else {
         bail!(
-            "the later half of the stream has fewer than {LEAST_BLOCKS} file changes, too few to \
-             tell: try a larger --limit"
+            "the later half of the stream has fewer than {LEAST_BLOCKS} commits, too few to tell: try a larger --limit"
         );
     };
     ensure!(
@@ -205,7 +207,7 @@ mod tests {
         outcome.arms.truncate(2);
         assert!(refused(&outcome).contains("3 arms"), "{}", refused(&outcome));
         outcome.arms.push(outcome.arms[1].clone());
-        // All arms took the same, over four file changes.
+        // All arms took the same, over four commits.
         assert!(refused(&outcome).contains("too few to tell"), "{}", refused(&outcome));
     }
 
@@ -291,7 +293,7 @@ mod tests {
         assert!(worth(&gave(0.04, 0.2)).unwrap_err().to_string().contains("may be chance"));
         let mut of_few = gave(0.2, 0.0);
         of_few.accept_rate.as_mut().unwrap().interval = None;
-        assert!(worth(&of_few).unwrap_err().to_string().contains("file changes"));
+        assert!(worth(&of_few).unwrap_err().to_string().contains("commits"));
         let said = sentence(&gave(0.2, 0.1));
         assert_eq!(said, "+20 % accept rate, -20 % offers, +10 % completed characters");
     }

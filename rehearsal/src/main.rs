@@ -442,8 +442,8 @@ fn together(outcomes: Vec<Outcome>) -> Result<Outcome> {
     for outcome in outcomes {
         // An arm that ran out of time is compared as far as it got.
         if outcome.places < all.places {
-            (all.places, all.files, all.ended_by) =
-                (outcome.places, outcome.files, outcome.ended_by);
+            (all.places, all.files, all.commits, all.ended_by) =
+                (outcome.places, outcome.files, outcome.commits, outcome.ended_by);
         }
         all.elapsed += outcome.elapsed;
         all.arms.extend(outcome.arms);

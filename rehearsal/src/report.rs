@@ -138,8 +138,8 @@ fn compared(outcomes: &[&Outcome], seed: u64) -> Vec<Compared> {
         .map(|arm| {
             let over = |places: &dyn Fn(&Outcome) -> Range<usize>| {
                 let pair = |outcome: &&Outcome| {
-                    let [from, to] = [0, arm].map(|arm| &outcome.arms[arm].record);
-                    Pair::new(from, to, &places(outcome))
+                    let records = [0, arm].map(|arm| &outcome.arms[arm].record);
+                    Pair::new(records, &outcome.commits, &places(outcome))
                 };
                 stats::compare(&outcomes.iter().map(pair).collect::<Vec<_>>(), seed)
             };
@@ -215,7 +215,7 @@ impl Report {
         };
         let _ = writeln!(
             out,
-            "Against {first}{together} (95 % intervals, paired by file change):\n{}",
+            "Against {first}{together} (95 % intervals, paired by commit):\n{}",
             against(&self.pooled)
         );
         out
@@ -384,6 +384,7 @@ pub(crate) mod tests {
             arms: vec![arm("frozen", true), arm("ppo", true), arm("mute", false)],
             places: 40,
             files: 8,
+            commits: (0..8).map(|commit| commit.to_string()).collect(),
             ended_by: End::Limit,
             elapsed: Duration::from_secs(60),
         }
@@ -502,7 +503,7 @@ pub(crate) mod tests {
             expected.extend(counts.iter().map(field));
         }
         for at in [".pooled[]", ".rehearsals[].compared[]"] {
-            // A quarter of it has too few file changes for an interval.
+            // A quarter of it has too few commits for an interval.
             let total = ["interval.high", "interval.low"].as_slice();
             for (over, interval) in [("quarters[]", ["interval"].as_slice()), ("total", total)] {
                 for what in ["accept_rate", "completed_chars", "completed_ratio", "shown"] {
@@ -532,7 +533,7 @@ pub(crate) mod tests {
         has("1 frozen 10 100.0 % 30.0 % 30.0 % 100.0 % 100.0 % 20 20 v1");
         has("all frozen 40 100.0 % 25.0 % 25.0 % 100.0 % 100.0 % 20 20 v1");
         has("mute 40 100.0 % 0.0 % 0.0 % – 100.0 % 20 20 v1");
-        // Two file changes.
+        // Two commits.
         has("ppo last quarter +0.0 % +0.0 % +0.0 %");
         has("all +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0)");
         has("all -100.0 % (-100.0 … -100.0) +0.0 % (+0.0 … +0.0) -100.0 % (-100.0 … -100.0)");

@@ -111,6 +111,8 @@ pub struct Outcome {
     /// Places of the stream that were reached.
     pub places: usize,
     pub files: usize,
+    /// Of each of these file changes, the commit.
+    pub commits: Vec<String>,
     pub ended_by: End,
     pub elapsed: Duration,
 }
@@ -170,7 +172,9 @@ pub fn rehearse(
     loop {
         if let Some((ended_by, arms)) = progress.done {
             let Progress { places, files, elapsed, .. } = progress;
-            return Ok(Outcome { arms, places, files, ended_by, elapsed });
+            let typed = history.changes().take(files);
+            let commits = typed.map(|change| Ok(change?.commit)).collect::<Result<_>>()?;
+            return Ok(Outcome { arms, places, files, commits, ended_by, elapsed });
         }
         let mut arms = specs
             .iter()

@@ -12,8 +12,8 @@ pub const QUARTERS: usize = 4;
 const RESAMPLES: usize = 2000;
 /// Share of the bootstrap left out on each side: a 95 % interval.
 const TAIL: f64 = 0.025;
-/// File changes below which there is no interval: one that is drawn from a few
-/// says how much these differ, not what the next would bring.
+/// Commits below which there is no interval: one that is drawn from a few says how
+/// much these differ, not what the next would bring.
 pub const LEAST_BLOCKS: usize = 8;
 
 /// One arm over one stretch of the stream. Rates are `None` where there is
@@ -136,7 +136,7 @@ pub struct Change {
     pub to: f64,
     /// to / from − 1
     pub relative: f64,
-    /// 95 % of it; `None` from fewer than [`LEAST_BLOCKS`] file changes.
+    /// 95 % of it; `None` from fewer than [`LEAST_BLOCKS`] commits.
     pub interval: Option<Interval>,
 }
 
@@ -158,7 +158,7 @@ pub struct Comparison {
     pub completed_ratio: Option<Change>,
 }
 
-/// The two arms of one repository, file change by file change.
+/// The two arms of one repository, commit by commit.
 #[derive(Debug, Clone, Default)]
 pub struct Pair {
     blocks: Vec<[Counts; 2]>,
@@ -166,11 +166,13 @@ pub struct Pair {
 
 impl Pair {
     /// Over the lines that begin at these places and that both have reached.
-    pub fn new(from: &ArmRecord, to: &ArmRecord, places: &Range<usize>) -> Pair {
+    /// `commits`: of each file change, as the lines count them.
+    pub fn new([from, to]: [&ArmRecord; 2], commits: &[String], places: &Range<usize>) -> Pair {
         let mut blocks: Vec<[Counts; 2]> = Vec::new();
-        let mut file = None;
+        let mut commit = None;
         for (a, b) in lines(from, places).zip(lines(to, places)) {
-            if file.replace(a.file) != Some(a.file) {
+            let of = &commits[a.file];
+            if commit.replace(of) != Some(of) {
                 blocks.push([Counts::default(); 2]);
             }
             if let Some(block) = blocks.last_mut() {
@@ -183,9 +185,10 @@ impl Pair {
 }
 
 /// Compares the arms over all repositories together, by a bootstrap that draws whole
-/// file changes of them all with both arms in them: the arms meet the same text
-/// (paired), and what happens in one file is not independent. Not within each
-/// repository: one that has a single large change would seem to have no variance.
+/// commits of them all with both arms in them: the arms meet the same text (paired),
+/// and what happens in one commit is not independent (a refactoring changes a hundred
+/// call sites the same way). Not within each repository: one that has a single large
+/// commit would seem to have no variance.
 pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
     let blocks: Vec<&[Counts; 2]> = pairs.iter().flat_map(|pair| &pair.blocks).collect();
     let sum = |draw: &mut dyn FnMut(usize) -> usize| {
@@ -246,6 +249,12 @@ pub(crate) mod tests {
 
     const ALL: Range<usize> = 0..usize::MAX;
 
+    /// Every file change a commit of its own.
+    fn pair(from: &ArmRecord, to: &ArmRecord, places: &Range<usize>) -> Pair {
+        let commits: Vec<_> = (0..80).map(|file| file.to_string()).collect();
+        Pair::new([from, to], &commits, places)
+    }
+
     #[test]
     fn a_summary_divides_what_it_says() {
         let mut lines: Vec<_> = (1..=20).map(|ms| line(ms, ms <= 5, ms as f64)).collect();
@@ -283,7 +292,7 @@ pub(crate) mod tests {
     #[test]
     fn the_interval_holds_a_clear_difference_away_from_zero() {
         let (from, to) = (record(400, |n| n % 4 == 0), record(400, |n| n % 2 == 0));
-        let pairs = [Pair::new(&from, &to, &ALL), Pair::new(&from, &to, &(0..200))];
+        let pairs = [pair(&from, &to, &ALL), pair(&from, &to, &(0..200))];
         let comparison = compare(&pairs, 1);
         let rate = comparison.accept_rate.clone().unwrap();
         assert!((rate.relative - 1.0).abs() < 1e-9 && rate.from == 0.25, "{rate:?}");
@@ -296,25 +305,25 @@ pub(crate) mod tests {
     #[test]
     fn equal_arms_differ_by_nothing_and_empty_ones_are_not_compared() {
         let one = record(50, |n| n % 3 == 0);
-        let rate = compare(&[Pair::new(&one, &one, &ALL)], 1).accept_rate.unwrap();
+        let rate = compare(&[pair(&one, &one, &ALL)], 1).accept_rate.unwrap();
         assert_eq!(rate.interval, Some(Interval { low: 0.0, high: 0.0 }), "paired");
         assert_eq!(compare(&[Pair::default()], 1).accept_rate, None);
     }
 
-    /// Five lines are a file change.
+    /// Five lines are a file change, and a commit.
     #[test]
-    fn a_few_file_changes_have_no_interval_and_each_repository_adds_its_own() {
+    fn a_few_commits_have_no_interval_and_each_repository_adds_its_own() {
         let of = |from: usize, lines: usize| {
             let (base, learned) = (record(from, |n| n % 4 == 0), record(from, |n| n % 2 == 0));
-            Pair::new(&base, &learned, &(0..lines))
+            pair(&base, &learned, &(0..lines))
         };
         let rate = |pairs: &[Pair]| compare(pairs, 1).accept_rate.unwrap();
         assert!(rate(&[of(400, 5 * LEAST_BLOCKS - 5)]).interval.is_none());
         assert!(rate(&[of(400, 5 * LEAST_BLOCKS)]).interval.is_some());
 
-        // One change each, eight repositories of which one learned: that is no certainty.
+        // One commit each, eight repositories of which one learned: that is no certainty.
         let same = record(5, |n| n % 2 == 0);
-        let mut pairs = vec![Pair::new(&same, &same, &ALL); LEAST_BLOCKS - 1];
+        let mut pairs = vec![pair(&same, &same, &ALL); LEAST_BLOCKS - 1];
         pairs.push(of(5, 5));
         let interval = rate(&pairs).interval.unwrap();
         assert!(interval.low < interval.high, "{interval:?}");
@@ -322,8 +331,22 @@ pub(crate) mod tests {
 
     #[test]
     fn an_arm_that_got_less_far_is_compared_as_far_as_it_got() {
-        let pair = Pair::new(&record(100, |_| true), &record(50, |_| true), &ALL);
+        let pair = pair(&record(100, |_| true), &record(50, |_| true), &ALL);
         let comparison = compare(&[pair], 1);
         assert_eq!(comparison.shown.unwrap().relative, 0.0);
+    }
+
+    /// Forty files: each by itself they would tell much, of one refactoring nothing.
+    #[test]
+    fn what_one_commit_changes_is_drawn_together() {
+        let (from, to) = (record(200, |n| n % 4 == 0), record(200, |n| n % 2 == 0));
+        let interval = |commits: &[String]| {
+            compare(&[Pair::new([&from, &to], commits, &ALL)], 1).accept_rate.unwrap().interval
+        };
+        let one = vec!["one".to_owned(); 40];
+        assert!(interval(&one).is_none());
+        // Four files a commit.
+        let ten: Vec<_> = (0..40).map(|file| (file / 4).to_string()).collect();
+        assert!(interval(&ten).is_some());
     }
 }

@@ -18,7 +18,7 @@ use feedback::event::AdapterVersion;
 use feedback::job::{BeforeAfter, Report};
 use models::adapter::Adapter;
 use models::gguf::Gguf;
-use models::manifest::Catalogue;
+use models::manifest::{Catalogue, Manifest};
 use models::peft;
 use models::store::Store;
 use serde_json::json;
@@ -123,8 +123,7 @@ pub async fn run(home: &Home, command: AdapterCommand) -> Result<()> {
         }
         AdapterCommand::Export { path, version, format } => {
             let version = version.unwrap_or(registry.active());
-            let base = Store::new(home.models()).verified(manifest)?;
-            export(&registry, version, &base_sha256, &base, &path, format)
+            export(home, &registry, version, manifest, &path, format)
         }
         AdapterCommand::Import { path } => {
             let base = Store::new(home.models()).verified(manifest)?;
@@ -162,17 +161,22 @@ fn read(registry: &Registry, version: AdapterVersion, base_sha256: &str) -> Resu
 }
 
 fn export(
+    home: &Home,
     registry: &Registry,
     version: AdapterVersion,
-    base_sha256: &str,
-    base: &Path,
+    manifest: &Manifest,
     path: &Path,
     format: Format,
 ) -> Result<()> {
     ensure!(!path.exists(), "{}: is there already; name a new one", path.display());
-    let adapter = read(registry, version, base_sha256)?;
+    let adapter = read(registry, version, &manifest.sha256)?;
     match format {
-        Format::Peft => peft::export(&adapter, &Gguf::open(base)?, path)?,
+        // The order of its rows depends on the model's architecture. For llama.cpp the adapter's
+        // own file will do, so that a rehearsal's home, which has no model, can be exported from.
+        Format::Peft => {
+            let base = Store::new(home.models()).verified(manifest)?;
+            peft::export(&adapter, &Gguf::open(&base)?, path)?;
+        }
         Format::Gguf => {
             adapter.write(path)?;
         }

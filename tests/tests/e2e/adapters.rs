@@ -137,6 +137,16 @@ fn an_adapter_goes_out_to_peft_and_comes_back() {
     assert!(told.contains("imported as v5"), "without a daemon: {told}");
     let error = home.error(&["adapter", "import", home.path().to_str().expect("a path")]);
     assert!(error.contains("name a folder that PEFT has saved"), "{error}");
+
+    // A rehearsal's home has no model in it.
+    std::fs::rename(home.path().join("models"), home.path().join("elsewhere")).expect("moved");
+    let bare = home.path().join("bare.gguf");
+    home.output(&["adapter", "export", bare.to_str().expect("a path"), "1", "--format", "gguf"]);
+    assert_eq!(std::fs::read(&bare).unwrap(), std::fs::read(&gguf).unwrap());
+    let peft = home.path().join("bare");
+    let error = home.error(&["adapter", "export", peft.to_str().expect("a path"), "1"]);
+    assert!(error.contains("hone model pull"), "{error}");
+    assert!(!peft.exists(), "nothing half made");
 }
 
 fn read_json(path: &std::path::Path) -> Value {
