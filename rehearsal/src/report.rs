@@ -4,7 +4,7 @@ use crate::arm::Kind;
 use crate::ledger::LabelCounts;
 use crate::record::{Learned, Swap, Update};
 use crate::run::{ArmOutcome, End, Outcome};
-use crate::stats::{self, Change, Comparison, Pair, QUARTERS, Summary, mean};
+use crate::stats::{self, Change, Comparison, Counts, Pair, QUARTERS, Summary, mean};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -53,7 +53,17 @@ pub struct Rehearsal {
     pub ended_by: End,
     pub elapsed_s: f64,
     pub arms: Vec<ArmReport>,
+    pub commits: Vec<CommitReport>,
     pub compared: Vec<Compared>,
+}
+
+/// One commit as the arms met it: what a gain is made of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommitReport {
+    /// Hex.
+    pub commit: String,
+    /// In the arms' order; those that got this far.
+    pub arms: Vec<Counts>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -125,12 +135,28 @@ impl Rehearsal {
             ended_by: outcome.ended_by,
             elapsed_s: outcome.elapsed.as_secs_f64(),
             arms: outcome.arms.iter().map(arm).collect(),
+            commits: commits(outcome),
             compared: compared(&[outcome], seed),
         }
     }
 }
 
 const ALL: Range<usize> = 0..usize::MAX;
+
+fn commits(outcome: &Outcome) -> Vec<CommitReport> {
+    let mut all: Vec<CommitReport> = Vec::new();
+    for arm in &outcome.arms {
+        for (at, (commit, counts)) in
+            stats::by_commit(&arm.record, &outcome.commits).into_iter().enumerate()
+        {
+            if at == all.len() {
+                all.push(CommitReport { commit: commit.to_owned(), arms: Vec::new() });
+            }
+            all[at].arms.push(counts);
+        }
+    }
+    all
+}
 
 fn compared(outcomes: &[&Outcome], seed: u64) -> Vec<Compared> {
     let arms = outcomes.iter().map(|outcome| outcome.arms.len()).min().unwrap_or(0);
@@ -479,6 +505,11 @@ pub(crate) mod tests {
             ".rehearsals[].arms[].updates[].ms",
             ".rehearsals[].arms[].updates[].number",
             ".rehearsals[].arms[].updates[].place",
+            ".rehearsals[].commits[].arms[].accepted",
+            ".rehearsals[].commits[].arms[].completed_chars",
+            ".rehearsals[].commits[].arms[].shown",
+            ".rehearsals[].commits[].arms[].typed_chars",
+            ".rehearsals[].commits[].commit",
             ".rehearsals[].compared[].name",
             ".rehearsals[].elapsed_s",
             ".rehearsals[].ended_by",

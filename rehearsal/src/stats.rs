@@ -68,10 +68,10 @@ pub fn summary(record: &ArmRecord, places: &Range<usize>) -> Summary {
         accepted: counts.accepted,
         shown_rate: ratio(counts.shown, asked.len()),
         accept_rate: ratio(counts.accepted, counts.shown),
-        typed_chars: counts.typed,
-        completed_chars: counts.completed,
-        completed_ratio: ratio(counts.completed, counts.typed),
-        kept_rate: ratio(counts.completed, inserted),
+        typed_chars: counts.typed_chars,
+        completed_chars: counts.completed_chars,
+        completed_ratio: ratio(counts.completed_chars, counts.typed_chars),
+        kept_rate: ratio(counts.completed_chars, inserted),
         cancel_rate: ratio(late, asked.len()),
         rating: mean(&asked.iter().filter_map(|asked| asked.rating).collect::<Vec<_>>()),
         latency_p50_ms: percentile(&latencies, 0.50),
@@ -101,12 +101,13 @@ fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Counts {
-    shown: usize,
-    accepted: usize,
-    completed: usize,
-    typed: usize,
+/// What comparisons are made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Counts {
+    pub shown: usize,
+    pub accepted: usize,
+    pub completed_chars: usize,
+    pub typed_chars: usize,
 }
 
 impl Counts {
@@ -114,8 +115,8 @@ impl Counts {
         Counts {
             shown: line.asked.iter().filter(|asked| asked.fate.is_some()).count(),
             accepted: line.asked.iter().filter(|asked| asked.is_accepted()).count(),
-            completed: line.completed(),
-            typed: line.chars,
+            completed_chars: line.completed(),
+            typed_chars: line.chars,
         }
     }
 }
@@ -124,9 +125,25 @@ impl AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         self.shown += other.shown;
         self.accepted += other.accepted;
-        self.completed += other.completed;
-        self.typed += other.typed;
+        self.completed_chars += other.completed_chars;
+        self.typed_chars += other.typed_chars;
     }
+}
+
+/// An arm commit by commit, in the order of the stream. `commits`: of each file
+/// change, as the lines count them.
+pub fn by_commit<'a>(record: &ArmRecord, commits: &'a [String]) -> Vec<(&'a str, Counts)> {
+    let mut all: Vec<(&str, Counts)> = Vec::new();
+    for line in &record.lines {
+        let commit = commits[line.file].as_str();
+        if all.last().is_none_or(|(last, _)| *last != commit) {
+            all.push((commit, Counts::default()));
+        }
+        if let Some((_, counts)) = all.last_mut() {
+            *counts += Counts::of(line);
+        }
+    }
+    all
 }
 
 /// A number of one arm beside that of another.
@@ -223,8 +240,8 @@ pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
     Comparison {
         accept_rate: change(&|counts| ratio(counts.accepted, counts.shown)),
         shown: change(&|counts| Some(counts.shown as f64)),
-        completed_chars: change(&|counts| Some(counts.completed as f64)),
-        completed_ratio: change(&|counts| ratio(counts.completed, counts.typed)),
+        completed_chars: change(&|counts| Some(counts.completed_chars as f64)),
+        completed_ratio: change(&|counts| ratio(counts.completed_chars, counts.typed_chars)),
     }
 }
 
@@ -345,8 +362,12 @@ pub(crate) mod tests {
         };
         let one = vec!["one".to_owned(); 40];
         assert!(interval(&one).is_none());
+        let all = by_commit(&to, &one);
+        let counts = Counts { shown: 200, accepted: 100, completed_chars: 1000, typed_chars: 2000 };
+        assert_eq!(all, [("one", counts)]);
         // Four files a commit.
         let ten: Vec<_> = (0..40).map(|file| (file / 4).to_string()).collect();
         assert!(interval(&ten).is_some());
+        assert_eq!(by_commit(&to, &ten).len(), 10);
     }
 }

@@ -11,6 +11,8 @@ use tests::{Home, Model, QUICK, eventually, learn};
 const CANARY: &str = "// Canary7391, Canary7391, Canary7391, |\n";
 const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 const SECRET: &str = "/project/secret.rs";
+/// In a home: which times the clock has shown.
+const WITNESS: &str = "data/clock.json";
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
@@ -234,7 +236,12 @@ fn what_is_older_than_the_retention_is_gone_the_next_day() {
     accept_one(&editor, "secret.rs", CANARY);
     learn(&editor);
     let day = || editor.request("hone/advanceClock", json!({"ms": 25 * 3_600_000})).unwrap();
+    let seen = || std::fs::read_to_string(home.path().join(WITNESS)).ok();
+    eventually("the first day is seen", || seen().is_some());
+    let first = seen();
     day();
+    // Two days at one look are a leap of the clock, which is doubted for a day.
+    eventually("the second day is seen", || seen() != first);
     accept_one(&editor, "week.rs", WEEK);
     assert_eq!(paths(&home).len(), 2, "it is a day old");
     day();
