@@ -39,7 +39,8 @@ struct Arguments {
     /// Where prompts are kept for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay` and `batch`
+    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, and `average`:
+    /// what serves is a running mean of the weights, and this much of it is the last one's
     #[arg(long = "variant")]
     variants: Vec<Variant>,
     /// Episodes to go through, at most
@@ -60,6 +61,7 @@ struct Variant {
     hyper: Hyper,
     replay: usize,
     batch: usize,
+    average: f64,
 }
 
 impl FromStr for Variant {
@@ -67,13 +69,16 @@ impl FromStr for Variant {
 
     fn from_str(text: &str) -> Result<Variant, String> {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
-        let (mut replay, mut batch) = (0, 16);
+        let (mut replay, mut batch, mut average) = (0, 16, 0.0);
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or(format!("{part}: no NAME=VALUE"))?;
             let number = || value.parse().map_err(|_| format!("{value}: no number"));
             match name {
                 "replay" => replay = number()?,
                 "batch" => batch = number()?,
+                "average" => {
+                    average = value.parse().map_err(|_| format!("{value}: no number"))?;
+                }
                 _ => {
                     let value = serde_json::from_str(value).map_err(|e| e.to_string())?;
                     *hyper.get_mut(name).ok_or(format!("{name}: no setting"))? = value;
@@ -81,7 +86,7 @@ impl FromStr for Variant {
             }
         }
         let hyper = serde_json::from_value(hyper).map_err(|e| e.to_string())?;
-        Ok(Variant { name: text.to_owned(), hyper, replay, batch })
+        Ok(Variant { name: text.to_owned(), hyper, replay, batch, average })
     }
 }
 
@@ -110,6 +115,8 @@ struct Eyes {
 
 /// So cold that the likeliest token has all of the probability.
 const COLD: f64 = 1e-3;
+/// Few enough for their rows to fit a cache.
+const TEXTS_AT_ONCE: usize = 8;
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
@@ -182,11 +189,12 @@ fn run(
     let imitating = Hyper { demonstration_coefficient: 1.0, ..hyper.clone() };
     let mut lora = Lora::fresh(&base.model.shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
     let mut optimizer = AdamW::new(&lora);
+    let mut served = lora.clone();
     let mut texts = vec![];
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
         if let Ok(batch) = Batch::new(fresh, &[], &context(&imitating)) {
             let kv = prompts(base, &batch, shelf, threads)?;
-            let seen = look(base, &batch, &kv, &lora, threads)?;
+            let seen = look(base, &batch, &kv, &served, threads)?;
             scored(&seen);
             texts.extend(seen);
         }
@@ -199,6 +207,14 @@ fn run(
         let update =
             ppo::update(&base.model, start, &batch, &kv, hyper, threads, &mut |_, _, _| Ok(()))?;
         (lora, optimizer) = (update.lora, update.optimizer);
+        // Not of what was there before anything was learned: Adam's own correction.
+        let updates = index as f64 + 1.0;
+        let decay = variant.average.min(updates / (updates + 9.0) * variant.average.signum());
+        let mean = served.tensors().zip(lora.tensors()).map(|(mean, new)| {
+            (mean * decay)? + (new * (1.0 - decay))?
+        });
+        let mean = mean.collect::<candle_core::Result<Vec<_>>>()?;
+        served.replace(mean);
     }
     ensure!(!texts.is_empty(), "nothing was typed");
     Ok(texts)
@@ -221,30 +237,36 @@ fn look(
     lora: &Lora,
     threads: &Threads,
 ) -> anyhow::Result<Vec<Text>> {
+    let written: Vec<usize> = (0..batch.samples.len()).filter(|&i| batch.samples[i].written).collect();
+    let tail = |index: usize, temperature: Option<f64>| {
+        let sample = &batch.samples[index];
+        let mut targets = sample.targets.clone();
+        for target in &mut targets {
+            target.temperature = temperature.unwrap_or(target.temperature);
+        }
+        let tokens = sample.tail.clone();
+        Tail { place: kv.place(index), past: sample.prompt.len(), tokens, targets }
+    };
     let mut texts = vec![];
-    for (index, sample) in batch.samples.iter().enumerate().filter(|(_, s)| s.written) {
-        let tail = |temperature: Option<f64>| {
-            let mut targets = sample.targets.clone();
-            for target in &mut targets {
-                target.temperature = temperature.unwrap_or(target.temperature);
-            }
-            let tokens = sample.tail.clone();
-            TailBatch::new([&Tail {
-                place: kv.place(index),
-                past: sample.prompt.len(),
-                tokens,
-                targets,
-            }])
+    for few in written.chunks(TEXTS_AT_ONCE) {
+        let look = |lora| -> anyhow::Result<Vec<Eyes>> {
+            let logprobs = |temperature| {
+                let tails: Vec<Tail> = few.iter().map(|&index| tail(index, temperature)).collect();
+                threads.run(|| base.model.logprobs(lora, &TailBatch::new(&tails), kv))
+            };
+            let (mut warm, mut cold) =
+                (logprobs(None)?.into_iter(), logprobs(Some(COLD))?.into_iter());
+            let eyes = few.iter().map(|&index| {
+                let targets = batch.samples[index].targets.len();
+                let logprob = warm.by_ref().take(targets).map(f64::from).sum();
+                let mut cold = cold.by_ref().take(targets).collect::<Vec<f32>>().into_iter();
+                Eyes { logprob, says: cold.all(|logprob| logprob > 0.5f32.ln()) }
+            });
+            Ok(eyes.collect())
         };
-        let (warm, cold) = (tail(None), tail(Some(COLD)));
-        let look = |lora| -> anyhow::Result<Eyes> {
-            let logprobs = |tails| threads.run(|| base.model.logprobs(lora, tails, kv));
-            let logprob = logprobs(&warm)?.iter().map(|&logprob| f64::from(logprob)).sum();
-            let says = logprobs(&cold)?.iter().all(|&logprob| logprob > 0.5f32.ln());
-            Ok(Eyes { logprob, says })
-        };
-        let tokens = sample.targets.len();
-        texts.push(Text { tokens, base: look(None)?, adapter: look(Some(lora))? });
+        for ((&index, base), adapter) in few.iter().zip(look(None)?).zip(look(Some(lora))?) {
+            texts.push(Text { tokens: batch.samples[index].targets.len(), base, adapter });
+        }
     }
     Ok(texts)
 }

@@ -6,7 +6,10 @@ import { eventually } from './hone.mjs';
 
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
 const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const START_LIMIT_MS = 60_000;
+// How long a workbench may take to come up, and how often the page is loaded for it: code-server in
+// a browser sometimes stays blank where many windows were open before, and a person reloads it then.
+const START_LIMIT_MS = 45_000;
+const START_LOADS = 3;
 // How long a palette may take to open, and how often it is asked for.
 const PALETTE_MS = 5_000;
 const PALETTE_PRESSES = 4;
@@ -26,10 +29,20 @@ export class Window {
             return local || hostname.endsWith('.vscode-cdn.net') ? route.continue() : route.abort();
         });
         const page = await context.newPage();
-        await page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
         const window = new Window(page, shots);
-        await page.locator('.explorer-folders-view .monaco-list-row').first().waitFor({ timeout: START_LIMIT_MS });
-        return window;
+        const files = page.locator('.explorer-folders-view .monaco-list-row').first();
+        for (let load = 1; ; load += 1) {
+            await page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
+            const fault = await files.waitFor({ timeout: START_LIMIT_MS }).then(() => undefined, (error) => error);
+            if (!fault) {
+                return window;
+            }
+            await window.shot(`no-workbench-${load}`);
+            console.log(`        a window stayed without its files for ${START_LIMIT_MS / 1000} s (load ${load})`);
+            if (load === START_LOADS) {
+                throw fault;
+            }
+        }
     }
 
     constructor(page, shots) {

@@ -2,6 +2,7 @@
 //! acting from the current line on, token healing, and the exact record of what
 //! the policy did.
 
+use super::answers::{self, Answers, Key};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::offload::Offload;
 use super::policy::{Chosen, Policy};
@@ -69,7 +70,8 @@ pub struct LlamaConfig {
     pub adapts_threads: bool,
     /// `None`: as many as fit.
     pub gpu_layers: Option<u32>,
-    /// A folder that prompts are shared through, and the model's name there.
+    /// A folder that prompts, and the base's answers, are shared through, and the
+    /// model's name there.
     pub shelf: Option<(PathBuf, String)>,
 }
 
@@ -88,6 +90,8 @@ pub struct LlamaEngine {
     /// After which sequence's how manieth cell the context's logits are.
     logits: Option<(usize, usize)>,
     shelf: Option<Shelf>,
+    /// What other arms of a rehearsal have had the base say.
+    said: Option<Answers>,
     info: EngineInfo,
 }
 
@@ -140,6 +144,7 @@ impl LlamaEngine {
         let offload = Offload::choose(&gguf, gpu, config.gpu_layers, CELLS);
         let model = load_model(&config.path, offload.gpu_layers).map_err(failed)?;
         let shelf = config.shelf.as_ref().map(|(folder, model)| Shelf::new(folder, model));
+        let said = config.shelf.as_ref().map(|(folder, model)| Answers::new(folder, model));
         let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
         let info = EngineInfo { backend: offload.to_string(), reads_files: fim.files.is_some() };
@@ -153,6 +158,7 @@ impl LlamaEngine {
             clock: 0,
             logits: None,
             shelf: shelf.transpose().map_err(failed)?,
+            said: said.transpose().map_err(failed)?,
             info,
         })
     }
@@ -303,6 +309,38 @@ impl LlamaEngine {
             self.truncate(SCORING, 0);
             self.context.copy(best, SCORING, held);
             self.sequences[SCORING].cells.extend_from_slice(&prompt[..held]);
+        }
+    }
+
+    /// A text in the eyes of one adapter; the scoring sequence holds the prompt up to
+    /// `from`, and nothing more afterwards.
+    fn see(
+        &mut self,
+        prompt: &[u32],
+        from: usize,
+        text: &Spelled,
+        healing: &str,
+        adapter: AdapterVersion,
+        abort: &AtomicBool,
+    ) -> Result<Score, EngineError> {
+        let fed: Vec<u32> = prompt[from..].iter().copied().chain(text.fed()).collect();
+        if !self.context.activate(adapter) {
+            return Err(EngineError::Failed(format!("adapter v{adapter} is not loaded")));
+        }
+        self.logits = None;
+        let decoded = self.context.decode_from(&fed, from, SCORING, prompt.len() - from - 1, abort);
+        let row = |index| self.context.logits_at(text.rows() - index);
+        let score = decoded.map(|()| text.score(row, healing.as_bytes(), &self.vocab));
+        self.context.forget(SCORING, from);
+        match score {
+            Ok(score) => score.ok_or_else(|| {
+                EngineError::Failed("the text is none the policy could say".into())
+            }),
+            Err(DecodeError::Aborted) => Err(EngineError::Aborted),
+            Err(DecodeError::Code(code)) => {
+                self.truncate(SCORING, 0);
+                Err(EngineError::Failed(format!("llama.cpp could not decode (code {code})")))
+            }
         }
     }
 
@@ -527,6 +565,19 @@ impl Engine for LlamaEngine {
         let deadline = started + request.budget;
         self.context.set_threads(self.threads.now());
         let (prompt, adapter_from) = self.prompt_tokens(&request.prompt);
+        let key = Key::of_answer(request, &prompt, adapter_from);
+        if let (Some(said), Some(key)) = (&self.said, &key)
+            && let Some(answer) = said.take(key)
+        {
+            return Ok(Generated {
+                prompt_reused: prompt.len() as u32,
+                prompt_evaluated: 0,
+                prompt_time: started.elapsed(),
+                prompt,
+                adapter_from,
+                answers: vec![answer],
+            });
+        }
         let cells: Vec<Cell> = prompt
             .iter()
             .enumerate()
@@ -550,6 +601,11 @@ impl Engine for LlamaEngine {
         let mut forks = vec![];
         let first = self.answer(&decoding, &mut policy, &[], &mut forks)?;
         forks.retain(|fork| fork.at < self.visible(&first, request));
+        if let (Some(said), Some(key)) = (&mut self.said, &key)
+            && answers::is_whole(&first)
+        {
+            said.put(key, &first);
+        }
         let mut answers = vec![first];
         decoding.deadline = deadline.min(Instant::now() + request.budget / ALTERNATIVES_SHARE);
         // The likeliest beginnings first.
@@ -606,29 +662,21 @@ impl Engine for LlamaEngine {
         let held = common_prefix(&self.sequences[SCORING].cells, &cells);
         self.complete(SCORING, &cells, held, None, abort)?;
         let text = Spelled::new(&request.tokens, &self.vocab);
-        let scores = request.adapters.iter().map(|&adapter| {
-            let fed: Vec<u32> = prompt[from..].iter().copied().chain(text.fed()).collect();
-            if !self.context.activate(adapter) {
-                return Err(EngineError::Failed(format!("adapter v{adapter} is not loaded")));
+        let key = Key::of_score(request, &prompt, from);
+        let mut scores = Vec::with_capacity(request.adapters.len());
+        for &adapter in &request.adapters {
+            let said = self.said.as_ref().filter(|_| adapter == 0);
+            if let Some(score) = said.and_then(|said| said.take(&key)) {
+                scores.push(score);
+                continue;
             }
-            self.logits = None;
-            let decoded =
-                self.context.decode_from(&fed, from, SCORING, prompt.len() - from - 1, abort);
-            let row = |index| self.context.logits_at(text.rows() - index);
-            let score = decoded.map(|()| text.score(row, request.healing.as_bytes(), &self.vocab));
-            self.context.forget(SCORING, from);
-            match score {
-                Ok(score) => score.ok_or_else(|| {
-                    EngineError::Failed("the text is none the policy could say".into())
-                }),
-                Err(DecodeError::Aborted) => Err(EngineError::Aborted),
-                Err(DecodeError::Code(code)) => {
-                    self.truncate(SCORING, 0);
-                    Err(EngineError::Failed(format!("llama.cpp could not decode (code {code})")))
-                }
+            let score = self.see(&prompt, from, &text, &request.healing, adapter, abort)?;
+            if let (Some(said), 0) = (&mut self.said, adapter) {
+                said.put(&key, &score);
             }
-        });
-        scores.collect()
+            scores.push(score);
+        }
+        Ok(scores)
     }
 
     fn load_adapter(

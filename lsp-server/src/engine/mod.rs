@@ -1,6 +1,7 @@
 //! What answers a prompt. [`llama`] is real, [`scripted`] is for unit tests of
 //! everything around it; [`worker`] gives either its own thread and queue.
 
+mod answers;
 pub mod ffi;
 pub mod llama;
 mod offload;
@@ -14,6 +15,7 @@ pub mod worker;
 use crate::extent::Extent;
 use crate::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -54,7 +56,7 @@ pub struct Generated {
     pub answers: Vec<Answer>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Answer {
     pub tokens: Vec<TokenRecord>,
     /// ln π of what the user sees of each: of it or any other token that ends its line the same.
@@ -100,7 +102,7 @@ pub enum ScorePrompt {
 }
 
 /// A text in the eyes of one adapter.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// ln π, in nats, summed over its tokens, at temperature 1; of the last, however
     /// the end of its line is said.
