@@ -39,8 +39,8 @@ struct Arguments {
     /// Where prompts are kept for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, and `average`:
-    /// what serves is a running mean of the weights, and this much of it is the last one's
+    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, and `average`: what
+    /// serves is a running mean of the weights, of which an update keeps this share
     #[arg(long = "variant")]
     variants: Vec<Variant>,
     /// Episodes to go through, at most
@@ -115,6 +115,8 @@ struct Eyes {
 
 /// So cold that the likeliest token has all of the probability.
 const COLD: f64 = 1e-3;
+/// After as many updates half of a running mean is of the newest.
+const AVERAGE_WARMUP: f64 = 9.0;
 /// Few enough for their rows to fit a cache.
 const TEXTS_AT_ONCE: usize = 8;
 
@@ -207,12 +209,13 @@ fn run(
         let update =
             ppo::update(&base.model, start, &batch, &kv, hyper, threads, &mut |_, _, _| Ok(()))?;
         (lora, optimizer) = (update.lora, update.optimizer);
-        // Not of what was there before anything was learned: Adam's own correction.
+        // Warmed up: the mean of a few should not be mostly of the base.
         let updates = index as f64 + 1.0;
-        let decay = variant.average.min(updates / (updates + 9.0) * variant.average.signum());
-        let mean = served.tensors().zip(lora.tensors()).map(|(mean, new)| {
-            (mean * decay)? + (new * (1.0 - decay))?
-        });
+        let decay = variant.average.min(updates / (updates + AVERAGE_WARMUP));
+        let mean = served
+            .tensors()
+            .zip(lora.tensors())
+            .map(|(mean, new)| (mean * decay)? + (new * (1.0 - decay))?);
         let mean = mean.collect::<candle_core::Result<Vec<_>>>()?;
         served.replace(mean);
     }
@@ -237,7 +240,8 @@ fn look(
     lora: &Lora,
     threads: &Threads,
 ) -> anyhow::Result<Vec<Text>> {
-    let written: Vec<usize> = (0..batch.samples.len()).filter(|&i| batch.samples[i].written).collect();
+    let written: Vec<usize> =
+        (0..batch.samples.len()).filter(|&i| batch.samples[i].written).collect();
     let tail = |index: usize, temperature: Option<f64>| {
         let sample = &batch.samples[index];
         let mut targets = sample.targets.clone();

@@ -333,9 +333,8 @@ impl LlamaEngine {
         let score = decoded.map(|()| text.score(row, healing.as_bytes(), &self.vocab));
         self.context.forget(SCORING, from);
         match score {
-            Ok(score) => score.ok_or_else(|| {
-                EngineError::Failed("the text is none the policy could say".into())
-            }),
+            Ok(score) => score
+                .ok_or_else(|| EngineError::Failed("the text is none the policy could say".into())),
             Err(DecodeError::Aborted) => Err(EngineError::Aborted),
             Err(DecodeError::Code(code)) => {
                 self.truncate(SCORING, 0);

@@ -2,6 +2,7 @@
 //! with Ctrl-C, and gone on with.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -122,6 +123,30 @@ fn more_than_two_arms_run_one_after_the_other_over_one_stream() {
     );
     let left: Vec<_> = fs::read_dir(work.path()).unwrap().flatten().map(|e| e.path()).collect();
     assert!(left.iter().all(|path| path.extension().is_none()), "prompts are left: {left:?}");
+}
+
+#[test]
+fn what_the_base_said_in_one_arm_is_not_computed_in_the_next() {
+    let (repo, work) = (repository(), TempDir::new().unwrap());
+    let arms_of = |arms: &[&str]| {
+        let mut command = rehearse(repo.path(), work.path(), arms);
+        command.arg("--keep-prompts");
+        let told = report(command);
+        told["rehearsals"][0]["arms"].as_array().unwrap().clone()
+    };
+    // What is computed is written; what is taken is not touched.
+    let written = || -> BTreeMap<_, _> {
+        let files = fs::read_dir(work.path().join("prompts/answers")).unwrap().flatten();
+        files.map(|file| (file.file_name(), file.metadata().unwrap().modified().unwrap())).collect()
+    };
+    arms_of(&["frozen", "gate", "other=gate"]);
+    let before = written();
+    assert!(before.len() > 10, "{}", before.len());
+    let arms = arms_of(&["frozen", "gate", "other=gate", "twin=frozen"]);
+    assert_eq!(written(), before);
+    let [mut frozen, mut twin] = [0, 3].map(|arm| timeless(&arms[arm]));
+    (frozen["name"], twin["name"]) = (Value::Null, Value::Null);
+    assert_eq!(differences(&frozen, &twin, ""), [""; 0]);
 }
 
 #[test]
