@@ -16,6 +16,10 @@ const FORMAT: &str = "base 1";
 /// A folder of its own within that of the prompts.
 const FOLDER: &str = "answers";
 
+/// The first words of a key: what is asked.
+const ANSWER: u32 = 0;
+const SCORE: u32 = 1;
+
 pub struct Answers {
     shelf: Shelf,
 }
@@ -31,17 +35,18 @@ impl Key {
         let is_plain = request.alternatives == 0 && request.extent.lines() == 1;
         let limits = [request.max_tokens as u32, request.min_probability.to_bits()];
         (request.adapter == 0 && is_greedy && is_plain)
-            .then(|| Key::new(prompt, adapter_from, &request.prompt.healing, &limits))
+            .then(|| Key::new(ANSWER, prompt, adapter_from, &request.prompt.healing, &limits))
     }
 
     /// Of how a text is seen.
     pub fn of_score(request: &ScoreRequest, prompt: &[u32], adapter_from: usize) -> Key {
-        Key::new(prompt, adapter_from, &request.healing, &request.tokens)
+        Key::new(SCORE, prompt, adapter_from, &request.healing, &request.tokens)
     }
 
-    /// Each part is preceded by its length, so that none runs into another.
-    fn new(prompt: &[u32], adapter_from: usize, healing: &str, rest: &[u32]) -> Key {
-        let mut words = vec![adapter_from as u32, prompt.len() as u32];
+    /// What is asked, and each part preceded by its length, so that none runs into
+    /// another.
+    fn new(asked: u32, prompt: &[u32], adapter_from: usize, healing: &str, rest: &[u32]) -> Key {
+        let mut words = vec![asked, adapter_from as u32, prompt.len() as u32];
         words.extend(prompt);
         words.push(healing.len() as u32);
         words.extend(healing.bytes().map(u32::from));

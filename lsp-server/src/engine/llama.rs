@@ -564,7 +564,8 @@ impl Engine for LlamaEngine {
         let deadline = started + request.budget;
         self.context.set_threads(self.threads.now());
         let (prompt, adapter_from) = self.prompt_tokens(&request.prompt);
-        let key = Key::of_answer(request, &prompt, adapter_from);
+        let is_shared = self.said.is_some();
+        let key = is_shared.then(|| Key::of_answer(request, &prompt, adapter_from)).flatten();
         if let (Some(said), Some(key)) = (&self.said, &key)
             && let Some(answer) = said.take(key)
         {
@@ -661,17 +662,19 @@ impl Engine for LlamaEngine {
         let held = common_prefix(&self.sequences[SCORING].cells, &cells);
         self.complete(SCORING, &cells, held, None, abort)?;
         let text = Spelled::new(&request.tokens, &self.vocab);
-        let key = Key::of_score(request, &prompt, from);
+        let key = self.said.is_some().then(|| Key::of_score(request, &prompt, from));
         let mut scores = Vec::with_capacity(request.adapters.len());
         for &adapter in &request.adapters {
-            let said = self.said.as_ref().filter(|_| adapter == 0);
-            if let Some(score) = said.and_then(|said| said.take(&key)) {
+            let key = key.as_ref().filter(|_| adapter == 0);
+            if let (Some(said), Some(key)) = (&self.said, key)
+                && let Some(score) = said.take(key)
+            {
                 scores.push(score);
                 continue;
             }
             let score = self.see(&prompt, from, &text, &request.healing, adapter, abort)?;
-            if let (Some(said), 0) = (&mut self.said, adapter) {
-                said.put(&key, &score);
+            if let (Some(said), Some(key)) = (&mut self.said, key) {
+                said.put(key, &score);
             }
             scores.push(score);
         }
