@@ -40,7 +40,7 @@ struct Arguments {
     #[arg(long)]
     prompts: PathBuf,
     /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, and `average`: what
-    /// serves is a running mean of the weights, of which an update keeps this share
+    /// serves is a running mean of the weights, of which an update keeps at most this share
     #[arg(long = "variant")]
     variants: Vec<Variant>,
     /// Episodes to go through, at most
@@ -263,6 +263,7 @@ fn look(
             let eyes = few.iter().map(|&index| {
                 let targets = batch.samples[index].targets.len();
                 let logprob = warm.by_ref().take(targets).map(f64::from).sum();
+                // All of them, though the first may tell: the next text's follow.
                 let mut cold = cold.by_ref().take(targets).collect::<Vec<f32>>().into_iter();
                 Eyes { logprob, says: cold.all(|logprob| logprob > 0.5f32.ln()) }
             });

@@ -1,7 +1,8 @@
 //! Prompts' keys and values in a folder, shared by daemons and learners that
 //! will meet the same prompts: the arms of a rehearsal. What is in a file is a
 //! function of who computed it, of the model and of the prompt, for the base
-//! alone computes prompts.
+//! alone computes prompts. What the base answers is kept the same way, in a folder
+//! of its own, the tokens being all that the answer depends on.
 //!
 //! It holds what was derived from code, unencrypted: nobody but a rehearsal asks
 //! for it, and that removes it.

@@ -6,8 +6,8 @@ import { eventually } from './hone.mjs';
 
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
 const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-// How long a workbench may take to come up, and how often the page is loaded for it: code-server in
-// a browser sometimes stays blank where many windows were open before, and a person reloads it then.
+// How long a workbench may take to come up, and how often the page is loaded for it: code-server
+// was seen to stay blank, once, where another window was open, and a person reloads it then.
 const START_LIMIT_MS = 45_000;
 const START_LOADS = 3;
 // How long a palette may take to open, and how often it is asked for.

@@ -3,8 +3,7 @@
 //! the same. Beside the prompts on the [`Shelf`], and like them never there in daily
 //! use.
 
-use super::{Answer, Request, ScoreRequest};
-use feedback::event::StopReason;
+use super::{Request, ScoreRequest};
 use models::shelf::Shelf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -76,17 +75,13 @@ impl Answers {
     }
 }
 
-/// What time cut short is no answer to anybody else.
-pub fn is_whole(answer: &Answer) -> bool {
-    answer.stop != StopReason::Budget
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Answer;
     use crate::extent::Extent;
     use crate::prompt::FimPrompt;
-    use feedback::event::{Sampling, TokenRecord};
+    use feedback::event::{Sampling, StopReason, TokenRecord};
     use std::time::Duration;
 
     fn request(healing: &str) -> Request {
@@ -158,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_time_cut_short_is_not_whole() {
-        assert!(!is_whole(&answer(StopReason::Budget)));
-        assert!(is_whole(&answer(StopReason::Newline)));
+        assert!(!answer(StopReason::Budget).is_whole());
+        assert!(answer(StopReason::Newline).is_whole());
     }
 }

@@ -2,7 +2,7 @@
 //! acting from the current line on, token healing, and the exact record of what
 //! the policy did.
 
-use super::answers::{self, Answers, Key};
+use super::answers::{Answers, Key};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::offload::Offload;
 use super::policy::{Chosen, Policy};
@@ -90,7 +90,7 @@ pub struct LlamaEngine {
     /// After which sequence's how manieth cell the context's logits are.
     logits: Option<(usize, usize)>,
     shelf: Option<Shelf>,
-    /// What other arms of a rehearsal have had the base say.
+    /// What the base said in other arms of a rehearsal; there where `shelf` is.
     said: Option<Answers>,
     info: EngineInfo,
 }
@@ -602,7 +602,7 @@ impl Engine for LlamaEngine {
         let first = self.answer(&decoding, &mut policy, &[], &mut forks)?;
         forks.retain(|fork| fork.at < self.visible(&first, request));
         if let (Some(said), Some(key)) = (&mut self.said, &key)
-            && answers::is_whole(&first)
+            && first.is_whole()
         {
             said.put(key, &first);
         }
@@ -617,9 +617,8 @@ impl Engine for LlamaEngine {
             let mut beginning = answers[0].tokens[..fork.at].to_vec();
             beginning.push(fork.token);
             let other = self.answer(&decoding, &mut policy, &beginning, &mut vec![])?;
-            let is_whole = other.stop != StopReason::Budget;
             let text = showable(&other, request);
-            if is_whole && answers.iter().all(|known| showable(known, request) != text) {
+            if other.is_whole() && answers.iter().all(|known| showable(known, request) != text) {
                 answers.push(other);
             }
         }

@@ -78,6 +78,11 @@ impl Answer {
     pub fn offered(&self) -> &[u8] {
         &self.text[..self.given_up.unwrap_or(self.text.len())]
     }
+
+    /// What time cut short is no answer to anybody else.
+    pub fn is_whole(&self) -> bool {
+        self.stop != StopReason::Budget
+    }
 }
 
 /// A text to be looked at by several adapters.

@@ -261,8 +261,8 @@ fn soak_malformed_messages_neither_kill_nor_hang_nor_fill_it() {
         assert_eq!(answer["result"]["daemon"]["pid"], pid, "{answer}");
         before.get_or_insert_with(|| resident_mb(pid));
     }
-    // A forget of the enemy's that is still at work leaves a request under way without
-    // an answer, as it should: a user types on, and is asked for again.
+    // A forget of the enemy's that is still at work may leave a request under way without
+    // an answer, as it should: a user types on, and it is asked for again.
     let buffer = Buffer::open(&editor, "a.rs", "// one, two, three, |\n");
     assert!((0..REQUESTS).any(|_| buffer.complete().is_some()), "the editor is served");
     assert_eq!(home.daemon_pid(), Some(pid), "it is the same daemon");
