@@ -146,8 +146,9 @@ pub fn main() -> ! {
     let quiet = !matches!(cli.command, Command::Serve { .. });
     let level = std::env::var("HONE_LOG").ok().and_then(|level| level.parse().ok());
     let default = if quiet { LevelFilter::WARN } else { LevelFilter::INFO };
-    // Our own lines alone: the LSP transport's hold whole documents.
-    let ours = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level.unwrap_or(default));
+    // Only our own crates may log, because the LSP transport's lines hold whole documents.
+    let level = level.unwrap_or(default);
+    let ours = Targets::new().with_targets(OUR_CRATES.map(|name| (name, level)));
     let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(std::io::stderr)
@@ -184,6 +185,9 @@ fn run(command: Command) -> Result<()> {
     runtime.shutdown_background();
     result
 }
+
+/// The crates whose log lines are written.
+const OUR_CRATES: [&str; 4] = ["hone", "engine", "completion", "policy"];
 
 /// Threads for messages and files; inference has its own.
 const RUNTIME_THREADS: usize = 2;

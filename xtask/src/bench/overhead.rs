@@ -24,7 +24,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     // compile everything anew.
     let test = || {
         let mut cargo = workspace.cargo();
-        cargo.args(["test", "--release", "--workspace", "--bin", "hone"]);
+        cargo.args(["test", "--release", "--workspace", "--lib"]);
         cargo
     };
     let mut steps = Steps::default();
