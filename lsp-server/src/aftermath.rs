@@ -5,7 +5,7 @@
 //! an edit replaces all of it (a formatter, a cut) its text is looked for in the
 //! whole file.
 
-use crate::document::{Document, Edit};
+use completion::document::{Document, Edit};
 use crate::privacy::may_tell;
 use feedback::event::{KeptCheck, OfferId};
 use ropey::Rope;

@@ -2,12 +2,12 @@
 //! grounds, and what is recorded of it.
 
 use crate::asked::{Asked, Trigger};
-use crate::broken::broken;
+use completion::defects::broken;
 use crate::daemon::Daemon;
 use crate::engine::{Answer, Generated};
 use crate::gate::features::{Surroundings, features};
 use crate::gate::{Gate, Recent};
-use crate::postprocess::shown_lines;
+use completion::postprocess::shown_lines;
 use crate::privacy::{self, Nearby};
 use crate::unshown::Unshown;
 use feedback::event::{Completion, Decision, GateRecord, Sampling, Timing};

@@ -1,13 +1,13 @@
 //! A completion that is asked for: where, by what, and what the engine is to do.
 
 use crate::config::CompletionConfig;
-use crate::document::{Document, Position};
+use completion::document::{Document, Position};
 use crate::engine::Request;
-use crate::extent::{Extent, Setting};
+use completion::stop_rule::{Extent, Setting};
 use crate::gate::Recent;
 use crate::gate::features::Surroundings;
-use crate::postprocess::Around;
-use crate::prompt::{FimPrompt, Window};
+use completion::postprocess::Around;
+use completion::prompt::{FimPrompt, Window};
 use feedback::event::{AdapterVersion, ArmRecord, Sampling, StopReason};
 use rand::SeedableRng;
 use rand::rngs::StdRng;

@@ -1,12 +1,12 @@
 //! A macro, or somebody who holds a key down: edits come faster than the engine can
 //! give up.
 
-use crate::document::Position;
+use completion::document::Position;
 use crate::engine::scripted::ScriptedEngine;
 use crate::engine::{
     Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
 };
-use crate::prompt::FimPrompt;
+use completion::prompt::FimPrompt;
 use crate::rig::{Editor, Rig};
 use feedback::event::AdapterVersion;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //! beside it tell: no build system is asked. What is missed is not shown to the
 //! model, and that is all.
 
-use crate::document::Document;
+use completion::document::Document;
 use crate::ignored::without_dots;
 use ropey::Rope;
 use std::ffi::OsStr;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn modules_are_found_by_their_names() {
         let files = [
-            ("src/session.rs", "use crate::prompt::{Layout, Window};\nuse std::fs;\nmod engine;\n"),
+            ("src/session.rs", "use completion::prompt::{Layout, Window};\nuse std::fs;\nmod engine;\n"),
             ("src/prompt.rs", "a"),
             ("src/engine/mod.rs", "b"),
             ("src/unrelated.rs", "c"),

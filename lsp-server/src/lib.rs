@@ -4,22 +4,16 @@ mod adapters;
 mod aftermath;
 mod answered;
 mod asked;
-mod broken;
 #[cfg(test)]
 mod burst;
-mod changes;
 pub mod cli;
 mod client;
 mod config;
 #[cfg(test)]
 mod config_properties;
 mod daemon;
-mod document;
-#[cfg(test)]
-mod document_properties;
 mod engine;
 mod events;
-mod extent;
 mod forget;
 mod forward;
 mod framing;
@@ -40,18 +34,14 @@ mod mirror;
 mod ordinary;
 #[cfg(test)]
 mod overhead;
-mod postprocess;
 mod privacy;
-mod prompt;
 mod prompts;
 mod reading;
 #[cfg(test)]
 mod reading_properties;
-mod related;
 mod reopening;
 mod report;
 mod retention;
-mod rhythm;
 #[cfg(test)]
 mod rig;
 mod serve;
@@ -59,7 +49,6 @@ mod session;
 mod snapshot;
 mod status;
 mod supervisor;
-mod syntax;
 mod texts;
 mod tracker;
 #[cfg(test)]

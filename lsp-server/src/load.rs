@@ -4,7 +4,7 @@
 use crate::asked::Trigger;
 use crate::config::Config;
 use crate::daemon::{Daemon, ServedModel};
-use crate::document::{Document, Position};
+use completion::document::{Document, Position};
 use crate::engine::scripted::ScriptedEngine;
 use crate::engine::worker::EngineHandle;
 use crate::home::Home;

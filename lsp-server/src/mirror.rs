@@ -5,7 +5,7 @@
 //! every open document, and the requests that nobody has answered. What a lost
 //! daemon knew of an offer on screen is lost; the offer itself is in its log.
 
-use crate::document::{Document, Encoding, Position};
+use completion::document::{Document, Encoding, Position};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

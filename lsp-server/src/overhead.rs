@@ -2,7 +2,7 @@
 //! connections and into a real log, on an engine that answers at once. A measurement,
 //! for `cargo xtask bench overhead`: it asserts that all was answered, not how fast.
 
-use crate::document::Position;
+use completion::document::Position;
 use crate::engine::scripted::ScriptedEngine;
 use crate::rig::{Editor, Rig};
 use rand::rngs::StdRng;

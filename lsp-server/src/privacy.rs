@@ -6,7 +6,7 @@
 //! however late, is not stored either.
 
 use crate::ignored::Ignored;
-use crate::prompt::{self, Window};
+use completion::prompt::{self, Window};
 use feedback::event::{EventKind, OfferId};
 use feedback::secrets;
 use ropey::Rope;

@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::daemon::{Daemon, ServedModel};
-use crate::document::Position;
+use completion::document::Position;
 use crate::engine::Engine;
 use crate::engine::worker::EngineHandle;
 use crate::framing::{self, Frame, Frames};

@@ -4,7 +4,7 @@
 
 use crate::adapters::{Entry, Registry};
 use crate::daemon::{Daemon, REWARD, lock};
-use crate::engine::llama::MAX_TOKENS;
+use completion::limits::TOKENS_MAX;
 use crate::leash::Leash;
 use crate::machine::Machine;
 use crate::status::{LearnerState, StatusLine};
@@ -52,7 +52,7 @@ const ATTEMPTS: u32 = 3;
 /// Longest line the learner may write, in bytes.
 const LINE_LIMIT: usize = 4 * 1024 * 1024;
 
-const _: () = assert!(MAX_TOKENS * 1024 < LINE_LIMIT);
+const _: () = assert!(TOKENS_MAX * 1024 < LINE_LIMIT);
 
 /// How a learner is started.
 pub struct Program {

@@ -8,7 +8,7 @@
 //! is a rejection. What the user cannot have read in time is no label, and
 //! neither is what was turned away from for another offer of the same answer.
 
-use crate::document::Edit;
+use completion::document::Edit;
 use feedback::event::{EventKind, Evidence, OfferId, Outcome};
 use std::collections::VecDeque;
 

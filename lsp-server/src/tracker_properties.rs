@@ -1,7 +1,7 @@
 //! What holds of every offer in whatever order an editor, a user and the clock
 //! may act: thousands of random stories, told to the tracker and folded.
 
-use crate::document::Edit;
+use completion::document::Edit;
 use crate::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, Tracker};
 use feedback::episode::Fold;
 use feedback::event::{Completion, Event, EventKind, Evidence, Outcome, Sampling, StopReason};

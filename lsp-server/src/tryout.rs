@@ -6,7 +6,7 @@
 use crate::engine::worker::EngineHandle;
 use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
 use crate::ordinary::SUITE;
-use crate::prompt::FimPrompt;
+use completion::prompt::FimPrompt;
 use crate::texts::Text;
 use crate::trial::monitors::KL_LIMIT;
 use feedback::event::AdapterVersion;

@@ -3,9 +3,9 @@
 //! the same, so that whether the rest is worth showing is known without asking it.
 //! Where it may be, the model is asked, and says how likely exactly.
 
-use crate::document::Edit;
+use completion::document::Edit;
 use crate::engine::Answer;
-use crate::extent::valid;
+use completion::stop_rule::valid;
 use feedback::event::{AdapterVersion, StopReason};
 
 #[derive(Debug, Clone, PartialEq)]

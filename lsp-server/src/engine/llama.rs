@@ -12,7 +12,8 @@ use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
     Tokenizer,
 };
-use crate::prompt::{Context as OtherCode, FimPrompt};
+use completion::limits::TOKENS_MAX;
+use completion::prompt::{Context as OtherCode, FimPrompt};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
 use models::fim::{FileMarkers, FimTemplate, FimTokens};
@@ -29,9 +30,6 @@ const SEQUENCES: usize = 4;
 
 /// Longest prompt in tokens; text in an unfamiliar script can cost three a character.
 const PROMPT_TOKENS: usize = 1536;
-
-/// Longest completion in tokens, healing included.
-pub const MAX_TOKENS: usize = 128;
 
 /// Share of [`PROMPT_TOKENS`] the suffix may take when the prompt is too long.
 const SUFFIX_SHARE: usize = 4;
@@ -59,7 +57,7 @@ const SCORED_TOKENS: usize = 48;
 /// Longest line before it: it goes through in one batch with the text.
 const SCORED_TAIL: usize = 256;
 
-const CELLS: usize = (SEQUENCES + 1) * (PROMPT_TOKENS + MAX_TOKENS);
+const CELLS: usize = (SEQUENCES + 1) * (PROMPT_TOKENS + TOKENS_MAX);
 
 pub struct LlamaConfig {
     pub path: PathBuf,
@@ -404,7 +402,7 @@ impl LlamaEngine {
         let mut healed = 0;
         let mut line = Line::default();
         let stop = loop {
-            if tokens.len() >= (line.first_token + request.max_tokens).min(MAX_TOKENS) {
+            if tokens.len() >= (line.first_token + request.max_tokens).min(TOKENS_MAX) {
                 break StopReason::MaxTokens;
             }
             let said_before = || self.sequences[sequence].answered.after(&path);

@@ -12,8 +12,8 @@ mod spelled;
 mod threads;
 pub mod worker;
 
-use crate::extent::Extent;
-use crate::prompt::FimPrompt;
+use completion::stop_rule::Extent;
+use completion::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

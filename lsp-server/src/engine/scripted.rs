@@ -3,7 +3,7 @@
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
 };
-use crate::prompt::FimPrompt;
+use completion::prompt::FimPrompt;
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use std::path::Path;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use crate::leash::Leash;
-use crate::prompt::FimPrompt;
+use completion::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 //! protocol: questions about an account, which nobody needs here, and in those
 //! that speak as its agent did, completions by messages of their own.
 
-use crate::document::Position;
+use completion::document::Position;
 use crate::session::Suggestion;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

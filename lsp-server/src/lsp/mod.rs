@@ -9,7 +9,7 @@ mod guard;
 pub mod types;
 
 use crate::asked::Trigger;
-use crate::document::{Document, Encoding, Position};
+use completion::document::{Document, Encoding, Position};
 use crate::forget::{self, Forgotten, Scope};
 use crate::session::{Session, SessionError, Suggestion};
 use crate::status;

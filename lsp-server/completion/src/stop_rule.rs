@@ -6,11 +6,12 @@
 //! what was opened above the cursor ends the block wherever it stands, and a line
 //! that begins in a string or between brackets has no indentation that counts.
 
-use crate::config::Multiline;
 use crate::prompt::LINE_CHARS;
 use crate::syntax::{self, Reading};
 use feedback::event::StopReason;
 use ropey::Rope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tree_sitter::Language;
 
@@ -35,6 +36,20 @@ const LEADING: &[&str] = &["#", "@", "//", "/*", "*", "--"];
 
 /// Ends of a line that opens a block, where no grammar tells.
 const OPENING: &[&str] = &["{", "(", "[", ":", " do", " then"];
+
+/// When completions of several lines are computed. On a CPU each further line costs time, so
+/// by default only a user who invokes a completion waits for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Multiline {
+    /// Nowhere.
+    Never,
+    /// Where you ask by hand and nothing stands behind the cursor on its line.
+    #[default]
+    ByHand,
+    /// As you type too, where the body of an empty block is to be written.
+    Always,
+}
 
 /// What the user has set.
 #[derive(Debug, Clone, Copy)]

@@ -132,6 +132,9 @@ fn minimal(start: usize, removed: RopeSlice, inserted: &str) -> Edit {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Generated text → what may be shown: one line, or as many as were wanted, no
 //! repetition of what already stands around the cursor, never blank.
 
-use crate::extent::{Extent, valid};
+use crate::stop_rule::{Extent, valid};
 use ropey::Rope;
 
 /// Most characters of a line that are looked at: a minified file is one line.
@@ -217,8 +217,8 @@ fn closes_its_own(shown: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Multiline;
-    use crate::extent::Setting;
+    use crate::stop_rule::Multiline;
+    use crate::stop_rule::Setting;
 
     fn shown<'a>(text: &'a str, healing: &str, rest: &str) -> &'a str {
         let around = Around { rest_of_line: rest.into(), ..Around::default() };
