@@ -4,7 +4,7 @@
 use crate::asked::{Asked, Trigger};
 use completion::defects::broken;
 use crate::daemon::Daemon;
-use crate::engine::{Answer, Generated};
+use engine::{Answer, Generated};
 use crate::gate::features::{Surroundings, features};
 use crate::gate::{Gate, Recent};
 use completion::postprocess::shown_lines;

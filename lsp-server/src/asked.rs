@@ -2,7 +2,7 @@
 
 use crate::config::CompletionConfig;
 use completion::document::{Document, Position};
-use crate::engine::Request;
+use engine::Request;
 use completion::stop_rule::{Extent, Setting};
 use crate::gate::Recent;
 use crate::gate::features::Surroundings;

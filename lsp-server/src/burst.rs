@@ -2,8 +2,8 @@
 //! give up.
 
 use completion::document::Position;
-use crate::engine::scripted::ScriptedEngine;
-use crate::engine::{
+use engine::scripted::ScriptedEngine;
+use engine::{
     Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
 };
 use completion::prompt::FimPrompt;

@@ -4,8 +4,8 @@
 
 use crate::adapters::{Entry, Registry};
 use crate::config::{Config, ModelConfig};
-use crate::engine::worker::EngineHandle;
-use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
+use engine::worker::EngineHandle;
+use engine::{EngineError, ScorePrompt, ScoreRequest};
 use crate::forget::{Forgotten, Found, Scope};
 use crate::gate::Gate;
 use crate::home::Home;

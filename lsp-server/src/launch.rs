@@ -3,10 +3,11 @@
 
 use crate::config::Config;
 use crate::daemon::{Daemon, ServedModel};
-use crate::engine::EngineError;
-use crate::engine::llama::{LlamaConfig, LlamaEngine};
-use crate::engine::worker::EngineHandle;
+use engine::EngineError;
+use engine::llama::{LlamaConfig, LlamaEngine};
+use engine::worker::EngineHandle;
 use crate::home::Home;
+use crate::leash::Leash;
 use crate::lsp::LearnNow;
 use crate::supervisor::{Program, Supervisor};
 use anyhow::{Context, Result};
@@ -123,10 +124,15 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
         gpu_layers: config.model.gpu_layers,
         shelf: options.prompt_shelf.clone().map(|folder| (folder, model.sha256.clone())),
     };
+    let leash = Arc::new(Leash::default());
+    let holds = leash.clone();
+    let on_busy = move |busy| holds.computing(busy);
     let engine =
-        EngineHandle::start(move || LlamaEngine::load(&llama)).map_err(|error| match error {
-            EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
-            other => other.into(),
+        EngineHandle::start(move || LlamaEngine::load(&llama), on_busy).map_err(|error| {
+            match error {
+                EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
+                other => other.into(),
+            }
         })?;
     let clock: Arc<dyn Clock> = if options.manual_clock {
         Arc::new(ManualClock::starting_at(MANUAL_EPOCH_MS))
@@ -136,7 +142,7 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
     let daemon = Daemon::start(&home, config, model, engine, clock, log).await?;
     let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
     let learner = Program { path: learner_program()?, prompt_shelf: options.prompt_shelf.clone() };
-    let supervisor = Supervisor::new(daemon.clone(), learner);
+    let supervisor = Supervisor::new(daemon.clone(), learner, leash);
     tokio::spawn(supervisor.run(asked));
     Ok((daemon, learn_now))
 }

@@ -12,7 +12,6 @@ mod config;
 #[cfg(test)]
 mod config_properties;
 mod daemon;
-mod engine;
 mod events;
 mod forget;
 mod forward;

@@ -3,7 +3,7 @@
 //! for `cargo xtask bench overhead`: it asserts that all was answered, not how fast.
 
 use completion::document::Position;
-use crate::engine::scripted::ScriptedEngine;
+use engine::scripted::ScriptedEngine;
 use crate::rig::{Editor, Rig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -4,8 +4,8 @@
 use crate::config::Config;
 use crate::daemon::{Daemon, ServedModel};
 use completion::document::Position;
-use crate::engine::Engine;
-use crate::engine::worker::EngineHandle;
+use engine::Engine;
+use engine::worker::EngineHandle;
 use crate::framing::{self, Frame, Frames};
 use crate::home::Home;
 use crate::lsp;
@@ -46,7 +46,7 @@ impl Rig {
         // What an editor waits for by design is not what the server costs.
         config.completion.follow_rhythm = false;
         config.learning.enabled = false;
-        let engine = EngineHandle::start(move || Ok(engine)).unwrap();
+        let engine = EngineHandle::start(move || Ok(engine), |_| ()).unwrap();
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
         let clock = Arc::new(SystemClock::default());
         let daemon = Daemon::start(&home, config, model, engine, clock, log.clone());

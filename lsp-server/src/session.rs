@@ -9,7 +9,7 @@ use crate::asked::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
 use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
-use crate::engine::{EngineError, Generated};
+use engine::{EngineError, Generated};
 use completion::stop_rule::Extent;
 use crate::imports;
 use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
@@ -586,8 +586,8 @@ mod tests {
     use crate::adapters::Entry;
     use crate::config::Config;
     use crate::daemon::ServedModel;
-    use crate::engine::scripted::ScriptedEngine;
-    use crate::engine::worker::EngineHandle;
+    use engine::scripted::ScriptedEngine;
+    use engine::worker::EngineHandle;
     use crate::home::Home;
     use feedback::clock::ManualClock;
     use feedback::event::{AdapterVersion, Event};
@@ -622,7 +622,7 @@ mod tests {
             path: "none.gguf".into(),
             sha256: "base".into(),
         };
-        let engine = EngineHandle::start(move || Ok(engine)).unwrap();
+        let engine = EngineHandle::start(move || Ok(engine), |_| ()).unwrap();
         let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
         home.create().unwrap();
         let log = Arc::new(MemoryLog::default());

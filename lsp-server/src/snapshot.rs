@@ -75,8 +75,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::daemon::ServedModel;
-    use crate::engine::scripted::ScriptedEngine;
-    use crate::engine::worker::EngineHandle;
+    use engine::scripted::ScriptedEngine;
+    use engine::worker::EngineHandle;
     use crate::forget::Scope;
     use crate::history::tests::completion;
     use crate::home::Home;
@@ -99,7 +99,7 @@ mod tests {
             let takes = Duration::ZERO;
             Ok(ScriptedEngine { answers: &["x"], learned: None, takes })
         };
-        let engine = EngineHandle::start(engine).unwrap();
+        let engine = EngineHandle::start(engine, |_| ()).unwrap();
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
         let clock = Arc::new(ManualClock::starting_at(0));
         Daemon::start(home, Config::default(), model, engine, clock, log).await.unwrap()

@@ -64,6 +64,7 @@ pub struct Program {
 pub struct Supervisor {
     daemon: Arc<Daemon>,
     program: Program,
+    leash: Arc<Leash>,
     child: Option<Learner>,
     failures: u32,
     next_job: u64,
@@ -96,8 +97,16 @@ struct Learner {
 struct GivenUp(String);
 
 impl Supervisor {
-    pub fn new(daemon: Arc<Daemon>, program: Program) -> Supervisor {
-        Supervisor { daemon, program, child: None, failures: 0, next_job: 1, was_learning: false }
+    pub fn new(daemon: Arc<Daemon>, program: Program, leash: Arc<Leash>) -> Supervisor {
+        Supervisor {
+            daemon,
+            program,
+            leash,
+            child: None,
+            failures: 0,
+            next_job: 1,
+            was_learning: false,
+        }
     }
 
     pub async fn run(mut self, mut now: tokio::sync::mpsc::Receiver<()>) {
@@ -256,7 +265,7 @@ impl Supervisor {
     async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<Report> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
-            None => Learner::start(&self.program, self.daemon.engine.leash().clone())?,
+            None => Learner::start(&self.program, self.leash.clone())?,
         };
         let named = || self.program.path.display().to_string();
         learner.send(job).await.with_context(named)?;

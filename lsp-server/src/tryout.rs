@@ -3,8 +3,8 @@
 //! counted and not nats: being less sure of a line that it goes on saying is not
 //! forgetting it.
 
-use crate::engine::worker::EngineHandle;
-use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
+use engine::worker::EngineHandle;
+use engine::{EngineError, ScorePrompt, ScoreRequest};
 use crate::ordinary::SUITE;
 use completion::prompt::FimPrompt;
 use crate::texts::Text;

@@ -4,7 +4,7 @@
 //! Where it may be, the model is asked, and says how likely exactly.
 
 use completion::document::Edit;
-use crate::engine::Answer;
+use engine::Answer;
 use completion::stop_rule::valid;
 use feedback::event::{AdapterVersion, StopReason};
 

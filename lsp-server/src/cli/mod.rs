@@ -11,7 +11,7 @@ mod pause;
 mod report;
 
 use crate::client;
-use crate::engine::ffi::leave;
+use engine::leave;
 use crate::forward::forward;
 use crate::home::Home;
 use crate::launch::{self, ServeOptions};

@@ -2,7 +2,7 @@
 
 use crate::cli::config;
 use crate::config::Config;
-use crate::engine::ffi;
+use engine::quantize_q4_0;
 use crate::home::Home;
 use crate::launch::configured_manifest;
 use anyhow::{Error, Result};
@@ -113,7 +113,7 @@ fn quantize(store: &Store, manifest: &Manifest) -> Result<()> {
     let spinner = ProgressBar::new_spinner().with_message(format!("quantizing {}", manifest.name));
     spinner.enable_steady_tick(Duration::from_millis(100));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let written = ffi::quantize_q4_0(&from, &unfinished, threads).map_err(Error::msg);
+    let written = quantize_q4_0(&from, &unfinished, threads).map_err(Error::msg);
     let written = written.and_then(|()| {
         variant.bytes = std::fs::metadata(&unfinished)?.len();
         variant.sha256 = models::file::sha256(&unfinished)?;

@@ -4,7 +4,7 @@
 //! `)` alone and then the break, or stop there: whoever reads the answer sees one text.
 
 use super::Score;
-use super::policy::Softmax;
+use super::sampler::Softmax;
 use models::vocab::Vocab;
 
 /// A text to be scored.

@@ -1,16 +1,17 @@
 //! What answers a prompt. [`llama`] is real, [`scripted`] is for unit tests of
 //! everything around it; [`worker`] gives either its own thread and queue.
 
-mod answers;
-pub mod ffi;
+mod answer_cache;
+mod ffi;
+mod gpu_layers;
+mod line_end;
 pub mod llama;
-mod offload;
-mod policy;
-#[cfg(test)]
+mod sampler;
 pub mod scripted;
-mod spelled;
 mod threads;
 pub mod worker;
+
+pub use ffi::{leave, quantize_q4_0};
 
 use completion::stop_rule::Extent;
 use completion::prompt::FimPrompt;

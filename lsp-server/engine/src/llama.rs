@@ -2,11 +2,11 @@
 //! acting from the current line on, token healing, and the exact record of what
 //! the policy did.
 
-use super::answers::{Answers, Key};
+use super::answer_cache::{Answers, Key};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
-use super::offload::Offload;
-use super::policy::{Chosen, Policy};
-use super::spelled::Spelled;
+use super::gpu_layers::Offload;
+use super::sampler::{Chosen, Policy};
+use super::line_end::Spelled;
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,

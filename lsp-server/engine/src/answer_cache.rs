@@ -78,7 +78,7 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Answer;
+    use crate::Answer;
     use completion::stop_rule::Extent;
     use completion::prompt::FimPrompt;
     use feedback::event::{Sampling, StopReason, TokenRecord};

@@ -7,7 +7,7 @@
 //! pointer dies with [`Context`].
 #![allow(unsafe_code)]
 
-use super::offload::Gpu;
+use super::gpu_layers::Gpu;
 use feedback::event::AdapterVersion;
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;

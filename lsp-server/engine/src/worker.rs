@@ -2,7 +2,6 @@
 //! bounded queue of requests whose abort flags are looked at before any work.
 
 use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
-use crate::leash::Leash;
 use completion::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
 use std::collections::VecDeque;
@@ -42,7 +41,6 @@ pub struct EngineHandle {
     jobs: SyncSender<Job>,
     info: EngineInfo,
     tokenizer: Tokenizer,
-    leash: Arc<Leash>,
     /// Set by every request: what is done while none waits gives way.
     gives_way: Arc<AtomicBool>,
 }
@@ -58,14 +56,14 @@ impl Drop for AbortOnDrop {
 }
 
 impl EngineHandle {
-    /// Builds the engine on its own thread and waits until it is ready.
+    /// Builds the engine on its own thread and waits until it is ready. `on_busy` is told on that
+    /// thread when the engine begins to compute, and when it has nothing left to compute.
     pub fn start<E: Engine>(
         build: impl FnOnce() -> Result<E, EngineError> + Send + 'static,
+        on_busy: impl Fn(bool) + Send + 'static,
     ) -> Result<EngineHandle, EngineError> {
         let (jobs, queue) = sync_channel(QUEUE);
         let (ready, started) = sync_channel(1);
-        let leash = Arc::new(Leash::default());
-        let holds = leash.clone();
         let gives_way = Arc::new(AtomicBool::new(false));
         let gives = gives_way.clone();
         std::thread::Builder::new()
@@ -74,7 +72,7 @@ impl EngineHandle {
                 Ok(engine) => {
                     let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
                     drop(ready);
-                    serve(engine, &queue, &holds, &gives);
+                    serve(engine, &queue, &on_busy, &gives);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -82,7 +80,7 @@ impl EngineHandle {
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
         let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info, tokenizer, leash, gives_way })
+        Ok(EngineHandle { jobs, info, tokenizer, gives_way })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -91,11 +89,6 @@ impl EngineHandle {
 
     pub fn tokenize(&self, text: &str) -> Vec<u32> {
         (self.tokenizer)(text)
-    }
-
-    /// What holds the learner still while this engine computes.
-    pub fn leash(&self) -> &Arc<Leash> {
-        &self.leash
     }
 
     pub async fn generate(
@@ -149,14 +142,19 @@ impl EngineHandle {
     }
 }
 
-fn serve(mut engine: impl Engine, queue: &Receiver<Job>, leash: &Leash, gives_way: &AtomicBool) {
+fn serve(
+    mut engine: impl Engine,
+    queue: &Receiver<Job>,
+    on_busy: &impl Fn(bool),
+    gives_way: &AtomicBool,
+) {
     let mut later = Later::default();
     loop {
-        let job = match next(queue, &mut later, leash, gives_way) {
+        let job = match next(queue, &mut later, on_busy, gives_way) {
             Some(job) => job,
             None => return,
         };
-        leash.computing(true);
+        on_busy(true);
         match job {
             Job::Generate { request, abort, reply } => {
                 let answer = if abort.load(Ordering::Relaxed) {
@@ -197,7 +195,7 @@ type Scoring = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineErro
 fn next(
     queue: &Receiver<Job>,
     later: &mut Later,
-    leash: &Leash,
+    on_busy: &impl Fn(bool),
     gives_way: &AtomicBool,
 ) -> Option<Job> {
     loop {
@@ -215,7 +213,7 @@ fn next(
                 }
                 // Only when nothing waits: between two requests of a burst the
                 // learner would not get far.
-                leash.computing(false);
+                on_busy(false);
                 queue.recv().ok()?
             }
         };
