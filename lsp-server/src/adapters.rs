@@ -4,7 +4,7 @@
 //! `adapters/registry.json` is replaced whole (temp file, fsync, rename);
 //! adapter files are immutable once registered.
 
-use crate::trial::{Arms, End, Verdict};
+use policy::trial::{Arms, End, Verdict};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, Report};

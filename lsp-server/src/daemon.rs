@@ -7,11 +7,11 @@ use crate::config::{Config, ModelConfig};
 use engine::worker::EngineHandle;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
 use crate::forget::{Forgotten, Found, Scope};
-use crate::gate::Gate;
+use policy::gate::Gate;
 use crate::home::Home;
 use crate::ignored::Patterns;
 use crate::incoming::Incoming;
-use crate::knowledge::Knowledge;
+use policy::learned_state::Knowledge;
 use crate::privacy::{self, Privacy};
 use crate::reading::{Reading, Terms};
 use crate::reopening::{self, Outage};
@@ -19,8 +19,8 @@ use crate::retention::{self, Retention};
 use crate::session::Session;
 use crate::snapshot::{self, Snapshots};
 use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
-use crate::texts::Text;
-use crate::trial::Verdict;
+use policy::references::Text;
+use policy::trial::Verdict;
 use crate::tryout;
 use anyhow::{Result, bail, ensure};
 use feedback::clock::Clock;
@@ -525,7 +525,7 @@ impl Daemon {
         still_wanted(&registry)?;
         match &refusal {
             Some(reason) => {
-                let end = crate::trial::End::Dropped;
+                let end = policy::trial::End::Dropped;
                 let verdict = Some(Verdict { end, reason: reason.clone(), offers: 0 });
                 registry.refuse(Entry { verdict, ..entry })?;
             }

@@ -16,13 +16,12 @@ mod events;
 mod forget;
 mod forward;
 mod framing;
-mod gate;
+mod gate_prior;
 mod history;
 mod home;
 mod ignored;
 mod imports;
 mod incoming;
-mod knowledge;
 mod launch;
 mod leash;
 #[cfg(test)]
@@ -30,7 +29,6 @@ mod load;
 mod lsp;
 mod machine;
 mod mirror;
-mod ordinary;
 #[cfg(test)]
 mod overhead;
 mod privacy;
@@ -48,11 +46,9 @@ mod session;
 mod snapshot;
 mod status;
 mod supervisor;
-mod texts;
 mod tracker;
 #[cfg(test)]
 mod tracker_properties;
-mod trial;
 mod tryout;
 mod unshown;
 mod wire;

@@ -7,9 +7,10 @@
 
 use crate::adapters::Registry;
 use crate::daemon::REWARD;
-use crate::gate::prior::Prior;
-use crate::knowledge::Knowledge;
-use crate::trial::Arms;
+use crate::gate_prior;
+use policy::gate::prior::Prior;
+use policy::learned_state::Knowledge;
+use policy::trial::Arms;
 use anyhow::{Context, Result, ensure};
 use feedback::derived::Derived;
 use feedback::episode::Fold;
@@ -37,7 +38,7 @@ impl Terms {
             model_sha256: model_sha256.to_owned(),
             learned_through: registry.learned_through(model_sha256),
             trial: registry.trial(),
-            prior: Prior::of(registry.folder()),
+            prior: gate_prior::load(registry.folder()),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A reading that goes on from what was written down is the reading of all of the
 //! log: random streams, cut anywhere, with updates and trials between the cuts.
 
-use crate::gate::prior::{assumed, shipped};
+use policy::gate::prior::{assumed, shipped};
 use crate::reading::{Reading, Terms};
-use crate::trial::Arms;
+use policy::trial::Arms;
 use feedback::event::{
     ArmRecord, Broken, Completion, Decision, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
     Sampling, StopReason, TokenRecord,
@@ -36,8 +36,8 @@ const PROMPT_TOKENS: u32 = 500;
 fn completion(rng: &mut StdRng, id: String, trial: Option<Arms>, prompt: u32) -> EventKind {
     let shown = *["", "x", "push(item);", "größe = 1", ")"].choose(rng).unwrap();
     let gate = rng.random_bool(0.8).then(|| GateRecord {
-        features_version: crate::gate::features::FEATURES_VERSION,
-        features: (0..crate::gate::features::FEATURES).map(|_| rng.random()).collect(),
+        features_version: policy::gate::features::FEATURES_VERSION,
+        features: (0..policy::gate::features::FEATURES).map(|_| rng.random()).collect(),
         probability: rng.random(),
         propensity: rng.random_range(0.1..1.0),
         held_back: shown.is_empty().then(|| "held".into()),

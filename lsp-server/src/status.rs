@@ -4,10 +4,10 @@
 use crate::adapters::Registry;
 use crate::config::Config;
 use crate::daemon::{Daemon, lock};
-use crate::gate::GateStatus;
+use policy::gate::GateStatus;
 use crate::home::Paths;
-use crate::knowledge::{Knowledge, Trend};
-use crate::trial::{TrialStatus, Verdict};
+use policy::learned_state::{Knowledge, Trend};
+use policy::trial::{TrialStatus, Verdict};
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
@@ -350,7 +350,7 @@ pub fn trial_lines(evidence: &Evidence) -> Vec<String> {
 }
 
 fn trial_line(trial: &TrialStatus) -> String {
-    let rate = |rewards: &crate::trial::Rewards| match rewards.mean() {
+    let rate = |rewards: &policy::trial::Rewards| match rewards.mean() {
         Some(mean) => format!("{:.0} % of {}", 100.0 * mean, rewards.offers),
         None => "nothing yet".into(),
     };
@@ -374,9 +374,9 @@ fn trial_line(trial: &TrialStatus) -> String {
 
 fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {
     let end = match verdict.end {
-        crate::trial::End::Promoted => "serves",
-        crate::trial::End::Dropped => "was given up",
-        crate::trial::End::Undecided => "did not prove itself",
+        policy::trial::End::Promoted => "serves",
+        policy::trial::End::Dropped => "was given up",
+        policy::trial::End::Undecided => "did not prove itself",
     };
     // The door refuses before anything is offered.
     let after = match verdict.offers {

@@ -5,10 +5,10 @@
 
 use engine::worker::EngineHandle;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
-use crate::ordinary::SUITE;
+use policy::regression_suite::SUITE;
 use completion::prompt::FimPrompt;
-use crate::texts::Text;
-use crate::trial::monitors::KL_LIMIT;
+use policy::references::Text;
+use policy::trial::monitors::KL_LIMIT;
 use feedback::event::AdapterVersion;
 use std::fmt::{self, Display, Formatter};
 

@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::home::Home;
 use crate::incoming::{self, Incoming};
 use crate::launch::configured_manifest;
-use crate::trial::End;
+use policy::trial::End;
 use crate::wire::Purpose;
 use crate::{client, serve};
 use anyhow::{Context, Result, ensure};

@@ -5,11 +5,12 @@ mod replay;
 
 use crate::cli::inspect;
 use crate::config::Config;
-use crate::gate::features::NAMES;
-use crate::gate::prior::{self, Prior};
-use crate::gate::{Gate, GateStatus};
+use policy::gate::features::NAMES;
+use policy::gate::prior::{self, Prior};
+use policy::gate::{Gate, GateStatus};
+use crate::gate_prior;
 use crate::home::Home;
-use crate::trial::simulation::{EFFECTS, operate};
+use policy::trial::simulation::{EFFECTS, operate};
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
 use feedback::episode::{Fold, Judged};
@@ -159,7 +160,7 @@ async fn adopt(home: &Home, from: &Path) -> Result<()> {
     let mut gate = Gate::default();
     verdicts(from)?.iter().for_each(|judged| gate.learn(judged));
     let (prior, labels) = as_prior(&gate, BETWEEN_USERS);
-    prior.write(&home.adapters())?;
+    gate_prior::save(&prior, &home.adapters())?;
     let when = match inspect::current(home).await?.daemon.is_some() {
         true => "; it does from the daemon's next start on: `hone stop`, and the editor starts it",
         false => "",

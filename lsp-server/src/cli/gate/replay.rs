@@ -1,7 +1,7 @@
 //! `hone gate --replay`: what a gate would have shown of offers that were all shown.
 
 use super::{GateArgs, fit, verdicts};
-use crate::gate::Gate;
+use policy::gate::Gate;
 use anyhow::Result;
 use comfy_table::{Table, presets};
 

@@ -4,7 +4,7 @@
 
 use crate::gate::Gate;
 use crate::gate::prior::Prior;
-use crate::texts::{Text, Texts};
+use crate::references::{Text, Texts};
 use crate::trial::{Arms, Rewards, Trial};
 use feedback::episode::Judged;
 use feedback::event::{AdapterVersion, Event, EventKind};
