@@ -1,7 +1,7 @@
 //! The other end of the daemon's socket: who finds it, starts it, and asks the
 //! one-line questions of the command line.
 
-use crate::home::{self, Home};
+use crate::paths::{self, Home};
 use crate::launch::ServeOptions;
 use crate::serve::ALREADY_RUNNING;
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
@@ -82,7 +82,7 @@ async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusa
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     };
     anyhow::ensure!(
-        stream.peer_cred()?.uid() == home::user(),
+        stream.peer_cred()?.uid() == paths::user(),
         "{}: another user listens there; set HONE_HOME to a folder of your own",
         path.display()
     );

@@ -8,7 +8,7 @@ use engine::worker::EngineHandle;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
 use crate::forget::{Forgotten, Found, Scope};
 use policy::gate::Gate;
-use crate::home::Home;
+use crate::paths::Home;
 use crate::ignored::Patterns;
 use crate::incoming::Incoming;
 use policy::learned_state::Knowledge;

@@ -4,7 +4,7 @@
 use crate::client::{Connection, connect_or_start};
 use crate::daemon::lock;
 use crate::framing::{self, Frame, Frames};
-use crate::home::Home;
+use crate::paths::Home;
 use crate::launch::ServeOptions;
 use crate::mirror::{Mirror, Rejoin};
 use anyhow::{Context, Result, bail};

@@ -6,7 +6,7 @@ use crate::daemon::{Daemon, ServedModel};
 use engine::EngineError;
 use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::worker::EngineHandle;
-use crate::home::Home;
+use crate::paths::Home;
 use crate::leash::Leash;
 use crate::lsp::LearnNow;
 use crate::supervisor::{Program, Supervisor};

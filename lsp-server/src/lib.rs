@@ -1,5 +1,6 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
+mod paths;
 mod adapters;
 mod aftermath;
 mod answered;
@@ -18,7 +19,6 @@ mod forward;
 mod framing;
 mod gate_prior;
 mod history;
-mod home;
 mod ignored;
 mod imports;
 mod incoming;

@@ -7,7 +7,7 @@ use crate::daemon::{Daemon, ServedModel};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use engine::worker::EngineHandle;
-use crate::home::Home;
+use crate::paths::Home;
 use crate::session::{Session, SessionError};
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;

@@ -7,7 +7,7 @@ use completion::document::Position;
 use engine::Engine;
 use engine::worker::EngineHandle;
 use crate::framing::{self, Frame, Frames};
-use crate::home::Home;
+use crate::paths::Home;
 use crate::lsp;
 use feedback::clock::SystemClock;
 use feedback::event::EventKind;

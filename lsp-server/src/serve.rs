@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use crate::events;
-use crate::home::{self, Home};
+use crate::paths::{self, Home};
 use crate::incoming;
 use crate::launch::{self, ServeOptions};
 use crate::lsp::{self, LearnNow};
@@ -64,7 +64,7 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
                     continue;
                 };
                 // The folder's mode keeps others out already; one that was loosened does not.
-                if stream.peer_cred().map_or(true, |peer| peer.uid() != home::user()) {
+                if stream.peer_cred().map_or(true, |peer| peer.uid() != paths::user()) {
                     tracing::warn!("another user knocked and was not let in");
                     continue;
                 }

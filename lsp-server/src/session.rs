@@ -588,7 +588,7 @@ mod tests {
     use crate::daemon::ServedModel;
     use engine::scripted::ScriptedEngine;
     use engine::worker::EngineHandle;
-    use crate::home::Home;
+    use crate::paths::Home;
     use feedback::clock::ManualClock;
     use feedback::event::{AdapterVersion, Event};
     use feedback::log::MemoryLog;

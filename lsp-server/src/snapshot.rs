@@ -79,7 +79,7 @@ mod tests {
     use engine::worker::EngineHandle;
     use crate::forget::Scope;
     use crate::history::tests::completion;
-    use crate::home::Home;
+    use crate::paths::Home;
     use feedback::clock::ManualClock;
     use feedback::log::EventLog;
     use feedback::sled_log::SledLog;

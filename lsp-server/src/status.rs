@@ -5,7 +5,7 @@ use crate::adapters::Registry;
 use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use policy::gate::GateStatus;
-use crate::home::Paths;
+use crate::paths::Paths;
 use policy::learned_state::{Knowledge, Trend};
 use policy::trial::{TrialStatus, Verdict};
 use comfy_table::{Table, presets};

@@ -4,7 +4,7 @@ mod diff;
 
 use crate::adapters::{Entry, IMPORTED, Registry};
 use crate::config::Config;
-use crate::home::Home;
+use crate::paths::Home;
 use crate::incoming::{self, Incoming};
 use crate::launch::configured_manifest;
 use policy::trial::End;

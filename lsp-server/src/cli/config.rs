@@ -3,7 +3,7 @@
 
 use crate::client;
 use crate::config::{self, Config, node, schema};
-use crate::home::Home;
+use crate::paths::Home;
 use crate::wire::Purpose;
 use anyhow::{Context, Result};
 use clap::Subcommand;

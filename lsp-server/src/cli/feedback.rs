@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::daemon::REWARD;
 use crate::events::without_code;
 use crate::history::Told;
-use crate::home::Home;
+use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};

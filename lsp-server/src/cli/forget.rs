@@ -4,7 +4,7 @@ use crate::adapters::Registry;
 use crate::client;
 use crate::config::Config;
 use crate::forget::{Forgotten, Found, Scope, names_of};
-use crate::home::Home;
+use crate::paths::Home;
 use crate::launch::configured_manifest;
 use crate::serve;
 use crate::wire::Purpose;

@@ -9,7 +9,7 @@ use policy::gate::features::NAMES;
 use policy::gate::prior::{self, Prior};
 use policy::gate::{Gate, GateStatus};
 use crate::gate_prior;
-use crate::home::Home;
+use crate::paths::Home;
 use policy::trial::simulation::{EFFECTS, operate};
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};

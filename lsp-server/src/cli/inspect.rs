@@ -6,7 +6,7 @@ use crate::client;
 use crate::config::Config;
 use crate::events::{stream, without_code};
 use crate::history::{Offers, Told};
-use crate::home::Home;
+use crate::paths::Home;
 use crate::launch::configured_manifest;
 use crate::reading::{Reading, Terms};
 use crate::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};

@@ -13,7 +13,7 @@ mod report;
 use crate::client;
 use engine::leave;
 use crate::forward::forward;
-use crate::home::Home;
+use crate::paths::Home;
 use crate::launch::{self, ServeOptions};
 use crate::serve::{ALREADY_RUNNING, AlreadyRunning};
 use crate::{lsp, serve};

@@ -3,7 +3,7 @@
 use crate::cli::config;
 use crate::config::Config;
 use engine::quantize_q4_0;
-use crate::home::Home;
+use crate::paths::Home;
 use crate::launch::configured_manifest;
 use anyhow::{Error, Result};
 use clap::Subcommand;

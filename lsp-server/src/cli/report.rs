@@ -3,7 +3,7 @@
 use crate::adapters::Registry;
 use crate::cli::inspect::each_offer;
 use crate::config::Config;
-use crate::home::Home;
+use crate::paths::Home;
 use crate::launch::configured_manifest;
 use crate::report::{Adapter, Gathering, page::page, table::table};
 use anyhow::{Context, Result};
