@@ -2,7 +2,7 @@
 //! One of these lives in a process, behind a socket (`hone serve`) or behind
 //! stdio (`hone lsp --in-process`).
 
-use crate::adapters::{Entry, Registry};
+use crate::adapters::registry::{Entry, Registry};
 use crate::config::{Config, ModelConfig};
 use engine::worker::EngineHandle;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
@@ -10,7 +10,7 @@ use crate::forget::{Forgotten, Found, Scope};
 use policy::gate::Gate;
 use crate::paths::Home;
 use crate::ignored::Patterns;
-use crate::incoming::Incoming;
+use crate::adapters::import::Incoming;
 use policy::learned_state::Knowledge;
 use crate::privacy::{self, Privacy};
 use crate::reading::{Reading, Terms};

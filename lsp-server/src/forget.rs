@@ -2,7 +2,7 @@
 //! became of it, and what was learned from it, gone from the log, the disk and
 //! the adapter that serves. Retention removes old events by the same means.
 
-use crate::adapters::Registry;
+use crate::adapters::registry::Registry;
 use anyhow::Result;
 use feedback::event::{AdapterVersion, Event, EventKind, OfferId};
 use feedback::log::{EventLog, LogError};

@@ -1,7 +1,7 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
-mod paths;
 mod adapters;
+mod paths;
 mod aftermath;
 mod answered;
 mod asked;
@@ -17,11 +17,9 @@ mod events;
 mod forget;
 mod forward;
 mod framing;
-mod gate_prior;
 mod history;
 mod ignored;
 mod imports;
-mod incoming;
 mod launch;
 mod leash;
 #[cfg(test)]

@@ -5,9 +5,9 @@
 //!
 //! [`keep`]: Reading::keep
 
-use crate::adapters::Registry;
+use crate::adapters::registry::Registry;
 use crate::daemon::REWARD;
-use crate::gate_prior;
+use crate::adapters::gate_prior;
 use policy::gate::prior::Prior;
 use policy::learned_state::Knowledge;
 use policy::trial::Arms;

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use crate::events;
 use crate::paths::{self, Home};
-use crate::incoming;
+use crate::adapters::import;
 use crate::launch::{self, ServeOptions};
 use crate::lsp::{self, LearnNow};
 use crate::status::{self, LearnerState};
@@ -206,7 +206,7 @@ async fn connection(
             let importing = daemon.clone();
             let imported = tokio::task::spawn_blocking(move || {
                 let model = &importing.model;
-                let adapter = incoming::read(&path, &model.path, &model.sha256)?;
+                let adapter = import::read(&path, &model.path, &model.sha256)?;
                 importing.import_adapter(&adapter)
             });
             let answer = imported.await.map_err(anyhow::Error::from).flatten();

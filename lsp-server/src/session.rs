@@ -583,7 +583,7 @@ fn suggestion(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::Entry;
+    use crate::adapters::registry::Entry;
     use crate::config::Config;
     use crate::daemon::ServedModel;
     use engine::scripted::ScriptedEngine;

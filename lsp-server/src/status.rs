@@ -1,7 +1,7 @@
 //! What `hone status` tells: the JSON other tools rely on, one screen for a
 //! person, and the line editors show.
 
-use crate::adapters::Registry;
+use crate::adapters::registry::Registry;
 use crate::config::Config;
 use crate::daemon::{Daemon, lock};
 use policy::gate::GateStatus;

@@ -2,7 +2,7 @@
 //! proposes, swaps it in. The learner may crash, hang or lie; it costs one
 //! update and never a completion.
 
-use crate::adapters::{Entry, Registry};
+use crate::adapters::registry::{Entry, Registry};
 use crate::daemon::{Daemon, REWARD, lock};
 use completion::limits::TOKENS_MAX;
 use crate::leash::Leash;

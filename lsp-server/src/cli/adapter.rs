@@ -2,10 +2,10 @@
 
 mod diff;
 
-use crate::adapters::{Entry, IMPORTED, Registry};
+use crate::adapters::registry::{Entry, IMPORTED, Registry};
 use crate::config::Config;
 use crate::paths::Home;
-use crate::incoming::{self, Incoming};
+use crate::adapters::import::{self, Incoming};
 use crate::launch::configured_manifest;
 use policy::trial::End;
 use crate::wire::Purpose;
@@ -195,7 +195,7 @@ async fn import(
 ) -> Result<()> {
     let path = std::path::absolute(path)?;
     // Read here first: what is wrong with it is wrong without a daemon too.
-    let adapter = incoming::read(&path, base, base_sha256)?;
+    let adapter = import::read(&path, base, base_sha256)?;
     let purpose = Purpose::ImportAdapter { path };
     let version = match client::question::<Result<AdapterVersion, String>>(home, purpose).await? {
         Some(answer) => answer.map_err(anyhow::Error::msg)?,

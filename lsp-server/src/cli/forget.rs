@@ -1,6 +1,6 @@
 //! `hone forget`: through the daemon if one runs, else in its files.
 
-use crate::adapters::Registry;
+use crate::adapters::registry::Registry;
 use crate::client;
 use crate::config::Config;
 use crate::forget::{Forgotten, Found, Scope, names_of};

@@ -8,7 +8,7 @@ use crate::config::Config;
 use policy::gate::features::NAMES;
 use policy::gate::prior::{self, Prior};
 use policy::gate::{Gate, GateStatus};
-use crate::gate_prior;
+use crate::adapters::gate_prior;
 use crate::paths::Home;
 use policy::trial::simulation::{EFFECTS, operate};
 use anyhow::{Context, Result, ensure};

@@ -1,7 +1,7 @@
 //! `hone status`, `hone events`, `hone learn`: from the daemon if one runs,
 //! else from its files.
 
-use crate::adapters::Registry;
+use crate::adapters::registry::Registry;
 use crate::client;
 use crate::config::Config;
 use crate::events::{stream, without_code};

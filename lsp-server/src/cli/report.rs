@@ -1,6 +1,6 @@
 //! `hone report`: a table, JSON, or a page.
 
-use crate::adapters::Registry;
+use crate::adapters::registry::Registry;
 use crate::cli::inspect::each_offer;
 use crate::config::Config;
 use crate::paths::Home;

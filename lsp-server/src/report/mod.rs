@@ -6,7 +6,7 @@ pub mod lineage;
 pub mod page;
 pub mod table;
 
-use crate::adapters::{Entry, IMPORTED};
+use crate::adapters::registry::{Entry, IMPORTED};
 use crate::daemon::REWARD;
 use crate::history::Told;
 use feedback::event::{AdapterVersion, Outcome};

@@ -1,7 +1,7 @@
 //! An adapter that was trained elsewhere, on its way into the registry: its file is
 //! written first, under no number, and gets one once the registry is asked.
 
-use crate::adapters::Registry;
+use crate::adapters::registry::Registry;
 use anyhow::{Context, Result};
 use feedback::event::AdapterVersion;
 use models::adapter::Adapter;
