@@ -3,7 +3,7 @@
 //! model, and that is all.
 
 use completion::document::Document;
-use crate::ignored::without_dots;
+use crate::privacy::ignore_files::without_dots;
 use ropey::Rope;
 use std::ffi::OsStr;
 use std::fs;

@@ -1,5 +1,6 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
+mod privacy;
 mod adapters;
 mod paths;
 mod aftermath;
@@ -14,11 +15,9 @@ mod config;
 mod config_properties;
 mod daemon;
 mod events;
-mod forget;
 mod forward;
 mod framing;
 mod history;
-mod ignored;
 mod imports;
 mod launch;
 mod leash;
@@ -29,7 +28,6 @@ mod machine;
 mod mirror;
 #[cfg(test)]
 mod overhead;
-mod privacy;
 mod prompts;
 mod reading;
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! clock that is put right in time costs nothing.
 
 use crate::daemon::{Daemon, lock};
-use crate::forget::Scope;
+use crate::privacy::forget_scope::Scope;
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
 use serde::{Deserialize, Serialize};

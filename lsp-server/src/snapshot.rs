@@ -77,7 +77,7 @@ mod tests {
     use crate::daemon::ServedModel;
     use engine::scripted::ScriptedEngine;
     use engine::worker::EngineHandle;
-    use crate::forget::Scope;
+    use crate::privacy::forget_scope::Scope;
     use crate::history::tests::completion;
     use crate::paths::Home;
     use feedback::clock::ManualClock;

@@ -1,7 +1,7 @@
 //! The first line on the daemon's socket, either way: who is there, which
 //! version, what for. After `Welcome` the connection belongs to its purpose.
 
-use crate::forget::Scope;
+use crate::privacy::forget_scope::Scope;
 use feedback::event::AdapterVersion;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use crate::adapters::registry::Registry;
 use crate::client;
 use crate::config::Config;
-use crate::forget::{Forgotten, Found, Scope, names_of};
+use crate::privacy::forget_scope::{Forgotten, Found, Scope, names_of};
 use crate::paths::Home;
 use crate::launch::configured_manifest;
 use crate::serve;

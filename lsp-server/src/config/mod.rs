@@ -10,7 +10,7 @@ mod schema;
 pub use file::set;
 pub use schema::{node, schema};
 
-use crate::ignored;
+use crate::privacy::ignore_files;
 use anyhow::{Context, Result, anyhow};
 use completion::limits::TOKENS_MAX;
 pub use completion::stop_rule::Multiline;
@@ -243,7 +243,7 @@ impl Config {
             ("completion.ignore", &config.completion.ignore),
         ];
         for (key, lines) in lists {
-            ignored::patterns(lines).map_err(|error| anyhow!("{key}: {error}"))?;
+            ignore_files::patterns(lines).map_err(|error| anyhow!("{key}: {error}"))?;
         }
         Ok(config)
     }

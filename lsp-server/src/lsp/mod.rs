@@ -10,7 +10,7 @@ pub mod types;
 
 use crate::asked::Trigger;
 use completion::document::{Document, Encoding, Position};
-use crate::forget::{self, Forgotten, Scope};
+use crate::privacy::forget_scope::{self, Forgotten, Scope};
 use crate::session::{Session, SessionError, Suggestion};
 use crate::status;
 use copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
@@ -290,7 +290,7 @@ impl Backend {
     }
 
     async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
-        let scope = Scope::File { names: forget::names_of(&path_of(&params.uri)) };
+        let scope = Scope::File { names: forget_scope::names_of(&path_of(&params.uri)) };
         self.session.daemon().forget(scope).await.map_err(|error| Error {
             code: ErrorCode::InternalError,
             message: format!("{error:#}").into(),

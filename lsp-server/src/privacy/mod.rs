@@ -5,7 +5,7 @@
 //! that in its id, so that whatever becomes of it, in whichever session and
 //! however late, is not stored either.
 
-use crate::ignored::Ignored;
+use crate::privacy::ignore_files::Ignored;
 use completion::prompt::{self, Window};
 use feedback::event::{EventKind, OfferId};
 use feedback::secrets;
