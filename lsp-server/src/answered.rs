@@ -3,7 +3,7 @@
 
 use crate::asked::{Asked, Trigger};
 use completion::defects::broken;
-use crate::daemon::Daemon;
+use crate::app::Daemon;
 use engine::{Answer, Generated};
 use policy::gate::features::{Surroundings, features};
 use policy::gate::{Gate, Recent};

@@ -2,7 +2,7 @@
 //! one-line questions of the command line.
 
 use crate::paths::{self, Home};
-use crate::launch::ServeOptions;
+use crate::app::startup::ServeOptions;
 use crate::serve::ALREADY_RUNNING;
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result, bail};

@@ -2,10 +2,10 @@
 //! dies is started again and told what the editor had told the one before.
 
 use crate::client::{Connection, connect_or_start};
-use crate::daemon::lock;
+use crate::app::lock;
 use crate::framing::{self, Frame, Frames};
 use crate::paths::Home;
-use crate::launch::ServeOptions;
+use crate::app::startup::ServeOptions;
 use crate::mirror::{Mirror, Rejoin};
 use anyhow::{Context, Result, bail};
 use std::io;

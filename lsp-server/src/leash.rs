@@ -8,7 +8,7 @@
 //! orphaned while it is stopped gets SIGHUP and SIGCONT from the kernel, being a
 //! process group of its own (POSIX, `_exit`), and ends.
 
-use crate::daemon::lock;
+use crate::app::lock;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

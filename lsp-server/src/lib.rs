@@ -1,5 +1,6 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
+mod app;
 mod privacy;
 mod adapters;
 mod paths;
@@ -13,13 +14,11 @@ mod client;
 mod config;
 #[cfg(test)]
 mod config_properties;
-mod daemon;
 mod events;
 mod forward;
 mod framing;
 mod history;
 mod imports;
-mod launch;
 mod leash;
 #[cfg(test)]
 mod load;
@@ -34,7 +33,6 @@ mod reading;
 mod reading_properties;
 mod reopening;
 mod report;
-mod retention;
 #[cfg(test)]
 mod rig;
 mod serve;

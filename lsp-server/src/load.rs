@@ -3,7 +3,7 @@
 
 use crate::asked::Trigger;
 use crate::config::Config;
-use crate::daemon::{Daemon, ServedModel};
+use crate::app::{Daemon, ServedModel};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use engine::worker::EngineHandle;

@@ -6,7 +6,7 @@
 //! [`keep`]: Reading::keep
 
 use crate::adapters::registry::Registry;
-use crate::daemon::REWARD;
+use crate::app::REWARD;
 use crate::adapters::gate_prior;
 use policy::gate::prior::Prior;
 use policy::learned_state::Knowledge;

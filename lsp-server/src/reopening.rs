@@ -1,7 +1,7 @@
 //! A log that could not be written, for want of room or of a disk that answers, is
 //! opened again once it can be: without a restart, and with nobody waiting for it.
 
-use crate::daemon::{Daemon, lock};
+use crate::app::{Daemon, lock};
 use anyhow::Result;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

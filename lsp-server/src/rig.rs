@@ -2,7 +2,7 @@
 //! to it: all that lies between a key's message and its answer but the model.
 
 use crate::config::Config;
-use crate::daemon::{Daemon, ServedModel};
+use crate::app::{Daemon, ServedModel};
 use completion::document::Position;
 use engine::Engine;
 use engine::worker::EngineHandle;

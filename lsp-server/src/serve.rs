@@ -1,11 +1,11 @@
 //! `hone serve`: the one daemon of a user, behind a private Unix socket.
 
 use crate::config::Config;
-use crate::daemon::{Daemon, lock};
+use crate::app::{Daemon, lock};
 use crate::events;
 use crate::paths::{self, Home};
 use crate::adapters::import;
-use crate::launch::{self, ServeOptions};
+use crate::app::startup::{self, ServeOptions};
 use crate::lsp::{self, LearnNow};
 use crate::status::{self, LearnerState};
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
@@ -37,7 +37,7 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
     home.create()?;
     let socket = home.socket()?;
     let _elected = elect(&home)?;
-    let (daemon, learn_now) = launch::start(home, options).await?;
+    let (daemon, learn_now) = startup::start(home, options).await?;
     // Ours by election: what lies there is a dead daemon's.
     match std::fs::remove_file(&socket) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

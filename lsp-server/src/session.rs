@@ -7,7 +7,7 @@ use crate::aftermath::{Aftermath, Finding};
 use crate::answered::{Answered, ask_gate};
 use crate::asked::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
 use crate::config::Config;
-use crate::daemon::{Daemon, lock};
+use crate::app::{Daemon, lock};
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use engine::{EngineError, Generated};
 use completion::stop_rule::Extent;
@@ -585,7 +585,7 @@ mod tests {
     use super::*;
     use crate::adapters::registry::Entry;
     use crate::config::Config;
-    use crate::daemon::ServedModel;
+    use crate::app::ServedModel;
     use engine::scripted::ScriptedEngine;
     use engine::worker::EngineHandle;
     use crate::paths::Home;

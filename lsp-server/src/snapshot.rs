@@ -1,7 +1,7 @@
 //! When what was read of the log is written down anew: on a thread of its own, from
 //! the log alone, so that nobody waits for it and no lock is held.
 
-use crate::daemon::{Daemon, lock};
+use crate::app::{Daemon, lock};
 use crate::reading::{Reading, Terms};
 use feedback::derived::Derived;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,7 +74,7 @@ fn tell(daemon: &Daemon, trouble: Option<String>) {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::daemon::ServedModel;
+    use crate::app::ServedModel;
     use engine::scripted::ScriptedEngine;
     use engine::worker::EngineHandle;
     use crate::privacy::forget_scope::Scope;

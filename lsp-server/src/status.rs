@@ -3,7 +3,7 @@
 
 use crate::adapters::registry::Registry;
 use crate::config::Config;
-use crate::daemon::{Daemon, lock};
+use crate::app::{Daemon, lock};
 use policy::gate::GateStatus;
 use crate::paths::Paths;
 use policy::learned_state::{Knowledge, Trend};

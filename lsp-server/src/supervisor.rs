@@ -3,7 +3,7 @@
 //! update and never a completion.
 
 use crate::adapters::registry::{Entry, Registry};
-use crate::daemon::{Daemon, REWARD, lock};
+use crate::app::{Daemon, REWARD, lock};
 use completion::limits::TOKENS_MAX;
 use crate::leash::Leash;
 use crate::machine::Machine;

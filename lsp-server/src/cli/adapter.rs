@@ -6,7 +6,7 @@ use crate::adapters::registry::{Entry, IMPORTED, Registry};
 use crate::config::Config;
 use crate::paths::Home;
 use crate::adapters::import::{self, Incoming};
-use crate::launch::configured_manifest;
+use crate::app::startup::configured_manifest;
 use policy::trial::End;
 use crate::wire::Purpose;
 use crate::{client, serve};

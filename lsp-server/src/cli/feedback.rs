@@ -3,7 +3,7 @@
 
 use crate::cli::inspect::{each_offer, is_broken_pipe};
 use crate::config::Config;
-use crate::daemon::REWARD;
+use crate::app::REWARD;
 use crate::events::without_code;
 use crate::history::Told;
 use crate::paths::Home;

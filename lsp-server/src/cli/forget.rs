@@ -5,7 +5,7 @@ use crate::client;
 use crate::config::Config;
 use crate::privacy::forget_scope::{Forgotten, Found, Scope, names_of};
 use crate::paths::Home;
-use crate::launch::configured_manifest;
+use crate::app::startup::configured_manifest;
 use crate::serve;
 use crate::wire::Purpose;
 use anyhow::{Context, Result, bail, ensure};

@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::events::{stream, without_code};
 use crate::history::{Offers, Told};
 use crate::paths::Home;
-use crate::launch::configured_manifest;
+use crate::app::startup::configured_manifest;
 use crate::reading::{Reading, Terms};
 use crate::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
 use crate::wire::Purpose;

@@ -14,7 +14,7 @@ use crate::client;
 use engine::leave;
 use crate::forward::forward;
 use crate::paths::Home;
-use crate::launch::{self, ServeOptions};
+use crate::app::startup::{self, ServeOptions};
 use crate::serve::{ALREADY_RUNNING, AlreadyRunning};
 use crate::{lsp, serve};
 use anyhow::{Context, Result};
@@ -171,7 +171,7 @@ fn one_line(error: &anyhow::Error) -> String {
 
 fn run(command: Command) -> Result<()> {
     if let Command::Rehearse { args } = command {
-        let program = launch::sibling("hone-rehearse")?;
+        let program = startup::sibling("hone-rehearse")?;
         let error = std::process::Command::new(&program).args(args).exec();
         return Err(error).with_context(|| format!("{}: cannot be run", program.display()));
     }
@@ -196,7 +196,7 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
     match command {
         Command::Lsp { in_process: false, options } => forward(&home, &options).await,
         Command::Lsp { in_process: true, options } => {
-            let (daemon, learn) = launch::start(home, &options).await?;
+            let (daemon, learn) = startup::start(home, &options).await?;
             lsp::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;
             Ok(())
         }

@@ -4,7 +4,7 @@ use crate::cli::config;
 use crate::config::Config;
 use engine::quantize_q4_0;
 use crate::paths::Home;
-use crate::launch::configured_manifest;
+use crate::app::startup::configured_manifest;
 use anyhow::{Error, Result};
 use clap::Subcommand;
 use comfy_table::{Table, presets};

@@ -4,7 +4,7 @@ use crate::adapters::registry::Registry;
 use crate::cli::inspect::each_offer;
 use crate::config::Config;
 use crate::paths::Home;
-use crate::launch::configured_manifest;
+use crate::app::startup::configured_manifest;
 use crate::report::{Adapter, Gathering, page::page, table::table};
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;

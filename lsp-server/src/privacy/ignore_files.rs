@@ -7,7 +7,7 @@
 //! up to the repository's root. The last two, and the setting, know `!` for what
 //! is to be stored all the same.
 
-use crate::daemon::lock;
+use crate::app::lock;
 use feedback::secrets::is_sensitive_path;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};

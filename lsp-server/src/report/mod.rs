@@ -7,7 +7,7 @@ pub mod page;
 pub mod table;
 
 use crate::adapters::registry::{Entry, IMPORTED};
-use crate::daemon::REWARD;
+use crate::app::REWARD;
 use crate::history::Told;
 use feedback::event::{AdapterVersion, Outcome};
 use jiff::Timestamp;

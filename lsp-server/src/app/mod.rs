@@ -15,7 +15,7 @@ use policy::learned_state::Knowledge;
 use crate::privacy::{self, Privacy};
 use crate::reading::{Reading, Terms};
 use crate::reopening::{self, Outage};
-use crate::retention::{self, Retention};
+use crate::app::retention::{self, Retention};
 use crate::session::Session;
 use crate::snapshot::{self, Snapshots};
 use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};

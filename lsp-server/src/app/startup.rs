@@ -2,7 +2,7 @@
 //! which clock.
 
 use crate::config::Config;
-use crate::daemon::{Daemon, ServedModel};
+use crate::app::{Daemon, ServedModel};
 use engine::EngineError;
 use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::worker::EngineHandle;

@@ -6,7 +6,7 @@
 //! day later finds it past. A machine that was off for months forgets a day later; a
 //! clock that is put right in time costs nothing.
 
-use crate::daemon::{Daemon, lock};
+use crate::app::{Daemon, lock};
 use crate::privacy::forget_scope::Scope;
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
