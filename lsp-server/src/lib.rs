@@ -1,5 +1,6 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
+mod services;
 mod app;
 mod privacy;
 mod adapters;
@@ -28,16 +29,13 @@ mod mirror;
 #[cfg(test)]
 mod overhead;
 mod prompts;
-mod reading;
 #[cfg(test)]
 mod reading_properties;
-mod reopening;
 mod report;
 #[cfg(test)]
 mod rig;
 mod serve;
 mod session;
-mod snapshot;
 mod status;
 mod supervisor;
 mod tracker;

@@ -13,11 +13,11 @@ use crate::privacy::ignore_files::Patterns;
 use crate::adapters::import::Incoming;
 use policy::learned_state::Knowledge;
 use crate::privacy::{self, Privacy};
-use crate::reading::{Reading, Terms};
-use crate::reopening::{self, Outage};
+use crate::services::derived_state::{Reading, Terms};
+use crate::services::log_recovery::{self, Outage};
 use crate::app::retention::{self, Retention};
 use crate::session::Session;
-use crate::snapshot::{self, Snapshots};
+use crate::services::checkpoint::{self, Snapshots};
 use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
 use policy::references::Text;
 use policy::trial::Verdict;
@@ -176,7 +176,7 @@ impl Daemon {
             life: rand::random(),
         });
         match to_keep {
-            Some(derived) => snapshot::keep(&daemon, derived),
+            Some(derived) => checkpoint::keep(&daemon, derived),
             None => daemon.snapshots.after(next_seq),
         }
         tokio::spawn(tick(Arc::downgrade(&daemon)));
@@ -465,7 +465,7 @@ impl Daemon {
         let terms = Terms::of(&lock(&self.registry), &self.model.sha256);
         let mut reading = Reading::of(&*self.log, &terms)?;
         if let Some(derived) = to_keep(&reading, writing)? {
-            snapshot::keep(self, derived);
+            checkpoint::keep(self, derived);
         }
         // Nothing is appended while the fold is held.
         let mut fold = lock(&self.fold);
@@ -665,7 +665,7 @@ impl Daemon {
 
 /// What is worth writing down of what was read.
 fn to_keep(reading: &Reading, writing: u64) -> Result<Option<Derived>> {
-    let worth = reading.young >= snapshot::EVERY_EVENTS;
+    let worth = reading.young >= checkpoint::EVERY_EVENTS;
     Ok(worth.then(|| reading.derived(writing)).transpose()?)
 }
 
@@ -690,8 +690,8 @@ async fn tick(daemon: Weak<Daemon>) {
             Some(daemon) => {
                 daemon.tick();
                 retention::tick(&daemon);
-                snapshot::tick(&daemon);
-                reopening::tick(&daemon);
+                checkpoint::tick(&daemon);
+                log_recovery::tick(&daemon);
             }
             None => return,
         }

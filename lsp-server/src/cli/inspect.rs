@@ -8,7 +8,7 @@ use crate::events::{stream, without_code};
 use crate::history::{Offers, Told};
 use crate::paths::Home;
 use crate::app::startup::configured_manifest;
-use crate::reading::{Reading, Terms};
+use crate::services::derived_state::{Reading, Terms};
 use crate::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
 use crate::wire::Purpose;
 use anyhow::{Context, Result};

@@ -2,7 +2,7 @@
 //! the log alone, so that nobody waits for it and no lock is held.
 
 use crate::app::{Daemon, lock};
-use crate::reading::{Reading, Terms};
+use crate::services::derived_state::{Reading, Terms};
 use feedback::derived::Derived;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

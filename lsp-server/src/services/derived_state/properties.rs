@@ -2,7 +2,7 @@
 //! log: random streams, cut anywhere, with updates and trials between the cuts.
 
 use policy::gate::prior::{assumed, shipped};
-use crate::reading::{Reading, Terms};
+use crate::services::derived_state::{Reading, Terms};
 use policy::trial::Arms;
 use feedback::event::{
     ArmRecord, Broken, Completion, Decision, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
