@@ -1,5 +1,6 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
+mod learning;
 mod services;
 mod app;
 mod privacy;
@@ -20,11 +21,9 @@ mod forward;
 mod framing;
 mod history;
 mod imports;
-mod leash;
 #[cfg(test)]
 mod load;
 mod lsp;
-mod machine;
 mod mirror;
 #[cfg(test)]
 mod overhead;
@@ -37,10 +36,8 @@ mod rig;
 mod serve;
 mod session;
 mod status;
-mod supervisor;
 mod tracker;
 #[cfg(test)]
 mod tracker_properties;
-mod tryout;
 mod unshown;
 mod wire;

@@ -21,7 +21,7 @@ use crate::services::checkpoint::{self, Snapshots};
 use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
 use policy::references::Text;
 use policy::trial::Verdict;
-use crate::tryout;
+use crate::learning::holdout_check;
 use anyhow::{Result, bail, ensure};
 use feedback::clock::Clock;
 use feedback::derived::Derived;
@@ -519,7 +519,7 @@ impl Daemon {
         self.engine.load_adapter(entry.version, path, vec![active, head]).await?;
         let own = lock(&self.knowledge).texts.held_out();
         let (version, kl) = (entry.version, entry.report.kl_base);
-        let refusal = tryout::refusal(&self.engine, version, head, kl, own).await?;
+        let refusal = holdout_check::refusal(&self.engine, version, head, kl, own).await?;
         let since = lock(&self.knowledge).next_seq();
         let mut registry = lock(&self.registry);
         still_wanted(&registry)?;

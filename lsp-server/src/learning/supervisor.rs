@@ -5,8 +5,8 @@
 use crate::adapters::registry::{Entry, Registry};
 use crate::app::{Daemon, REWARD, lock};
 use completion::limits::TOKENS_MAX;
-use crate::leash::Leash;
-use crate::machine::Machine;
+use crate::learning::preemption::Leash;
+use crate::learning::resources::Machine;
 use crate::status::{LearnerState, StatusLine};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::episode::Batch;
