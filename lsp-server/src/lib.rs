@@ -1,14 +1,12 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
+mod session;
 mod learning;
 mod services;
 mod app;
 mod privacy;
 mod adapters;
 mod paths;
-mod aftermath;
-mod answered;
-mod asked;
 #[cfg(test)]
 mod burst;
 pub mod cli;
@@ -20,7 +18,6 @@ mod events;
 mod forward;
 mod framing;
 mod history;
-mod imports;
 #[cfg(test)]
 mod load;
 mod lsp;
@@ -34,10 +31,7 @@ mod report;
 #[cfg(test)]
 mod rig;
 mod serve;
-mod session;
 mod status;
-mod tracker;
 #[cfg(test)]
 mod tracker_properties;
-mod unshown;
 mod wire;

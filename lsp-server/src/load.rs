@@ -1,7 +1,7 @@
 //! A day's work of fifty editors in as long as it takes, on an engine that says
 //! what it is told: memory stays where it was.
 
-use crate::asked::Trigger;
+use crate::session::request::Trigger;
 use crate::config::Config;
 use crate::app::{Daemon, ServedModel};
 use completion::document::{Document, Position};

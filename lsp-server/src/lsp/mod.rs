@@ -8,7 +8,7 @@ mod copilot;
 mod guard;
 pub mod types;
 
-use crate::asked::Trigger;
+use crate::session::request::Trigger;
 use completion::document::{Document, Encoding, Position};
 use crate::privacy::forget_scope::{self, Forgotten, Scope};
 use crate::session::{Session, SessionError, Suggestion};

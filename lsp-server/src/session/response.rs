@@ -1,7 +1,7 @@
 //! What the engine said to what was asked: which part of it is shown, on what
 //! grounds, and what is recorded of it.
 
-use crate::asked::{Asked, Trigger};
+use crate::session::request::{Asked, Trigger};
 use completion::defects::broken;
 use crate::app::Daemon;
 use engine::{Answer, Generated};
@@ -9,7 +9,7 @@ use policy::gate::features::{Surroundings, features};
 use policy::gate::{Gate, Recent};
 use completion::postprocess::shown_lines;
 use crate::privacy::{self, Nearby};
-use crate::unshown::Unshown;
+use crate::session::suppressed::Unshown;
 use feedback::event::{Completion, Decision, GateRecord, Sampling, Timing};
 use std::time::Duration;
 

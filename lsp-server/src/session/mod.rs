@@ -3,20 +3,20 @@
 //! Every message is taken in order under one lock, and none awaits before it
 //! has been; only the engine's answer is waited for, with the lock free.
 
-use crate::aftermath::{Aftermath, Finding};
-use crate::answered::{Answered, ask_gate};
-use crate::asked::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
+use crate::session::survival::{Aftermath, Finding};
+use crate::session::response::{Answered, ask_gate};
+use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
 use crate::config::Config;
 use crate::app::{Daemon, lock};
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use engine::{EngineError, Generated};
 use completion::stop_rule::Extent;
-use crate::imports;
+use crate::session::imports;
 use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
 use crate::prompts::{self, Prompts};
 use completion::debounce::{Rhythm, Stand};
-use crate::tracker::{Judgement, Offer, Tracker};
-use crate::unshown::{Rest, Unshown};
+use crate::session::tracker::{Judgement, Offer, Tracker};
+use crate::session::suppressed::{Rest, Unshown};
 use feedback::event::{EventKind, OfferId, Outcome, StopReason};
 use rand::Rng;
 use std::collections::{HashMap, HashSet};

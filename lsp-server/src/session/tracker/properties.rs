@@ -2,7 +2,7 @@
 //! may act: thousands of random stories, told to the tracker and folded.
 
 use completion::document::Edit;
-use crate::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, Tracker};
+use crate::session::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, Tracker};
 use feedback::episode::Fold;
 use feedback::event::{Completion, Event, EventKind, Evidence, Outcome, Sampling, StopReason};
 use feedback::reward::RewardVersion;
