@@ -14,10 +14,8 @@ mod client;
 mod config;
 #[cfg(test)]
 mod config_properties;
-mod events;
 mod forward;
 mod framing;
-mod history;
 #[cfg(test)]
 mod load;
 mod lsp;
@@ -31,7 +29,6 @@ mod report;
 #[cfg(test)]
 mod rig;
 mod serve;
-mod status;
 #[cfg(test)]
 mod tracker_properties;
 mod wire;

@@ -2,12 +2,12 @@
 
 use crate::config::Config;
 use crate::app::{Daemon, lock};
-use crate::events;
+use crate::report::export;
 use crate::paths::{self, Home};
 use crate::adapters::import;
 use crate::app::startup::{self, ServeOptions};
 use crate::lsp::{self, LearnNow};
-use crate::status::{self, LearnerState};
+use crate::report::status::{self, LearnerState};
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -224,7 +224,7 @@ async fn connection(
             };
             write_line(&mut write, &answer.map_err(|error| format!("{error:#}"))).await?;
         }
-        Purpose::Events => events::stream(daemon.event_log(), &mut write).await?,
+        Purpose::Events => export::stream(daemon.event_log(), &mut write).await?,
         Purpose::Stop => {
             stop.notify_one();
             // The end of this stream tells the caller that all is on disk, or in the

@@ -18,7 +18,7 @@ use crate::services::log_recovery::{self, Outage};
 use crate::app::retention::{self, Retention};
 use crate::session::Session;
 use crate::services::checkpoint::{self, Snapshots};
-use crate::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
+use crate::report::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
 use policy::references::Text;
 use policy::trial::Verdict;
 use crate::learning::holdout_check;

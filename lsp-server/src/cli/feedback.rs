@@ -4,8 +4,8 @@
 use crate::cli::inspect::{each_offer, is_broken_pipe};
 use crate::config::Config;
 use crate::app::REWARD;
-use crate::events::without_code;
-use crate::history::Told;
+use crate::report::export::without_code;
+use crate::report::offers::Told;
 use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
@@ -243,7 +243,7 @@ async fn replay(home: &Home, other: RewardVersion, as_json: bool) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::tests::{completion, tell};
+    use crate::report::offers::tests::{completion, tell};
     use feedback::event::{EventKind, Evidence};
 
     fn judged(id: &str, outcome: Outcome) -> Vec<EventKind> {

@@ -187,7 +187,7 @@ pub async fn trial(home: &Home, args: TrialArgs) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?);
         return Ok(());
     }
-    let lines = crate::status::trial_lines(&evidence);
+    let lines = crate::report::status::trial_lines(&evidence);
     match lines.is_empty() {
         true => println!("no trial yet: the next update begins one"),
         false => println!("{}", lines.join("\n")),

@@ -4,12 +4,12 @@
 use crate::adapters::registry::Registry;
 use crate::client;
 use crate::config::Config;
-use crate::events::{stream, without_code};
-use crate::history::{Offers, Told};
+use crate::report::export::{stream, without_code};
+use crate::report::offers::{Offers, Told};
 use crate::paths::Home;
 use crate::app::startup::configured_manifest;
 use crate::services::derived_state::{Reading, Terms};
-use crate::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
+use crate::report::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
 use crate::wire::Purpose;
 use anyhow::{Context, Result};
 use feedback::event::Event;

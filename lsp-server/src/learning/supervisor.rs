@@ -7,7 +7,7 @@ use crate::app::{Daemon, REWARD, lock};
 use completion::limits::TOKENS_MAX;
 use crate::learning::preemption::Leash;
 use crate::learning::resources::Machine;
-use crate::status::{LearnerState, StatusLine};
+use crate::report::status::{LearnerState, StatusLine};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::episode::Batch;
 use feedback::job::{Base, Cancel, JOB_FORMAT, Job, LearnerLine, Phase, Report};

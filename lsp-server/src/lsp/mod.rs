@@ -12,7 +12,7 @@ use crate::session::request::Trigger;
 use completion::document::{Document, Encoding, Position};
 use crate::privacy::forget_scope::{self, Forgotten, Scope};
 use crate::session::{Session, SessionError, Suggestion};
-use crate::status;
+use crate::report::status;
 use copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
 use ropey::Rope;
 use serde_json::Value;

@@ -97,7 +97,7 @@ pub struct LearnAnswer {
 pub enum DidChangeStatus {}
 
 impl Notification for DidChangeStatus {
-    type Params = crate::status::StatusLine;
+    type Params = crate::report::status::StatusLine;
     const METHOD: &'static str = "didChangeStatus";
 }
 

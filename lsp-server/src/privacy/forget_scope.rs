@@ -171,7 +171,7 @@ mod tests {
         {
             let at_ms = 100 * (number as u64 + 1);
             let id = format!("o{number}");
-            log.append(at_ms, crate::history::tests::completion(&id, path)).unwrap();
+            log.append(at_ms, crate::report::offers::tests::completion(&id, path)).unwrap();
             let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
             log.append(at_ms + 50, EventKind::Outcome { id, outcome, evidence }).unwrap();
         }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_offer_goes_with_every_file_that_its_prompt_quoted() {
-        let EventKind::Completion(mut made) = crate::history::tests::completion("o", "/p/a.rs")
+        let EventKind::Completion(mut made) = crate::report::offers::tests::completion("o", "/p/a.rs")
         else {
             unreachable!("it makes completions")
         };

@@ -8,7 +8,7 @@ pub mod table;
 
 use crate::adapters::registry::{Entry, IMPORTED};
 use crate::app::REWARD;
-use crate::history::Told;
+use crate::report::offers::Told;
 use feedback::event::{AdapterVersion, Outcome};
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -308,8 +308,8 @@ impl Gathering {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::history::Offers;
-    use crate::history::tests::completion;
+    use crate::report::offers::Offers;
+    use crate::report::offers::tests::completion;
     use feedback::event::{Event, EventKind, Evidence};
 
     const DAY_MS: u64 = 86_400_000;

@@ -78,7 +78,7 @@ mod tests {
     use engine::scripted::ScriptedEngine;
     use engine::worker::EngineHandle;
     use crate::privacy::forget_scope::Scope;
-    use crate::history::tests::completion;
+    use crate::report::offers::tests::completion;
     use crate::paths::Home;
     use feedback::clock::ManualClock;
     use feedback::log::EventLog;

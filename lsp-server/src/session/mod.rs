@@ -870,7 +870,7 @@ mod tests {
                 break;
             }
         }
-        let screen = crate::status::screen(&crate::status::of(&daemon));
+        let screen = crate::report::status::screen(&crate::report::status::of(&daemon));
         (daemon.active_adapter(), screen)
     }
 
