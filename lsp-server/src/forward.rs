@@ -3,7 +3,7 @@
 
 use crate::client::{Connection, connect_or_start};
 use crate::app::lock;
-use crate::framing::{self, Frame, Frames};
+use crate::protocol::framing::{self, Frame, Frames};
 use crate::paths::Home;
 use crate::app::startup::ServeOptions;
 use crate::mirror::{Mirror, Rejoin};

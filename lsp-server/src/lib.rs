@@ -1,5 +1,6 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
+mod protocol;
 mod session;
 mod learning;
 mod services;
@@ -15,10 +16,8 @@ mod config;
 #[cfg(test)]
 mod config_properties;
 mod forward;
-mod framing;
 #[cfg(test)]
 mod load;
-mod lsp;
 mod mirror;
 #[cfg(test)]
 mod overhead;

@@ -6,9 +6,9 @@ use crate::app::{Daemon, ServedModel};
 use completion::document::Position;
 use engine::Engine;
 use engine::worker::EngineHandle;
-use crate::framing::{self, Frame, Frames};
+use crate::protocol::framing::{self, Frame, Frames};
 use crate::paths::Home;
-use crate::lsp;
+use crate::protocol::handlers;
 use feedback::clock::SystemClock;
 use feedback::event::EventKind;
 use feedback::log::EventLog;
@@ -63,7 +63,7 @@ impl Rig {
         let (session, stream) = (self.daemon.session(), UnixStream::from_std(ours).unwrap());
         tokio::spawn(async move {
             let (read, mut write) = stream.into_split();
-            lsp::serve(session, learn, BufReader::new(read), &mut write).await;
+            handlers::serve(session, learn, BufReader::new(read), &mut write).await;
         });
         theirs
     }

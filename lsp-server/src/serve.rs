@@ -6,7 +6,7 @@ use crate::report::export;
 use crate::paths::{self, Home};
 use crate::adapters::import;
 use crate::app::startup::{self, ServeOptions};
-use crate::lsp::{self, LearnNow};
+use crate::protocol::handlers::{self, LearnNow};
 use crate::report::status::{self, LearnerState};
 use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result};
@@ -189,7 +189,7 @@ async fn connection(
     }
     write_line(&mut write, &Welcome::yes()).await?;
     match hello.purpose {
-        Purpose::Lsp => lsp::serve(daemon.session(), learn, read, &mut write).await,
+        Purpose::Lsp => handlers::serve(daemon.session(), learn, read, &mut write).await,
         Purpose::Status => write_line(&mut write, &status::of(daemon)).await?,
         Purpose::Learn => {
             let waiting = daemon.waiting_episodes();

@@ -8,7 +8,7 @@ use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::worker::EngineHandle;
 use crate::paths::Home;
 use crate::learning::preemption::Leash;
-use crate::lsp::LearnNow;
+use crate::protocol::handlers::LearnNow;
 use crate::learning::supervisor::{Program, Supervisor};
 use anyhow::{Context, Result};
 use feedback::clock::{Clock, ManualClock, SystemClock};

@@ -197,7 +197,7 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
         Command::Lsp { in_process: false, options } => forward(&home, &options).await,
         Command::Lsp { in_process: true, options } => {
             let (daemon, learn) = startup::start(home, &options).await?;
-            lsp::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;
+            handlers::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;
             Ok(())
         }
         Command::Serve { options } => serve::run(home, &options).await,

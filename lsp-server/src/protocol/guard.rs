@@ -1,7 +1,7 @@
 //! Between a client's stream and the protocol's transport, which trusts every
 //! length it is told, and ends the connection at the first message it cannot read.
 
-use crate::framing::{self, Frame, Frames};
+use crate::protocol::framing::{self, Frame, Frames};
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc::{Sender, channel};
