@@ -1,5 +1,6 @@
 //! `hone`: completions that learn from your Tab key, on your machine.
 
+mod daemon;
 mod protocol;
 mod session;
 mod learning;
@@ -11,14 +12,11 @@ mod paths;
 #[cfg(test)]
 mod burst;
 pub mod cli;
-mod client;
 mod config;
 #[cfg(test)]
 mod config_properties;
-mod forward;
 #[cfg(test)]
 mod load;
-mod mirror;
 #[cfg(test)]
 mod overhead;
 mod prompts;
@@ -27,7 +25,5 @@ mod reading_properties;
 mod report;
 #[cfg(test)]
 mod rig;
-mod serve;
 #[cfg(test)]
 mod tracker_properties;
-mod wire;

@@ -2,7 +2,7 @@
 //! else from its files.
 
 use crate::adapters::registry::Registry;
-use crate::client;
+use crate::daemon::client;
 use crate::config::Config;
 use crate::report::export::{stream, without_code};
 use crate::report::offers::{Offers, Told};
@@ -10,7 +10,7 @@ use crate::paths::Home;
 use crate::app::startup::configured_manifest;
 use crate::services::derived_state::{Reading, Terms};
 use crate::report::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
-use crate::wire::Purpose;
+use crate::daemon::handshake::Purpose;
 use anyhow::{Context, Result};
 use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};

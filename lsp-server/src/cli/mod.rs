@@ -10,12 +10,12 @@ mod model;
 mod pause;
 mod report;
 
-use crate::client;
+use crate::daemon::client;
 use engine::leave;
-use crate::forward::forward;
+use crate::daemon::forwarder::forward;
 use crate::paths::Home;
 use crate::app::startup::{self, ServeOptions};
-use crate::serve::{ALREADY_RUNNING, AlreadyRunning};
+use crate::daemon::server::{ALREADY_RUNNING, AlreadyRunning};
 use crate::{lsp, serve};
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -200,7 +200,7 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
             handlers::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;
             Ok(())
         }
-        Command::Serve { options } => serve::run(home, &options).await,
+        Command::Serve { options } => server::run(home, &options).await,
         Command::Status { json } => inspect::status(&home, json).await,
         Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
         Command::Gate(args) => gate::gate(&home, args).await,

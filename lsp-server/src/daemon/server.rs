@@ -8,7 +8,7 @@ use crate::adapters::import;
 use crate::app::startup::{self, ServeOptions};
 use crate::protocol::handlers::{self, LearnNow};
 use crate::report::status::{self, LearnerState};
-use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};

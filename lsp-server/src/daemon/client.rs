@@ -3,8 +3,8 @@
 
 use crate::paths::{self, Home};
 use crate::app::startup::ServeOptions;
-use crate::serve::ALREADY_RUNNING;
-use crate::wire::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::daemon::server::ALREADY_RUNNING;
+use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
