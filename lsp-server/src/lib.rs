@@ -9,21 +9,15 @@ mod app;
 mod privacy;
 mod adapters;
 mod paths;
-#[cfg(test)]
-mod burst;
 pub mod cli;
 mod config;
 #[cfg(test)]
 mod config_properties;
-#[cfg(test)]
-mod load;
-#[cfg(test)]
-mod overhead;
 mod prompts;
 #[cfg(test)]
 mod reading_properties;
 mod report;
 #[cfg(test)]
-mod rig;
-#[cfg(test)]
 mod tracker_properties;
+#[cfg(test)]
+mod testing;

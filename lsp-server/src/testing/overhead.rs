@@ -4,7 +4,7 @@
 
 use completion::document::Position;
 use engine::scripted::ScriptedEngine;
-use crate::rig::{Editor, Rig};
+use crate::testing::daemon::{Editor, Rig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use engine::{
     Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
 };
 use completion::prompt::FimPrompt;
-use crate::rig::{Editor, Rig};
+use crate::testing::daemon::{Editor, Rig};
 use feedback::event::AdapterVersion;
 use serde_json::{Value, json};
 use std::path::Path;
