@@ -1,23 +1,17 @@
-//! `hone`: completions that learn from your Tab key, on your machine.
+//! The server, its daemon and its command line.
 
-mod daemon;
-mod protocol;
-mod session;
-mod learning;
-mod services;
-mod app;
-mod privacy;
 mod adapters;
-mod paths;
+mod app;
 pub mod cli;
-mod config;
-#[cfg(test)]
-mod config_properties;
+pub mod config;
+pub mod daemon;
+mod learning;
+mod paths;
+mod privacy;
 mod prompts;
-#[cfg(test)]
-mod reading_properties;
+pub mod protocol;
 mod report;
-#[cfg(test)]
-mod tracker_properties;
+mod services;
+mod session;
 #[cfg(test)]
 mod testing;

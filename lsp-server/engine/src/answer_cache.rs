@@ -79,8 +79,8 @@ impl Answers {
 mod tests {
     use super::*;
     use crate::Answer;
-    use completion::stop_rule::Extent;
     use completion::prompt::FimPrompt;
+    use completion::stop_rule::Extent;
     use feedback::event::{Sampling, StopReason, TokenRecord};
     use std::time::Duration;
 

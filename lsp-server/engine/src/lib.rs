@@ -13,8 +13,8 @@ pub mod worker;
 
 pub use ffi::{leave, quantize_q4_0};
 
-use completion::stop_rule::Extent;
 use completion::prompt::FimPrompt;
+use completion::stop_rule::Extent;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

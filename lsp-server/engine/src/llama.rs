@@ -5,8 +5,8 @@
 use super::answer_cache::{Answers, Key};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::Offload;
-use super::sampler::{Chosen, Policy};
 use super::line_end::Spelled;
+use super::sampler::{Chosen, Policy};
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,

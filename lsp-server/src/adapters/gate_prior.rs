@@ -33,8 +33,7 @@ fn read(path: &Path) -> Result<Option<Prior>> {
         text => text.with_context(|| format!("{}: cannot be read", path.display()))?,
     };
     let damaged = || format!("{}: damaged; delete it, or rehearse again", path.display());
-    let Kept { features_version, prior } =
-        serde_json::from_slice(&text).with_context(damaged)?;
+    let Kept { features_version, prior } = serde_json::from_slice(&text).with_context(damaged)?;
     ensure!(
         features_version == FEATURES_VERSION,
         "{}: from another version of Hone; rehearse again",

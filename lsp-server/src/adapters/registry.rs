@@ -4,11 +4,11 @@
 //! `adapters/registry.json` is replaced whole (temp file, fsync, rename);
 //! adapter files are immutable once registered.
 
-use policy::trial::{Arms, End, Verdict};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, Report};
 use models::file::{sha256, sha256_of, sync_folder_of, write_atomic};
+use policy::trial::{Arms, End, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsStr;

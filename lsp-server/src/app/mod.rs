@@ -2,27 +2,26 @@
 //! One of these lives in a process, behind a socket (`hone serve`) or behind
 //! stdio (`hone lsp --in-process`).
 
-use crate::adapters::registry::{Entry, Registry};
-use crate::config::{Config, ModelConfig};
-use engine::worker::EngineHandle;
-use engine::{EngineError, ScorePrompt, ScoreRequest};
-use crate::privacy::forget_scope::{Forgotten, Found, Scope};
-use policy::gate::Gate;
-use crate::paths::Home;
-use crate::privacy::ignore_files::Patterns;
+pub mod retention;
+pub mod startup;
+
 use crate::adapters::import::Incoming;
-use policy::learned_state::Knowledge;
+use crate::adapters::registry::{Entry, Registry};
+use crate::app::retention::{self, Retention};
+use crate::config::{Config, ModelConfig};
+use crate::learning::holdout_check;
+use crate::paths::Home;
+use crate::privacy::forget_scope::{Forgotten, Found, Scope};
+use crate::privacy::ignore_files::Patterns;
 use crate::privacy::{self, Privacy};
+use crate::report::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
+use crate::services::checkpoint::{self, Snapshots};
 use crate::services::derived_state::{Reading, Terms};
 use crate::services::log_recovery::{self, Outage};
-use crate::app::retention::{self, Retention};
 use crate::session::Session;
-use crate::services::checkpoint::{self, Snapshots};
-use crate::report::status::{Evidence, LearnerState, LearnerStatus, StatusLine};
-use policy::references::Text;
-use policy::trial::Verdict;
-use crate::learning::holdout_check;
 use anyhow::{Result, bail, ensure};
+use engine::worker::EngineHandle;
+use engine::{EngineError, ScorePrompt, ScoreRequest};
 use feedback::clock::Clock;
 use feedback::derived::Derived;
 use feedback::episode::{Batch, Episode, Fold};
@@ -30,6 +29,10 @@ use feedback::event::{self, AdapterVersion, ArmRecord, EventKind, Outcome};
 use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use models::adapter::Adapter;
+use policy::gate::Gate;
+use policy::learned_state::Knowledge;
+use policy::references::Text;
+use policy::trial::Verdict;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::PathBuf;

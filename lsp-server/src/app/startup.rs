@@ -1,16 +1,16 @@
 //! From folders and flags to a running [`Daemon`]: which model, which engine,
 //! which clock.
 
-use crate::config::Config;
 use crate::app::{Daemon, ServedModel};
+use crate::config::Config;
+use crate::learning::preemption::Leash;
+use crate::learning::supervisor::{Program, Supervisor};
+use crate::paths::Home;
+use crate::protocol::handlers::LearnNow;
+use anyhow::{Context, Result};
 use engine::EngineError;
 use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::worker::EngineHandle;
-use crate::paths::Home;
-use crate::learning::preemption::Leash;
-use crate::protocol::handlers::LearnNow;
-use crate::learning::supervisor::{Program, Supervisor};
-use anyhow::{Context, Result};
 use feedback::clock::{Clock, ManualClock, SystemClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -127,13 +127,12 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
     let leash = Arc::new(Leash::default());
     let holds = leash.clone();
     let on_busy = move |busy| holds.computing(busy);
-    let engine =
-        EngineHandle::start(move || LlamaEngine::load(&llama), on_busy).map_err(|error| {
-            match error {
-                EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
-                other => other.into(),
-            }
-        })?;
+    let engine = EngineHandle::start(move || LlamaEngine::load(&llama), on_busy).map_err(
+        |error| match error {
+            EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
+            other => other.into(),
+        },
+    )?;
     let clock: Arc<dyn Clock> = if options.manual_clock {
         Arc::new(ManualClock::starting_at(MANUAL_EPOCH_MS))
     } else {

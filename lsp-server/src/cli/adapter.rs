@@ -2,14 +2,13 @@
 
 mod diff;
 
-use crate::adapters::registry::{Entry, IMPORTED, Registry};
-use crate::config::Config;
-use crate::paths::Home;
 use crate::adapters::import::{self, Incoming};
+use crate::adapters::registry::{Entry, IMPORTED, Registry};
 use crate::app::startup::configured_manifest;
-use policy::trial::End;
+use crate::config::Config;
 use crate::daemon::handshake::Purpose;
-use crate::{client, serve};
+use crate::daemon::{client, server};
+use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
@@ -21,6 +20,7 @@ use models::gguf::Gguf;
 use models::manifest::{Catalogue, Manifest};
 use models::peft;
 use models::store::Store;
+use policy::trial::End;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;

@@ -1,12 +1,12 @@
 //! `hone feedback`: the verdicts on the offers, for other programs and for
 //! judging them by another reward.
 
+use crate::app::REWARD;
 use crate::cli::inspect::{each_offer, is_broken_pipe};
 use crate::config::Config;
-use crate::app::REWARD;
+use crate::paths::Home;
 use crate::report::export::without_code;
 use crate::report::offers::Told;
-use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};

@@ -1,13 +1,13 @@
 //! `hone forget`: through the daemon if one runs, else in its files.
 
 use crate::adapters::registry::Registry;
-use crate::daemon::client;
-use crate::config::Config;
-use crate::privacy::forget_scope::{Forgotten, Found, Scope, names_of};
-use crate::paths::Home;
 use crate::app::startup::configured_manifest;
-use crate::daemon::server;
+use crate::config::Config;
+use crate::daemon::client;
 use crate::daemon::handshake::Purpose;
+use crate::daemon::server;
+use crate::paths::Home;
+use crate::privacy::forget_scope::{Forgotten, Found, Scope, names_of};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::sled_log::SledLog;
 use jiff::civil::DateTime;

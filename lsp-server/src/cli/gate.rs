@@ -3,20 +3,20 @@
 
 mod replay;
 
+use crate::adapters::gate_prior;
 use crate::cli::inspect;
 use crate::config::Config;
-use policy::gate::features::NAMES;
-use policy::gate::prior::{self, Prior};
-use policy::gate::{Gate, GateStatus};
-use crate::adapters::gate_prior;
 use crate::paths::Home;
-use policy::trial::simulation::{EFFECTS, operate};
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
 use feedback::episode::{Fold, Judged};
 use feedback::event::EventKind;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
+use policy::gate::features::NAMES;
+use policy::gate::prior::{self, Prior};
+use policy::gate::{Gate, GateStatus};
+use policy::trial::simulation::{EFFECTS, operate};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 

@@ -2,15 +2,15 @@
 //! else from its files.
 
 use crate::adapters::registry::Registry;
-use crate::daemon::client;
+use crate::app::startup::configured_manifest;
 use crate::config::Config;
+use crate::daemon::client;
+use crate::daemon::handshake::Purpose;
+use crate::paths::Home;
 use crate::report::export::{stream, without_code};
 use crate::report::offers::{Offers, Told};
-use crate::paths::Home;
-use crate::app::startup::configured_manifest;
-use crate::services::derived_state::{Reading, Terms};
 use crate::report::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
-use crate::daemon::handshake::Purpose;
+use crate::services::derived_state::{Reading, Terms};
 use anyhow::{Context, Result};
 use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};

@@ -1,13 +1,13 @@
 //! `hone model`: list, pull, quantize, use, path.
 
+use crate::app::startup::configured_manifest;
 use crate::cli::config;
 use crate::config::Config;
-use engine::quantize_q4_0;
 use crate::paths::Home;
-use crate::app::startup::configured_manifest;
 use anyhow::{Error, Result};
 use clap::Subcommand;
 use comfy_table::{Table, presets};
+use engine::quantize_q4_0;
 use indicatif::ProgressBar;
 use models::manifest::{Catalogue, Manifest};
 use models::progress::{JsonProgress, Progress, TerminalProgress};

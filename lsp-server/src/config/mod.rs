@@ -5,6 +5,8 @@
 //! `hone config schema`, and through it by the editors.
 
 mod file;
+#[cfg(test)]
+mod properties;
 mod schema;
 
 pub use file::set;

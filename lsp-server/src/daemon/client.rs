@@ -1,10 +1,10 @@
 //! The other end of the daemon's socket: who finds it, starts it, and asks the
 //! one-line questions of the command line.
 
-use crate::paths::{self, Home};
 use crate::app::startup::ServeOptions;
-use crate::daemon::server::ALREADY_RUNNING;
 use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::daemon::server::ALREADY_RUNNING;
+use crate::paths::{self, Home};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};

@@ -1,12 +1,12 @@
 //! `hone lsp`: carries messages between an editor and the daemon. A daemon that
 //! dies is started again and told what the editor had told the one before.
 
-use crate::daemon::client::{Connection, connect_or_start};
 use crate::app::lock;
-use crate::protocol::framing::{self, Frame, Frames};
-use crate::paths::Home;
 use crate::app::startup::ServeOptions;
+use crate::daemon::client::{Connection, connect_or_start};
 use crate::daemon::editor_state::{Mirror, Rejoin};
+use crate::paths::Home;
+use crate::protocol::framing::{self, Frame, Frames};
 use anyhow::{Context, Result, bail};
 use std::io;
 use std::sync::Mutex;

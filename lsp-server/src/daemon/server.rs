@@ -1,14 +1,14 @@
 //! `hone serve`: the one daemon of a user, behind a private Unix socket.
 
-use crate::config::Config;
-use crate::app::{Daemon, lock};
-use crate::report::export;
-use crate::paths::{self, Home};
 use crate::adapters::import;
 use crate::app::startup::{self, ServeOptions};
-use crate::protocol::handlers::{self, LearnNow};
-use crate::report::status::{self, LearnerState};
+use crate::app::{Daemon, lock};
+use crate::config::Config;
 use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::paths::{self, Home};
+use crate::protocol::handlers::{self, LearnNow};
+use crate::report::export;
+use crate::report::status::{self, LearnerState};
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};

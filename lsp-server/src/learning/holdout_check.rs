@@ -3,13 +3,13 @@
 //! counted and not nats: being less sure of a line that it goes on saying is not
 //! forgetting it.
 
+use completion::prompt::FimPrompt;
 use engine::worker::EngineHandle;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
-use policy::regression_suite::SUITE;
-use completion::prompt::FimPrompt;
-use policy::references::Text;
-use policy::trial::monitors::KL_LIMIT;
 use feedback::event::AdapterVersion;
+use policy::references::Text;
+use policy::regression_suite::SUITE;
+use policy::trial::monitors::KL_LIMIT;
 use std::fmt::{self, Display, Formatter};
 
 /// The share of the lines said before that a candidate may miss, less those that it

@@ -4,11 +4,11 @@
 
 use crate::adapters::registry::{Entry, Registry};
 use crate::app::{Daemon, REWARD, lock};
-use completion::limits::TOKENS_MAX;
 use crate::learning::preemption::Leash;
 use crate::learning::resources::Machine;
 use crate::report::status::{LearnerState, StatusLine};
 use anyhow::{Context, Result, bail, ensure};
+use completion::limits::TOKENS_MAX;
 use feedback::episode::Batch;
 use feedback::job::{Base, Cancel, JOB_FORMAT, Job, LearnerLine, Phase, Report};
 use models::adapter::Adapter;

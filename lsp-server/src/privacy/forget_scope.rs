@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn an_offer_goes_with_every_file_that_its_prompt_quoted() {
-        let EventKind::Completion(mut made) = crate::report::offers::tests::completion("o", "/p/a.rs")
+        let EventKind::Completion(mut made) =
+            crate::report::offers::tests::completion("o", "/p/a.rs")
         else {
             unreachable!("it makes completions")
         };

@@ -5,6 +5,9 @@
 //! that in its id, so that whatever becomes of it, in whichever session and
 //! however late, is not stored either.
 
+pub mod forget_scope;
+pub mod ignore_files;
+
 use crate::privacy::ignore_files::Ignored;
 use completion::prompt::{self, Window};
 use feedback::event::{EventKind, OfferId};

@@ -2,8 +2,8 @@
 //! protocol: questions about an account, which nobody needs here, and in those
 //! that speak as its agent did, completions by messages of their own.
 
-use completion::document::Position;
 use crate::session::Suggestion;
+use completion::document::Position;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::future::{Ready, ready};

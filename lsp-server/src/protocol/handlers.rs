@@ -4,16 +4,16 @@
 //! Handlers must reach their session before any await: the transport polls
 //! them in the order the messages came, and only that far.
 
-mod copilot;
-mod guard;
-pub mod types;
-
-use crate::session::request::Trigger;
-use completion::document::{Document, Encoding, Position};
+use super::copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
+use super::messages::{
+    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, ItemParams,
+    LearnAnswer, RejectParams,
+};
 use crate::privacy::forget_scope::{self, Forgotten, Scope};
-use crate::session::{Session, SessionError, Suggestion};
 use crate::report::status;
-use copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
+use crate::session::request::Trigger;
+use crate::session::{Session, SessionError, Suggestion};
+use completion::document::{Document, Encoding, Position};
 use ropey::Rope;
 use serde_json::Value;
 use std::sync::Arc;
@@ -28,10 +28,6 @@ use tower_lsp::ls_types::{
     TextDocumentSyncKind,
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
-use types::{
-    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, ItemParams,
-    LearnAnswer, RejectParams,
-};
 
 /// Messages handled at once. At the transport's default of 4, four slow
 /// completions hold up every later message.
@@ -77,7 +73,7 @@ pub async fn serve(
             .custom_method("hone/learn", Backend::learn_now)
             .custom_method("hone/advanceClock", Backend::advance_clock)
             .finish();
-    guard::guard(read, write, |read, write| {
+    super::guard::guard(read, write, |read, write| {
         Server::new(read, write, socket)
             .concurrency_level(CONCURRENT_MESSAGES)
             .serve(Account(service))
@@ -92,7 +88,7 @@ impl LanguageServer for Backend {
     async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
         let offered = params.capabilities.general.and_then(|general| general.position_encodings);
         let mut offered = offered.unwrap_or_default();
-        if copilot::speaks_agent(params.initialization_options.as_ref()) {
+        if super::copilot::speaks_agent(params.initialization_options.as_ref()) {
             offered.clear();
         }
         let (encoding, kind) = choose_encoding(&offered);

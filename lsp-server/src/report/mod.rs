@@ -2,8 +2,11 @@
 //! Figures only; no text of the user's is in it.
 
 pub mod chart;
+pub mod export;
 pub mod lineage;
+pub mod offers;
 pub mod page;
+pub mod status;
 pub mod table;
 
 use crate::adapters::registry::{Entry, IMPORTED};

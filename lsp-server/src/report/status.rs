@@ -2,15 +2,15 @@
 //! person, and the line editors show.
 
 use crate::adapters::registry::Registry;
-use crate::config::Config;
 use crate::app::{Daemon, lock};
-use policy::gate::GateStatus;
+use crate::config::Config;
 use crate::paths::Paths;
-use policy::learned_state::{Knowledge, Trend};
-use policy::trial::{TrialStatus, Verdict};
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
+use policy::gate::GateStatus;
+use policy::learned_state::{Knowledge, Trend};
+use policy::trial::{TrialStatus, Verdict};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

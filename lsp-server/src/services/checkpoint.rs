@@ -73,13 +73,13 @@ fn tell(daemon: &Daemon, trouble: Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use crate::app::ServedModel;
-    use engine::scripted::ScriptedEngine;
-    use engine::worker::EngineHandle;
+    use crate::config::Config;
+    use crate::paths::Home;
     use crate::privacy::forget_scope::Scope;
     use crate::report::offers::tests::completion;
-    use crate::paths::Home;
+    use engine::scripted::ScriptedEngine;
+    use engine::worker::EngineHandle;
     use feedback::clock::ManualClock;
     use feedback::log::EventLog;
     use feedback::sled_log::SledLog;

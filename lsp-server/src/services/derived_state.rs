@@ -5,16 +5,16 @@
 //!
 //! [`keep`]: Reading::keep
 
+use crate::adapters::gate_prior;
 use crate::adapters::registry::Registry;
 use crate::app::REWARD;
-use crate::adapters::gate_prior;
-use policy::gate::prior::Prior;
-use policy::learned_state::Knowledge;
-use policy::trial::Arms;
 use anyhow::{Context, Result, ensure};
 use feedback::derived::Derived;
 use feedback::episode::Fold;
 use feedback::log::{EventLog, LogError};
+use policy::gate::prior::Prior;
+use policy::learned_state::Knowledge;
+use policy::trial::Arms;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -123,3 +123,6 @@ impl Reading {
 fn stamp() -> String {
     format!("{FORMAT} {}\n", env!("CARGO_PKG_VERSION"))
 }
+
+#[cfg(test)]
+mod properties;

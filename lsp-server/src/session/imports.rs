@@ -2,8 +2,8 @@
 //! beside it tell: no build system is asked. What is missed is not shown to the
 //! model, and that is all.
 
-use completion::document::Document;
 use crate::privacy::ignore_files::without_dots;
+use completion::document::Document;
 use ropey::Rope;
 use std::ffi::OsStr;
 use std::fs;
@@ -151,7 +151,10 @@ mod tests {
     #[test]
     fn modules_are_found_by_their_names() {
         let files = [
-            ("src/session.rs", "use completion::prompt::{Layout, Window};\nuse std::fs;\nmod engine;\n"),
+            (
+                "src/session.rs",
+                "use completion::prompt::{Layout, Window};\nuse std::fs;\nmod engine;\n",
+            ),
             ("src/prompt.rs", "a"),
             ("src/engine/mod.rs", "b"),
             ("src/unrelated.rs", "c"),

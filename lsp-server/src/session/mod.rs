@@ -3,20 +3,27 @@
 //! Every message is taken in order under one lock, and none awaits before it
 //! has been; only the engine's answer is waited for, with the lock free.
 
-use crate::session::survival::{Aftermath, Finding};
-use crate::session::response::{Answered, ask_gate};
-use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
-use crate::config::Config;
+mod imports;
+pub mod request;
+mod response;
+mod suppressed;
+mod survival;
+pub mod tracker;
+
 use crate::app::{Daemon, lock};
-use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
-use engine::{EngineError, Generated};
-use completion::stop_rule::Extent;
-use crate::session::imports;
-use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
+use crate::config::Config;
 use crate::prompts::{self, Prompts};
-use completion::debounce::{Rhythm, Stand};
-use crate::session::tracker::{Judgement, Offer, Tracker};
+use crate::session::imports;
+use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
+use crate::session::response::{Answered, ask_gate};
 use crate::session::suppressed::{Rest, Unshown};
+use crate::session::survival::{Aftermath, Finding};
+use crate::session::tracker::{Judgement, Offer, Tracker};
+use completion::debounce::{Rhythm, Stand};
+use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
+use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
+use completion::stop_rule::Extent;
+use engine::{EngineError, Generated};
 use feedback::event::{EventKind, OfferId, Outcome, StopReason};
 use rand::Rng;
 use std::collections::{HashMap, HashSet};
@@ -584,11 +591,11 @@ fn suggestion(
 mod tests {
     use super::*;
     use crate::adapters::registry::Entry;
-    use crate::config::Config;
     use crate::app::ServedModel;
+    use crate::config::Config;
+    use crate::paths::Home;
     use engine::scripted::ScriptedEngine;
     use engine::worker::EngineHandle;
-    use crate::paths::Home;
     use feedback::clock::ManualClock;
     use feedback::event::{AdapterVersion, Event};
     use feedback::log::MemoryLog;

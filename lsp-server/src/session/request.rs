@@ -2,13 +2,13 @@
 
 use crate::config::CompletionConfig;
 use completion::document::{Document, Position};
-use engine::Request;
-use completion::stop_rule::{Extent, Setting};
-use policy::gate::Recent;
-use policy::gate::features::Surroundings;
 use completion::postprocess::Around;
 use completion::prompt::{FimPrompt, Window};
+use completion::stop_rule::{Extent, Setting};
+use engine::Request;
 use feedback::event::{AdapterVersion, ArmRecord, Sampling, StopReason};
+use policy::gate::Recent;
+use policy::gate::features::Surroundings;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use ropey::Rope;

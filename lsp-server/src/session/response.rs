@@ -1,16 +1,16 @@
 //! What the engine said to what was asked: which part of it is shown, on what
 //! grounds, and what is recorded of it.
 
-use crate::session::request::{Asked, Trigger};
-use completion::defects::broken;
 use crate::app::Daemon;
+use crate::privacy::{self, Nearby};
+use crate::session::request::{Asked, Trigger};
+use crate::session::suppressed::Unshown;
+use completion::defects::broken;
+use completion::postprocess::shown_lines;
 use engine::{Answer, Generated};
+use feedback::event::{Completion, Decision, GateRecord, Sampling, Timing};
 use policy::gate::features::{Surroundings, features};
 use policy::gate::{Gate, Recent};
-use completion::postprocess::shown_lines;
-use crate::privacy::{self, Nearby};
-use crate::session::suppressed::Unshown;
-use feedback::event::{Completion, Decision, GateRecord, Sampling, Timing};
 use std::time::Duration;
 
 pub struct Answered<'a> {

@@ -4,8 +4,8 @@
 //! Where it may be, the model is asked, and says how likely exactly.
 
 use completion::document::Edit;
-use engine::Answer;
 use completion::stop_rule::valid;
+use engine::Answer;
 use feedback::event::{AdapterVersion, StopReason};
 
 #[derive(Debug, Clone, PartialEq)]

@@ -5,8 +5,8 @@
 //! an edit replaces all of it (a formatter, a cut) its text is looked for in the
 //! whole file.
 
-use completion::document::{Document, Edit};
 use crate::privacy::may_tell;
+use completion::document::{Document, Edit};
 use feedback::event::{KeptCheck, OfferId};
 use ropey::Rope;
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -459,4 +459,6 @@ fn is_auto_closed_pair(inserted: &str) -> bool {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

@@ -1,13 +1,11 @@
 //! A macro, or somebody who holds a key down: edits come faster than the engine can
 //! give up.
 
-use completion::document::Position;
-use engine::scripted::ScriptedEngine;
-use engine::{
-    Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
-};
-use completion::prompt::FimPrompt;
 use crate::testing::daemon::{Editor, Rig};
+use completion::document::Position;
+use completion::prompt::FimPrompt;
+use engine::scripted::ScriptedEngine;
+use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use feedback::event::AdapterVersion;
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,14 +1,14 @@
 //! A daemon on an engine that a test chooses, with a real log, and editors connected
 //! to it: all that lies between a key's message and its answer but the model.
 
-use crate::config::Config;
 use crate::app::{Daemon, ServedModel};
+use crate::config::Config;
+use crate::paths::Home;
+use crate::protocol::framing::{self, Frame, Frames};
+use crate::protocol::handlers;
 use completion::document::Position;
 use engine::Engine;
 use engine::worker::EngineHandle;
-use crate::protocol::framing::{self, Frame, Frames};
-use crate::paths::Home;
-use crate::protocol::handlers;
 use feedback::clock::SystemClock;
 use feedback::event::EventKind;
 use feedback::log::EventLog;

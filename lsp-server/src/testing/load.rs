@@ -1,14 +1,14 @@
 //! A day's work of fifty editors in as long as it takes, on an engine that says
 //! what it is told: memory stays where it was.
 
-use crate::session::request::Trigger;
-use crate::config::Config;
 use crate::app::{Daemon, ServedModel};
+use crate::config::Config;
+use crate::paths::Home;
+use crate::session::request::Trigger;
+use crate::session::{Session, SessionError};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use engine::worker::EngineHandle;
-use crate::paths::Home;
-use crate::session::{Session, SessionError};
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;
 use ropey::Rope;

@@ -2,9 +2,9 @@
 //! connections and into a real log, on an engine that answers at once. A measurement,
 //! for `cargo xtask bench overhead`: it asserts that all was answered, not how fast.
 
+use crate::testing::daemon::{Editor, Rig};
 use completion::document::Position;
 use engine::scripted::ScriptedEngine;
-use crate::testing::daemon::{Editor, Rig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};

@@ -1,15 +1,15 @@
 //! A reading that goes on from what was written down is the reading of all of the
 //! log: random streams, cut anywhere, with updates and trials between the cuts.
 
-use policy::gate::prior::{assumed, shipped};
 use crate::services::derived_state::{Reading, Terms};
-use policy::trial::Arms;
 use feedback::event::{
     ArmRecord, Broken, Completion, Decision, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
     Sampling, StopReason, TokenRecord,
 };
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
+use policy::gate::prior::{assumed, shipped};
+use policy::trial::Arms;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};

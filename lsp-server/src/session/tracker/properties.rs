@@ -1,8 +1,8 @@
 //! What holds of every offer in whatever order an editor, a user and the clock
 //! may act: thousands of random stories, told to the tracker and folded.
 
-use completion::document::Edit;
 use crate::session::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, Tracker};
+use completion::document::Edit;
 use feedback::episode::Fold;
 use feedback::event::{Completion, Event, EventKind, Evidence, Outcome, Sampling, StopReason};
 use feedback::reward::RewardVersion;
