@@ -29,6 +29,7 @@ use feedback::event::{self, AdapterVersion, ArmRecord, EventKind, Outcome};
 use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use models::adapter::Adapter;
+use parking_lot::Mutex;
 use policy::gate::Gate;
 use policy::learned_state::Knowledge;
 use policy::references::Text;
@@ -37,7 +38,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
@@ -99,12 +100,6 @@ pub struct Daemon {
     next_offer: AtomicU64,
     /// Makes offer ids differ between two lives of the daemon, on any clock.
     life: u32,
-}
-
-/// A poisoned lock means a panic elsewhere, on a thread that is gone; what it
-/// guards is replaced whole or appended to, and completions must go on.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Daemon {
@@ -189,7 +184,7 @@ impl Daemon {
 
     pub fn session(self: &Arc<Daemon>) -> Arc<Session> {
         let session = Arc::new(Session::new(self.clone()));
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = self.sessions.lock();
         sessions.retain(|session| session.strong_count() > 0);
         sessions.push(Arc::downgrade(&session));
         session
@@ -197,7 +192,7 @@ impl Daemon {
 
     /// Connections that are open.
     pub fn open_sessions(&self) -> usize {
-        lock(&self.sessions).iter().filter(|session| session.strong_count() > 0).count()
+        self.sessions.lock().iter().filter(|session| session.strong_count() > 0).count()
     }
 
     pub fn next_offer_id(&self) -> String {
@@ -216,7 +211,7 @@ impl Daemon {
         if is_ours || privacy::is_unstored(&id) {
             return Ok(());
         }
-        let awaited = lock(&self.fold).awaits(&id, evidence);
+        let awaited = self.fold.lock().awaits(&id, evidence);
         match awaited {
             Some(true) => self.record(vec![EventKind::Outcome { id, outcome, evidence }]),
             Some(false) => {}
@@ -226,13 +221,13 @@ impl Daemon {
     }
 
     pub fn active_adapter(&self) -> AdapterVersion {
-        lock(&self.registry).active()
+        self.registry.lock().active()
     }
 
     /// The adapter that answers a request, and how it was drawn if a trial runs.
     pub fn draw_arm(&self, draw: f64) -> (AdapterVersion, Option<ArmRecord>) {
         let wanted = self.config().learning.trial;
-        let registry = lock(&self.registry);
+        let registry = self.registry.lock();
         match registry.trial().filter(|_| wanted) {
             Some(arms) => {
                 let (version, record) = arms.draw(draw);
@@ -250,17 +245,17 @@ impl Daemon {
             return;
         }
         let at_ms = self.clock.now_ms();
-        let mut fold = lock(&self.fold);
+        let mut fold = self.fold.lock();
         for kind in events {
             match self.log.append(at_ms, kind) {
                 Ok(event) => {
                     let judged = fold.apply(&event);
-                    let mut knowledge = lock(&self.knowledge);
+                    let mut knowledge = self.knowledge.lock();
                     let text = knowledge.apply(&event, judged.as_ref());
                     let running = knowledge.trial.is_some();
                     drop(knowledge);
                     if let Some(text) = text {
-                        let mut waiting = lock(&self.to_compare);
+                        let mut waiting = self.to_compare.lock();
                         if waiting.len() < COMPARE_QUEUE {
                             waiting.push_back(text);
                         }
@@ -304,7 +299,7 @@ impl Daemon {
     }
 
     fn could_not_record(&self, reason: String) {
-        lock(&self.learner).last_error = Some(reason.clone());
+        self.learner.lock().last_error = Some(reason.clone());
         // Said once: the next thousand keys have the same to tell.
         if self.outage.begin(reason.clone()) {
             tracing::error!("{reason}");
@@ -319,11 +314,11 @@ impl Daemon {
     pub fn update_is_due(&self) -> bool {
         self.is_learning()
             && self.waiting_episodes() >= self.config().learning.batch_episodes
-            && lock(&self.registry).sealed().is_none()
+            && self.registry.lock().sealed().is_none()
     }
 
     pub fn config(&self) -> Arc<Config> {
-        lock(&self.config).clone()
+        self.config.lock().clone()
     }
 
     /// Whether a document is completed as the user types.
@@ -342,8 +337,8 @@ impl Daemon {
     /// switched off; its labels wait.
     pub fn configure(&self, config: Config) {
         let enabled = config.learning.enabled;
-        *lock(&self.config) = Arc::new(config);
-        let mut learner = lock(&self.learner);
+        *self.config.lock() = Arc::new(config);
+        let mut learner = self.learner.lock();
         learner.state = match (enabled, learner.state) {
             (true, LearnerState::Off) => LearnerState::Idle,
             (false, LearnerState::Idle | LearnerState::Backoff) => LearnerState::Off,
@@ -379,18 +374,18 @@ impl Daemon {
         let mut held = Duration::ZERO;
         if version > 0 {
             let (path, active) = {
-                let registry = lock(&self.registry);
+                let registry = self.registry.lock();
                 (registry.adapter_file(version), registry.active())
             };
             // Completions in flight finish on the adapter they began with.
             held = self.engine.load_adapter(version, path, vec![active]).await?;
         }
         {
-            let mut registry = lock(&self.registry);
+            let mut registry = self.registry.lock();
             register(&mut registry)?;
-            lock(&self.knowledge).follow(registry.trial());
+            self.knowledge.lock().follow(registry.trial());
         }
-        let mut learner = lock(&self.learner);
+        let mut learner = self.learner.lock();
         learner.swaps += 1;
         learner.last_swap_ms = Some(held.as_secs_f64() * 1000.0);
         Ok(())
@@ -398,7 +393,7 @@ impl Daemon {
 
     /// Serves another registered adapter from the next completion on; 0 is the base.
     pub async fn use_adapter(&self, version: AdapterVersion) -> Result<()> {
-        lock(&self.registry).check(version, &self.model.sha256)?;
+        self.registry.lock().check(version, &self.model.sha256)?;
         self.swap(version, |registry| registry.activate(version)).await?;
         tracing::info!("adapter v{version} serves, as asked");
         self.show_ready();
@@ -411,11 +406,11 @@ impl Daemon {
         if scope.is_asked_for() {
             // First, or it would be quoted by a prompt that is recorded after the search.
             self.sessions().iter().for_each(|session| session.forget());
-            lock(&self.to_compare).clear();
+            self.to_compare.lock().clear();
         }
         let log = self.log.clone();
         let found = tokio::task::spawn_blocking(move || Found::search(&*log, scope)).await??;
-        let plan = found.plan(&lock(&self.registry), &self.model.sha256);
+        let plan = found.plan(&self.registry.lock(), &self.model.sha256);
         if found.changes_nothing(&plan) {
             return Ok(plan);
         }
@@ -423,12 +418,12 @@ impl Daemon {
         self.sessions().iter().for_each(|session| session.forget_offers(found.offers()));
         if plan.serves != self.active_adapter() && plan.serves > 0 {
             let (path, active) = {
-                let registry = lock(&self.registry);
+                let registry = self.registry.lock();
                 (registry.adapter_file(plan.serves), registry.active())
             };
             self.engine.load_adapter(plan.serves, path, vec![active]).await?;
         }
-        found.withdraw(&mut lock(&self.registry), &plan)?;
+        found.withdraw(&mut self.registry.lock(), &plan)?;
         let daemon = self.clone();
         let reading = move || {
             found.erase(&*daemon.log)?;
@@ -459,28 +454,28 @@ impl Daemon {
     pub async fn plan_to_forget(&self, scope: Scope) -> Result<Forgotten> {
         let log = self.log.clone();
         let found = tokio::task::spawn_blocking(move || Found::search(&*log, scope)).await??;
-        Ok(found.plan(&lock(&self.registry), &self.model.sha256))
+        Ok(found.plan(&self.registry.lock(), &self.model.sha256))
     }
 
     /// Makes everything anew that is made of the log: it is not what it was.
     pub fn read_again(self: &Arc<Self>) -> Result<()> {
         let writing = self.log.writing();
-        let terms = Terms::of(&lock(&self.registry), &self.model.sha256);
+        let terms = Terms::of(&self.registry.lock(), &self.model.sha256);
         let mut reading = Reading::of(&*self.log, &terms)?;
         if let Some(derived) = to_keep(&reading, writing)? {
             checkpoint::keep(self, derived);
         }
         // Nothing is appended while the fold is held.
-        let mut fold = lock(&self.fold);
+        let mut fold = self.fold.lock();
         reading.go_on(&*self.log)?;
         fold.replace(reading.fold);
-        *lock(&self.knowledge) = reading.knowledge;
+        *self.knowledge.lock() = reading.knowledge;
         Ok(())
     }
 
     /// Log position of the next event.
     pub fn next_seq(&self) -> u64 {
-        lock(&self.knowledge).next_seq()
+        self.knowledge.lock().next_seq()
     }
 
     /// Registers an adapter that was trained elsewhere, and answers its version.
@@ -488,9 +483,9 @@ impl Daemon {
     pub fn import_adapter(&self, adapter: &Adapter) -> Result<AdapterVersion> {
         // A completion asks the registry: it must not wait for tens of megabytes.
         let file = Incoming::write(&self.home.adapters(), adapter)?;
-        let mut registry = lock(&self.registry);
+        let mut registry = self.registry.lock();
         ensure!(
-            lock(&self.learner).state != LearnerState::Training,
+            self.learner.lock().state != LearnerState::Training,
             "an update is under way, whose adapter takes the next number; try again after it"
         );
         file.import(&mut registry, &self.model.sha256, self.clock.now_ms())
@@ -498,13 +493,13 @@ impl Daemon {
 
     /// Asks the gate.
     pub fn ask_gate<T>(&self, ask: impl FnOnce(&Gate) -> T) -> T {
-        ask(&lock(&self.knowledge).gate)
+        ask(&self.knowledge.lock().gate)
     }
 
     /// What was made of the verdicts so far.
     pub fn evidence(&self) -> Evidence {
-        let registry = lock(&self.registry);
-        Evidence::of(&lock(&self.knowledge), &registry, self.config().gate.enabled)
+        let registry = self.registry.lock();
+        Evidence::of(&self.knowledge.lock(), &registry, self.config().gate.enabled)
     }
 
     /// Has a candidate whose file is in place take part in a trial, unless it is
@@ -516,15 +511,15 @@ impl Daemon {
     ) -> Result<Option<String>> {
         let _one_at_a_time = self.swapping.lock().await;
         let (path, active, head) = {
-            let registry = lock(&self.registry);
+            let registry = self.registry.lock();
             (registry.adapter_file(entry.version), registry.active(), registry.head())
         };
         self.engine.load_adapter(entry.version, path, vec![active, head]).await?;
-        let own = lock(&self.knowledge).texts.held_out();
+        let own = self.knowledge.lock().texts.held_out();
         let (version, kl) = (entry.version, entry.report.kl_base);
         let refusal = holdout_check::refusal(&self.engine, version, head, kl, own).await?;
-        let since = lock(&self.knowledge).next_seq();
-        let mut registry = lock(&self.registry);
+        let since = self.knowledge.lock().next_seq();
+        let mut registry = self.registry.lock();
         still_wanted(&registry)?;
         match &refusal {
             Some(reason) => {
@@ -534,7 +529,7 @@ impl Daemon {
             }
             None => {
                 let arms = registry.try_out(entry, since)?;
-                lock(&self.knowledge).follow(Some(arms));
+                self.knowledge.lock().follow(Some(arms));
             }
         }
         Ok(refusal)
@@ -542,7 +537,7 @@ impl Daemon {
 
     /// Ends the trial if its evidence is in.
     async fn decide_trial(&self) {
-        let decided = || lock(&self.knowledge).trial.as_ref().and_then(|trial| trial.verdict());
+        let decided = || self.knowledge.lock().trial.as_ref().and_then(|trial| trial.verdict());
         if decided().is_none() {
             return;
         }
@@ -550,16 +545,16 @@ impl Daemon {
         // Asked again: while this waited the user may have chosen, or forgotten.
         let Some(verdict) = decided() else { return };
         let concluded = {
-            let mut registry = lock(&self.registry);
+            let mut registry = self.registry.lock();
             let concluded = registry.conclude(verdict.clone());
-            lock(&self.knowledge).follow(registry.trial());
+            self.knowledge.lock().follow(registry.trial());
             concluded
         };
         match concluded {
             Ok(()) => tracing::info!("the trial ended, {:?}: {}", verdict.end, verdict.reason),
             Err(error) => {
                 let reason = format!("{error:#}");
-                let known = lock(&self.learner).last_error.replace(reason.clone());
+                let known = self.learner.lock().last_error.replace(reason.clone());
                 // It is tried again every second.
                 if known.as_ref() != Some(&reason) {
                     tracing::error!("{reason}");
@@ -571,8 +566,8 @@ impl Daemon {
 
     /// Asks both arms about the next text, if one waits and a trial runs.
     async fn compare_one(&self) -> bool {
-        let Some(text) = lock(&self.to_compare).pop_front() else { return false };
-        let arms = lock(&self.knowledge).trial.as_ref().map(|trial| trial.arms);
+        let Some(text) = self.to_compare.lock().pop_front() else { return false };
+        let arms = self.knowledge.lock().trial.as_ref().map(|trial| trial.arms);
         let Some(arms) = arms.filter(|arms| Some(arms.since) == text.trial) else { return true };
         let adapters = vec![arms.candidate, arms.incumbent];
         let request = ScoreRequest {
@@ -610,12 +605,12 @@ impl Daemon {
     }
 
     pub fn counts(&self) -> feedback::episode::Counts {
-        lock(&self.fold).counts()
+        self.fold.lock().counts()
     }
 
     /// What waits to be learned from: verdicts, and texts to imitate.
     pub fn waiting_episodes(&self) -> usize {
-        self.waiting_in(&lock(&self.fold))
+        self.waiting_in(&self.fold.lock())
     }
 
     fn waiting_in(&self, fold: &Fold) -> usize {
@@ -624,22 +619,22 @@ impl Daemon {
     }
 
     pub fn take_batch(&self, limit: usize) -> Option<Batch> {
-        lock(&self.fold).take_batch(limit)
+        self.fold.lock().take_batch(limit)
     }
 
     /// False once something was forgotten since this batch was taken.
     pub fn is_current(&self, batch: &Batch) -> bool {
-        lock(&self.fold).is_current(batch)
+        self.fold.lock().is_current(batch)
     }
 
     /// Episodes of earlier updates to learn from again.
     pub fn replay(&self) -> Vec<Episode> {
-        lock(&self.fold).replay(self.config().learning.replay_episodes)
+        self.fold.lock().replay(self.config().learning.replay_episodes)
     }
 
     /// These episodes without the texts that updates are held against.
     pub fn to_learn(&self, mut episodes: Vec<Episode>) -> Vec<Episode> {
-        let knowledge = lock(&self.knowledge);
+        let knowledge = self.knowledge.lock();
         for episode in &mut episodes {
             if knowledge.texts.is_held_out(&episode.completion.id) {
                 episode.instead = None;
@@ -649,11 +644,11 @@ impl Daemon {
     }
 
     pub fn learned(&self, batch: Batch) {
-        lock(&self.fold).learned(batch);
+        self.fold.lock().learned(batch);
     }
 
     pub fn return_batch(&self, batch: Batch) {
-        lock(&self.fold).return_batch(batch);
+        self.fold.lock().return_batch(batch);
     }
 
     /// Lets open offers of every session run into their timeout.
@@ -662,7 +657,7 @@ impl Daemon {
     }
 
     fn sessions(&self) -> Vec<Arc<Session>> {
-        lock(&self.sessions).iter().filter_map(Weak::upgrade).collect()
+        self.sessions.lock().iter().filter_map(Weak::upgrade).collect()
     }
 }
 

@@ -6,13 +6,14 @@
 //! day later finds it past. A machine that was off for months forgets a day later; a
 //! clock that is put right in time costs nothing.
 
-use crate::app::{Daemon, lock};
+use crate::app::Daemon;
 use crate::privacy::forget_scope::Scope;
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -74,7 +75,7 @@ impl Retention {
     /// Whether it is time to look: at the start, once a day, and when the setting
     /// was changed.
     fn is_due(&self, now_ms: u64, days: u32) -> bool {
-        let mut last = lock(&self.0);
+        let mut last = self.0.lock();
         let fresh = last.is_some_and(|(at, by)| by == days && now_ms.abs_diff(at) < DAY_MS);
         if !fresh {
             *last = Some((now_ms, days));
@@ -95,7 +96,7 @@ pub fn tick(daemon: &Arc<Daemon>) {
         // Completions go on; it is tried again a day later.
         if let Err(error) = forget_older(&daemon, days, now_ms).await {
             tracing::error!("what is older than {days} days could not be forgotten: {error:#}");
-            lock(&daemon.learner).last_error = Some(format!("privacy.retention_days: {error:#}"));
+            daemon.learner.lock().last_error = Some(format!("privacy.retention_days: {error:#}"));
         }
     });
 }

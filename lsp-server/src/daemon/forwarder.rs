@@ -1,15 +1,14 @@
 //! `hone lsp`: carries messages between an editor and the daemon. A daemon that
 //! dies is started again and told what the editor had told the one before.
 
-use crate::app::lock;
 use crate::app::startup::ServeOptions;
 use crate::daemon::client::{Connection, connect_or_start};
 use crate::daemon::editor_state::{Mirror, Rejoin};
 use crate::paths::Home;
 use crate::protocol::framing::{self, Frame, Frames};
 use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
 use std::io;
-use std::sync::Mutex;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -55,10 +54,10 @@ pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
         let gone = carry(&mut editor, connection, rejoin).await;
         // One that ends as it should removes its socket first: then it was asked to,
         // and so do we, or asking would be in vain.
-        if gone == Gone::Editor || lock(&editor.mirror).left() || !home.socket()?.exists() {
+        if gone == Gone::Editor || editor.mirror.lock().left() || !home.socket()?.exists() {
             break;
         }
-        fruitless = if lock(&editor.mirror).served() { 0 } else { fruitless + 1 };
+        fruitless = if editor.mirror.lock().served() { 0 } else { fruitless + 1 };
         if fruitless == FRUITLESS_LIMIT {
             bail!(
                 "{}: {FRUITLESS_LIMIT} daemons in a row ended without an answer; this log says why",
@@ -68,7 +67,7 @@ pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
         tracing::warn!("the daemon is gone; another takes its place");
         sleep(FRUITLESS_PAUSE * fruitless).await;
         connection = connect_or_start(home, options).await?;
-        rejoin = lock(&editor.mirror).rejoin();
+        rejoin = editor.mirror.lock().rejoin();
     }
     reading.abort();
     drop(editor);
@@ -134,7 +133,7 @@ async fn shake_hands(
     let mut frames = Frames::new(&mut connection.read);
     while let Some(frame) = frames.next().await? {
         let Frame::Body(body) = frame else { continue };
-        if !lock(&editor.mirror).daemon_says(&body) {
+        if !editor.mirror.lock().daemon_says(&body) {
             return Ok(());
         }
         let _ = editor.answers.send(body).await;

@@ -1,8 +1,8 @@
 //! `hone serve`: the one daemon of a user, behind a private Unix socket.
 
 use crate::adapters::import;
+use crate::app::Daemon;
 use crate::app::startup::{self, ServeOptions};
-use crate::app::{Daemon, lock};
 use crate::config::Config;
 use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
 use crate::paths::{self, Home};
@@ -148,7 +148,7 @@ async fn idle(daemon: &Daemon) {
     let mut since = Instant::now();
     while since.elapsed() < limit() {
         tokio::time::sleep(IDLE_CHECK.min(limit())).await;
-        let training = lock(&daemon.learner).state == LearnerState::Training;
+        let training = daemon.learner.lock().state == LearnerState::Training;
         if daemon.open_sessions() > 0 || training {
             since = Instant::now();
         }

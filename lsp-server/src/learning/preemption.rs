@@ -8,8 +8,7 @@
 //! orphaned while it is stopped gets SIGHUP and SIGCONT from the kernel, being a
 //! process group of its own (POSIX, `_exit`), and ends.
 
-use crate::app::lock;
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
@@ -27,28 +26,28 @@ struct State {
 impl Leash {
     /// The learner of this number works, until [`Leash::let_go`].
     pub fn take(&self, learner: u32) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.learner = Some(learner);
         state.act();
     }
 
     /// Before the learner is waited for, and when its work is done.
     pub fn let_go(&self) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.go_on();
         state.learner = None;
     }
 
     /// The engine begins, or ends, to compute.
     pub fn computing(&self, yes: bool) {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         state.computing = yes;
         state.act();
     }
 
     /// How long learners were stopped, all together.
     pub fn stopped(&self) -> Duration {
-        let state = lock(&self.0);
+        let state = self.0.lock();
         state.stopped + state.stopped_at.map_or(Duration::ZERO, |since| since.elapsed())
     }
 }

@@ -3,7 +3,7 @@
 //! update and never a completion.
 
 use crate::adapters::registry::{Entry, Registry};
-use crate::app::{Daemon, REWARD, lock};
+use crate::app::{Daemon, REWARD};
 use crate::learning::preemption::Leash;
 use crate::learning::resources::Machine;
 use crate::report::status::{LearnerState, StatusLine};
@@ -129,14 +129,14 @@ impl Supervisor {
             if trigger == Trigger::Batch
                 && let Some(reason) = self.forbidden().await
             {
-                lock(&self.daemon.learner).held_back = Some(reason);
+                self.daemon.learner.lock().held_back = Some(reason);
                 not_before = Instant::now() + HELD_BACK;
                 continue;
             }
-            lock(&self.daemon.learner).held_back = None;
+            self.daemon.learner.lock().held_back = None;
             let most = MAX_JOB_EPISODES.max(self.daemon.config().learning.batch_episodes);
             // First, so that nobody sees neither the labels waiting nor the update.
-            lock(&self.daemon.learner).state = LearnerState::Training;
+            self.daemon.learner.lock().state = LearnerState::Training;
             let Some(batch) = self.daemon.take_batch(most) else {
                 self.rest(LearnerState::Idle);
                 continue;
@@ -177,7 +177,7 @@ impl Supervisor {
         tracing::warn!("update failed: {reason}");
         let line = StatusLine::warning(format!("learning failed: {reason}"));
         self.daemon.status_line.send_replace(line);
-        lock(&self.daemon.learner).last_error = Some(reason);
+        self.daemon.learner.lock().last_error = Some(reason);
         self.rest(LearnerState::Backoff);
         let doublings = (self.failures - 1).min(16);
         FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF)
@@ -185,7 +185,7 @@ impl Supervisor {
 
     fn rest(&self, state: LearnerState) {
         let state = if self.daemon.is_learning() { state } else { LearnerState::Off };
-        let mut learner = lock(&self.daemon.learner);
+        let mut learner = self.daemon.learner.lock();
         learner.state = state;
         learner.progress = None;
     }
@@ -206,7 +206,7 @@ impl Supervisor {
         if !daemon.is_current(batch) {
             return Some("a file was forgotten".into());
         }
-        let head = lock(&daemon.registry).head();
+        let head = daemon.registry.lock().head();
         if head != parent {
             return Some(format!("learning goes on from v{head}, no longer from v{parent}"));
         }
@@ -229,14 +229,14 @@ impl Supervisor {
         let job = self.job(batch, limit_mb);
         let report = self.train(&job, batch, trigger).await?;
         self.install(&job, batch, report).await?;
-        lock(&self.daemon.learner).last_error = None;
+        self.daemon.learner.lock().last_error = None;
         self.rest(LearnerState::Idle);
         self.daemon.show_ready();
         Ok(())
     }
 
     fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {
-        let registry = lock(&self.daemon.registry);
+        let registry = self.daemon.registry.lock();
         let candidate = registry.next_version();
         let id = format!("v{candidate}-{}", self.next_job);
         self.next_job += 1;
@@ -294,7 +294,7 @@ impl Supervisor {
                         Phase::Evaluate => "evaluating",
                     };
                     let text = format!("{phase} {}/{}", progress.done, progress.total);
-                    lock(&self.daemon.learner).progress = Some(text);
+                    self.daemon.learner.lock().progress = Some(text);
                 }
                 LearnerLine::Done(report) if report.job == job.id => break *report,
                 LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
@@ -403,7 +403,7 @@ impl Supervisor {
             });
             swapped.await?;
         }
-        let mut learner = lock(&self.daemon.learner);
+        let mut learner = self.daemon.learner.lock();
         learner.updates += 1;
         learner.last_update_ms = Some(took_ms);
         tracing::info!("adapter v{version} {fate}; update took {took_ms} ms");

@@ -7,14 +7,14 @@
 //! up to the repository's root. The last two, and the setting, know `!` for what
 //! is to be stored all the same.
 
-use crate::app::lock;
 use feedback::secrets::is_sensitive_path;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const HONEIGNORE: &str = ".honeignore";
@@ -58,7 +58,7 @@ impl Patterns {
     }
 
     fn rules(&self, lines: &[String]) -> Arc<Gitignore> {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         if let Some((_, rules)) = known.as_ref().filter(|(known, _)| known == lines) {
             return rules.clone();
         }
@@ -134,7 +134,7 @@ impl Ignored {
     }
 
     fn folder(&self, path: &Path) -> Arc<Folder> {
-        let mut folders = lock(&self.folders);
+        let mut folders = self.folders.lock();
         if let Some(known) = folders.get(path).filter(|known| known.read_at.elapsed() < FRESH) {
             return known.clone();
         }

@@ -2,7 +2,7 @@
 //! person, and the line editors show.
 
 use crate::adapters::registry::Registry;
-use crate::app::{Daemon, lock};
+use crate::app::Daemon;
 use crate::config::Config;
 use crate::paths::Paths;
 use comfy_table::{Table, presets};
@@ -180,14 +180,14 @@ impl StatusLine {
 }
 
 pub fn of(daemon: &Daemon) -> Status {
-    let registry = lock(&daemon.registry);
+    let registry = daemon.registry.lock();
     let active = registry.active();
     let entry = registry.entry(active);
     let (parent, updated_at) = (entry.map(|e| e.parent), entry.map(|e| e.created_at_ms));
     drop(registry);
     // In this order: a batch is taken after the state has changed.
     let waiting = daemon.waiting_episodes();
-    let mut learner = lock(&daemon.learner).clone();
+    let mut learner = daemon.learner.lock().clone();
     learner.waiting = waiting;
     learner.batch = daemon.config().learning.batch_episodes;
     if learner.state == LearnerState::Idle && learner.waiting >= learner.batch {

@@ -1,11 +1,12 @@
 //! When what was read of the log is written down anew: on a thread of its own, from
 //! the log alone, so that nobody waits for it and no lock is held.
 
-use crate::app::{Daemon, lock};
+use crate::app::Daemon;
 use crate::services::derived_state::{Reading, Terms};
 use feedback::derived::Derived;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Events after which it is done again: what a start has to read at the most, about
 /// a fifth of a second, and as much work each time.
@@ -44,7 +45,7 @@ pub fn tick(daemon: &Arc<Daemon>) {
     snapshots.after(next_seq);
     let daemon = daemon.clone();
     tokio::task::spawn_blocking(move || {
-        let terms = Terms::of(&lock(&daemon.registry), &daemon.model.sha256);
+        let terms = Terms::of(&daemon.registry.lock(), &daemon.model.sha256);
         let kept = Reading::keep(&*daemon.event_log(), &terms);
         tell(&daemon, kept.err().map(|error| format!("{error:#}")));
         daemon.snapshots.under_way.store(false, Ordering::Relaxed);
@@ -63,7 +64,7 @@ pub fn keep(daemon: &Arc<Daemon>, derived: Derived) {
 
 /// It costs the next start some time, and nobody else anything.
 fn tell(daemon: &Daemon, trouble: Option<String>) {
-    let mut said = lock(&daemon.snapshots.trouble);
+    let mut said = daemon.snapshots.trouble.lock();
     if let Some(reason) = trouble.as_ref().filter(|reason| said.as_ref() != Some(reason)) {
         tracing::warn!("the next start will take longer: {reason}");
     }

@@ -1,9 +1,10 @@
 //! A log that could not be written, for want of room or of a disk that answers, is
 //! opened again once it can be: without a restart, and with nobody waiting for it.
 
-use crate::app::{Daemon, lock};
+use crate::app::Daemon;
 use anyhow::Result;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often it is tried.
@@ -25,7 +26,7 @@ struct State {
 impl Outage {
     /// Notes that an event was not recorded; `true` for the first.
     pub fn begin(&self, reason: String) -> bool {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let is_first = state.reason.replace(reason).is_none();
         state.turns += u64::from(is_first);
         is_first
@@ -33,24 +34,24 @@ impl Outage {
 
     /// Answers what the reason was.
     fn end(&self) -> Option<String> {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let reason = state.reason.take();
         state.turns += u64::from(reason.is_some());
         reason
     }
 
     pub fn reason(&self) -> Option<String> {
-        lock(&self.0).reason.clone()
+        self.0.lock().reason.clone()
     }
 
     /// Another number, if an outage began or ended since: then nobody can tell
     /// whether what was recorded meanwhile is there.
     pub fn turns(&self) -> u64 {
-        lock(&self.0).turns
+        self.0.lock().turns
     }
 
     fn is_due(&self) -> bool {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let waits = state.tried.is_some_and(|tried| tried.elapsed() < RETRY);
         let due = state.reason.is_some() && !waits;
         if due {
@@ -83,7 +84,7 @@ async fn reopen(daemon: &Arc<Daemon>) -> Result<()> {
     })
     .await??;
     let reason = daemon.outage.end();
-    let mut learner = lock(&daemon.learner);
+    let mut learner = daemon.learner.lock();
     if learner.last_error == reason {
         learner.last_error = None;
     }

@@ -10,7 +10,7 @@ mod suppressed;
 mod survival;
 pub mod tracker;
 
-use crate::app::{Daemon, lock};
+use crate::app::Daemon;
 use crate::config::Config;
 use crate::prompts::{self, Prompts};
 use crate::session::imports;
@@ -25,10 +25,11 @@ use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
 use completion::stop_rule::Extent;
 use engine::{EngineError, Generated};
 use feedback::event::{EventKind, OfferId, Outcome, StopReason};
+use parking_lot::Mutex;
 use rand::Rng;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub struct Session {
@@ -117,11 +118,11 @@ impl Session {
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {
-        lock(&self.state).encoding = encoding;
+        self.state.lock().encoding = encoding;
     }
 
     pub fn open(&self, uri: String, document: Document) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.prompts.visit(&document);
         state.documents.insert(uri, document);
     }
@@ -134,16 +135,16 @@ impl Session {
         if terms.context_chars == 0 {
             return;
         }
-        let document = lock(&self.state).documents.get(uri).cloned();
+        let document = self.state.lock().documents.get(uri).cloned();
         let Some(document) = document else { return };
         for file in imports::read(&document.path, &document.text) {
-            lock(&self.state).prompts.add(&file, &terms);
+            self.state.lock().prompts.add(&file, &terms);
         }
     }
 
     pub fn close(&self, uri: &str) {
         let now_ms = self.daemon.clock.now_ms();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
         if let Some(document) = state.documents.remove(uri) {
@@ -161,7 +162,7 @@ impl Session {
         changes: Vec<(Option<(Position, Position)>, String)>,
     ) -> Result<(), SessionError> {
         let now_ms = self.daemon.clock.now_ms();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.abort_newest();
         state.last_edit_ms = now_ms;
         state.rhythm.key(now_ms);
@@ -199,7 +200,7 @@ impl Session {
     /// computed now, while they look around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
         let config = self.daemon.config();
-        let mut guard = lock(&self.state);
+        let mut guard = self.state.lock();
         let state = &mut *guard;
         let document = state
             .documents
@@ -249,7 +250,7 @@ impl Session {
         }
         let started = Instant::now();
         let answer = self.daemon.engine.generate(asked.request.clone(), asked.abort.clone()).await;
-        lock(&self.state).rhythm.answered(started.elapsed(), answer.is_ok());
+        self.state.lock().rhythm.answered(started.elapsed(), answer.is_ok());
         match answer {
             Ok(generated) => self.finish(*asked, generated),
             Err(EngineError::Aborted) => Err(SessionError::Superseded),
@@ -267,7 +268,7 @@ impl Session {
     ) -> Result<Begun, SessionError> {
         let config = self.daemon.config();
         let completion = &config.completion;
-        let mut guard = lock(&self.state);
+        let mut guard = self.state.lock();
         let state = &mut *guard;
         state.abort_newest();
         let document = state
@@ -372,7 +373,7 @@ impl Session {
     fn finish(&self, asked: Asked, generated: Generated) -> Result<Vec<Suggestion>, SessionError> {
         let answered = Answered::new(&self.daemon, &asked, &generated);
         let place = &asked.place;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         // An edit or a newer request has taken this one's place.
         let current = state.newest.take_if(|newest| Arc::ptr_eq(newest, &asked.abort));
         if current.is_none() {
@@ -510,7 +511,7 @@ impl Session {
 
     /// What stands on a line before a place in it.
     pub fn line_before(&self, uri: &str, position: Position) -> Option<String> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let document = state.documents.get(uri)?;
         let cursor = document.offset(position, state.encoding).ok()?;
         let line = document.text.char_to_line(cursor);
@@ -523,12 +524,12 @@ impl Session {
 
     pub fn tick(&self) {
         self.track(Tracker::tick);
-        self.look(&mut lock(&self.state), self.daemon.clock.now_ms());
+        self.look(&mut self.state.lock(), self.daemon.clock.now_ms());
     }
 
     /// Records under the session's lock, so that the log has its messages' order.
     fn track(&self, step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let now_ms = self.daemon.clock.now_ms();
         let events = step(&mut state.tracker, now_ms);
         self.conclude(&mut state, events, None, now_ms);
@@ -537,7 +538,7 @@ impl Session {
     /// Lets go of the code that prompts quote: changes, and documents other than the
     /// open ones. What is on screen stays, and can be taken.
     pub fn forget(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.prompts = Prompts::default();
         state.unshown = None;
         state.forgets += 1;
@@ -546,7 +547,7 @@ impl Session {
     /// Looks no further at what becomes of these in the document. One that is on
     /// screen can still be taken; what is written instead is not told.
     pub fn forget_offers(&self, offers: &HashSet<OfferId>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.aftermath.forget(offers);
         let is_forgotten = |id: &&OfferId| offers.contains(*id) || state.forgotten.contains(*id);
         state.forgotten = state.tracker.live().filter(is_forgotten).cloned().collect();
@@ -555,7 +556,7 @@ impl Session {
     /// The editor has gone: nothing it was offered can be judged any more.
     pub fn end(&self) {
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.abort_newest();
             let now_ms = self.daemon.clock.now_ms();
             for (uri, document) in std::mem::take(&mut state.documents) {
@@ -772,7 +773,7 @@ mod tests {
         let (_folder, session) = session(Duration::from_secs(60)).await;
         let asking = session.clone();
         let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
-        while lock(&session.state).newest.is_none() {
+        while session.state.lock().newest.is_none() {
             tokio::task::yield_now().await;
         }
         type_at_cursor(&session, "x");
@@ -785,7 +786,7 @@ mod tests {
         let (_folder, session) = session(Duration::from_millis(50)).await;
         let asking = session.clone();
         let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
-        while lock(&session.state).newest.is_none() {
+        while session.state.lock().newest.is_none() {
             tokio::task::yield_now().await;
         }
         session.forget();
@@ -847,7 +848,7 @@ mod tests {
         let engine = ScriptedEngine { answers: ANSWERS, learned: Some(learned), takes };
         let (_folder, session) = session_with(engine).await;
         let daemon = session.daemon().clone();
-        let path = lock(&daemon.registry).adapter_file(1);
+        let path = daemon.registry.lock().adapter_file(1);
         std::fs::write(&path, "adapter").unwrap();
         let entry = Entry {
             version: 1,
@@ -873,7 +874,7 @@ mod tests {
                 session.accepted(&offer.id).unwrap();
             }
             tokio::task::yield_now().await;
-            if lock(&daemon.registry).trial().is_none() {
+            if daemon.registry.lock().trial().is_none() {
                 break;
             }
         }
