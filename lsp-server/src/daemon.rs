@@ -28,7 +28,6 @@ use feedback::derived::Derived;
 use feedback::episode::{Batch, Episode, Fold};
 use feedback::event::{self, AdapterVersion, ArmRecord, EventKind, Outcome};
 use feedback::log::EventLog;
-use feedback::reward::RewardVersion;
 use models::adapter::Adapter;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -47,7 +46,7 @@ const COMPARE_QUEUE: usize = 64;
 /// A trial without news is looked at this often.
 const TRIAL_LOOK: Duration = Duration::from_secs(1);
 
-pub const REWARD: RewardVersion = RewardVersion::V1;
+pub use feedback::reward::CURRENT as REWARD;
 
 /// The model that is served, with its hash checked.
 #[derive(Debug, Clone)]
