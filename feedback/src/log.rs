@@ -1,7 +1,7 @@
 //! Where events are kept: a small trait, its in-memory form for tests, and
 //! [`crate::sled_log`] for real.
 
-use crate::derived::Derived;
+use crate::checkpoint::Derived;
 use crate::event::{Event, EventKind};
 use std::ops::ControlFlow;
 use std::path::PathBuf;

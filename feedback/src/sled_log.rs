@@ -23,7 +23,7 @@
 //! events are among the forgotten: no number is given twice; and `writing`, drawn
 //! anew by every rewrite: what was derived of another writing is removed.
 
-use crate::derived::{self, Derived};
+use crate::checkpoint::{self as derived, Derived};
 use crate::event::{EVENT_FORMAT, Event, EventKind};
 use crate::log::{EventLog, LogError};
 use crate::mark::Mark;

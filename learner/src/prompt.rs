@@ -15,7 +15,7 @@ use crate::threads::Threads;
 use crate::weights::{DOWN, GATE, K, O, Q, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
-use models::shelf::Shelf;
+use models::disk_cache::Shelf;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

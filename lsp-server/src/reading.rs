@@ -11,7 +11,7 @@ use crate::gate::prior::Prior;
 use crate::knowledge::Knowledge;
 use crate::trial::Arms;
 use anyhow::{Context, Result, ensure};
-use feedback::derived::Derived;
+use feedback::checkpoint::Derived;
 use feedback::episode::Fold;
 use feedback::log::{EventLog, LogError};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 
 use crate::daemon::{Daemon, lock};
 use crate::reading::{Reading, Terms};
-use feedback::derived::Derived;
+use feedback::checkpoint::Derived;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 

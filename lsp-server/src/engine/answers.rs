@@ -4,7 +4,7 @@
 //! use.
 
 use super::{Request, ScoreRequest};
-use models::shelf::Shelf;
+use models::disk_cache::Shelf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;

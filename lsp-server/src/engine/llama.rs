@@ -15,9 +15,9 @@ use super::{
 use crate::prompt::{Context as OtherCode, FimPrompt};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
+use models::disk_cache::Shelf;
 use models::fim::{FileMarkers, FimTemplate, FimTokens};
 use models::gguf::Gguf;
-use models::shelf::Shelf;
 use models::vocab::Vocab;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
