@@ -24,7 +24,7 @@ use learner::ppo;
 use learner::prompt::PromptKv;
 use learner::threads::Threads;
 use learner::weights;
-use models::disk_cache::Shelf;
+use models::disk_cache::DiskCache as Shelf;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use std::ops::ControlFlow;

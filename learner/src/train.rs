@@ -11,7 +11,7 @@ use crate::{system, weights};
 use anyhow::{Context, bail, ensure};
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Phase, Progress, Report};
 use models::adapter::Adapter;
-use models::disk_cache::Shelf;
+use models::disk_cache::DiskCache as Shelf;
 use models::file;
 use models::gguf::Gguf;
 use models::vocab::Vocab;

@@ -23,7 +23,7 @@ use crate::texts::Text;
 use crate::trial::Verdict;
 use crate::tryout;
 use anyhow::{Result, bail, ensure};
-use feedback::checkpoint::Derived;
+use feedback::checkpoint::Checkpoint;
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Episode, Fold};
 use feedback::event::{self, AdapterVersion, ArmRecord, EventKind, Outcome};
@@ -132,9 +132,9 @@ impl Daemon {
                 registry.fall_back_from_trial();
             }
         }
-        let writing = log.writing();
+        let generation = log.generation();
         let reading = Reading::of(&*log, &Terms::of(&registry, &model.sha256))?;
-        let to_keep = to_keep(&reading, writing)?;
+        let to_keep = to_keep(&reading, generation)?;
         let next_seq = reading.knowledge.next_seq();
         let trouble = trouble.or(log.damage());
         if let Some(trouble) = &trouble {
@@ -460,11 +460,11 @@ impl Daemon {
 
     /// Makes everything anew that is made of the log: it is not what it was.
     pub fn read_again(self: &Arc<Self>) -> Result<()> {
-        let writing = self.log.writing();
+        let generation = self.log.generation();
         let terms = Terms::of(&lock(&self.registry), &self.model.sha256);
         let mut reading = Reading::of(&*self.log, &terms)?;
-        if let Some(derived) = to_keep(&reading, writing)? {
-            snapshot::keep(self, derived);
+        if let Some(checkpoint) = to_keep(&reading, generation)? {
+            snapshot::keep(self, checkpoint);
         }
         // Nothing is appended while the fold is held.
         let mut fold = lock(&self.fold);
@@ -663,9 +663,9 @@ impl Daemon {
 }
 
 /// What is worth writing down of what was read.
-fn to_keep(reading: &Reading, writing: u64) -> Result<Option<Derived>> {
+fn to_keep(reading: &Reading, generation: u64) -> Result<Option<Checkpoint>> {
     let worth = reading.young >= snapshot::EVERY_EVENTS;
-    Ok(worth.then(|| reading.derived(writing)).transpose()?)
+    Ok(worth.then(|| reading.checkpoint(generation)).transpose()?)
 }
 
 /// Decides trials, and compares texts while the engine has nothing else to do.

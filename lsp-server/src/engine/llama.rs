@@ -15,7 +15,7 @@ use super::{
 use crate::prompt::{Context as OtherCode, FimPrompt};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
-use models::disk_cache::Shelf;
+use models::disk_cache::DiskCache as Shelf;
 use models::fim::{FileMarkers, FimTemplate, FimTokens};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
@@ -281,7 +281,7 @@ impl LlamaEngine {
             return Ok(());
         }
         let tokens: Vec<u32> = prompt.iter().map(|cell| cell.0).collect();
-        if let Some(state) = self.shelf.as_ref().and_then(|shelf| shelf.take(&tokens)) {
+        if let Some(state) = self.shelf.as_ref().and_then(|shelf| shelf.get(&tokens)) {
             self.truncate(sequence, 0);
             if self.context.restore(sequence, &state)
                 && self.context.length(sequence) == prompt.len()
