@@ -245,7 +245,7 @@ impl Daemon {
         if events.is_empty() {
             return;
         }
-        let at_ms = self.clock.now_ms();
+        let at_ms = self.clock.unix_ms();
         let mut fold = lock(&self.fold);
         for kind in events {
             match self.log.append(at_ms, kind) {
@@ -489,7 +489,7 @@ impl Daemon {
             lock(&self.learner).state != LearnerState::Training,
             "an update is under way, whose adapter takes the next number; try again after it"
         );
-        file.import(&mut registry, &self.model.sha256, self.clock.now_ms())
+        file.import(&mut registry, &self.model.sha256, self.clock.unix_ms())
     }
 
     /// Asks the gate.

@@ -36,7 +36,7 @@ struct State {
     tracker: Tracker,
     unshown: Option<Unshown>,
     aftermath: Aftermath,
-    last_edit_ms: u64,
+    last_edit_ms: Option<u64>,
     rhythm: Rhythm,
     /// Requests that went to the engine.
     asked: u64,
@@ -94,7 +94,7 @@ impl Session {
             tracker: Tracker::default(),
             unshown: None,
             aftermath: Aftermath::default(),
-            last_edit_ms: 0,
+            last_edit_ms: None,
             rhythm: Rhythm::default(),
             asked: 0,
             rejects: RejectsHere::default(),
@@ -135,7 +135,7 @@ impl Session {
     }
 
     pub fn close(&self, uri: &str) {
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let mut state = lock(&self.state);
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
@@ -153,10 +153,10 @@ impl Session {
         version: i32,
         changes: Vec<(Option<(Position, Position)>, String)>,
     ) -> Result<(), SessionError> {
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let mut state = lock(&self.state);
         state.abort_newest();
-        state.last_edit_ms = now_ms;
+        state.last_edit_ms = Some(now_ms);
         state.rhythm.key(now_ms);
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
@@ -289,12 +289,12 @@ impl Session {
         }
         let is_wanted = self.daemon.completes(&document.path, &document.language);
         if trigger == Trigger::Automatic && !is_wanted {
-            let now_ms = self.daemon.clock.now_ms();
+            let now_ms = self.daemon.clock.elapsed_ms();
             let events = state.tracker.supersede(now_ms);
             self.conclude(state, events, None, now_ms);
             return Ok(Begun::Silent);
         }
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let here = (uri.to_owned(), document.text.char_to_line(cursor));
         let place = Place {
             uri: uri.to_owned(),
@@ -304,7 +304,7 @@ impl Session {
             cursor,
             position,
             around,
-            idle_ms: now_ms.saturating_sub(state.last_edit_ms),
+            idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
             rejects_here: if state.rejects.place == here { state.rejects.count } else { 0 },
         };
         let mut draws = place.draws(state.asked);
@@ -380,7 +380,7 @@ impl Session {
         let live = live.filter(|_| asked.trigger == Trigger::Invoked);
         let goes_on = live.is_some();
         let position = place.position;
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let (mut events, mut offers) = (vec![], vec![]);
         for (index, answer) in generated.answers.iter().enumerate() {
@@ -516,13 +516,13 @@ impl Session {
 
     pub fn tick(&self) {
         self.track(Tracker::tick);
-        self.look(&mut lock(&self.state), self.daemon.clock.now_ms());
+        self.look(&mut lock(&self.state), self.daemon.clock.elapsed_ms());
     }
 
     /// Records under the session's lock, so that the log has its messages' order.
     fn track(&self, step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>) {
         let mut state = lock(&self.state);
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let events = step(&mut state.tracker, now_ms);
         self.conclude(&mut state, events, None, now_ms);
     }
@@ -550,7 +550,7 @@ impl Session {
         {
             let mut state = lock(&self.state);
             state.abort_newest();
-            let now_ms = self.daemon.clock.now_ms();
+            let now_ms = self.daemon.clock.elapsed_ms();
             for (uri, document) in std::mem::take(&mut state.documents) {
                 let findings = state.aftermath.close(&uri, &document, now_ms);
                 self.tell(findings);
@@ -589,7 +589,8 @@ mod tests {
     use crate::engine::scripted::ScriptedEngine;
     use crate::engine::worker::EngineHandle;
     use crate::home::Home;
-    use feedback::clock::ManualClock;
+    use crate::tracker::REJECT_TIMEOUT_MS;
+    use feedback::clock::{Clock, ManualClock};
     use feedback::event::{AdapterVersion, Event};
     use feedback::log::MemoryLog;
     use ropey::Rope;
@@ -615,6 +616,14 @@ mod tests {
         gate: bool,
         engine: ScriptedEngine,
     ) -> (tempfile::TempDir, Arc<Session>) {
+        session_at(Arc::new(ManualClock::starting_at(0)), gate, engine).await
+    }
+
+    async fn session_at(
+        clock: Arc<ManualClock>,
+        gate: bool,
+        engine: ScriptedEngine,
+    ) -> (tempfile::TempDir, Arc<Session>) {
         let folder = tempfile::tempdir().unwrap();
         let model = ServedModel {
             name: "scripted".into(),
@@ -623,13 +632,12 @@ mod tests {
             sha256: "base".into(),
         };
         let engine = EngineHandle::start(move || Ok(engine)).unwrap();
-        let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
+        let home = Home::at(folder.path().into());
         home.create().unwrap();
         let log = Arc::new(MemoryLog::default());
         let mut config = Config::default();
         config.gate.enabled = gate;
-        let daemon =
-            Daemon::start(&home, config, model, engine, Arc::new(clock), log).await.unwrap();
+        let daemon = Daemon::start(&home, config, model, engine, clock, log).await.unwrap();
         let session = daemon.session();
         let text = Rope::from_str("fn a() {\n    \n}\n");
         let (path, language) = ("/a.rs".into(), "rust".into());
@@ -654,6 +662,25 @@ mod tests {
             .remove(0);
         assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
         assert_eq!(session.daemon().counts().total, 1);
+    }
+
+    /// The computer's clock was a year ahead while an offer was made, and was then set
+    /// right. The offer's ten seconds were counted by that clock, so no offer of the
+    /// process ran into its timeout before the year was over.
+    #[tokio::test]
+    async fn an_offer_times_out_though_the_clock_was_set_back_meanwhile() {
+        const YEAR_MS: u64 = 365 * 24 * 60 * 60 * 1000;
+        let clock = Arc::new(ManualClock::starting_at(2 * YEAR_MS));
+        let engine = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_at(clock.clone(), false, engine).await;
+        session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+        clock.set_unix_ms(YEAR_MS);
+        clock.advance(REJECT_TIMEOUT_MS - 1);
+        session.tick();
+        assert_eq!(session.daemon().counts().rejected_timeout, 0, "it has a millisecond left");
+        clock.advance(1);
+        session.tick();
+        assert_eq!(session.daemon().counts().rejected_timeout, 1);
     }
 
     #[tokio::test]

@@ -352,7 +352,7 @@ impl Supervisor {
             parent,
             sha256: found,
             base_sha256: daemon.model.sha256.clone(),
-            created_at_ms: daemon.clock.now_ms(),
+            created_at_ms: daemon.clock.unix_ms(),
             labels: batch.span(),
             offers: Some(offers),
             forgotten: false,
