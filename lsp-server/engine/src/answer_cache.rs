@@ -4,7 +4,7 @@
 //! use.
 
 use super::{Request, ScoreRequest};
-use models::shelf::Shelf;
+use models::disk_cache::DiskCache as Shelf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -62,7 +62,7 @@ impl Answers {
     }
 
     pub fn take<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
-        serde_json::from_slice(&self.shelf.take(&key.0)?).ok()
+        serde_json::from_slice(&self.shelf.get(&key.0)?).ok()
     }
 
     pub fn put<T: Serialize>(&mut self, key: &Key, said: &T) {

@@ -16,9 +16,9 @@ use completion::limits::TOKENS_MAX;
 use completion::prompt::{Context as OtherCode, FimPrompt};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
+use models::disk_cache::DiskCache as Shelf;
 use models::fim::{FileMarkers, FimTemplate, FimTokens};
 use models::gguf::Gguf;
-use models::shelf::Shelf;
 use models::vocab::Vocab;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -279,7 +279,7 @@ impl LlamaEngine {
             return Ok(());
         }
         let tokens: Vec<u32> = prompt.iter().map(|cell| cell.0).collect();
-        if let Some(state) = self.shelf.as_ref().and_then(|shelf| shelf.take(&tokens)) {
+        if let Some(state) = self.shelf.as_ref().and_then(|shelf| shelf.get(&tokens)) {
             self.truncate(sequence, 0);
             if self.context.restore(sequence, &state)
                 && self.context.length(sequence) == prompt.len()

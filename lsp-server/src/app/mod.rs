@@ -7,7 +7,7 @@ pub mod startup;
 
 use crate::adapters::import::Incoming;
 use crate::adapters::registry::{Entry, Registry};
-use crate::app::retention::{self, Retention};
+use crate::app::retention::Retention;
 use crate::config::{Config, ModelConfig};
 use crate::learning::holdout_check;
 use crate::paths::Home;
@@ -22,12 +22,11 @@ use crate::session::Session;
 use anyhow::{Result, bail, ensure};
 use engine::worker::EngineHandle;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
+use feedback::checkpoint::Checkpoint;
 use feedback::clock::Clock;
-use feedback::derived::Derived;
 use feedback::episode::{Batch, Episode, Fold};
 use feedback::event::{self, AdapterVersion, ArmRecord, EventKind, Outcome};
 use feedback::log::EventLog;
-use feedback::reward::RewardVersion;
 use models::adapter::Adapter;
 use parking_lot::Mutex;
 use policy::gate::Gate;
@@ -50,8 +49,6 @@ const COMPARE_QUEUE: usize = 64;
 
 /// A trial without news is looked at this often.
 const TRIAL_LOOK: Duration = Duration::from_secs(1);
-
-pub const REWARD: RewardVersion = RewardVersion::V1;
 
 /// The model that is served, with its hash checked.
 #[derive(Debug, Clone)]
@@ -131,9 +128,9 @@ impl Daemon {
                 registry.fall_back_from_trial();
             }
         }
-        let writing = log.writing();
+        let generation = log.generation();
         let reading = Reading::of(&*log, &Terms::of(&registry, &model.sha256))?;
-        let to_keep = to_keep(&reading, writing)?;
+        let to_keep = to_keep(&reading, generation)?;
         let next_seq = reading.knowledge.next_seq();
         let trouble = trouble.or(log.damage());
         if let Some(trouble) = &trouble {
@@ -244,7 +241,7 @@ impl Daemon {
         if events.is_empty() {
             return;
         }
-        let at_ms = self.clock.now_ms();
+        let at_ms = self.clock.unix_ms();
         let mut fold = self.fold.lock();
         for kind in events {
             match self.log.append(at_ms, kind) {
@@ -459,11 +456,11 @@ impl Daemon {
 
     /// Makes everything anew that is made of the log: it is not what it was.
     pub fn read_again(self: &Arc<Self>) -> Result<()> {
-        let writing = self.log.writing();
+        let generation = self.log.generation();
         let terms = Terms::of(&self.registry.lock(), &self.model.sha256);
         let mut reading = Reading::of(&*self.log, &terms)?;
-        if let Some(derived) = to_keep(&reading, writing)? {
-            checkpoint::keep(self, derived);
+        if let Some(checkpoint) = to_keep(&reading, generation)? {
+            checkpoint::keep(self, checkpoint);
         }
         // Nothing is appended while the fold is held.
         let mut fold = self.fold.lock();
@@ -488,7 +485,7 @@ impl Daemon {
             self.learner.lock().state != LearnerState::Training,
             "an update is under way, whose adapter takes the next number; try again after it"
         );
-        file.import(&mut registry, &self.model.sha256, self.clock.now_ms())
+        file.import(&mut registry, &self.model.sha256, self.clock.unix_ms())
     }
 
     /// Asks the gate.
@@ -662,9 +659,9 @@ impl Daemon {
 }
 
 /// What is worth writing down of what was read.
-fn to_keep(reading: &Reading, writing: u64) -> Result<Option<Derived>> {
+fn to_keep(reading: &Reading, generation: u64) -> Result<Option<Checkpoint>> {
     let worth = reading.young >= checkpoint::EVERY_EVENTS;
-    Ok(worth.then(|| reading.derived(writing)).transpose()?)
+    Ok(worth.then(|| reading.checkpoint(generation)).transpose()?)
 }
 
 /// Decides trials, and compares texts while the engine has nothing else to do.

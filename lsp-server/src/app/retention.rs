@@ -84,10 +84,10 @@ impl Retention {
     }
 }
 
-/// Cheap to call often. It goes by the daemon's clock, which also counts the
-/// hours that a machine sleeps.
+/// Cheap to call often. It goes by dates, which also count the hours that a machine
+/// sleeps.
 pub fn tick(daemon: &Arc<Daemon>) {
-    let (days, now_ms) = (daemon.config().privacy.retention_days, daemon.clock.now_ms());
+    let (days, now_ms) = (daemon.config().privacy.retention_days, daemon.clock.unix_ms());
     if !daemon.retention.is_due(now_ms, days) {
         return;
     }

@@ -86,7 +86,7 @@ fn find_model(
 ) -> Result<(ServedModel, &'static FimTemplate)> {
     if let Some(path) = &options.model {
         let path = std::path::absolute(path)?;
-        let local = models::local::inspect(&path, options.template.as_deref())?;
+        let local = models::inspect::inspect(&path, options.template.as_deref())?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let served = ServedModel { name, architecture: local.arch, path, sha256: local.sha256 };
         return Ok((served, local.template));

@@ -203,7 +203,7 @@ async fn import(
             // No daemon; none may start while its registry changes.
             let _elected = server::elect(home)?;
             let file = Incoming::write(&home.adapters(), &adapter)?;
-            file.import(&mut registry, base_sha256, SystemClock::default().now_ms())?
+            file.import(&mut registry, base_sha256, SystemClock::default().unix_ms())?
         }
     };
     println!("imported as v{version}; `hone adapter use {version}` serves it");

@@ -9,8 +9,9 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use engine::quantize_q4_0;
 use indicatif::ProgressBar;
+use model_fetch::hub;
+use model_fetch::progress::{JsonProgress, Progress, TerminalProgress};
 use models::manifest::{Catalogue, Manifest};
-use models::progress::{JsonProgress, Progress, TerminalProgress};
 use models::store::{ModelStatus, Store};
 use std::time::Duration;
 
@@ -89,14 +90,14 @@ pub async fn run(home: &Home, command: ModelCommand) -> Result<()> {
 fn pull(store: &Store, manifest: &Manifest, json: bool) -> Result<()> {
     if json {
         let mut progress = JsonProgress::new(std::io::stdout());
-        let path = models::hub::pull(store, manifest, &mut progress)?;
+        let path = hub::pull(store, manifest, &mut progress)?;
         if let Some(notice) = &manifest.notice {
             progress.note(notice);
         }
         println!("{}", serde_json::json!({ "path": path }));
         return Ok(());
     }
-    let path = models::hub::pull(store, manifest, &mut TerminalProgress::default())?;
+    let path = hub::pull(store, manifest, &mut TerminalProgress::default())?;
     if let Some(notice) = &manifest.notice {
         eprintln!("note: {notice}");
     }

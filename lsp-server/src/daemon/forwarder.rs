@@ -94,7 +94,7 @@ async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) 
             framing::write(&mut write, &message).await?;
         }
         while let Some(message) = messages.recv().await {
-            lock(mirror).editor_says(&message);
+            mirror.lock().editor_says(&message);
             framing::write(&mut write, &message).await?;
         }
         write.shutdown().await
@@ -103,7 +103,7 @@ async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) 
         let mut frames = Frames::new(read);
         while let Ok(Some(frame)) = frames.next().await {
             if let Frame::Body(body) = frame
-                && lock(mirror).daemon_says(&body)
+                && mirror.lock().daemon_says(&body)
                 && answers.send(body).await.is_err()
             {
                 return Gone::Editor;

@@ -3,7 +3,7 @@
 //! update and never a completion.
 
 use crate::adapters::registry::{Entry, Registry};
-use crate::app::{Daemon, REWARD};
+use crate::app::Daemon;
 use crate::learning::preemption::Leash;
 use crate::learning::resources::Machine;
 use crate::report::status::{LearnerState, StatusLine};
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use completion::limits::TOKENS_MAX;
 use feedback::episode::Batch;
 use feedback::job::{Base, Cancel, JOB_FORMAT, Job, LearnerLine, Phase, Report};
+use feedback::reward;
 use models::adapter::Adapter;
 use models::file::sha256;
 use models::gguf::Gguf;
@@ -252,7 +253,7 @@ impl Supervisor {
             adapter_out: registry.adapter_file(candidate),
             optimizer_out: registry.optimizer_file(candidate),
             seed: u64::from(candidate),
-            reward: REWARD,
+            reward: reward::CURRENT,
             hyper: self.daemon.config().learning.ppo.clone(),
             episodes: self.daemon.to_learn(batch.episodes.clone()),
             replay: self.daemon.to_learn(self.daemon.replay()),
@@ -361,7 +362,7 @@ impl Supervisor {
             parent,
             sha256: found,
             base_sha256: daemon.model.sha256.clone(),
-            created_at_ms: daemon.clock.now_ms(),
+            created_at_ms: daemon.clock.unix_ms(),
             labels: batch.span(),
             offers: Some(offers),
             forgotten: false,

@@ -310,7 +310,7 @@ impl Backend {
             return Err(invalid_params("the clock is the system's; start with --manual-clock"));
         }
         daemon.tick();
-        Ok(serde_json::json!({ "now_ms": daemon.clock.now_ms() }))
+        Ok(serde_json::json!({ "now_ms": daemon.clock.unix_ms() }))
     }
 }
 

@@ -10,9 +10,9 @@ pub mod status;
 pub mod table;
 
 use crate::adapters::registry::{Entry, IMPORTED};
-use crate::app::REWARD;
 use crate::report::offers::Told;
 use feedback::event::{AdapterVersion, Outcome};
+use feedback::reward;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -191,7 +191,7 @@ struct Offer {
 
 impl Offer {
     fn of(told: &Told) -> Offer {
-        let episode = told.episode(REWARD);
+        let episode = told.episode(reward::CURRENT);
         let outcome = episode.as_ref().and_then(|episode| episode.outcome).map(|(o, _)| o);
         let (judged, taken, saved) = match outcome {
             Some(Outcome::Accepted) => (true, true, told.offer_utf16()),

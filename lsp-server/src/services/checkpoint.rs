@@ -3,7 +3,7 @@
 
 use crate::app::Daemon;
 use crate::services::derived_state::{Reading, Terms};
-use feedback::derived::Derived;
+use feedback::checkpoint::Checkpoint;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,11 +53,11 @@ pub fn tick(daemon: &Arc<Daemon>) {
 }
 
 /// Writes down what was just read.
-pub fn keep(daemon: &Arc<Daemon>, derived: Derived) {
-    daemon.snapshots.after(derived.next_seq);
+pub fn keep(daemon: &Arc<Daemon>, checkpoint: Checkpoint) {
+    daemon.snapshots.after(checkpoint.next_seq);
     let daemon = daemon.clone();
     tokio::task::spawn_blocking(move || {
-        let kept = daemon.event_log().keep_derived(&derived);
+        let kept = daemon.event_log().save_checkpoint(&checkpoint);
         tell(&daemon, kept.err().map(|error| error.to_string()));
     });
 }
@@ -109,8 +109,8 @@ mod tests {
     /// Waits for what is done on another thread.
     async fn kept(daemon: &Daemon) -> u64 {
         loop {
-            if let Some(derived) = daemon.event_log().derived().unwrap() {
-                return derived.next_seq;
+            if let Some(checkpoint) = daemon.event_log().checkpoint().unwrap() {
+                return checkpoint.next_seq;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -139,8 +139,8 @@ mod tests {
             first.record(vec![completion(&format!("o{number}"), path)]);
         }
         assert_eq!(kept(&first).await, EVERY_EVENTS);
-        let derived = first.event_log().derived().unwrap().unwrap();
-        let content = String::from_utf8(derived.content).unwrap();
+        let checkpoint = first.event_log().checkpoint().unwrap().unwrap();
+        let content = String::from_utf8(checkpoint.content).unwrap();
         assert!(content.contains(CANARY), "or this test tells nothing");
 
         let names = vec![CANARY.to_owned()];

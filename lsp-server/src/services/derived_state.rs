@@ -7,11 +7,11 @@
 
 use crate::adapters::gate_prior;
 use crate::adapters::registry::Registry;
-use crate::app::REWARD;
 use anyhow::{Context, Result, ensure};
-use feedback::derived::Derived;
+use feedback::checkpoint::Checkpoint;
 use feedback::episode::Fold;
 use feedback::log::{EventLog, LogError};
+use feedback::reward;
 use policy::gate::prior::Prior;
 use policy::learned_state::Knowledge;
 use policy::trial::Arms;
@@ -55,7 +55,7 @@ pub struct Reading {
 impl Reading {
     fn new(terms: &Terms) -> Reading {
         Reading {
-            fold: Fold::new(REWARD, &terms.model_sha256, terms.learned_through),
+            fold: Fold::new(reward::CURRENT, &terms.model_sha256, terms.learned_through),
             knowledge: Knowledge::new(&terms.model_sha256, terms.trial, &terms.prior),
             young: 0,
         }
@@ -90,31 +90,34 @@ impl Reading {
 
     /// What was written down last, in today's terms.
     fn kept(log: &dyn EventLog, terms: &Terms) -> Result<Option<Reading>> {
-        let Some(derived) = log.derived()? else { return Ok(None) };
-        ensure!(derived.writing == log.writing(), "something was forgotten since");
-        let json = derived.content.strip_prefix(stamp().as_bytes());
+        let Some(checkpoint) = log.checkpoint()? else { return Ok(None) };
+        ensure!(checkpoint.generation == log.generation(), "something was forgotten since");
+        let json = checkpoint.content.strip_prefix(stamp().as_bytes());
         let json = json.context("what was made of it was made by another Hone")?;
         let mut reading: Reading = serde_json::from_slice(json)?;
-        ensure!(reading.knowledge.next_seq() == derived.next_seq, "it ends elsewhere");
-        ensure!(reading.fold.is_of(REWARD, &terms.model_sha256), "another model is served");
+        ensure!(reading.knowledge.next_seq() == checkpoint.next_seq, "it ends elsewhere");
+        ensure!(
+            reading.fold.is_of(reward::CURRENT, &terms.model_sha256),
+            "another model is served"
+        );
         ensure!(reading.knowledge.began_with(&terms.prior), "the gate starts from elsewhere");
         ensure!(reading.fold.learned_through(terms.learned_through), "an update was taken back");
         ensure!(reading.knowledge.take_up(terms.trial), "it does not know the trial under way");
         Ok(Some(reading))
     }
 
-    /// As it is written down; `writing` of the log that it was read from.
-    pub fn derived(&self, writing: u64) -> serde_json::Result<Derived> {
+    /// As it is written down; `generation` of the log that it was read from.
+    pub fn checkpoint(&self, generation: u64) -> serde_json::Result<Checkpoint> {
         let mut content = stamp().into_bytes();
         serde_json::to_writer(&mut content, self)?;
-        Ok(Derived { writing, next_seq: self.knowledge.next_seq(), content })
+        Ok(Checkpoint { generation, next_seq: self.knowledge.next_seq(), content })
     }
 
     /// Reads what there is, and writes it down.
     pub fn keep(log: &dyn EventLog, terms: &Terms) -> Result<()> {
-        let writing = log.writing();
-        let derived = Reading::of(log, terms)?.derived(writing)?;
-        log.keep_derived(&derived)?;
+        let generation = log.generation();
+        let checkpoint = Reading::of(log, terms)?.checkpoint(generation)?;
+        log.save_checkpoint(&checkpoint)?;
         Ok(())
     }
 }

@@ -13,7 +13,6 @@ pub mod tracker;
 use crate::app::Daemon;
 use crate::config::Config;
 use crate::prompts::{self, Prompts};
-use crate::session::imports;
 use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
 use crate::session::response::{Answered, ask_gate};
 use crate::session::suppressed::{Rest, Unshown};
@@ -44,7 +43,7 @@ struct State {
     tracker: Tracker,
     unshown: Option<Unshown>,
     aftermath: Aftermath,
-    last_edit_ms: u64,
+    last_edit_ms: Option<u64>,
     rhythm: Rhythm,
     /// Requests that went to the engine.
     asked: u64,
@@ -102,7 +101,7 @@ impl Session {
             tracker: Tracker::default(),
             unshown: None,
             aftermath: Aftermath::default(),
-            last_edit_ms: 0,
+            last_edit_ms: None,
             rhythm: Rhythm::default(),
             asked: 0,
             rejects: RejectsHere::default(),
@@ -143,7 +142,7 @@ impl Session {
     }
 
     pub fn close(&self, uri: &str) {
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let mut state = self.state.lock();
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
@@ -161,10 +160,10 @@ impl Session {
         version: i32,
         changes: Vec<(Option<(Position, Position)>, String)>,
     ) -> Result<(), SessionError> {
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let mut state = self.state.lock();
         state.abort_newest();
-        state.last_edit_ms = now_ms;
+        state.last_edit_ms = Some(now_ms);
         state.rhythm.key(now_ms);
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
@@ -297,12 +296,12 @@ impl Session {
         }
         let is_wanted = self.daemon.completes(&document.path, &document.language);
         if trigger == Trigger::Automatic && !is_wanted {
-            let now_ms = self.daemon.clock.now_ms();
+            let now_ms = self.daemon.clock.elapsed_ms();
             let events = state.tracker.supersede(now_ms);
             self.conclude(state, events, None, now_ms);
             return Ok(Begun::Silent);
         }
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let here = (uri.to_owned(), document.text.char_to_line(cursor));
         let place = Place {
             uri: uri.to_owned(),
@@ -312,7 +311,7 @@ impl Session {
             cursor,
             position,
             around,
-            idle_ms: now_ms.saturating_sub(state.last_edit_ms),
+            idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
             rejects_here: if state.rejects.place == here { state.rejects.count } else { 0 },
         };
         let mut draws = place.draws(state.asked);
@@ -388,7 +387,7 @@ impl Session {
         let live = live.filter(|_| asked.trigger == Trigger::Invoked);
         let goes_on = live.is_some();
         let position = place.position;
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let (mut events, mut offers) = (vec![], vec![]);
         for (index, answer) in generated.answers.iter().enumerate() {
@@ -524,13 +523,13 @@ impl Session {
 
     pub fn tick(&self) {
         self.track(Tracker::tick);
-        self.look(&mut self.state.lock(), self.daemon.clock.now_ms());
+        self.look(&mut self.state.lock(), self.daemon.clock.elapsed_ms());
     }
 
     /// Records under the session's lock, so that the log has its messages' order.
     fn track(&self, step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>) {
         let mut state = self.state.lock();
-        let now_ms = self.daemon.clock.now_ms();
+        let now_ms = self.daemon.clock.elapsed_ms();
         let events = step(&mut state.tracker, now_ms);
         self.conclude(&mut state, events, None, now_ms);
     }
@@ -558,7 +557,7 @@ impl Session {
         {
             let mut state = self.state.lock();
             state.abort_newest();
-            let now_ms = self.daemon.clock.now_ms();
+            let now_ms = self.daemon.clock.elapsed_ms();
             for (uri, document) in std::mem::take(&mut state.documents) {
                 let findings = state.aftermath.close(&uri, &document, now_ms);
                 self.tell(findings);
@@ -593,11 +592,13 @@ mod tests {
     use super::*;
     use crate::adapters::registry::Entry;
     use crate::app::ServedModel;
+    use crate::app::ServedModel;
     use crate::config::Config;
     use crate::paths::Home;
+    use crate::session::tracker::REJECT_TIMEOUT_MS;
     use engine::scripted::ScriptedEngine;
     use engine::worker::EngineHandle;
-    use feedback::clock::ManualClock;
+    use feedback::clock::{Clock, ManualClock};
     use feedback::event::{AdapterVersion, Event};
     use feedback::log::MemoryLog;
     use ropey::Rope;
@@ -623,6 +624,14 @@ mod tests {
         gate: bool,
         engine: ScriptedEngine,
     ) -> (tempfile::TempDir, Arc<Session>) {
+        session_at(Arc::new(ManualClock::starting_at(0)), gate, engine).await
+    }
+
+    async fn session_at(
+        clock: Arc<ManualClock>,
+        gate: bool,
+        engine: ScriptedEngine,
+    ) -> (tempfile::TempDir, Arc<Session>) {
         let folder = tempfile::tempdir().unwrap();
         let model = ServedModel {
             name: "scripted".into(),
@@ -630,14 +639,13 @@ mod tests {
             path: "none.gguf".into(),
             sha256: "base".into(),
         };
-        let engine = EngineHandle::start(move || Ok(engine), |_| ()).unwrap();
-        let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
+        let engine = EngineHandle::start(move || Ok(engine)).unwrap();
+        let home = Home::at(folder.path().into());
         home.create().unwrap();
         let log = Arc::new(MemoryLog::default());
         let mut config = Config::default();
         config.gate.enabled = gate;
-        let daemon =
-            Daemon::start(&home, config, model, engine, Arc::new(clock), log).await.unwrap();
+        let daemon = Daemon::start(&home, config, model, engine, clock, log).await.unwrap();
         let session = daemon.session();
         let text = Rope::from_str("fn a() {\n    \n}\n");
         let (path, language) = ("/a.rs".into(), "rust".into());
@@ -662,6 +670,25 @@ mod tests {
             .remove(0);
         assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
         assert_eq!(session.daemon().counts().total, 1);
+    }
+
+    /// The computer's clock was a year ahead while an offer was made, and was then set
+    /// right. The offer's ten seconds were counted by that clock, so no offer of the
+    /// process ran into its timeout before the year was over.
+    #[tokio::test]
+    async fn an_offer_times_out_though_the_clock_was_set_back_meanwhile() {
+        const YEAR_MS: u64 = 365 * 24 * 60 * 60 * 1000;
+        let clock = Arc::new(ManualClock::starting_at(2 * YEAR_MS));
+        let engine = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_at(clock.clone(), false, engine).await;
+        session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+        clock.set_unix_ms(YEAR_MS);
+        clock.advance(REJECT_TIMEOUT_MS - 1);
+        session.tick();
+        assert_eq!(session.daemon().counts().rejected_timeout, 0, "it has a millisecond left");
+        clock.advance(1);
+        session.tick();
+        assert_eq!(session.daemon().counts().rejected_timeout, 1);
     }
 
     #[tokio::test]

@@ -198,13 +198,13 @@ fn what_was_written_down_is_not_read_again() {
         let all = Reading { young: 0, ..Reading::of(&log, &unlike).unwrap() };
         assert!(all == fresh(&log, &unlike));
     }
-    let mut derived = log.derived().unwrap().unwrap();
-    derived.content[0] += 1;
-    assert!(log.keep_derived(&derived).unwrap());
+    let mut checkpoint = log.checkpoint().unwrap().unwrap();
+    checkpoint.content[0] += 1;
+    assert!(log.save_checkpoint(&checkpoint).unwrap());
     assert_eq!(read(&terms), 130, "another format");
-    derived.content.truncate(40);
-    derived.content[0] -= 1;
-    assert!(log.keep_derived(&derived).unwrap());
+    checkpoint.content.truncate(40);
+    checkpoint.content[0] -= 1;
+    assert!(log.save_checkpoint(&checkpoint).unwrap());
     assert_eq!(read(&terms), 130, "cut short");
     Reading::keep(&log, &terms).unwrap();
     assert_eq!(read(&terms), 0, "and written anew");
@@ -251,9 +251,9 @@ fn soak_a_start_on_a_long_log_reads_what_is_young() {
     let (log, reading) = start("a start that reads all");
     assert_eq!(reading.young, events - YOUNG);
     let begun = Instant::now();
-    let derived = reading.derived(log.writing()).unwrap();
-    log.keep_derived(&derived).unwrap();
-    let (took, bytes) = (begun.elapsed().as_secs_f64(), derived.content.len());
+    let checkpoint = reading.checkpoint(log.generation()).unwrap();
+    log.save_checkpoint(&checkpoint).unwrap();
+    let (took, bytes) = (begun.elapsed().as_secs_f64(), checkpoint.content.len());
     eprintln!("written down in {took:.2} s, {} KiB", bytes >> 10);
     append(&log, events - YOUNG, events);
     drop(log);

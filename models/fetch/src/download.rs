@@ -1,7 +1,7 @@
 //! One file over HTTPS, resumed where an earlier attempt broke off.
 
-use crate::file::CHUNK_BYTES;
 use crate::progress::Progress;
+use models::file::CHUNK_BYTES;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

