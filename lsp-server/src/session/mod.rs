@@ -592,7 +592,6 @@ mod tests {
     use super::*;
     use crate::adapters::registry::Entry;
     use crate::app::ServedModel;
-    use crate::app::ServedModel;
     use crate::config::Config;
     use crate::paths::Home;
     use crate::session::tracker::REJECT_TIMEOUT_MS;
@@ -639,7 +638,7 @@ mod tests {
             path: "none.gguf".into(),
             sha256: "base".into(),
         };
-        let engine = EngineHandle::start(move || Ok(engine)).unwrap();
+        let engine = EngineHandle::start(move || Ok(engine), |_| ()).unwrap();
         let home = Home::at(folder.path().into());
         home.create().unwrap();
         let log = Arc::new(MemoryLog::default());
