@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use directories::ProjectDirs;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Longest path a Unix socket can have on Linux and macOS, in bytes.
 const SOCKET_PATH_BYTES: usize = 103;
@@ -126,4 +126,18 @@ fn private_folder(path: &Path) -> Result<()> {
         );
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).with_context(cannot)
+}
+/// Without `.` and `..`, however they got into the editor's URI.
+pub fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }

@@ -2,6 +2,7 @@
 //! as it fits, and what other code it shows.
 
 use crate::config::CompletionConfig;
+use crate::config::patterns::Patterns;
 use crate::privacy::{self, Privacy};
 use completion::document::{Document, Edit};
 use completion::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
@@ -29,7 +30,7 @@ pub struct Terms<'a> {
     pub context_chars: usize,
     pub privacy: &'a Privacy,
     /// The setting `privacy.ignore`.
-    pub ignore: &'a [String],
+    pub ignore: &'a Patterns,
 }
 
 impl Terms<'_> {

@@ -74,6 +74,7 @@ pub struct Entry {
     pub report: Report,
 }
 
+#[derive(Clone)]
 pub struct Registry {
     folder: PathBuf,
     index: Index,

@@ -6,11 +6,11 @@
 //! day later finds it past. A machine that was off for months forgets a day later; a
 //! clock that is put right in time costs nothing.
 
-use crate::app::Daemon;
+use crate::app::App;
 use crate::privacy::forget_scope::Scope;
+use crate::services::health::Source;
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -69,44 +69,49 @@ impl Witness {
 
 /// When it was last looked for what is too old, and by which setting.
 #[derive(Default)]
-pub struct Retention(Mutex<Option<(u64, u32)>>);
+pub struct Retention(Option<(u64, u32)>);
 
 impl Retention {
-    /// Whether it is time to look: at the start, once a day, and when the setting
-    /// was changed.
-    fn is_due(&self, now_ms: u64, days: u32) -> bool {
-        let mut last = self.0.lock();
-        let fresh = last.is_some_and(|(at, by)| by == days && now_ms.abs_diff(at) < DAY_MS);
-        if !fresh {
-            *last = Some((now_ms, days));
+    /// Looks for what is too old, if it is time to. Cheap to call often. It goes by dates, which
+    /// also count the hours that a machine sleeps.
+    pub fn tick(&mut self, app: &Arc<App>) {
+        let days = app.services.settings.current().privacy.retention_days;
+        let now_ms = app.services.clock.unix_ms();
+        if !self.is_due(now_ms, days) {
+            return;
         }
-        !fresh && days > 0
+        let app = app.clone();
+        tokio::spawn(async move {
+            let health = &app.services.health;
+            // Completions go on. It is tried again a day later.
+            match forget_older(&app, days, now_ms).await {
+                Ok(()) => health.clear(Source::Retention),
+                Err(error) => {
+                    tracing::error!(
+                        "what is older than {days} days could not be forgotten: {error:#}"
+                    );
+                    health.report(Source::Retention, format!("privacy.retention_days: {error:#}"));
+                }
+            }
+        });
+    }
+
+    /// Whether it is time to look: at the start, once a day, and when the setting was changed.
+    fn is_due(&mut self, now_ms: u64, days: u32) -> bool {
+        let is_fresh = self.0.is_some_and(|(at, by)| by == days && now_ms.abs_diff(at) < DAY_MS);
+        if !is_fresh {
+            self.0 = Some((now_ms, days));
+        }
+        !is_fresh && days > 0
     }
 }
 
-/// Cheap to call often. It goes by dates, which also count the hours that a machine
-/// sleeps.
-pub fn tick(daemon: &Arc<Daemon>) {
-    let (days, now_ms) = (daemon.config().privacy.retention_days, daemon.clock.unix_ms());
-    if !daemon.retention.is_due(now_ms, days) {
-        return;
-    }
-    let daemon = daemon.clone();
-    tokio::spawn(async move {
-        // Completions go on; it is tried again a day later.
-        if let Err(error) = forget_older(&daemon, days, now_ms).await {
-            tracing::error!("what is older than {days} days could not be forgotten: {error:#}");
-            daemon.learner.lock().last_error = Some(format!("privacy.retention_days: {error:#}"));
-        }
-    });
-}
-
-async fn forget_older(daemon: &Arc<Daemon>, days: u32, now_ms: u64) -> Result<()> {
-    let believed_ms = believed(&daemon.home.clock_witness(), now_ms)?;
+async fn forget_older(app: &Arc<App>, days: u32, now_ms: u64) -> Result<()> {
+    let believed_ms = believed(&app.paths.clock_witness(), now_ms)?;
     let at_ms = believed_ms.saturating_sub(u64::from(days) * DAY_MS);
     // On most days there is nothing to do, and a long log to read for that.
-    if daemon.oldest_event().await.is_some_and(|oldest| oldest < at_ms) {
-        daemon.forget(Scope::Before { at_ms }).await?;
+    if app.services.recorder.oldest_event_ms().await.is_some_and(|oldest| oldest < at_ms) {
+        app.forget(Scope::Before { at_ms }).await?;
     }
     Ok(())
 }
@@ -126,7 +131,7 @@ mod tests {
 
     #[test]
     fn it_is_looked_at_the_start_once_a_day_and_when_the_setting_changes() {
-        let retention = Retention::default();
+        let mut retention = Retention::default();
         let now = 1000 * DAY_MS;
         assert!(retention.is_due(now, 180));
         assert!(!retention.is_due(now + DAY_MS - 1, 180));

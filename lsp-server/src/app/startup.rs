@@ -1,12 +1,14 @@
-//! From folders and flags to a running [`Daemon`]: which model, which engine,
+//! From folders and flags to a running [`App`]: which model, which engine,
 //! which clock.
 
-use crate::app::{Daemon, ServedModel};
+use crate::app::App;
 use crate::config::Config;
+use crate::learning::LearnNow;
+use crate::learning::Program;
 use crate::learning::preemption::Leash;
-use crate::learning::supervisor::{Program, Supervisor};
+use crate::learning::supervisor::Supervisor;
 use crate::paths::Home;
-use crate::protocol::handlers::LearnNow;
+use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result};
 use engine::EngineError;
 use engine::llama::{LlamaConfig, LlamaEngine};
@@ -107,7 +109,7 @@ fn find_model(
 }
 
 /// A running daemon and the bell that asks its learner for an update.
-pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, LearnNow)> {
+pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<App>, LearnNow)> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
     let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
@@ -138,12 +140,12 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, L
     } else {
         Arc::new(SystemClock::default())
     };
-    let daemon = Daemon::start(&home, config, model, engine, clock, log).await?;
+    let app = App::start(&home, config, model, engine, clock, log).await?;
     let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
     let learner = Program { path: learner_program()?, prompt_shelf: options.prompt_shelf.clone() };
-    let supervisor = Supervisor::new(daemon.clone(), learner, leash);
+    let supervisor = Supervisor::new(app.services.clone(), app.learner.clone(), learner, leash);
     tokio::spawn(supervisor.run(asked));
-    Ok((daemon, learn_now))
+    Ok((app, learn_now))
 }
 
 /// `hone-learner` beside this binary; `HONE_LEARNER` names another.

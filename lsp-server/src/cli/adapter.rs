@@ -7,7 +7,7 @@ use crate::adapters::registry::{Entry, IMPORTED, Registry};
 use crate::app::startup::configured_manifest;
 use crate::config::Config;
 use crate::daemon::handshake::Purpose;
-use crate::daemon::{client, server};
+use crate::daemon::{client, election};
 use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
@@ -145,7 +145,7 @@ async fn choose(
     let before = registry.active();
     if !client::ask(home, Purpose::UseAdapter { adapter: version }).await? {
         // No daemon; none may start while its registry changes.
-        let _elected = server::elect(home)?;
+        let _elected = election::elect(home)?;
         registry.check(version, base_sha256)?;
         registry.activate(version)?;
     }
@@ -201,7 +201,7 @@ async fn import(
         Some(answer) => answer.map_err(anyhow::Error::msg)?,
         None => {
             // No daemon; none may start while its registry changes.
-            let _elected = server::elect(home)?;
+            let _elected = election::elect(home)?;
             let file = Incoming::write(&home.adapters(), &adapter)?;
             file.import(&mut registry, base_sha256, SystemClock::default().unix_ms())?
         }

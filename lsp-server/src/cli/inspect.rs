@@ -9,8 +9,10 @@ use crate::daemon::handshake::Purpose;
 use crate::paths::Home;
 use crate::report::export::{stream, without_code};
 use crate::report::offers::{Offers, Told};
-use crate::report::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
+use crate::report::status::{AdapterStatus, Evidence, LearnerView, ModelStatus, Status, screen};
+use crate::services::adapter_service::Swaps;
 use crate::services::derived_state::{Reading, Terms};
+use crate::services::learner_status::LearnerStatus;
 use anyhow::{Context, Result};
 use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};
@@ -61,13 +63,9 @@ fn from_files(home: &Home) -> Result<Status> {
     let Reading { fold, knowledge, .. } =
         Reading::of(&*log, &Terms::of(&registry, &manifest.sha256))?;
     let evidence = Evidence::of(&knowledge, &registry, config.gate.enabled);
-    let mut learner = LearnerStatus::new(config.learning.enabled);
-    learner.updates = registry.entries().len() as u64;
-    learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
-    learner.last_error = trouble;
-    learner.waiting = fold.waiting();
-    learner.batch = config.learning.batch_episodes;
-    let entry = registry.entry(registry.active());
+    let waiting = fold.waiting();
+    let learner =
+        LearnerView::of(LearnerStatus::default(), &config.learning, &registry, waiting, trouble);
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").into(),
         paths: home.paths(),
@@ -79,13 +77,7 @@ fn from_files(home: &Home) -> Result<Status> {
             sha256: manifest.sha256.clone(),
             backend: None,
         },
-        adapter: AdapterStatus {
-            active: registry.active(),
-            parent: entry.map(|entry| entry.parent),
-            updated_at: entry.map(|entry| entry.created_at_ms),
-            swaps: 0,
-            last_swap_ms: None,
-        },
+        adapter: AdapterStatus::of(&registry, Swaps::default()),
         episodes: fold.counts(),
         evidence,
         completions_paused: !config.completion.enabled,

@@ -12,9 +12,9 @@ mod report;
 
 use crate::app::startup::{self, ServeOptions};
 use crate::daemon::client;
+use crate::daemon::election::{ALREADY_RUNNING, AlreadyRunning};
 use crate::daemon::forwarder::forward;
 use crate::daemon::server;
-use crate::daemon::server::{ALREADY_RUNNING, AlreadyRunning};
 use crate::paths::Home;
 use crate::protocol::handlers;
 use anyhow::{Context, Result};
@@ -197,8 +197,8 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
     match command {
         Command::Lsp { in_process: false, options } => forward(&home, &options).await,
         Command::Lsp { in_process: true, options } => {
-            let (daemon, learn) = startup::start(home, &options).await?;
-            handlers::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;
+            let (app, learn) = startup::start(home, &options).await?;
+            handlers::serve(app, learn, tokio::io::stdin(), tokio::io::stdout()).await;
             Ok(())
         }
         Command::Serve { options } => server::run(home, &options).await,

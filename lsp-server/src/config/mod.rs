@@ -5,6 +5,7 @@
 //! `hone config schema`, and through it by the editors.
 
 mod file;
+pub mod patterns;
 #[cfg(test)]
 mod properties;
 mod schema;
@@ -12,13 +13,13 @@ mod schema;
 pub use file::set;
 pub use schema::{node, schema};
 
-use crate::privacy::ignore_files;
 use anyhow::{Context, Result, anyhow};
 use completion::limits::TOKENS_MAX;
 pub use completion::stop_rule::Multiline;
 use feedback::episode::REPLAY_LIMIT;
 use feedback::job::Hyper;
 use feedback::reward::VALUE;
+use patterns::Patterns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -245,7 +246,7 @@ impl Config {
             ("completion.ignore", &config.completion.ignore),
         ];
         for (key, lines) in lists {
-            ignore_files::patterns(lines).map_err(|error| anyhow!("{key}: {error}"))?;
+            Patterns::compile(lines).map_err(|error| anyhow!("{key}: {error}"))?;
         }
         Ok(config)
     }

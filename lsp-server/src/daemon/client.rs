@@ -2,8 +2,8 @@
 //! one-line questions of the command line.
 
 use crate::app::startup::ServeOptions;
+use crate::daemon::election::ALREADY_RUNNING;
 use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
-use crate::daemon::server::ALREADY_RUNNING;
 use crate::paths::{self, Home};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod editor_state;
+pub mod election;
 pub mod forwarder;
 pub mod handshake;
 pub mod server;

@@ -1,18 +1,16 @@
 //! `hone serve`: the one daemon of a user, behind a private Unix socket.
 
-use crate::adapters::import;
-use crate::app::Daemon;
+use crate::app::App;
 use crate::app::startup::{self, ServeOptions};
 use crate::config::Config;
+use crate::daemon::election::elect;
 use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::learning::LearnNow;
 use crate::paths::{self, Home};
-use crate::protocol::handlers::{self, LearnNow};
+use crate::protocol::handlers;
 use crate::report::export;
-use crate::report::status::{self, LearnerState};
 use anyhow::{Context, Result};
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -37,7 +35,7 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
     home.create()?;
     let socket = home.socket()?;
     let _elected = elect(&home)?;
-    let (daemon, learn_now) = startup::start(home, options).await?;
+    let (app, learn_now) = startup::start(home, options).await?;
     // Ours by election: what lies there is a dead daemon's.
     match std::fs::remove_file(&socket) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -48,7 +46,7 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
     let listener = UnixListener::bind(&socket)
         .with_context(|| format!("{}: cannot listen", socket.display()))?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
-    tracing::info!("serving {} on {}", daemon.model.name, socket.display());
+    tracing::info!("serving {} on {}", app.services.adapters.model().name, socket.display());
 
     let stop = Arc::new(Notify::new());
     let connections = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
@@ -72,16 +70,16 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
                     tracing::warn!("more than {MAX_CONNECTIONS} connections: one was refused");
                     continue;
                 };
-                let (daemon, stop, learn) = (daemon.clone(), stop.clone(), learn_now.clone());
+                let (app, stop, learn) = (app.clone(), stop.clone(), learn_now.clone());
                 tokio::spawn(async move {
-                    if let Err(error) = connection(stream, &daemon, &stop, learn).await {
+                    if let Err(error) = connection(stream, &app, &stop, learn).await {
                         tracing::debug!("connection ended: {error:#}");
                     }
                     drop(permit);
                 });
             }
-            () = idle(&daemon) => {
-                tracing::info!("no editor for {} s: ending", daemon.config().daemon.idle_exit_s);
+            () = idle(&app) => {
+                tracing::info!("no editor for {} s: ending", app.services.settings.current().daemon.idle_exit_s);
                 break;
             }
             () = stop.notified() => break,
@@ -91,65 +89,21 @@ pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
     }
     let _ = std::fs::remove_file(&socket);
     drop(listener);
-    let _ = daemon.flush().await;
+    let _ = app.services.recorder.flush().await;
     // Whoever asked us to stop waits for the end of its stream.
     let all = connections.acquire_many(MAX_CONNECTIONS as u32);
     let _ = tokio::time::timeout(DRAIN_LIMIT, all).await;
-    let _ = daemon.flush().await;
+    let _ = app.services.recorder.flush().await;
     Ok(())
 }
 
-/// Exit status of a daemon that is one too many.
-pub const ALREADY_RUNNING: u8 = 3;
-
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{}: a daemon is already running; use it (`hone status`) or stop it (`hone stop`)",
-    lock.display()
-)]
-pub struct AlreadyRunning {
-    lock: PathBuf,
-}
-
-/// How long the lock must be held to be a daemon's: who only looks whether one
-/// runs (`hone status`) holds it for an instant.
-const GLANCE: Duration = Duration::from_millis(200);
-const GLANCE_POLL: Duration = Duration::from_millis(10);
-
-/// One daemon a user: the lock on `daemon.lock` is held as long as it lives.
-pub fn elect(home: &Home) -> Result<File> {
-    let path = home.daemon_lock();
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&path)
-        .with_context(|| path.display().to_string())?;
-    let began = std::time::Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < GLANCE => {
-                std::thread::sleep(GLANCE_POLL);
-            }
-            Err(TryLockError::WouldBlock) => return Err(AlreadyRunning { lock: path }.into()),
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| path.display().to_string());
-            }
-        }
-    }
-}
-
 /// Resolves when nobody has been connected for the configured time.
-async fn idle(daemon: &Daemon) {
-    let limit = || Duration::from_secs(daemon.config().daemon.idle_exit_s);
+async fn idle(app: &App) {
+    let limit = || Duration::from_secs(app.services.settings.current().daemon.idle_exit_s);
     let mut since = Instant::now();
     while since.elapsed() < limit() {
         tokio::time::sleep(IDLE_CHECK.min(limit())).await;
-        let training = daemon.learner.lock().state == LearnerState::Training;
-        if daemon.open_sessions() > 0 || training {
+        if app.open_sessions() > 0 || app.is_training() {
             since = Instant::now();
         }
     }
@@ -157,79 +111,49 @@ async fn idle(daemon: &Daemon) {
 
 async fn connection(
     stream: UnixStream,
-    daemon: &Arc<Daemon>,
+    app: &Arc<App>,
     stop: &Notify,
     learn: LearnNow,
 ) -> Result<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     let hello: Hello = read_line(&mut read).await?;
-    if hello.protocol != PROTOCOL {
-        let newer = hello.protocol > PROTOCOL;
-        let error = if newer {
-            format!("this daemon ({}) is older and makes way", env!("CARGO_PKG_VERSION"))
-        } else {
-            format!(
-                "`hone {}` is older than the running daemon ({}); restart the editor, or \
-                 `hone stop` and reinstall",
-                hello.version,
-                env!("CARGO_PKG_VERSION")
-            )
-        };
+    if let Some(error) = refusal(&hello) {
         write_line(&mut write, &Welcome::no(error)).await?;
-        if newer {
+        if hello.protocol > PROTOCOL {
             stop.notify_one();
         }
-        return Ok(());
-    }
-    if hello.purpose == Purpose::Unknown {
-        let error = "unknown purpose; update the program that asked".to_owned();
-        write_line(&mut write, &Welcome::no(error)).await?;
         return Ok(());
     }
     write_line(&mut write, &Welcome::yes()).await?;
     match hello.purpose {
-        Purpose::Lsp => handlers::serve(daemon.session(), learn, read, &mut write).await,
-        Purpose::Status => write_line(&mut write, &status::of(daemon)).await?,
-        Purpose::Learn => {
-            let waiting = daemon.waiting_episodes();
-            if waiting > 0 {
-                let _ = learn.try_send(());
-            }
-            write_line(&mut write, &serde_json::json!({ "waiting": waiting })).await?;
-        }
+        Purpose::Lsp => handlers::serve(app.clone(), learn, read, &mut write).await,
+        Purpose::Status => write_line(&mut write, &app.status()).await?,
+        Purpose::Learn => write_line(&mut write, &learn_now(app, &learn)).await?,
         Purpose::UseAdapter { adapter } => {
-            let answer = Answer::from(daemon.use_adapter(adapter).await);
-            write_line(&mut write, &answer).await?;
+            let used = app.services.adapters.use_adapter(adapter).await;
+            write_line(&mut write, &Answer::from(used)).await?;
         }
         Purpose::ImportAdapter { path } => {
-            let importing = daemon.clone();
-            let imported = tokio::task::spawn_blocking(move || {
-                let model = &importing.model;
-                let adapter = import::read(&path, &model.path, &model.sha256)?;
-                importing.import_adapter(&adapter)
-            });
-            let answer = imported.await.map_err(anyhow::Error::from).flatten();
-            write_line(&mut write, &answer.map_err(|error| format!("{error:#}"))).await?;
+            write_line(&mut write, &told(app.import_adapter(path).await)).await?;
         }
         Purpose::Configure => {
-            let config = Config::load(&daemon.home.config_file());
-            let answer = Answer::from(config.map(|config| daemon.configure(config)));
-            write_line(&mut write, &answer).await?;
+            let config = Config::load(&app.paths.config_file());
+            let taken = config.map(|config| app.services.settings.replace(config));
+            write_line(&mut write, &Answer::from(taken)).await?;
         }
-        Purpose::Forget { scope, plan } => {
-            let answer = match plan {
-                true => daemon.plan_to_forget(scope).await,
-                false => daemon.forget(scope).await,
-            };
-            write_line(&mut write, &answer.map_err(|error| format!("{error:#}"))).await?;
+        Purpose::Forget { scope, plan: true } => {
+            write_line(&mut write, &told(app.plan_to_forget(scope).await)).await?;
         }
-        Purpose::Events => export::stream(daemon.event_log(), &mut write).await?,
+        Purpose::Forget { scope, plan: false } => {
+            write_line(&mut write, &told(app.forget(scope).await)).await?;
+        }
+        Purpose::Events => export::stream(app.services.recorder.log().clone(), &mut write).await?,
         Purpose::Stop => {
             stop.notify_one();
-            // The end of this stream tells the caller that all is on disk, or in the
-            // daemon's log why not.
-            let _ = daemon.flush().await;
+            // The end of this stream tells the caller that all is on disk, or in the daemon's log
+            // why not.
+            let _ = app.services.recorder.flush().await;
         }
         Purpose::Unknown => {}
     }
@@ -237,25 +161,32 @@ async fn connection(
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_only_looks_at_the_lock_keeps_no_daemon_from_starting() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
-        home.create().unwrap();
-        let looking = File::create(home.daemon_lock()).unwrap();
-        looking.lock().unwrap();
-        let looks = std::thread::spawn(move || {
-            std::thread::sleep(2 * GLANCE_POLL);
-            drop(looking);
-        });
-        let elected = elect(&home).unwrap();
-        looks.join().unwrap();
-        let other = elect(&home).unwrap_err();
-        assert!(other.is::<AlreadyRunning>(), "{other:#}");
-        drop(elected);
+/// Why a program that connects is not served, if so, and what to do.
+fn refusal(hello: &Hello) -> Option<String> {
+    let version = env!("CARGO_PKG_VERSION");
+    if hello.protocol > PROTOCOL {
+        return Some(format!("this daemon ({version}) is older and makes way"));
     }
+    if hello.protocol < PROTOCOL {
+        return Some(format!(
+            "`hone {}` is older than the running daemon ({version}); restart the editor, or \
+             `hone stop` and reinstall",
+            hello.version,
+        ));
+    }
+    let is_unknown = hello.purpose == Purpose::Unknown;
+    is_unknown.then(|| "unknown purpose; update the program that asked".to_owned())
+}
+
+fn learn_now(app: &App, learn: &LearnNow) -> serde_json::Value {
+    let waiting = app.services.recorder.labels_waiting();
+    if waiting > 0 {
+        let _ = learn.try_send(());
+    }
+    serde_json::json!({ "waiting": waiting })
+}
+
+/// A result as it is sent.
+fn told<T>(result: Result<T>) -> Result<T, String> {
+    result.map_err(|error| format!("{error:#}"))
 }

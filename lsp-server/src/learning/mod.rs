@@ -1,6 +1,13 @@
 //! Runs the learner, checks its candidates and conducts trials.
 
-pub mod holdout_check;
+mod holdout_check;
 pub mod preemption;
+mod process;
 mod resources;
 pub mod supervisor;
+pub mod trial_runner;
+
+pub use process::Program;
+
+/// Asks the supervisor for an update now.
+pub type LearnNow = tokio::sync::mpsc::Sender<()>;

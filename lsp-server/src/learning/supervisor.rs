@@ -3,36 +3,27 @@
 //! update and never a completion.
 
 use crate::adapters::registry::{Entry, Registry};
-use crate::app::Daemon;
 use crate::learning::preemption::Leash;
+use crate::learning::process::{Learner, Program};
 use crate::learning::resources::Machine;
-use crate::report::status::{LearnerState, StatusLine};
+use crate::learning::trial_runner;
+use crate::services::Services;
+use crate::services::health::Source;
+use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::{Context, Result, bail, ensure};
-use completion::limits::TOKENS_MAX;
 use feedback::episode::Batch;
-use feedback::job::{Base, Cancel, JOB_FORMAT, Job, LearnerLine, Phase, Report};
+use feedback::job::{Base, JOB_FORMAT, Job, LearnerLine, Phase, Progress, Report};
 use feedback::reward;
 use models::adapter::Adapter;
 use models::file::sha256;
 use models::gguf::Gguf;
-use serde::Serialize;
-use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 /// Labelled episodes one job may hold: what waited while the last one ran.
 const MAX_JOB_EPISODES: usize = 64;
-
-/// A learner that says nothing for this long has hung. Its slowest silent step
-/// is one episode of a 7B model.
-const SILENCE_LIMIT: Duration = Duration::from_secs(300);
-
-/// Time a learner that closed its output gets to say how it ended.
-const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// An idle learner keeps the base in memory this long for the next job.
 const WARM: Duration = Duration::from_secs(60);
@@ -50,20 +41,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The same batch is tried this often; then it is set aside (its events stay).
 const ATTEMPTS: u32 = 3;
 
-/// Longest line the learner may write, in bytes.
-const LINE_LIMIT: usize = 4 * 1024 * 1024;
-
-const _: () = assert!(TOKENS_MAX * 1024 < LINE_LIMIT);
-
-/// How a learner is started.
-pub struct Program {
-    pub path: PathBuf,
-    /// Where it shares prompts with others (rehearsal).
-    pub prompt_shelf: Option<PathBuf>,
-}
-
 pub struct Supervisor {
-    daemon: Arc<Daemon>,
+    services: Arc<Services>,
+    status: watch::Sender<LearnerStatus>,
     program: Program,
     leash: Arc<Leash>,
     child: Option<Learner>,
@@ -83,24 +63,21 @@ pub enum Trigger {
     Now,
 }
 
-struct Learner {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-    /// What was read of the line that is next.
-    line: Vec<u8>,
-    leash: Arc<Leash>,
-}
-
 /// An update that was given up though nothing failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the update was given up: {0}")]
 struct GivenUp(String);
 
 impl Supervisor {
-    pub fn new(daemon: Arc<Daemon>, program: Program, leash: Arc<Leash>) -> Supervisor {
+    pub fn new(
+        services: Arc<Services>,
+        status: watch::Sender<LearnerStatus>,
+        program: Program,
+        leash: Arc<Leash>,
+    ) -> Supervisor {
         Supervisor {
-            daemon,
+            services,
+            status,
             program,
             leash,
             child: None,
@@ -110,7 +87,7 @@ impl Supervisor {
         }
     }
 
-    pub async fn run(mut self, mut now: tokio::sync::mpsc::Receiver<()>) {
+    pub async fn run(mut self, mut now: mpsc::Receiver<()>) {
         let mut not_before = Instant::now();
         loop {
             let trigger = tokio::select! {
@@ -118,46 +95,58 @@ impl Supervisor {
                     Some(()) => Trigger::Now,
                     None => return,
                 },
-                () = ready(&self.daemon, not_before) => Trigger::Batch,
+                () = ready(&self.services, not_before) => Trigger::Batch,
                 () = tokio::time::sleep(WARM), if self.child.is_some() => {
                     self.child = None;
                     continue;
                 }
             };
-            if trigger == Trigger::Batch && !self.daemon.update_is_due() {
-                continue;
-            }
-            if trigger == Trigger::Batch
-                && let Some(reason) = self.forbidden().await
-            {
-                self.daemon.learner.lock().held_back = Some(reason);
+            let held_back = match trigger {
+                Trigger::Batch if !is_due(&self.services) => continue,
+                Trigger::Batch => self.forbidden().await,
+                Trigger::Now => None,
+            };
+            let is_held_back = held_back.is_some();
+            self.status.send_modify(|status| status.held_back = held_back);
+            if is_held_back {
                 not_before = Instant::now() + HELD_BACK;
                 continue;
             }
-            self.daemon.learner.lock().held_back = None;
-            let most = MAX_JOB_EPISODES.max(self.daemon.config().learning.batch_episodes);
-            // First, so that nobody sees neither the labels waiting nor the update.
-            self.daemon.learner.lock().state = LearnerState::Training;
-            let Some(batch) = self.daemon.take_batch(most) else {
-                self.rest(LearnerState::Idle);
-                continue;
-            };
-            match self.update(&batch, trigger).await {
-                Ok(()) => {
-                    self.failures = 0;
-                    self.daemon.learned(batch);
-                }
-                Err(error) if error.is::<GivenUp>() => {
-                    tracing::info!("{error}");
-                    self.daemon.return_batch(batch);
-                    self.rest(LearnerState::Idle);
-                    self.daemon.show_ready();
-                }
-                Err(error) => {
-                    let wait = self.failed(batch, &error);
-                    not_before = Instant::now() + wait;
-                }
+            if let Some(wait) = self.learn(trigger).await {
+                not_before = Instant::now() + wait;
             }
+        }
+    }
+
+    /// Learns from the labels that wait, if any do. Answers how long to wait after a failure.
+    async fn learn(&mut self, trigger: Trigger) -> Option<Duration> {
+        let recorder = self.services.recorder.clone();
+        let most = MAX_JOB_EPISODES.max(self.services.settings.current().learning.batch_episodes);
+        // The state changes first, so that nobody sees neither the labels waiting nor the update.
+        self.status.send_modify(|status| status.state = LearnerState::Training);
+        let Some(batch) = recorder.take_batch(most) else {
+            self.rest(LearnerState::Idle);
+            return None;
+        };
+        match self.update(&batch, trigger).await {
+            Ok(()) => {
+                self.failures = 0;
+                recorder.learned(batch);
+                self.status.send_modify(|status| status.failure = None);
+                // Whatever stood in the way of learning is over.
+                for source in [Source::Learner, Source::Trial, Source::Adapters] {
+                    self.services.health.clear(source);
+                }
+                self.rest(LearnerState::Idle);
+                None
+            }
+            Err(error) if error.is::<GivenUp>() => {
+                tracing::info!("{error}");
+                recorder.return_batch(batch);
+                self.rest(LearnerState::Idle);
+                None
+            }
+            Err(error) => Some(self.failed(batch, &error)),
         }
     }
 
@@ -173,90 +162,84 @@ impl Supervisor {
                  daemon starts again"
             );
         } else {
-            self.daemon.return_batch(batch);
+            self.services.recorder.return_batch(batch);
         }
         tracing::warn!("update failed: {reason}");
-        let line = StatusLine::warning(format!("learning failed: {reason}"));
-        self.daemon.status_line.send_replace(line);
-        self.daemon.learner.lock().last_error = Some(reason);
+        self.services.health.report(Source::Learner, reason.clone());
+        self.status.send_modify(|status| status.failure = Some(reason));
         self.rest(LearnerState::Backoff);
         let doublings = (self.failures - 1).min(16);
         FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF)
     }
 
     fn rest(&self, state: LearnerState) {
-        let state = if self.daemon.is_learning() { state } else { LearnerState::Off };
-        let mut learner = self.daemon.learner.lock();
-        learner.state = state;
-        learner.progress = None;
+        self.status.send_modify(|status| {
+            status.state = state;
+            status.progress = None;
+        });
     }
 
     /// Why no update may start by itself now.
     async fn forbidden(&self) -> Option<String> {
         let machine = machine().await?;
-        let bytes = std::fs::metadata(&self.daemon.model.path).map_or(0, |model| model.len());
+        let path = &self.services.adapters.model().path;
+        let bytes = std::fs::metadata(path).map_or(0, |model| model.len());
         // A warm learner has most of it already.
         let bytes = if self.child.is_some() { 0 } else { bytes };
-        machine.forbids(&self.daemon.config().learning, bytes)
+        machine.forbids(&self.services.settings.current().learning, bytes)
     }
 
     /// Why the running update is not wanted any more.
     async fn unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> Option<String> {
-        let daemon = &self.daemon;
+        let services = &self.services;
+        let settings = services.settings.current();
         let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
-        if !daemon.is_current(batch) {
+        if !services.recorder.is_current(batch) {
             return Some("a file was forgotten".into());
         }
-        let head = daemon.registry.lock().head();
+        let head = services.adapters.serving().head();
         if head != parent {
             return Some(format!("learning goes on from v{head}, no longer from v{parent}"));
         }
-        if self.was_learning && !daemon.is_learning() {
+        if self.was_learning && !settings.learning.enabled {
             return Some("learning was paused".into());
         }
         if trigger == Trigger::Now {
             return None;
         }
-        machine().await?.ends(&daemon.config().learning)
+        machine().await?.ends(&settings.learning)
     }
 
     /// One update, from frozen batch to served adapter.
     async fn update(&mut self, batch: &Batch, trigger: Trigger) -> Result<()> {
-        self.was_learning = self.daemon.is_learning();
-        self.daemon.status_line.send_replace(StatusLine::learning());
-        let limit_mb = machine()
-            .await
-            .map_or(0, |machine| machine.learner_limit_mb(&self.daemon.config().learning));
+        let settings = self.services.settings.current();
+        self.was_learning = settings.learning.enabled;
+        let limit_mb =
+            machine().await.map_or(0, |machine| machine.learner_limit_mb(&settings.learning));
         let job = self.job(batch, limit_mb);
         let report = self.train(&job, batch, trigger).await?;
-        self.install(&job, batch, report).await?;
-        self.daemon.learner.lock().last_error = None;
-        self.rest(LearnerState::Idle);
-        self.daemon.show_ready();
-        Ok(())
+        self.install(&job, batch, report).await
     }
 
     fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {
-        let registry = self.daemon.registry.lock();
+        let (services, registry) = (&self.services, self.services.adapters.serving());
+        let (model, settings) = (services.adapters.model(), services.settings.current());
         let candidate = registry.next_version();
         let id = format!("v{candidate}-{}", self.next_job);
         self.next_job += 1;
         Job {
             format: JOB_FORMAT,
             id,
-            base: Base {
-                path: self.daemon.model.path.clone(),
-                sha256: self.daemon.model.sha256.clone(),
-            },
+            base: Base { path: model.path.clone(), sha256: model.sha256.clone() },
             parent: registry.parent(),
             candidate,
             adapter_out: registry.adapter_file(candidate),
             optimizer_out: registry.optimizer_file(candidate),
             seed: u64::from(candidate),
             reward: reward::CURRENT,
-            hyper: self.daemon.config().learning.ppo.clone(),
-            episodes: self.daemon.to_learn(batch.episodes.clone()),
-            replay: self.daemon.to_learn(self.daemon.replay()),
+            hyper: settings.learning.ppo.clone(),
+            episodes: services.recorder.to_learn(batch.episodes.clone()),
+            replay: services.recorder.to_learn(services.recorder.replay()),
             memory_limit_mb,
         }
     }
@@ -288,21 +271,14 @@ impl Supervisor {
                     self.program.path.display()
                 ),
                 LearnerLine::Progress(progress) => {
-                    let phase = match progress.phase {
-                        Phase::Load => "reading the base model",
-                        Phase::Prompt => "computing prompts",
-                        Phase::Train => "training",
-                        Phase::Evaluate => "evaluating",
-                    };
-                    let text = format!("{phase} {}/{}", progress.done, progress.total);
-                    self.daemon.learner.lock().progress = Some(text);
+                    self.status.send_modify(|status| status.progress = Some(tell(&progress)));
                 }
                 LearnerLine::Done(report) if report.job == job.id => break *report,
                 LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
                     bail!("the learner gave up: {error}")
                 }
                 LearnerLine::Cancelled { job: id } if id == job.id => {
-                    learner.leash.let_go();
+                    learner.rest();
                     self.child = Some(learner);
                     return Err(GivenUp(given_up.unwrap_or_default()).into());
                 }
@@ -312,7 +288,7 @@ impl Supervisor {
                 | LearnerLine::Cancelled { .. } => {}
             }
         };
-        learner.leash.let_go();
+        learner.rest();
         self.child = Some(learner);
         Ok(report)
     }
@@ -340,9 +316,9 @@ impl Supervisor {
     }
 
     async fn check_and_promote(&self, job: &Job, batch: &Batch, report: Report) -> Result<()> {
-        let daemon = &self.daemon;
+        let services = &self.services;
         let path = job.adapter_out.clone();
-        let (model, expected) = (daemon.model.clone(), report.adapter_sha256.clone());
+        let (model, expected) = (services.adapters.model().clone(), report.adapter_sha256.clone());
         let checked = path.clone();
         let found = tokio::task::spawn_blocking(move || -> Result<String> {
             let found = sha256(&checked)
@@ -361,8 +337,8 @@ impl Supervisor {
             version: job.candidate,
             parent,
             sha256: found,
-            base_sha256: daemon.model.sha256.clone(),
-            created_at_ms: daemon.clock.unix_ms(),
+            base_sha256: services.adapters.model().sha256.clone(),
+            created_at_ms: services.clock.unix_ms(),
             labels: batch.span(),
             offers: Some(offers),
             forgotten: false,
@@ -374,10 +350,10 @@ impl Supervisor {
 
     async fn promote(&self, entry: Entry, batch: &Batch) -> Result<()> {
         let (version, parent, took_ms) = (entry.version, entry.parent, entry.report.total_ms);
-        let daemon = self.daemon.clone();
-        let still_wanted = move |registry: &Registry| {
+        let services = &self.services;
+        let still_wanted = |registry: &Registry| {
             ensure!(
-                daemon.is_current(batch),
+                services.recorder.is_current(batch),
                 "a file was forgotten while the update learned; what is left is learned from again"
             );
             // A user who rolled back while it learned does not want its child.
@@ -388,9 +364,9 @@ impl Supervisor {
             );
             Ok(())
         };
-        let mut fate = "serves";
-        if self.daemon.config().learning.trial {
-            fate = match self.daemon.try_out(entry, still_wanted).await? {
+        let mut outcome = "serves";
+        if services.settings.current().learning.trial {
+            outcome = match trial_runner::try_candidate(services, entry, still_wanted).await? {
                 None => "is on trial",
                 Some(reason) => {
                     tracing::warn!("adapter v{version} is not tried: {reason}");
@@ -398,18 +374,23 @@ impl Supervisor {
                 }
             };
         } else {
-            let swapped = self.daemon.swap(version, move |registry| {
-                still_wanted(registry)?;
-                registry.promote(entry)
-            });
-            swapped.await?;
+            let change = services.adapters.change().await;
+            still_wanted(change.registry())?;
+            change.swap(version, move |registry| registry.promote(entry)).await?;
         }
-        let mut learner = self.daemon.learner.lock();
-        learner.updates += 1;
-        learner.last_update_ms = Some(took_ms);
-        tracing::info!("adapter v{version} {fate}; update took {took_ms} ms");
+        tracing::info!("adapter v{version} {outcome}; update took {took_ms} ms");
         Ok(())
     }
+}
+
+fn tell(progress: &Progress) -> String {
+    let phase = match progress.phase {
+        Phase::Load => "reading the base model",
+        Phase::Prompt => "computing prompts",
+        Phase::Train => "training",
+        Phase::Evaluate => "evaluating",
+    };
+    format!("{phase} {}/{}", progress.done, progress.total)
 }
 
 /// What the machine can spare; `None` where that cannot be asked.
@@ -417,107 +398,23 @@ async fn machine() -> Option<Machine> {
     tokio::task::spawn_blocking(Machine::now).await.ok()
 }
 
+/// Whether enough labels wait for an update that may be registered.
+fn is_due(services: &Services) -> bool {
+    let learning = &services.settings.current().learning;
+    learning.enabled
+        && services.recorder.labels_waiting() >= learning.batch_episodes
+        && services.adapters.serving().sealed().is_none()
+}
+
 /// Resolves when an automatic update may start.
-async fn ready(daemon: &Daemon, not_before: Instant) {
-    loop {
-        let rung = daemon.learn.notified();
-        if daemon.update_is_due() {
-            sleep_until(not_before).await;
-            return;
+async fn ready(services: &Services, not_before: Instant) {
+    let (mut labels, mut settings) =
+        (services.recorder.label_changes(), services.settings.changes());
+    while !is_due(services) {
+        tokio::select! {
+            _ = labels.changed() => {}
+            _ = settings.changed() => {}
         }
-        rung.await;
     }
-}
-
-impl Learner {
-    fn start(program: &Program, leash: Arc<Leash>) -> Result<Learner> {
-        let mut command = Command::new(&program.path);
-        if let Some(folder) = &program.prompt_shelf {
-            command.arg("--prompt-shelf").arg(folder);
-        }
-        // The leash tells why.
-        #[cfg(unix)]
-        command.process_group(0);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("{}: cannot be started", program.path.display()))?;
-        let stdin = child.stdin.take().context("the learner has no stdin")?;
-        let stdout = child.stdout.take().context("the learner has no stdout")?;
-        Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], leash })
-    }
-
-    async fn send(&mut self, job: &Job) -> Result<()> {
-        if let Some(process) = self.child.id() {
-            self.leash.take(process);
-        }
-        self.send_line(job).await
-    }
-
-    async fn cancel(&mut self, job: &Job) -> Result<()> {
-        self.send_line(&Cancel { cancel: job.id.clone() }).await
-    }
-
-    async fn send_line(&mut self, line: &impl Serialize) -> Result<()> {
-        let mut line = serde_json::to_vec(line)?;
-        line.push(b'\n');
-        // A learner that does not read blocks us once the pipe is full.
-        let sending = async {
-            self.stdin.write_all(&line).await?;
-            self.stdin.flush().await
-        };
-        let sent = timeout(SILENCE_LIMIT, sending).await;
-        sent.map_err(|_| silent())?.context("the learner takes no job")
-    }
-
-    /// The next line. May be given up between two polls without losing a byte.
-    async fn next_line(&mut self) -> Result<LearnerLine> {
-        loop {
-            let stopped = self.leash.stopped();
-            match timeout(SILENCE_LIMIT, self.read_line()).await {
-                Ok(read) => {
-                    read?;
-                    break;
-                }
-                // Time it was stopped is no silence of its own.
-                Err(_) if self.leash.stopped() > stopped => {}
-                Err(_) => return Err(silent()),
-            }
-        }
-        let line = std::mem::take(&mut self.line);
-        ensure!(line.len() <= LINE_LIMIT, "the learner wrote a line over {LINE_LIMIT} bytes");
-        if !line.ends_with(b"\n") {
-            self.leash.let_go();
-            let how = match timeout(EXIT_LIMIT, self.child.wait()).await {
-                Ok(Ok(status)) => status.to_string(),
-                _ => "it closed its output".into(),
-            };
-            bail!("the learner ended before its job was done ({how})");
-        }
-        serde_json::from_slice(&line).context("the learner wrote something that is no report")
-    }
-
-    async fn read_line(&mut self) -> Result<()> {
-        let room = (LINE_LIMIT + 1).saturating_sub(self.line.len()) as u64;
-        let mut bounded = (&mut self.stdout).take(room);
-        bounded
-            .read_until(b'\n', &mut self.line)
-            .await
-            .map(|_| ())
-            .context("the learner's output cannot be read")
-    }
-}
-
-impl Drop for Learner {
-    /// The child is killed next, and its number is then anybody's.
-    fn drop(&mut self) {
-        self.leash.let_go();
-    }
-}
-
-fn silent() -> anyhow::Error {
-    anyhow::anyhow!("the learner was silent for {SILENCE_LIMIT:?}")
+    sleep_until(not_before).await;
 }

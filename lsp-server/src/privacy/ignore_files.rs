@@ -7,13 +7,14 @@
 //! up to the repository's root. The last two, and the setting, know `!` for what
 //! is to be stored all the same.
 
+use crate::config::patterns::{Patterns, verdict};
+use crate::paths::without_dots;
 use feedback::secrets::is_sensitive_path;
-use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,36 +38,6 @@ const FILE_BYTES: u64 = 256 * 1024;
 #[derive(Default)]
 pub struct Ignored {
     folders: Mutex<HashMap<PathBuf, Arc<Folder>>>,
-    /// `privacy.ignore`.
-    patterns: Patterns,
-}
-
-/// A setting that names files, as it was last read.
-#[derive(Default)]
-pub struct Patterns {
-    known: Mutex<Option<(Vec<String>, Arc<Gitignore>)>>,
-}
-
-impl Patterns {
-    /// Whether a file is one that `lines`, as [`patterns`] takes them, name.
-    pub fn matches(&self, path: &str, lines: &[String]) -> bool {
-        let path = Path::new(path);
-        // A document that is no file lies in no folder.
-        let Some(below_root) = path.is_absolute().then(|| without_dots(path)) else { return false };
-        let below_root = below_root.strip_prefix("/").unwrap_or(&below_root);
-        verdict(&self.rules(lines), below_root).unwrap_or(false)
-    }
-
-    fn rules(&self, lines: &[String]) -> Arc<Gitignore> {
-        let mut known = self.known.lock();
-        if let Some((_, rules)) = known.as_ref().filter(|(known, _)| known == lines) {
-            return rules.clone();
-        }
-        // The configuration was checked when it was loaded.
-        let rules = Arc::new(patterns(lines).unwrap_or_else(|_| Gitignore::empty()));
-        *known = Some((lines.to_vec(), rules.clone()));
-        rules
-    }
 }
 
 struct Folder {
@@ -94,8 +65,8 @@ impl Rules {
 }
 
 impl Ignored {
-    /// `path` as events are recorded under; `patterns` as [`patterns`] takes them.
-    pub fn is_ignored(&self, path: &str, patterns: &[String]) -> bool {
+    /// `path` is the name that events are recorded under, `setting` is `privacy.ignore`.
+    pub fn is_ignored(&self, path: &str, setting: &Patterns) -> bool {
         if is_sensitive_path(path) {
             return true;
         }
@@ -107,16 +78,14 @@ impl Ignored {
         let given = without_dots(given);
         // `notes.txt` may be a link to `.env`.
         let real = given.canonicalize().ok().filter(|real| *real != given);
-        let rules = self.patterns.rules(patterns);
         [Some(given), real]
             .into_iter()
             .flatten()
-            .any(|path| is_sensitive_path(&path.to_string_lossy()) || self.by_rules(&path, &rules))
+            .any(|path| is_sensitive_path(&path.to_string_lossy()) || self.by_rules(&path, setting))
     }
 
-    fn by_rules(&self, path: &Path, user: &Gitignore) -> bool {
-        let below_root = path.strip_prefix("/").unwrap_or(path);
-        if let Some(verdict) = verdict(user, below_root) {
+    fn by_rules(&self, path: &Path, setting: &Patterns) -> bool {
+        if let Some(verdict) = setting.verdict(path) {
             return verdict;
         }
         let above = path.ancestors().skip(1).take(DEPTH_LIMIT);
@@ -155,25 +124,6 @@ impl Ignored {
         folders.insert(path.to_owned(), read.clone());
         read
     }
-}
-
-/// Patterns of a setting, as a `.gitignore` at the file system's root would
-/// have them; `~/` is the user's home.
-///
-/// # Errors
-/// Names the pattern that is none.
-pub fn patterns(lines: &[String]) -> Result<Gitignore, String> {
-    let mut builder = GitignoreBuilder::new("/");
-    builder.allow_unclosed_class(false);
-    for line in lines {
-        let at_home = line.strip_prefix("~/").zip(std::env::home_dir());
-        let line = match at_home {
-            Some((rest, home)) => format!("{}/{rest}", home.display()),
-            None => line.clone(),
-        };
-        builder.add_line(None, &line).map_err(|error| format!("{line:?}: {error}"))?;
-    }
-    builder.build().map_err(|error| error.to_string())
 }
 
 /// A line that is no pattern is passed over, as git does.
@@ -231,29 +181,6 @@ fn text_of(path: &Path) -> std::io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-fn verdict(rules: &Gitignore, below: &Path) -> Option<bool> {
-    match rules.matched_path_or_any_parents(below, false) {
-        Match::Ignore(_) => Some(true),
-        Match::Whitelist(_) => Some(false),
-        Match::None => None,
-    }
-}
-
-/// Without `.` and `..`, however they got into the editor's URI.
-pub fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,7 +207,7 @@ mod tests {
         }
 
         fn ignores(&self, path: &str) -> bool {
-            Ignored::default().is_ignored(&self.at(path), &[])
+            Ignored::default().is_ignored(&self.at(path), &Patterns::none())
         }
     }
 
@@ -322,12 +249,11 @@ mod tests {
         let tree = Tree::new(&[("repo/.honeignore", "lib/\n")]);
         let folder = tree.at("repo");
         let lines = [format!("{folder}/src/"), "*.sql".into(), "!lib/".into(), "!.env".into()];
+        let lines = Patterns::compile(&lines).unwrap();
         let ignores = |path: &str| Ignored::default().is_ignored(&tree.at(path), &lines);
         assert!(ignores("repo/src/a.rs") && ignores("b.sql"));
         assert!(!ignores("repo/lib/a.rs") && !ignores("repo/a.rs"));
         assert!(ignores("repo/.env"), "a setting may add, not take away");
-        let error = patterns(&["a[".into()]).unwrap_err();
-        assert!(error.contains("a["), "{error}");
     }
 
     #[test]
@@ -349,22 +275,9 @@ mod tests {
     #[test]
     fn a_document_that_is_no_file_is_ignored_by_its_name_alone() {
         let ignored = Ignored::default();
-        assert!(ignored.is_ignored("untitled:.env", &["*".into()]));
-        assert!(!ignored.is_ignored("untitled:Untitled-1", &["*".into()]));
-    }
-
-    #[test]
-    fn a_setting_names_files_wherever_they_lie() {
-        let patterns = Patterns::default();
-        let names = |path: &str, lines: &[&str]| {
-            let lines: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
-            patterns.matches(path, &lines)
-        };
-        assert!(names("/home/me/notes/todo.md", &["notes/"]));
-        assert!(names("/a/./b/../jquery.min.js", &["*.min.js"]));
-        assert!(!names("/a/jquery.js", &["*.min.js"]) && !names("/a/jquery.min.js", &[]));
-        assert!(!names("/vendor/ours/a.rs", &["/vendor/*", "!/vendor/ours/"]));
-        assert!(!names("untitled:Untitled-1", &["*"]), "no file");
+        let everything = Patterns::compile(&["*".into()]).unwrap();
+        assert!(ignored.is_ignored("untitled:.env", &everything));
+        assert!(!ignored.is_ignored("untitled:Untitled-1", &everything));
     }
 
     /// One completion asks once; a deep tree must not be felt.
@@ -372,16 +285,16 @@ mod tests {
     fn what_was_read_of_a_folder_is_kept_for_a_moment() {
         let tree = Tree::new(&[("repo/.honeignore", "a.rs\n")]);
         let ignored = Ignored::default();
-        assert!(ignored.is_ignored(&tree.at("repo/a.rs"), &[]));
+        assert!(ignored.is_ignored(&tree.at("repo/a.rs"), &Patterns::none()));
         let started = Instant::now();
         const ROUNDS: u32 = 100;
         for _ in 0..ROUNDS {
-            assert!(!ignored.is_ignored(&tree.at("repo/b.rs"), &[]));
+            assert!(!ignored.is_ignored(&tree.at("repo/b.rs"), &Patterns::none()));
         }
         let each = started.elapsed() / ROUNDS;
         assert!(each < Duration::from_millis(1), "{each:?}");
         std::fs::remove_file(tree.0.path().join("repo/.honeignore")).unwrap();
         std::thread::sleep(FRESH);
-        assert!(!ignored.is_ignored(&tree.at("repo/a.rs"), &[]), "and not for ever");
+        assert!(!ignored.is_ignored(&tree.at("repo/a.rs"), &Patterns::none()), "and not for ever");
     }
 }

@@ -8,6 +8,7 @@
 pub mod forget_scope;
 pub mod ignore_files;
 
+use crate::config::patterns::Patterns;
 use crate::privacy::ignore_files::Ignored;
 use completion::prompt::{self, Window};
 use feedback::event::{EventKind, OfferId};
@@ -62,12 +63,11 @@ impl Nearby {
 }
 
 impl Privacy {
-    /// Whether nothing of a document may be stored. `patterns` is the setting
-    /// `privacy.ignore`.
-    pub fn ignores(&self, path: &str, language: &str, patterns: &[String]) -> bool {
+    /// Whether nothing of a document may be stored. `setting` is `privacy.ignore`.
+    pub fn ignores(&self, path: &str, language: &str, setting: &Patterns) -> bool {
         LANGUAGES.contains(&language)
             || secrets::holds_secret(path)
-            || self.ignored.is_ignored(path, patterns)
+            || self.ignored.is_ignored(path, setting)
     }
 
     /// What may be stored of some events; the others are counted and gone.
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn a_document_is_known_by_its_path_and_its_language() {
         let privacy = Privacy::default();
-        assert!(privacy.ignores("untitled:Untitled-1", "dotenv", &[]));
+        assert!(privacy.ignores("untitled:Untitled-1", "dotenv", &Patterns::none()));
         let url = format!("https://me:{}@example.org/a.rs", password());
-        assert!(privacy.ignores(&url, "rust", &[]));
-        assert!(!privacy.ignores("untitled:Untitled-1", "rust", &[]));
+        assert!(privacy.ignores(&url, "rust", &Patterns::none()));
+        assert!(!privacy.ignores("untitled:Untitled-1", "rust", &Patterns::none()));
     }
 }

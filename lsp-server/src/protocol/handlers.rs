@@ -9,6 +9,8 @@ use super::messages::{
     ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, ItemParams,
     LearnAnswer, RejectParams,
 };
+use crate::app::App;
+use crate::learning::LearnNow;
 use crate::privacy::forget_scope::{self, Forgotten, Scope};
 use crate::report::status;
 use crate::session::request::Trigger;
@@ -41,38 +43,36 @@ const REQUEST_FAILED: i64 = -32803;
 
 struct Backend {
     client: Client,
+    app: Arc<App>,
     session: Arc<Session>,
     learn: LearnNow,
 }
 
-/// Asks the supervisor for an update now.
-pub type LearnNow = tokio::sync::mpsc::Sender<()>;
-
 /// Serves one client until it exits or its stream ends.
 pub async fn serve(
-    session: Arc<Session>,
+    app: Arc<App>,
     learn: LearnNow,
     read: impl AsyncRead + Unpin,
     write: impl AsyncWrite,
 ) {
-    let ending = session.clone();
-    let (service, socket) =
-        LspService::build(|client| Backend { client, session: session.clone(), learn })
-            .custom_method("textDocument/inlineCompletion", Backend::inline_completion)
-            .custom_method("textDocument/didShowCompletion", Backend::did_show)
-            .custom_method("textDocument/didPartiallyAcceptCompletion", Backend::did_partly_accept)
-            .custom_method("textDocument/didFocus", Backend::did_focus)
-            .custom_method("getCompletions", Backend::completions)
-            .custom_method("getCompletionsCycling", Backend::completions_cycling)
-            .custom_method("notifyShown", Backend::notify_shown)
-            .custom_method("notifyAccepted", Backend::notify_accepted)
-            .custom_method("notifyRejected", Backend::notify_rejected)
-            .custom_method("hone/didReject", Backend::did_reject)
-            .custom_method("hone/forget", Backend::forget)
-            .custom_method("hone/status", Backend::status)
-            .custom_method("hone/learn", Backend::learn_now)
-            .custom_method("hone/advanceClock", Backend::advance_clock)
-            .finish();
+    let session = app.session();
+    let (ending, recorder) = (session.clone(), app.services.recorder.clone());
+    let (service, socket) = LspService::build(|client| Backend { client, app, session, learn })
+        .custom_method("textDocument/inlineCompletion", Backend::inline_completion)
+        .custom_method("textDocument/didShowCompletion", Backend::did_show)
+        .custom_method("textDocument/didPartiallyAcceptCompletion", Backend::did_partly_accept)
+        .custom_method("textDocument/didFocus", Backend::did_focus)
+        .custom_method("getCompletions", Backend::completions)
+        .custom_method("getCompletionsCycling", Backend::completions_cycling)
+        .custom_method("notifyShown", Backend::notify_shown)
+        .custom_method("notifyAccepted", Backend::notify_accepted)
+        .custom_method("notifyRejected", Backend::notify_rejected)
+        .custom_method("hone/didReject", Backend::did_reject)
+        .custom_method("hone/forget", Backend::forget)
+        .custom_method("hone/status", Backend::status)
+        .custom_method("hone/learn", Backend::learn_now)
+        .custom_method("hone/advanceClock", Backend::advance_clock)
+        .finish();
     super::guard::guard(read, write, |read, write| {
         Server::new(read, write, socket)
             .concurrency_level(CONCURRENT_MESSAGES)
@@ -81,7 +81,7 @@ pub async fn serve(
     .await;
     ending.end();
     // Its reason is in the log; nobody is left to be told.
-    let _ = ending.daemon().flush().await;
+    let _ = recorder.flush().await;
 }
 
 impl LanguageServer for Backend {
@@ -93,7 +93,7 @@ impl LanguageServer for Backend {
         }
         let (encoding, kind) = choose_encoding(&offered);
         self.session.use_encoding(encoding);
-        let mut status = self.session.daemon().status_line.subscribe();
+        let mut status = self.app.status_line();
         let client = self.client.clone();
         tokio::spawn(async move {
             // The first line comes with `initialized`; this loop ends with the daemon.
@@ -124,13 +124,13 @@ impl LanguageServer for Backend {
     }
 
     async fn initialized(&self, _: InitializedParams) {
-        let line = self.session.daemon().status_line.borrow().clone();
+        let line = self.app.status_line().borrow().clone();
         self.client.send_notification::<DidChangeStatus>(line).await;
     }
 
     async fn shutdown(&self) -> Result<()> {
         // The editor goes either way.
-        let _ = self.session.daemon().flush().await;
+        let _ = self.app.services.recorder.flush().await;
         Ok(())
     }
 
@@ -174,7 +174,8 @@ impl LanguageServer for Backend {
             invalid_params(format!("{ACCEPT_COMMAND} takes the offer's id as its argument"))
         })?;
         // The answer says that the acceptance is on disk.
-        let recorded = self.session.daemon().recorded(|| self.session.accepted(id)).await;
+        let recorder = &self.app.services.recorder;
+        let recorded = recorder.record_durably(|| self.session.accepted(id)).await;
         recorded.map(|()| None).map_err(|error| Error {
             code: ErrorCode::ServerError(REQUEST_FAILED),
             message: format!("not recorded: {error:#}").into(),
@@ -287,7 +288,7 @@ impl Backend {
 
     async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
         let scope = Scope::File { names: forget_scope::names_of(&path_of(&params.uri)) };
-        self.session.daemon().forget(scope).await.map_err(|error| Error {
+        self.app.forget(scope).await.map_err(|error| Error {
             code: ErrorCode::InternalError,
             message: format!("{error:#}").into(),
             data: None,
@@ -295,22 +296,22 @@ impl Backend {
     }
 
     async fn status(&self) -> Result<status::Status> {
-        Ok(status::of(self.session.daemon()))
+        Ok(self.app.status())
     }
 
     async fn learn_now(&self) -> Result<LearnAnswer> {
-        let waiting = self.session.daemon().waiting_episodes();
+        let waiting = self.app.services.recorder.labels_waiting();
         let started = waiting > 0 && self.learn.try_send(()).is_ok();
         Ok(LearnAnswer { started, waiting })
     }
 
     async fn advance_clock(&self, params: AdvanceClockParams) -> Result<Value> {
-        let daemon = self.session.daemon();
-        if !daemon.clock.advance(params.ms) {
+        let clock = &self.app.services.clock;
+        if !clock.advance(params.ms) {
             return Err(invalid_params("the clock is the system's; start with --manual-clock"));
         }
-        daemon.tick();
-        Ok(serde_json::json!({ "now_ms": daemon.clock.unix_ms() }))
+        self.app.tick();
+        Ok(serde_json::json!({ "now_ms": clock.unix_ms() }))
     }
 }
 

@@ -1,10 +1,11 @@
 //! What `hone status` tells: the JSON other tools rely on, one screen for a
 //! person, and the line editors show.
 
-use crate::adapters::registry::Registry;
-use crate::app::Daemon;
-use crate::config::Config;
+use crate::adapters::registry::{IMPORTED, Registry};
+use crate::config::LearningConfig;
 use crate::paths::Paths;
+use crate::services::adapter_service::Swaps;
+use crate::services::learner_status::{LearnerState, LearnerStatus};
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
@@ -32,7 +33,7 @@ pub struct Status {
     /// files, or with a secret near them.
     #[serde(default)]
     pub withheld: u64,
-    pub learner: LearnerStatus,
+    pub learner: LearnerView,
 }
 
 /// What was made of the verdicts.
@@ -92,22 +93,8 @@ pub struct AdapterStatus {
     pub last_swap_ms: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LearnerState {
-    /// Nothing to do, or too few labels yet.
-    Idle,
-    /// Enough labels wait for the learner to start.
-    Waiting,
-    Training,
-    /// Waits after a failure; `last_error` says which.
-    Backoff,
-    /// Paused: `learning.enabled = false`, or `hone pause`.
-    Off,
-}
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LearnerStatus {
+pub struct LearnerView {
     pub state: LearnerState,
     pub updates: u64,
     /// How long the last update took.
@@ -122,25 +109,47 @@ pub struct LearnerStatus {
     /// Why labels wait although there are enough.
     #[serde(default)]
     pub held_back: Option<String>,
-    #[serde(skip)]
-    pub swaps: u64,
-    #[serde(skip)]
-    pub last_swap_ms: Option<f64>,
 }
 
-impl LearnerStatus {
-    pub fn new(enabled: bool) -> Self {
-        LearnerStatus {
-            state: if enabled { LearnerState::Idle } else { LearnerState::Off },
-            updates: 0,
-            last_update_ms: None,
-            last_error: None,
-            waiting: 0,
-            batch: 0,
-            progress: None,
-            held_back: None,
-            swaps: 0,
-            last_swap_ms: None,
+impl LearnerView {
+    pub fn of(
+        learner: LearnerStatus,
+        learning: &LearningConfig,
+        registry: &Registry,
+        waiting: usize,
+        last_error: Option<String>,
+    ) -> LearnerView {
+        let batch = learning.batch_episodes;
+        let is_on = learning.enabled && registry.sealed().is_none();
+        let state = match learner.state {
+            LearnerState::Idle | LearnerState::Backoff if !is_on => LearnerState::Off,
+            LearnerState::Idle if waiting >= batch => LearnerState::Waiting,
+            state => state,
+        };
+        let updates = registry.entries().iter().rev();
+        let last_update = updates.filter(|entry| entry.report.job != IMPORTED).next();
+        LearnerView {
+            state,
+            updates: registry.entries().len() as u64,
+            last_update_ms: last_update.map(|entry| entry.report.total_ms),
+            last_error,
+            waiting,
+            batch,
+            progress: learner.progress,
+            held_back: learner.held_back,
+        }
+    }
+}
+
+impl AdapterStatus {
+    pub fn of(registry: &Registry, swaps: Swaps) -> AdapterStatus {
+        let entry = registry.entry(registry.active());
+        AdapterStatus {
+            active: registry.active(),
+            parent: entry.map(|entry| entry.parent),
+            updated_at: entry.map(|entry| entry.created_at_ms),
+            swaps: swaps.count,
+            last_swap_ms: swaps.last_ms,
         }
     }
 }
@@ -152,76 +161,6 @@ pub struct StatusLine {
     /// `Normal`, `Warning` or `Error`.
     pub kind: String,
     pub message: String,
-}
-
-impl StatusLine {
-    /// While nothing happens: what serves, and what is paused.
-    pub fn ready(model: &str, adapter: AdapterVersion, config: &Config) -> StatusLine {
-        let mut message = model.to_owned();
-        if adapter > 0 {
-            message.push_str(&format!(", adapter v{adapter}"));
-        }
-        message.push_str(match (config.completion.enabled, config.learning.enabled) {
-            (true, true) => "",
-            (true, false) => ", learning paused",
-            (false, true) => ", completions paused",
-            (false, false) => ", completions and learning paused",
-        });
-        StatusLine { busy: false, kind: "Normal".into(), message }
-    }
-
-    pub fn learning() -> StatusLine {
-        StatusLine { busy: true, kind: "Normal".into(), message: "learning".into() }
-    }
-
-    pub fn warning(message: String) -> StatusLine {
-        StatusLine { busy: false, kind: "Warning".into(), message }
-    }
-}
-
-pub fn of(daemon: &Daemon) -> Status {
-    let registry = daemon.registry.lock();
-    let active = registry.active();
-    let entry = registry.entry(active);
-    let (parent, updated_at) = (entry.map(|e| e.parent), entry.map(|e| e.created_at_ms));
-    drop(registry);
-    // In this order: a batch is taken after the state has changed.
-    let waiting = daemon.waiting_episodes();
-    let mut learner = daemon.learner.lock().clone();
-    learner.waiting = waiting;
-    learner.batch = daemon.config().learning.batch_episodes;
-    if learner.state == LearnerState::Idle && learner.waiting >= learner.batch {
-        learner.state = LearnerState::Waiting;
-    }
-    Status {
-        version: env!("CARGO_PKG_VERSION").into(),
-        paths: daemon.home.paths(),
-        daemon: Some(DaemonStatus {
-            pid: std::process::id(),
-            uptime_s: daemon.started.elapsed().as_secs(),
-            sessions: daemon.open_sessions(),
-            needs_restart: daemon.needs_restart(),
-        }),
-        model: ModelStatus {
-            name: daemon.model.name.clone(),
-            arch: daemon.model.architecture.clone(),
-            path: daemon.model.path.clone(),
-            sha256: daemon.model.sha256.clone(),
-            backend: Some(daemon.engine.info().backend.clone()),
-        },
-        adapter: AdapterStatus {
-            active,
-            parent,
-            updated_at,
-            swaps: learner.swaps,
-            last_swap_ms: learner.last_swap_ms,
-        },
-        episodes: daemon.counts(),
-        evidence: daemon.evidence(),
-        completions_paused: !daemon.config().completion.enabled,
-        withheld: daemon.privacy.withheld(),
-        learner,
-    }
 }
 
 /// One screen for a person.
@@ -392,7 +331,7 @@ fn withheld_line(offers: u64) -> String {
     )
 }
 
-fn learner_line(learner: &LearnerStatus) -> String {
+fn learner_line(learner: &LearnerView) -> String {
     let state = match learner.state {
         LearnerState::Off => "paused; `hone resume` takes it up again".into(),
         LearnerState::Idle | LearnerState::Waiting if let Some(reason) = &learner.held_back => {

@@ -7,6 +7,7 @@
 
 use crate::adapters::gate_prior;
 use crate::adapters::registry::Registry;
+use crate::services::checkpoint::EVERY_EVENTS;
 use anyhow::{Context, Result, ensure};
 use feedback::checkpoint::Checkpoint;
 use feedback::episode::Fold;
@@ -111,6 +112,12 @@ impl Reading {
         let mut content = stamp().into_bytes();
         serde_json::to_writer(&mut content, self)?;
         Ok(Checkpoint { generation, next_seq: self.knowledge.next_seq(), content })
+    }
+
+    /// A checkpoint, if so much was read that the next start should not read it again.
+    pub fn checkpoint_if_worth(&self, generation: u64) -> serde_json::Result<Option<Checkpoint>> {
+        let is_worth = self.young >= EVERY_EVENTS;
+        is_worth.then(|| self.checkpoint(generation)).transpose()
     }
 
     /// Reads what there is, and writes it down.

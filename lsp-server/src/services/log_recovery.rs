@@ -1,93 +1,54 @@
-//! A log that could not be written, for want of room or of a disk that answers, is
-//! opened again once it can be: without a restart, and with nobody waiting for it.
+//! A log that could not be written, for want of room or because the disk did not answer, is opened
+//! again once that is possible: without a restart, and with nobody waiting for it.
 
-use crate::app::Daemon;
+use crate::services::Services;
+use crate::services::derived_state::Terms;
 use anyhow::Result;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often it is tried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The time between an event that could not be recorded and the log's being open again.
+/// When the log was last tried to be opened again.
 #[derive(Default)]
-pub struct Outage(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    /// Why nothing is recorded now.
-    reason: Option<String>,
-    /// Outages that began and outages that ended.
-    turns: u64,
+pub struct LogRecovery {
     tried: Option<Instant>,
 }
 
-impl Outage {
-    /// Notes that an event was not recorded; `true` for the first.
-    pub fn begin(&self, reason: String) -> bool {
-        let mut state = self.0.lock();
-        let is_first = state.reason.replace(reason).is_none();
-        state.turns += u64::from(is_first);
-        is_first
-    }
-
-    /// Answers what the reason was.
-    fn end(&self) -> Option<String> {
-        let mut state = self.0.lock();
-        let reason = state.reason.take();
-        state.turns += u64::from(reason.is_some());
-        reason
-    }
-
-    pub fn reason(&self) -> Option<String> {
-        self.0.lock().reason.clone()
-    }
-
-    /// Another number, if an outage began or ended since: then nobody can tell
-    /// whether what was recorded meanwhile is there.
-    pub fn turns(&self) -> u64 {
-        self.0.lock().turns
-    }
-
-    fn is_due(&self) -> bool {
-        let mut state = self.0.lock();
-        let waits = state.tried.is_some_and(|tried| tried.elapsed() < RETRY);
-        let due = state.reason.is_some() && !waits;
-        if due {
-            state.tried = Some(Instant::now());
+impl LogRecovery {
+    /// Cheap to call often.
+    pub fn tick(&mut self, services: &Arc<Services>) {
+        let waits = self.tried.is_some_and(|tried| tried.elapsed() < RETRY);
+        if waits || !services.recorder.has_outage() {
+            return;
         }
-        due
-    }
-}
-
-/// Cheap to call often.
-pub fn tick(daemon: &Arc<Daemon>) {
-    if daemon.outage.is_due() {
-        let daemon = daemon.clone();
+        self.tried = Some(Instant::now());
+        let services = services.clone();
         tokio::spawn(async move {
-            if let Err(error) = reopen(&daemon).await {
+            if let Err(error) = reopen(&services).await {
                 tracing::debug!("the log is not open yet: {error:#}");
             }
         });
     }
 }
 
-async fn reopen(daemon: &Arc<Daemon>) -> Result<()> {
+async fn reopen(services: &Arc<Services>) -> Result<()> {
     // One try at a time, and none while something is forgotten.
-    let Ok(_alone) = daemon.swapping.try_lock() else { return Ok(()) };
-    let reading = daemon.clone();
-    tokio::task::spawn_blocking(move || {
-        reading.event_log().reopen()?;
+    let Some(change) = services.adapters.try_change() else { return Ok(()) };
+    let terms = Terms::of(change.registry(), &services.adapters.model().sha256);
+    let reopening = services.clone();
+    let checkpoint = tokio::task::spawn_blocking(move || {
+        reopening.recorder.log().reopen()?;
         // What was never on disk is in the folds, and nowhere else.
-        reading.read_again()
+        reopening.recorder.read_again(&terms)
     })
     .await??;
-    let reason = daemon.outage.end();
-    let mut learner = daemon.learner.lock();
-    if learner.last_error == reason {
-        learner.last_error = None;
+    drop(change);
+    if let Some(checkpoint) = checkpoint {
+        services.checkpoints.keep(&services.recorder, checkpoint);
     }
+    services.recorder.end_outage();
     tracing::info!("events are recorded again");
     Ok(())
 }

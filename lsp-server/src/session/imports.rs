@@ -2,7 +2,7 @@
 //! beside it tell: no build system is asked. What is missed is not shown to the
 //! model, and that is all.
 
-use crate::privacy::ignore_files::without_dots;
+use crate::paths::without_dots;
 use completion::document::Document;
 use ropey::Rope;
 use std::ffi::OsStr;

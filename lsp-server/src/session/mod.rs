@@ -10,9 +10,9 @@ mod suppressed;
 mod survival;
 pub mod tracker;
 
-use crate::app::Daemon;
-use crate::config::Config;
 use crate::prompts::{self, Prompts};
+use crate::services::Services;
+use crate::services::settings::Current;
 use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
 use crate::session::response::{Answered, ask_gate};
 use crate::session::suppressed::{Rest, Unshown};
@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub struct Session {
-    daemon: Arc<Daemon>,
+    services: Arc<Services>,
     state: Mutex<State>,
 }
 
@@ -93,7 +93,7 @@ enum Begun {
 }
 
 impl Session {
-    pub fn new(daemon: Arc<Daemon>) -> Session {
+    pub fn new(services: Arc<Services>) -> Session {
         let state = State {
             encoding: Encoding::Utf16,
             documents: HashMap::new(),
@@ -109,11 +109,7 @@ impl Session {
             forgets: 0,
             forgotten: HashSet::new(),
         };
-        Session { daemon, state: Mutex::new(state) }
-    }
-
-    pub fn daemon(&self) -> &Arc<Daemon> {
-        &self.daemon
+        Session { services, state: Mutex::new(state) }
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {
@@ -129,7 +125,7 @@ impl Session {
     /// Reads the files that a document imports, for prompts to quote. Waits for the
     /// disk, the session does not.
     pub fn look_at_imports(&self, uri: &str) {
-        let config = self.daemon.config();
+        let config = self.services.settings.current();
         let terms = self.terms(&config);
         if terms.context_chars == 0 {
             return;
@@ -142,12 +138,12 @@ impl Session {
     }
 
     pub fn close(&self, uri: &str) {
-        let now_ms = self.daemon.clock.elapsed_ms();
+        let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
         if let Some(document) = state.documents.remove(uri) {
-            state.prompts.close(uri, &document, &self.terms(&self.daemon.config()));
+            state.prompts.close(uri, &document, &self.terms(&self.services.settings.current()));
             let findings = state.aftermath.close(uri, &document, now_ms);
             self.tell(findings);
         }
@@ -160,7 +156,7 @@ impl Session {
         version: i32,
         changes: Vec<(Option<(Position, Position)>, String)>,
     ) -> Result<(), SessionError> {
-        let now_ms = self.daemon.clock.elapsed_ms();
+        let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
         state.abort_newest();
         state.last_edit_ms = Some(now_ms);
@@ -168,7 +164,7 @@ impl Session {
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
-        let quotes = self.terms(&self.daemon.config()).context_chars > 0;
+        let quotes = self.terms(&self.services.settings.current()).context_chars > 0;
         for (range, text) in changes {
             let State { documents, tracker, unshown, encoding, aftermath, prompts, .. } =
                 &mut *state;
@@ -198,7 +194,7 @@ impl Session {
     /// The user has put the cursor here: what a request would need computed is
     /// computed now, while they look around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
-        let config = self.daemon.config();
+        let config = self.services.settings.current();
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let document = state
@@ -206,23 +202,23 @@ impl Session {
             .get(uri)
             .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let cursor = document.offset(position, state.encoding)?;
-        if state.newest.is_none() && self.daemon.completes(&document.path, &document.language) {
+        if state.newest.is_none() && config.completes(&document.path, &document.language) {
             state.prompts.visit(document);
             let terms = self.terms(&config);
             if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
-                self.daemon.engine.warm(as_set(&config.completion, prompt));
+                self.services.engine.warm(as_set(&config.completion, prompt));
             }
         }
         Ok(())
     }
 
-    fn terms<'a>(&'a self, config: &'a Config) -> prompts::Terms<'a> {
-        let reads_files = self.daemon.engine.info().reads_files;
+    fn terms<'a>(&'a self, config: &'a Current) -> prompts::Terms<'a> {
+        let reads_files = self.services.engine.info().reads_files;
         prompts::Terms {
             window: prompts::window(&config.completion),
             context_chars: if reads_files { config.completion.context_chars } else { 0 },
-            privacy: &self.daemon.privacy,
-            ignore: &config.privacy.ignore,
+            privacy: &self.services.privacy,
+            ignore: &config.not_stored,
         }
     }
 
@@ -241,14 +237,15 @@ impl Session {
         };
         if !asked.wait.is_zero() {
             // Whatever the next key is, most of the prompt will be the same.
-            self.daemon.engine.warm(asked.request.prompt.clone());
+            self.services.engine.warm(asked.request.prompt.clone());
             tokio::time::sleep(asked.wait).await;
             if asked.abort.load(Ordering::Relaxed) {
                 return Err(SessionError::Superseded);
             }
         }
         let started = Instant::now();
-        let answer = self.daemon.engine.generate(asked.request.clone(), asked.abort.clone()).await;
+        let answer =
+            self.services.engine.generate(asked.request.clone(), asked.abort.clone()).await;
         self.state.lock().rhythm.answered(started.elapsed(), answer.is_ok());
         match answer {
             Ok(generated) => self.finish(*asked, generated),
@@ -265,7 +262,7 @@ impl Session {
         position: Position,
         trigger: Trigger,
     ) -> Result<Begun, SessionError> {
-        let config = self.daemon.config();
+        let config = self.services.settings.current();
         let completion = &config.completion;
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -294,14 +291,14 @@ impl Session {
             let known = known.into_iter().map(|one| suggestion(tracker, one, position, &around));
             return Ok(Begun::Known(known.collect()));
         }
-        let is_wanted = self.daemon.completes(&document.path, &document.language);
+        let is_wanted = config.completes(&document.path, &document.language);
         if trigger == Trigger::Automatic && !is_wanted {
-            let now_ms = self.daemon.clock.elapsed_ms();
+            let now_ms = self.services.clock.elapsed_ms();
             let events = state.tracker.supersede(now_ms);
             self.conclude(state, events, None, now_ms);
             return Ok(Begun::Silent);
         }
-        let now_ms = self.daemon.clock.elapsed_ms();
+        let now_ms = self.services.clock.elapsed_ms();
         let here = (uri.to_owned(), document.text.char_to_line(cursor));
         let place = Place {
             uri: uri.to_owned(),
@@ -315,7 +312,7 @@ impl Session {
             rejects_here: if state.rejects.place == here { state.rejects.count } else { 0 },
         };
         let mut draws = place.draws(state.asked);
-        let (adapter, arm) = self.daemon.draw_arm(draws.random());
+        let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
         let draw = draws.random();
         if trigger == Trigger::Automatic
             && let Some(unshown) = state.unshown.as_ref()
@@ -343,7 +340,7 @@ impl Session {
             forgets: state.forgets,
             arrived: Instant::now(),
             // In a rehearsal nobody's time passes.
-            wait: if waits && self.daemon.clock.passes() { wait } else { Duration::ZERO },
+            wait: if waits && self.services.clock.passes() { wait } else { Duration::ZERO },
             trigger,
             arm,
             draw,
@@ -363,14 +360,15 @@ impl Session {
     /// False where what is left of an answer that was not shown is not to be shown
     /// either.
     fn may_be_worth_it(&self, rest: &Rest, stop: StopReason, place: &Place, draw: f64) -> bool {
-        let likely = rest.probability() >= self.daemon.config().completion.min_probability;
+        let likely =
+            rest.probability() >= self.services.settings.current().completion.min_probability;
         let seen = |recent| place.surroundings(rest.text, &rest.logprobs, stop, recent);
-        likely && draw < f64::from(ask_gate(&self.daemon, seen).propensity)
+        likely && draw < f64::from(ask_gate(&self.services, seen).propensity)
     }
 
     /// Records what the engine did and makes offers of it, if the user is still there.
     fn finish(&self, asked: Asked, generated: Generated) -> Result<Vec<Suggestion>, SessionError> {
-        let answered = Answered::new(&self.daemon, &asked, &generated);
+        let answered = Answered::new(&self.services, &asked, &generated);
         let place = &asked.place;
         let mut state = self.state.lock();
         // An edit or a newer request has taken this one's place.
@@ -387,7 +385,7 @@ impl Session {
         let live = live.filter(|_| asked.trigger == Trigger::Invoked);
         let goes_on = live.is_some();
         let position = place.position;
-        let now_ms = self.daemon.clock.elapsed_ms();
+        let now_ms = self.services.clock.elapsed_ms();
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let (mut events, mut offers) = (vec![], vec![]);
         for (index, answer) in generated.answers.iter().enumerate() {
@@ -433,7 +431,7 @@ impl Session {
         edit: Option<&Edit>,
         now_ms: u64,
     ) {
-        self.daemon.record(events);
+        self.services.recorder.record(events);
         let State { tracker, aftermath, documents, rejects, forgotten, .. } = state;
         for Judgement { offer, outcome, standing } in tracker.take_judged() {
             let Offer { id, uri, start, text, healing } = offer;
@@ -474,17 +472,17 @@ impl Session {
         let events = findings.into_iter().map(|finding| match finding {
             Finding::Kept { id, check, share } => EventKind::Kept { id, check, share },
             Finding::Instead { id, text } => {
-                EventKind::TypedInstead { id, tokens: self.daemon.engine.tokenize(&text) }
+                EventKind::TypedInstead { id, tokens: self.services.engine.tokenize(&text) }
             }
         });
-        self.daemon.record(events.collect());
+        self.services.recorder.record(events.collect());
     }
 
     /// # Errors
     /// Nothing is recorded of this offer, so that it was taken is not either.
     pub fn accepted(&self, id: &str) -> anyhow::Result<()> {
         self.track(|tracker, _| tracker.accepted(id));
-        self.daemon.accepted_later(id)
+        self.services.recorder.record_late_acceptance(id)
     }
 
     pub fn shown(&self, id: &str) {
@@ -523,13 +521,13 @@ impl Session {
 
     pub fn tick(&self) {
         self.track(Tracker::tick);
-        self.look(&mut self.state.lock(), self.daemon.clock.elapsed_ms());
+        self.look(&mut self.state.lock(), self.services.clock.elapsed_ms());
     }
 
     /// Records under the session's lock, so that the log has its messages' order.
     fn track(&self, step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>) {
         let mut state = self.state.lock();
-        let now_ms = self.daemon.clock.elapsed_ms();
+        let now_ms = self.services.clock.elapsed_ms();
         let events = step(&mut state.tracker, now_ms);
         self.conclude(&mut state, events, None, now_ms);
     }
@@ -557,7 +555,7 @@ impl Session {
         {
             let mut state = self.state.lock();
             state.abort_newest();
-            let now_ms = self.daemon.clock.elapsed_ms();
+            let now_ms = self.services.clock.elapsed_ms();
             for (uri, document) in std::mem::take(&mut state.documents) {
                 let findings = state.aftermath.close(&uri, &document, now_ms);
                 self.tell(findings);
@@ -588,343 +586,4 @@ fn suggestion(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::adapters::registry::Entry;
-    use crate::app::ServedModel;
-    use crate::config::Config;
-    use crate::paths::Home;
-    use crate::session::tracker::REJECT_TIMEOUT_MS;
-    use engine::scripted::ScriptedEngine;
-    use engine::worker::EngineHandle;
-    use feedback::clock::{Clock, ManualClock};
-    use feedback::event::{AdapterVersion, Event};
-    use feedback::log::MemoryLog;
-    use ropey::Rope;
-    use std::ops::ControlFlow;
-    use std::time::Duration;
-
-    const URI: &str = "file:///a.rs";
-    const CURSOR: Position = Position { line: 1, column: 4 };
-    const ANSWERS: &[&str] = &["call(x);", "call(y);", "close();"];
-    const AUTOMATIC: Trigger = Trigger::Automatic;
-
-    /// A session on `fn a() {\n    |\n}\n` whose engine always answers the same.
-    async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
-        session_with(ScriptedEngine { answers: ANSWERS, learned: None, takes }).await
-    }
-
-    async fn session_with(engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
-        session_behind(false, engine).await
-    }
-
-    /// The same behind the gate, or not.
-    async fn session_behind(
-        gate: bool,
-        engine: ScriptedEngine,
-    ) -> (tempfile::TempDir, Arc<Session>) {
-        session_at(Arc::new(ManualClock::starting_at(0)), gate, engine).await
-    }
-
-    async fn session_at(
-        clock: Arc<ManualClock>,
-        gate: bool,
-        engine: ScriptedEngine,
-    ) -> (tempfile::TempDir, Arc<Session>) {
-        let folder = tempfile::tempdir().unwrap();
-        let model = ServedModel {
-            name: "scripted".into(),
-            architecture: "none".into(),
-            path: "none.gguf".into(),
-            sha256: "base".into(),
-        };
-        let engine = EngineHandle::start(move || Ok(engine), |_| ()).unwrap();
-        let home = Home::at(folder.path().into());
-        home.create().unwrap();
-        let log = Arc::new(MemoryLog::default());
-        let mut config = Config::default();
-        config.gate.enabled = gate;
-        let daemon = Daemon::start(&home, config, model, engine, clock, log).await.unwrap();
-        let session = daemon.session();
-        let text = Rope::from_str("fn a() {\n    \n}\n");
-        let (path, language) = ("/a.rs".into(), "rust".into());
-        session.open(URI.into(), Document { path, language, version: 1, text });
-        (folder, session)
-    }
-
-    fn type_at_cursor(session: &Session, text: &str) {
-        session.change(URI, 2, vec![(Some((CURSOR, CURSOR)), text.into())]).unwrap();
-    }
-
-    #[tokio::test]
-    async fn typing_along_keeps_the_offer_and_asks_the_engine_nothing() {
-        let (_folder, session) = session(Duration::ZERO).await;
-        let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
-        assert_eq!(offer.text, "call(x);");
-        type_at_cursor(&session, "cal");
-        let rest = session
-            .complete(URI, Position { line: 1, column: 7 }, AUTOMATIC)
-            .await
-            .unwrap()
-            .remove(0);
-        assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
-        assert_eq!(session.daemon().counts().total, 1);
-    }
-
-    /// The computer's clock was a year ahead while an offer was made, and was then set
-    /// right. The offer's ten seconds were counted by that clock, so no offer of the
-    /// process ran into its timeout before the year was over.
-    #[tokio::test]
-    async fn an_offer_times_out_though_the_clock_was_set_back_meanwhile() {
-        const YEAR_MS: u64 = 365 * 24 * 60 * 60 * 1000;
-        let clock = Arc::new(ManualClock::starting_at(2 * YEAR_MS));
-        let engine = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
-        let (_folder, session) = session_at(clock.clone(), false, engine).await;
-        session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
-        clock.set_unix_ms(YEAR_MS);
-        clock.advance(REJECT_TIMEOUT_MS - 1);
-        session.tick();
-        assert_eq!(session.daemon().counts().rejected_timeout, 0, "it has a millisecond left");
-        clock.advance(1);
-        session.tick();
-        assert_eq!(session.daemon().counts().rejected_timeout, 1);
-    }
-
-    #[tokio::test]
-    async fn what_was_held_back_is_not_asked_again_until_its_rest_may_be_worth_it() {
-        // Every byte is a token, and together they are unlikely.
-        const LONG: &str = "let unlikely = this_and_that(and_the_rest, of_it, and_more);";
-        let engine = ScriptedEngine { answers: &[LONG], learned: None, takes: Duration::ZERO };
-        let (_folder, session) = session_behind(true, engine).await;
-        let ask = async |column| {
-            let position = Position { line: 1, column };
-            texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
-        };
-        assert_eq!(ask(4).await, "");
-        let answers = || session.daemon().counts().silent;
-        assert_eq!(answers(), 1);
-        type_at_cursor(&session, "let unlikely");
-        assert_eq!(ask(16).await, "");
-        assert_eq!(answers(), 1, "the model would say the same");
-        let cursor = Position { line: 1, column: 16 };
-        let most = &LONG[12..LONG.len() - 2];
-        session.change(URI, 3, vec![(Some((cursor, cursor)), most.into())]).unwrap();
-        ask(4 + LONG.len() as u32 - 2).await;
-        assert_eq!(answers(), 2, "what is left is likely: the engine is asked");
-    }
-
-    fn texts(suggestions: &[Suggestion]) -> Vec<&str> {
-        suggestions.iter().map(|suggestion| suggestion.text.as_str()).collect()
-    }
-
-    #[tokio::test]
-    async fn asking_by_hand_offers_others_beside_what_is_on_screen() {
-        let (_folder, session) = session(Duration::ZERO).await;
-        let first = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
-        assert_eq!(texts(&first), ["call(x);"], "one as the user types");
-        let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
-        assert_eq!(texts(&all), ANSWERS);
-        assert_eq!(all[0].id, first[0].id, "what is on screen stays the same offer");
-        assert_eq!(session.daemon().counts().total, 3);
-        let again = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
-        assert_eq!(again, all, "and asks the engine nothing");
-
-        session.shown(&all[1].id);
-        type_at_cursor(&session, "call(y);");
-        let counts = session.daemon().counts();
-        assert_eq!((counts.accepted, counts.unseen, counts.unlabelled), (1, 2, 0));
-    }
-
-    #[tokio::test]
-    async fn asking_by_hand_where_nothing_stands_offers_all_at_once() {
-        let (_folder, session) = session(Duration::ZERO).await;
-        let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
-        assert_eq!(texts(&all), ANSWERS);
-        type_at_cursor(&session, "cal");
-        let after = Position { line: 1, column: 7 };
-        let one = session.complete(URI, after, AUTOMATIC).await.unwrap();
-        assert_eq!(texts(&one), ["l(x);"]);
-        let fitting = session.complete(URI, after, Trigger::Invoked).await.unwrap();
-        assert_eq!(texts(&fitting), ["l(x);", "l(y);"]);
-    }
-
-    const LINES: &[&str] = &[
-        "for x in y {\n        call(x);\n    }\n}\n\nfn b() {",
-        "for x in y {\n        close(x);\n    }\n}",
-        "for x in y {\n        call(x);\n    }\n}\n\nfn c() {",
-    ];
-
-    #[tokio::test]
-    async fn asking_by_hand_in_an_empty_block_offers_its_lines_and_typing_one() {
-        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
-        let (_folder, session) = session_with(engine).await;
-        let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
-        let first = "for x in y {\n        call(x);\n    }";
-        let second = "for x in y {\n        close(x);\n    }";
-        assert_eq!(texts(&all), [first, second], "to the brace that stands below, each once");
-
-        type_at_cursor(&session, "for x in y {");
-        let end = Position { line: 1, column: 16 };
-        session.change(URI, 3, vec![(Some((end, end)), "\n        ".into())]).unwrap();
-        let next = Position { line: 2, column: 8 };
-        let rest = session.complete(URI, next, AUTOMATIC).await.unwrap();
-        assert_eq!(texts(&rest), ["call(x);\n    }"], "over the line break");
-        session.change(URI, 4, vec![(Some((next, next)), rest[0].text.clone())]).unwrap();
-        assert_eq!(session.daemon().counts().accepted, 1);
-    }
-
-    #[tokio::test]
-    async fn as_the_user_types_one_line_is_offered() {
-        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
-        let (_folder, session) = session_with(engine).await;
-        let typed = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
-        assert_eq!(texts(&typed), ["for x in y {"]);
-    }
-
-    #[tokio::test]
-    async fn lines_are_not_offered_before_a_bracket_that_the_editor_closed() {
-        let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
-        let (_folder, session) = session_with(engine).await;
-        session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
-        type_at_cursor(&session, "for x in y ");
-        let end = Position { line: 1, column: 15 };
-        session.change(URI, 3, vec![(Some((end, end)), "{}".into())]).unwrap();
-        let within = Position { line: 1, column: 16 };
-        let offers = session.complete(URI, within, AUTOMATIC).await.unwrap();
-        assert!(offers.iter().all(|offer| !offer.text.contains('\n')), "{offers:?}");
-    }
-
-    #[tokio::test]
-    async fn an_edit_while_computing_means_that_nothing_was_offered() {
-        let (_folder, session) = session(Duration::from_secs(60)).await;
-        let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
-        while session.state.lock().newest.is_none() {
-            tokio::task::yield_now().await;
-        }
-        type_at_cursor(&session, "x");
-        assert!(matches!(asked.await.unwrap(), Err(SessionError::Superseded)));
-        assert_eq!(session.daemon().counts().total, 0);
-    }
-
-    #[tokio::test]
-    async fn what_is_forgotten_while_computing_is_silence_and_no_error() {
-        let (_folder, session) = session(Duration::from_millis(50)).await;
-        let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
-        while session.state.lock().newest.is_none() {
-            tokio::task::yield_now().await;
-        }
-        session.forget();
-        assert_eq!(asked.await.unwrap().unwrap(), []);
-        assert_eq!(session.daemon().counts().total, 0);
-        assert_eq!(session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().len(), 1);
-    }
-
-    /// What is written instead of an offer, in events, if `forget` comes in between.
-    async fn told_instead(forget: impl Fn(&Session, &OfferId)) -> usize {
-        let (_folder, session) = session(Duration::ZERO).await;
-        let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
-        session.shown(&offer.id);
-        forget(&session, &offer.id);
-        session.rejected(&offer.id, Outcome::RejectedEsc);
-        forget(&session, &offer.id);
-        type_at_cursor(&session, "other();\n");
-        session.tick();
-        let mut told = 0;
-        let count = &mut |event: Event| {
-            told += usize::from(matches!(event.kind, EventKind::TypedInstead { .. }));
-            ControlFlow::Continue(())
-        };
-        session.daemon().log().scan(0, count).unwrap();
-        told
-    }
-
-    #[tokio::test]
-    async fn what_is_written_instead_of_a_forgotten_offer_is_not_told() {
-        assert_eq!(told_instead(|_, _| {}).await, 1);
-        let forget = |session: &Session, id: &OfferId| session.forget_offers(&[id.clone()].into());
-        assert_eq!(told_instead(forget).await, 0);
-        let on_screen = std::cell::Cell::new(true);
-        let first = |session: &Session, id: &OfferId| {
-            if on_screen.take() {
-                forget(session, id);
-                session.forget_offers(&HashSet::new());
-            }
-        };
-        assert_eq!(told_instead(first).await, 0, "nor of one that was on screen");
-    }
-
-    #[tokio::test]
-    async fn a_newer_request_takes_the_place_of_an_older_one() {
-        let (_folder, session) = session(Duration::from_millis(50)).await;
-        let newer = Position { line: 0, column: 0 };
-        let (older, newer) = tokio::join!(
-            session.complete(URI, CURSOR, AUTOMATIC),
-            session.complete(URI, newer, AUTOMATIC)
-        );
-        assert!(matches!(older, Err(SessionError::Superseded)));
-        assert_eq!(newer.unwrap().len(), 1);
-    }
-
-    /// Types at many places with a candidate on trial that says `learned`, and
-    /// answers which adapter serves afterwards, and what the status says.
-    async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) {
-        let takes = Duration::ZERO;
-        let engine = ScriptedEngine { answers: ANSWERS, learned: Some(learned), takes };
-        let (_folder, session) = session_with(engine).await;
-        let daemon = session.daemon().clone();
-        let path = daemon.registry.lock().adapter_file(1);
-        std::fs::write(&path, "adapter").unwrap();
-        let entry = Entry {
-            version: 1,
-            parent: 0,
-            sha256: models::file::sha256(&path).unwrap(),
-            base_sha256: "base".into(),
-            created_at_ms: 0,
-            labels: (0, 0),
-            offers: None,
-            forgotten: false,
-            verdict: None,
-            report: Default::default(),
-        };
-        assert_eq!(daemon.try_out(entry, |_| Ok(())).await.unwrap(), None);
-        for place in 0..200 {
-            let uri = format!("file:///{place}.rs");
-            let text = Rope::from_str(&format!("fn a{place}() {{\n    \n}}\n"));
-            let (path, language) = (uri.clone(), "rust".into());
-            session.open(uri.clone(), Document { path, language, version: 1, text });
-            let offers = session.complete(&uri, CURSOR, AUTOMATIC).await.unwrap();
-            if let Some(offer) = offers.first() {
-                // A hack pays: whatever is offered is taken.
-                session.accepted(&offer.id).unwrap();
-            }
-            tokio::task::yield_now().await;
-            if daemon.registry.lock().trial().is_none() {
-                break;
-            }
-        }
-        let screen = crate::report::status::screen(&crate::report::status::of(&daemon));
-        (daemon.active_adapter(), screen)
-    }
-
-    #[tokio::test]
-    async fn planted_hacks_end_their_trial_and_the_status_names_them() {
-        let (serves, screen) = trial_of(&["});"]).await;
-        assert_eq!(serves, 0);
-        assert!(screen.contains("closing brackets"), "{screen}");
-        let (serves, screen) = trial_of(&[""]).await;
-        assert_eq!(serves, 0);
-        assert!(screen.contains("goes silent"), "{screen}");
-    }
-
-    #[tokio::test]
-    async fn a_document_that_was_never_opened_is_named() {
-        let (_folder, session) = session(Duration::ZERO).await;
-        let unknown = "file:///other.rs";
-        let error = session.complete(unknown, CURSOR, AUTOMATIC).await.unwrap_err().to_string();
-        assert!(error.contains(unknown) && error.contains("open the file again"), "{error}");
-        let error = session.change(unknown, 1, vec![]).unwrap_err().to_string();
-        assert!(error.contains(unknown), "{error}");
-    }
-}
+mod tests;

@@ -1,20 +1,20 @@
 //! What the engine said to what was asked: which part of it is shown, on what
 //! grounds, and what is recorded of it.
 
-use crate::app::Daemon;
 use crate::privacy::{self, Nearby};
+use crate::services::Services;
 use crate::session::request::{Asked, Trigger};
 use crate::session::suppressed::Unshown;
 use completion::defects::broken;
 use completion::postprocess::shown_lines;
 use engine::{Answer, Generated};
 use feedback::event::{Completion, Decision, GateRecord, Sampling, Timing};
+use policy::gate::Recent;
 use policy::gate::features::{Surroundings, features};
-use policy::gate::{Gate, Recent};
 use std::time::Duration;
 
 pub struct Answered<'a> {
-    daemon: &'a Daemon,
+    services: &'a Services,
     asked: &'a Asked,
     generated: &'a Generated,
     /// Whether the record of these answers, prompt and all, may be stored.
@@ -23,9 +23,9 @@ pub struct Answered<'a> {
 
 impl<'a> Answered<'a> {
     /// Searches all that would be stored for secrets: not under a lock.
-    pub fn new(daemon: &'a Daemon, asked: &'a Asked, generated: &'a Generated) -> Answered<'a> {
-        let may_store = may_store(daemon, asked, generated);
-        Answered { daemon, asked, generated, may_store }
+    pub fn new(services: &'a Services, asked: &'a Asked, generated: &'a Generated) -> Answered<'a> {
+        let may_store = may_store(services, asked, generated);
+        Answered { services, asked, generated, may_store }
     }
 
     /// The record of one answer, and which part of it may be shown.
@@ -39,7 +39,7 @@ impl<'a> Answered<'a> {
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
         let decision = self.decide(&shown, answer);
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
-        let id = self.daemon.next_offer_id();
+        let id = self.services.recorder.next_offer_id();
         let quoted = request.prompt.context.iter().flat_map(|context| context.shown());
         let mut context: Vec<String> = vec![];
         for excerpt in quoted.filter(|excerpt| excerpt.source != place.path) {
@@ -52,7 +52,7 @@ impl<'a> Answered<'a> {
             path: place.path.clone(),
             context,
             language: place.language.clone(),
-            model_sha256: self.daemon.model.sha256.clone(),
+            model_sha256: self.services.adapters.model().sha256.clone(),
             adapter: request.adapter,
             sampling: request.sampling,
             prompt: generated.prompt.clone(),
@@ -95,7 +95,7 @@ impl<'a> Answered<'a> {
         let gate = (!text.is_empty()).then(|| {
             let new = &answer.visible_logprobs[answer.healed..];
             let seen = |recent| asked.place.surroundings(text, new, answer.stop, recent);
-            let mut record = ask_gate(self.daemon, seen);
+            let mut record = ask_gate(self.services, seen);
             if by_hand {
                 record.propensity = 1.0;
             }
@@ -112,20 +112,21 @@ fn held_back(decision: &Decision) -> bool {
 }
 
 /// What the gate says of an offer among these surroundings.
-pub fn ask_gate<'a>(daemon: &Daemon, seen: impl FnOnce(Recent) -> Surroundings<'a>) -> GateRecord {
-    let config = daemon.config();
-    let threshold = config.gate.threshold;
-    let judge = |gate: &Gate| gate.judge(&features(&seen(gate.recent())), threshold);
-    let mut record = daemon.ask_gate(judge);
+pub fn ask_gate<'a>(
+    services: &Services,
+    seen: impl FnOnce(Recent) -> Surroundings<'a>,
+) -> GateRecord {
+    let (config, gate) = (services.settings.current(), services.recorder.gate());
+    let mut record = gate.judge(&features(&seen(gate.recent())), config.gate.threshold);
     if !config.gate.enabled {
         record.propensity = 1.0;
     }
     record
 }
 
-fn may_store(daemon: &Daemon, asked: &Asked, generated: &Generated) -> bool {
-    let (place, config) = (&asked.place, daemon.config());
-    if daemon.privacy.ignores(&place.path, &place.language, &config.privacy.ignore) {
+fn may_store(services: &Services, asked: &Asked, generated: &Generated) -> bool {
+    let (place, config) = (&asked.place, services.settings.current());
+    if services.privacy.ignores(&place.path, &place.language, &config.not_stored) {
         return false;
     }
     let around = Nearby::of(&place.text, place.cursor, asked.window);

@@ -119,5 +119,5 @@ async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superse
     assert_eq!(item["range"], json!({"start": end, "end": end}));
     let line = format!("    {}", "x".repeat(EDITS as usize));
     assert_eq!(asks.recv().await.unwrap(), line, "no request between them was computed");
-    assert_eq!(rig.daemon.counts().total, 1);
+    assert_eq!(rig.app.services.recorder.counts().total, 1);
 }

@@ -1,14 +1,13 @@
 //! A daemon on an engine that a test chooses, with a real log, and editors connected
 //! to it: all that lies between a key's message and its answer but the model.
 
-use crate::app::{Daemon, ServedModel};
+use crate::app::App;
 use crate::config::Config;
 use crate::paths::Home;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::handlers;
 use completion::document::Position;
 use engine::Engine;
-use engine::worker::EngineHandle;
 use feedback::clock::SystemClock;
 use feedback::event::EventKind;
 use feedback::log::EventLog;
@@ -23,7 +22,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 pub struct Rig {
-    pub daemon: Arc<Daemon>,
+    pub app: Arc<App>,
     pub log: Arc<SledLog>,
     /// Dropped last: the log lies in it.
     _folder: TempDir,
@@ -35,22 +34,15 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path().into());
         home.create().unwrap();
-        let model = ServedModel {
-            name: "scripted".into(),
-            architecture: "none".into(),
-            path: "none.gguf".into(),
-            sha256: "base".into(),
-        };
         let mut config = Config::default();
         config.gate.enabled = false;
         // What an editor waits for by design is not what the server costs.
         config.completion.follow_rhythm = false;
         config.learning.enabled = false;
-        let engine = EngineHandle::start(move || Ok(engine), |_| ()).unwrap();
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
         let clock = Arc::new(SystemClock::default());
-        let daemon = Daemon::start(&home, config, model, engine, clock, log.clone());
-        Rig { daemon: daemon.await.unwrap(), log, _folder: folder }
+        let app = super::app::start(&home, config, engine, clock, log.clone()).await;
+        Rig { app, log, _folder: folder }
     }
 
     /// An editor's end of a new connection, which is served as the daemon's socket
@@ -60,10 +52,10 @@ impl Rig {
         ours.set_nonblocking(true).unwrap();
         theirs.set_nonblocking(true).unwrap();
         let (learn, _) = tokio::sync::mpsc::channel(1);
-        let (session, stream) = (self.daemon.session(), UnixStream::from_std(ours).unwrap());
+        let (app, stream) = (self.app.clone(), UnixStream::from_std(ours).unwrap());
         tokio::spawn(async move {
             let (read, mut write) = stream.into_split();
-            handlers::serve(session, learn, BufReader::new(read), &mut write).await;
+            handlers::serve(app, learn, BufReader::new(read), &mut write).await;
         });
         theirs
     }

@@ -1,14 +1,12 @@
 //! A day's work of fifty editors in as long as it takes, on an engine that says
 //! what it is told: memory stays where it was.
 
-use crate::app::{Daemon, ServedModel};
 use crate::config::Config;
 use crate::paths::Home;
 use crate::session::request::Trigger;
 use crate::session::{Session, SessionError};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
-use engine::worker::EngineHandle;
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;
 use ropey::Rope;
@@ -96,16 +94,9 @@ async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
     let folder = tempfile::tempdir().unwrap();
-    let model = ServedModel {
-        name: "scripted".into(),
-        architecture: "none".into(),
-        path: "none.gguf".into(),
-        sha256: "base".into(),
-    };
     let takes = Duration::ZERO;
     let answers = &["call(x);", "call(y);", "close();"];
-    let engine = move || Ok(ScriptedEngine { answers, learned: None, takes });
-    let engine = EngineHandle::start(engine, |_| ());
+    let engine = ScriptedEngine { answers, learned: None, takes };
     let home = Home::at(folder.path().into());
     home.create().unwrap();
     let clock = Arc::new(ManualClock::starting_at(0));
@@ -113,9 +104,8 @@ async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
     let mut config = Config::default();
     config.gate.enabled = false;
     config.learning.enabled = false;
-    let daemon = Daemon::start(&home, config, model, engine.unwrap(), clock.clone(), log);
-    let daemon = daemon.await.unwrap();
-    let sessions: Vec<_> = (0..SESSIONS).map(|_| daemon.session()).collect();
+    let app = super::app::start(&home, config, engine, clock.clone(), log).await;
+    let sessions: Vec<_> = (0..SESSIONS).map(|_| app.session()).collect();
     let (all, mut held, mut offers) = (lines(), vec![], 0);
     for number in 0..all {
         let mut writing = tokio::task::JoinSet::new();
@@ -126,21 +116,21 @@ async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
             offers += wrote.unwrap();
         }
         clock.advance(LINE_MS);
-        daemon.tick();
+        app.tick();
         if (number + 1) * LOOKS / all > number * LOOKS / all {
-            while !daemon.snapshots.is_idle() {
+            while !app.services.checkpoints.is_idle() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             held.push(resident_mb());
         }
     }
-    daemon.flush().await.unwrap();
+    app.services.recorder.flush().await.unwrap();
     eprintln!(
         "{SESSIONS} editors, {all} lines each, {offers} offers: MiB held after each tenth: {}",
         held.iter().map(|mb| format!("{mb:.0}")).collect::<Vec<_>>().join(" ")
     );
     assert!(offers > all * SESSIONS as u64 / 2, "{offers}");
-    assert_eq!(daemon.counts().total, offers);
+    assert_eq!(app.services.recorder.counts().total, offers);
     assert_eq!(held.len() as u64, LOOKS);
     let (noon, evening) = held.split_at(held.len() / 2);
     let most = evening.iter().fold(0.0, |most: f64, mb| most.max(*mb));

@@ -1,5 +1,6 @@
-//! A daemon for unit tests, and the measurements that use it.
+//! An app for unit tests, and the measurements that use it.
 
+pub mod app;
 mod burst;
 pub mod daemon;
 mod load;

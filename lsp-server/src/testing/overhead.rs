@@ -108,7 +108,7 @@ async fn bench_overhead_of_fifty_editors() {
         computed += seen.iter().map(|seen| seen.offers.len()).sum::<usize>();
         report[name] = row(times);
     }
-    assert_eq!(rig.daemon.counts().total, computed as u64);
+    assert_eq!(rig.app.services.recorder.counts().total, computed as u64);
     assert_eq!(rig.completions_on_disk(), computed, "nothing was dropped on the way to the disk");
     report["computed"] = json!(computed);
     // On a line of its own, whatever the test's runner writes before it.

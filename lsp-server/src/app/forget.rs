@@ -1,0 +1,69 @@
+//! Forgetting what was offered within a scope, and what was learned from it.
+
+use crate::adapters::registry::Registry;
+use crate::app::App;
+use crate::privacy::forget_scope::{Forgotten, Found, Scope};
+use crate::services::derived_state::Terms;
+use anyhow::Result;
+use std::sync::Arc;
+
+impl App {
+    pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
+        let services = &self.services;
+        // No update is promoted meanwhile.
+        let change = services.adapters.change().await;
+        if scope.is_asked_for() {
+            // Sessions forget first. Otherwise a prompt that is recorded after the search would
+            // quote what is to be forgotten.
+            self.sessions.all().iter().for_each(|session| session.forget());
+            services.recorder.forget_comparisons();
+        }
+        let (log, base) =
+            (services.recorder.log().clone(), services.adapters.model().sha256.clone());
+        let (change, found) = change
+            .blocking(move |registry| -> Result<(Found, Forgotten)> {
+                let found = Found::search(&*log, scope)?;
+                let plan = found.plan(registry, &base);
+                Ok((found, plan))
+            })
+            .await?;
+        let (found, plan) = found?;
+        if found.changes_nothing(&plan) {
+            return Ok(plan);
+        }
+        // Sessions let go of these offers before they are erased: what is told of them until then
+        // goes with them.
+        self.sessions.all().iter().for_each(|session| session.forget_offers(found.offers()));
+        if plan.serves != change.registry().active() {
+            change.load(plan.serves).await?;
+        }
+        let (forgotten, base) = (plan.clone(), services.adapters.model().sha256.clone());
+        let withdraw = move |registry: &mut Registry| {
+            found.withdraw(registry, &plan)?;
+            Ok((found, Terms::of(registry, &base)))
+        };
+        let (change, (found, terms)) = change.commit(withdraw).await?;
+        let erasing = self.services.clone();
+        tokio::task::spawn_blocking(move || -> Result<()> {
+            found.erase(&**erasing.recorder.log())?;
+            if let Some(checkpoint) = erasing.recorder.read_again(&terms)? {
+                erasing.checkpoints.keep(&erasing.recorder, checkpoint);
+            }
+            Ok(())
+        })
+        .await??;
+        drop(change);
+        let (offers, adapters) = (forgotten.offers, forgotten.adapters.len());
+        tracing::info!("forgot {offers} offer(s) and {adapters} adapter(s)");
+        Ok(forgotten)
+    }
+
+    /// What [`App::forget`] would do.
+    pub async fn plan_to_forget(&self, scope: Scope) -> Result<Forgotten> {
+        let log = self.services.recorder.log().clone();
+        let (registry, base) =
+            (self.services.adapters.serving(), self.services.adapters.model().sha256.clone());
+        tokio::task::spawn_blocking(move || Ok(Found::search(&*log, scope)?.plan(&registry, &base)))
+            .await?
+    }
+}

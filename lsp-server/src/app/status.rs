@@ -1,0 +1,49 @@
+//! What `hone status` tells, gathered from everybody who knows a part of it.
+
+use crate::app::App;
+use crate::report::status::{
+    AdapterStatus, DaemonStatus, Evidence, LearnerView, ModelStatus, Status,
+};
+
+impl App {
+    pub fn status(&self) -> Status {
+        let services = &self.services;
+        let (model, registry) = (services.adapters.model(), services.adapters.serving());
+        let settings = services.settings.current();
+        Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            paths: self.paths.paths(),
+            daemon: Some(DaemonStatus {
+                pid: std::process::id(),
+                uptime_s: self.started.elapsed().as_secs(),
+                sessions: self.open_sessions(),
+                needs_restart: services.settings.needs_restart(),
+            }),
+            model: ModelStatus {
+                name: model.name.clone(),
+                arch: model.architecture.clone(),
+                path: model.path.clone(),
+                sha256: model.sha256.clone(),
+                backend: Some(services.engine.info().backend.clone()),
+            },
+            adapter: AdapterStatus::of(&registry, services.adapters.swaps()),
+            learner: self.learner_view(),
+            episodes: services.recorder.counts(),
+            evidence: services
+                .recorder
+                .learned_state(|state| Evidence::of(state, &registry, settings.gate.enabled)),
+            completions_paused: !settings.completion.enabled,
+            withheld: services.privacy.withheld(),
+        }
+    }
+
+    fn learner_view(&self) -> LearnerView {
+        let services = &self.services;
+        let (settings, registry) = (services.settings.current(), services.adapters.serving());
+        // The labels are counted first, because a batch is taken after the state has changed.
+        let waiting = services.recorder.labels_waiting();
+        let learner = self.learner.borrow().clone();
+        let last_error = services.health.latest();
+        LearnerView::of(learner, &settings.learning, &registry, waiting, last_error)
+    }
+}

@@ -1,0 +1,67 @@
+//! The line that editors show: computed from what the services publish, and pushed to every
+//! connection when it changes.
+
+use crate::config::Config;
+use crate::report::status::StatusLine;
+use crate::services::Services;
+use crate::services::learner_status::{LearnerState, LearnerStatus};
+use feedback::event::AdapterVersion;
+use std::sync::Weak;
+use tokio::sync::watch;
+
+/// The line that is right now.
+pub fn line(services: &Services, learner: &LearnerStatus) -> StatusLine {
+    if learner.state == LearnerState::Training {
+        return StatusLine { busy: true, kind: "Normal".into(), message: "learning".into() };
+    }
+    if let Some(failure) = &learner.failure {
+        let message = format!("learning failed: {failure}");
+        return StatusLine { busy: false, kind: "Warning".into(), message };
+    }
+    let (model, adapter) = (&services.adapters.model().name, services.adapters.serving().active());
+    ready(model, adapter, &services.settings.current())
+}
+
+/// While nothing happens: what serves, and what is paused.
+fn ready(model: &str, adapter: AdapterVersion, config: &Config) -> StatusLine {
+    let mut message = model.to_owned();
+    if adapter > 0 {
+        message.push_str(&format!(", adapter v{adapter}"));
+    }
+    message.push_str(match (config.completion.enabled, config.learning.enabled) {
+        (true, true) => "",
+        (true, false) => ", learning paused",
+        (false, true) => ", completions paused",
+        (false, false) => ", completions and learning paused",
+    });
+    StatusLine { busy: false, kind: "Normal".into(), message }
+}
+
+/// Keeps the line up to date until the services or its readers are gone.
+pub async fn follow(
+    services: Weak<Services>,
+    mut learner: watch::Receiver<LearnerStatus>,
+    lines: watch::Sender<StatusLine>,
+) {
+    let Some((mut settings, mut adapters)) = services
+        .upgrade()
+        .map(|services| (services.settings.changes(), services.adapters.changes()))
+    else {
+        return;
+    };
+    loop {
+        let changed = tokio::select! {
+            changed = learner.changed() => changed,
+            changed = settings.changed() => changed,
+            changed = adapters.changed() => changed,
+            () = lines.closed() => return,
+        };
+        let Some(services) = services.upgrade().filter(|_| changed.is_ok()) else { return };
+        let line = line(&services, &learner.borrow());
+        lines.send_if_modified(|shown| {
+            let is_new = *shown != line;
+            *shown = line;
+            is_new
+        });
+    }
+}

@@ -1,0 +1,80 @@
+//! Settings that name files by patterns of a `.gitignore`.
+
+use crate::paths::without_dots;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::path::Path;
+
+/// The patterns of one setting, compiled.
+#[derive(Debug, Clone)]
+pub struct Patterns(Gitignore);
+
+impl Patterns {
+    /// Compiles patterns as a `.gitignore` at the root of the file system would have them; `~/` is
+    /// the user's home.
+    ///
+    /// # Errors
+    /// The message names the line that is not a pattern.
+    pub fn compile(lines: &[String]) -> Result<Patterns, String> {
+        let mut builder = GitignoreBuilder::new("/");
+        builder.allow_unclosed_class(false);
+        for line in lines {
+            let at_home = line.strip_prefix("~/").zip(std::env::home_dir());
+            let line = match at_home {
+                Some((rest, home)) => format!("{}/{rest}", home.display()),
+                None => line.clone(),
+            };
+            builder.add_line(None, &line).map_err(|error| format!("{line:?}: {error}"))?;
+        }
+        builder.build().map(Patterns).map_err(|error| error.to_string())
+    }
+
+    pub fn none() -> Patterns {
+        Patterns(Gitignore::empty())
+    }
+
+    /// Whether the patterns name a document. One that is not a file lies in no folder, so no
+    /// pattern names it.
+    pub fn matches(&self, path: &str) -> bool {
+        let path = Path::new(path);
+        path.is_absolute() && self.verdict(&without_dots(path)).unwrap_or(false)
+    }
+
+    /// `Some(false)` where a line with `!` takes an absolute path out again, `None` where no line
+    /// says anything about it.
+    pub fn verdict(&self, path: &Path) -> Option<bool> {
+        verdict(&self.0, path.strip_prefix("/").unwrap_or(path))
+    }
+}
+
+/// What these rules say about a path that is given from their root.
+pub fn verdict(rules: &Gitignore, below_root: &Path) -> Option<bool> {
+    match rules.matched_path_or_any_parents(below_root, false) {
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+        Match::None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn a_setting_names_files_wherever_they_lie() {
+        let names = |path: &str, lines: &[&str]| {
+            let lines: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
+            Patterns::compile(&lines).unwrap().matches(path)
+        };
+        assert!(names("/home/me/notes/todo.md", &["notes/"]));
+        assert!(names("/a/./b/../jquery.min.js", &["*.min.js"]));
+        assert!(!names("/a/jquery.js", &["*.min.js"]) && !names("/a/jquery.min.js", &[]));
+        assert!(!names("/vendor/ours/a.rs", &["/vendor/*", "!/vendor/ours/"]));
+        assert!(!names("untitled:Untitled-1", &["*"]), "no file");
+    }
+
+    #[test]
+    fn a_line_that_is_no_pattern_is_named() {
+        let error = Patterns::compile(&["a[".into()]).unwrap_err();
+        assert!(error.contains("a["), "{error}");
+    }
+}

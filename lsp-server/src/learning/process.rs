@@ -1,0 +1,141 @@
+//! The learner's process: started on demand, spoken to in lines of JSON, and stopped with its
+//! parent.
+
+use crate::learning::preemption::Leash;
+use anyhow::{Context, Result, bail, ensure};
+use completion::limits::TOKENS_MAX;
+use feedback::job::{Cancel, Job, LearnerLine};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// A learner that says nothing for this long has hung. Its slowest silent step
+/// is one episode of a 7B model.
+const SILENCE_LIMIT: Duration = Duration::from_secs(300);
+
+/// Time a learner that closed its output gets to say how it ended.
+const EXIT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Longest line the learner may write, in bytes.
+const LINE_LIMIT: usize = 4 * 1024 * 1024;
+
+const _: () = assert!(TOKENS_MAX * 1024 < LINE_LIMIT);
+
+/// How a learner is started.
+pub struct Program {
+    pub path: PathBuf,
+    /// Where it shares prompts with others (rehearsal).
+    pub prompt_shelf: Option<PathBuf>,
+}
+
+pub struct Learner {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    /// What was read of the line that is next.
+    line: Vec<u8>,
+    leash: Arc<Leash>,
+}
+
+impl Learner {
+    pub fn start(program: &Program, leash: Arc<Leash>) -> Result<Learner> {
+        let mut command = Command::new(&program.path);
+        if let Some(folder) = &program.prompt_shelf {
+            command.arg("--prompt-shelf").arg(folder);
+        }
+        // The leash tells why.
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{}: cannot be started", program.path.display()))?;
+        let stdin = child.stdin.take().context("the learner has no stdin")?;
+        let stdout = child.stdout.take().context("the learner has no stdout")?;
+        Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], leash })
+    }
+
+    pub async fn send(&mut self, job: &Job) -> Result<()> {
+        if let Some(process) = self.child.id() {
+            self.leash.take(process);
+        }
+        self.send_line(job).await
+    }
+
+    pub async fn cancel(&mut self, job: &Job) -> Result<()> {
+        self.send_line(&Cancel { cancel: job.id.clone() }).await
+    }
+
+    /// The job is over: the learner may run beside the engine.
+    pub fn rest(&self) {
+        self.leash.let_go();
+    }
+
+    async fn send_line(&mut self, line: &impl Serialize) -> Result<()> {
+        let mut line = serde_json::to_vec(line)?;
+        line.push(b'\n');
+        // A learner that does not read blocks us once the pipe is full.
+        let sending = async {
+            self.stdin.write_all(&line).await?;
+            self.stdin.flush().await
+        };
+        let sent = timeout(SILENCE_LIMIT, sending).await;
+        sent.map_err(|_| silent())?.context("the learner takes no job")
+    }
+
+    /// The next line. May be given up between two polls without losing a byte.
+    pub async fn next_line(&mut self) -> Result<LearnerLine> {
+        loop {
+            let stopped = self.leash.stopped();
+            match timeout(SILENCE_LIMIT, self.read_line()).await {
+                Ok(read) => {
+                    read?;
+                    break;
+                }
+                // Time it was stopped is no silence of its own.
+                Err(_) if self.leash.stopped() > stopped => {}
+                Err(_) => return Err(silent()),
+            }
+        }
+        let line = std::mem::take(&mut self.line);
+        ensure!(line.len() <= LINE_LIMIT, "the learner wrote a line over {LINE_LIMIT} bytes");
+        if !line.ends_with(b"\n") {
+            self.leash.let_go();
+            let how = match timeout(EXIT_LIMIT, self.child.wait()).await {
+                Ok(Ok(status)) => status.to_string(),
+                _ => "it closed its output".into(),
+            };
+            bail!("the learner ended before its job was done ({how})");
+        }
+        serde_json::from_slice(&line).context("the learner wrote something that is no report")
+    }
+
+    async fn read_line(&mut self) -> Result<()> {
+        let room = (LINE_LIMIT + 1).saturating_sub(self.line.len()) as u64;
+        let mut bounded = (&mut self.stdout).take(room);
+        bounded
+            .read_until(b'\n', &mut self.line)
+            .await
+            .map(|_| ())
+            .context("the learner's output cannot be read")
+    }
+}
+
+impl Drop for Learner {
+    /// The child is killed next, and its number is then anybody's.
+    fn drop(&mut self) {
+        self.leash.let_go();
+    }
+}
+
+fn silent() -> anyhow::Error {
+    anyhow::anyhow!("the learner was silent for {SILENCE_LIMIT:?}")
+}

@@ -1,0 +1,114 @@
+//! Begins trials, has their arms compared, and ends them.
+
+use crate::adapters::registry::{Entry, Registry};
+use crate::learning::holdout_check;
+use crate::services::Services;
+use crate::services::health::Source;
+use anyhow::Result;
+use engine::{EngineError, ScorePrompt, ScoreRequest};
+use feedback::event::EventKind;
+use policy::references::Text;
+use policy::trial::{Arms, End, Verdict};
+use std::sync::Weak;
+use std::time::Duration;
+
+/// A trial without news is looked at this often.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Decides trials, and compares references while the engine has nothing else to do. Runs until the
+/// services are gone.
+pub async fn run(services: Weak<Services>) {
+    loop {
+        let Some(running) = services.upgrade() else { return };
+        decide(&running).await;
+        if compare_one(&running).await {
+            continue;
+        }
+        // It looks again now and then, so that services that ended are let go.
+        let _ = tokio::time::timeout(LOOK, running.recorder.trial_news()).await;
+    }
+}
+
+/// Has a candidate whose file is in place take part in a trial, unless the holdout check refuses
+/// it. The reason is then registered with it, and answered.
+pub async fn try_candidate(
+    services: &Services,
+    entry: Entry,
+    still_wanted: impl FnOnce(&Registry) -> Result<()>,
+) -> Result<Option<String>> {
+    let change = services.adapters.change().await;
+    change.load(entry.version).await?;
+    let own = services.recorder.learned_state(|state| state.texts.held_out());
+    let (version, kl) = (entry.version, entry.report.kl_base);
+    let head = change.registry().head();
+    let refusal = holdout_check::refusal(&services.engine, version, head, kl, own).await?;
+    still_wanted(change.registry())?;
+    match &refusal {
+        Some(reason) => {
+            let verdict = Some(Verdict { end: End::Dropped, reason: reason.clone(), offers: 0 });
+            change.commit(move |registry| registry.refuse(Entry { verdict, ..entry })).await?;
+        }
+        None => change.start_trial(entry).await?,
+    }
+    Ok(refusal)
+}
+
+/// Ends the trial if its evidence is in.
+async fn decide(services: &Services) {
+    if services.recorder.trial_verdict().is_none() {
+        return;
+    }
+    let change = services.adapters.change().await;
+    // It is asked again, because the user may have chosen an adapter or forgotten events while this
+    // waited.
+    let Some(verdict) = services.recorder.trial_verdict() else { return };
+    let concluding = verdict.clone();
+    match change.commit(move |registry| registry.conclude(concluding)).await {
+        Ok(_) => {
+            services.health.clear(Source::Trial);
+            tracing::info!("the trial ended, {:?}: {}", verdict.end, verdict.reason);
+        }
+        Err(error) => {
+            let reason = format!("{error:#}");
+            // It is tried again every second, and logged once.
+            if services.health.report(Source::Trial, reason.clone()) {
+                tracing::error!("{reason}");
+            }
+        }
+    }
+}
+
+/// Asks both arms about the next reference, if one waits and a trial runs.
+async fn compare_one(services: &Services) -> bool {
+    let Some((text, arms)) = services.recorder.next_comparison() else { return false };
+    match compare(services, text, arms).await {
+        Ok(compared) => services.recorder.record(vec![compared]),
+        // A candidate that was succeeded meanwhile, or a text that is too long.
+        Err(error) => tracing::debug!("not compared: {error}"),
+    }
+    true
+}
+
+async fn compare(services: &Services, text: Text, arms: Arms) -> Result<EventKind, EngineError> {
+    let adapters = vec![arms.candidate, arms.incumbent];
+    let request = ScoreRequest {
+        prompt: ScorePrompt::Tokens {
+            prompt: text.place.prompt.clone(),
+            adapter_from: text.place.adapter_from,
+        },
+        healing: text.place.healing.clone(),
+        tokens: text.tokens,
+        adapters: adapters.clone(),
+    };
+    let tokens = request.tokens.len() as u32;
+    let scores = services.engine.score(request).await?;
+    let scores: Vec<_> = adapters.into_iter().zip(scores).collect();
+    let logprobs = scores.iter().map(|(version, score)| (*version, score.logprob));
+    let says = scores.iter().filter(|(_, score)| score.says);
+    Ok(EventKind::Compared {
+        id: text.id,
+        tokens,
+        logprobs: logprobs.collect(),
+        says: says.map(|(version, _)| *version).collect(),
+    })
+}

@@ -1,0 +1,212 @@
+//! Which adapters there are, which one serves, and whether a trial runs. Requests read this
+//! without a lock and without the disk; every change goes through an [`AdapterChange`], one at a
+//! time.
+
+use crate::adapters::registry::{Entry, Registry};
+use crate::services::recorder::Recorder;
+use anyhow::{Context, Result};
+use arc_swap::ArcSwap;
+use engine::worker::EngineHandle;
+use feedback::event::{AdapterVersion, ArmRecord};
+use policy::trial::Arms;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+
+/// The model that is served, with its hash checked.
+#[derive(Debug, Clone)]
+pub struct ServedModel {
+    pub name: String,
+    pub architecture: String,
+    pub path: PathBuf,
+    pub sha256: String,
+}
+
+pub struct AdapterService {
+    model: ServedModel,
+    engine: EngineHandle,
+    recorder: Arc<Recorder>,
+    /// The lock is held for one change of adapters or of the log. No request takes it.
+    registry: Arc<Mutex<Registry>>,
+    /// The registry as the last change left it.
+    serving: ArcSwap<Registry>,
+    changed: watch::Sender<()>,
+    swaps: watch::Sender<Swaps>,
+}
+
+/// Adapters that were loaded to serve, in this life of the daemon.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Swaps {
+    pub count: u64,
+    /// How long the engine was held by the last one.
+    pub last_ms: Option<f64>,
+}
+
+impl AdapterService {
+    pub fn new(
+        model: ServedModel,
+        engine: EngineHandle,
+        recorder: Arc<Recorder>,
+        registry: Registry,
+    ) -> AdapterService {
+        AdapterService {
+            model,
+            engine,
+            recorder,
+            serving: ArcSwap::from_pointee(registry.clone()),
+            registry: Arc::new(Mutex::new(registry)),
+            changed: watch::Sender::new(()),
+            swaps: watch::Sender::default(),
+        }
+    }
+
+    pub fn model(&self) -> &ServedModel {
+        &self.model
+    }
+
+    /// The registry as it is in force.
+    pub fn serving(&self) -> Arc<Registry> {
+        self.serving.load_full()
+    }
+
+    pub fn swaps(&self) -> Swaps {
+        *self.swaps.borrow()
+    }
+
+    /// Tells of every change of the registry.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// The adapter that answers a request, and how it was drawn if a trial runs. `trials` is the
+    /// setting `learning.trial`.
+    pub fn draw_arm(&self, draw: f64, trials: bool) -> (AdapterVersion, Option<ArmRecord>) {
+        let serving = self.serving.load();
+        match serving.trial().filter(|_| trials) {
+            Some(arms) => {
+                let (version, record) = arms.draw(draw);
+                (version, Some(record))
+            }
+            None => (serving.active(), None),
+        }
+    }
+
+    /// Waits for its turn to change adapters, or the log.
+    pub async fn change(self: &Arc<Self>) -> AdapterChange {
+        let registry = self.registry.clone().lock_owned().await;
+        AdapterChange { service: self.clone(), registry }
+    }
+
+    /// `None` while another change is under way.
+    pub fn try_change(self: &Arc<Self>) -> Option<AdapterChange> {
+        let registry = self.registry.clone().try_lock_owned().ok()?;
+        Some(AdapterChange { service: self.clone(), registry })
+    }
+
+    /// Serves another registered adapter from the next completion on; 0 is the base.
+    pub async fn use_adapter(self: &Arc<Self>, version: AdapterVersion) -> Result<()> {
+        let change = self.change().await;
+        let base = self.model.sha256.clone();
+        // It reads the whole file.
+        let (change, checked) =
+            change.blocking(move |registry| registry.check(version, &base)).await?;
+        checked?;
+        change.swap(version, move |registry| registry.activate(version)).await?;
+        tracing::info!("adapter v{version} serves, as asked");
+        Ok(())
+    }
+}
+
+/// One change of adapters. While it lives, no other is made and nothing is forgotten.
+pub struct AdapterChange {
+    service: Arc<AdapterService>,
+    registry: OwnedMutexGuard<Registry>,
+}
+
+impl AdapterChange {
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Does what reads or writes files on a thread that may wait for the disk.
+    pub async fn blocking<T: Send + 'static>(
+        mut self,
+        act: impl FnOnce(&mut Registry) -> T + Send + 'static,
+    ) -> Result<(AdapterChange, T)> {
+        let acted = tokio::task::spawn_blocking(move || {
+            let done = act(&mut self.registry);
+            (self, done)
+        });
+        acted.await.context("a change of adapters broke off")
+    }
+
+    /// Loads an adapter whose file is in place, beside those that serve and that learning goes on
+    /// from. Completions in flight finish on the adapter they began with. Answers how long the engine was held.
+    pub async fn load(&self, version: AdapterVersion) -> Result<Duration> {
+        if version == 0 {
+            return Ok(Duration::ZERO);
+        }
+        let kept = vec![self.registry.active(), self.registry.head()];
+        let path = self.registry.adapter_file(version);
+        Ok(self.service.engine.load_adapter(version, path, kept).await?)
+    }
+
+    /// Loads an adapter whose file is in place, and has the registry name it as the one that
+    /// serves.
+    pub async fn swap(
+        self,
+        version: AdapterVersion,
+        register: impl FnOnce(&mut Registry) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let held = self.load(version).await?;
+        let service = self.service.clone();
+        self.commit(register).await?;
+        service.swaps.send_modify(|swaps| {
+            swaps.count += 1;
+            swaps.last_ms = Some(held.as_secs_f64() * 1000.0);
+        });
+        Ok(())
+    }
+
+    /// Changes the registry on disk, and then what requests see.
+    pub async fn commit<T: Send + 'static>(
+        self,
+        change: impl FnOnce(&mut Registry) -> Result<T> + Send + 'static,
+    ) -> Result<(AdapterChange, T)> {
+        let (change, done) = self.blocking(change).await?;
+        let done = done?;
+        change.service.recorder.follow_trial(change.registry.trial());
+        change.publish();
+        Ok((change, done))
+    }
+
+    /// Registers a loaded candidate, and has it take part in the trial under way or in one that
+    /// begins with the next event. The live trial begins first: no request is drawn for a trial
+    /// that is not on disk, and a replay of the log begins it with the same event.
+    pub async fn start_trial(self, entry: Entry) -> Result<()> {
+        let before = self.registry.trial();
+        let recorder = self.service.recorder.clone();
+        let (candidate, incumbent) = (entry.version, self.registry.active());
+        let arms = recorder.announce_trial(|next_seq| Arms {
+            candidate,
+            incumbent,
+            since: before.map_or(next_seq, |trial| trial.since),
+        });
+        let (change, started) =
+            self.blocking(move |registry| registry.try_out(entry, arms.since)).await?;
+        match started {
+            Ok(_) => change.publish(),
+            Err(error) => {
+                recorder.follow_trial(before);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&self) {
+        self.service.serving.store(Arc::new(self.registry.clone()));
+        self.service.changed.send_replace(());
+    }
+}

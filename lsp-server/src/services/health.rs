@@ -1,0 +1,58 @@
+//! What is wrong at the moment: one slot for each source of trouble, so that one that recovers
+//! does not hide another.
+
+use parking_lot::Mutex;
+
+/// Where trouble comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The registry of adapters, or an adapter that cannot be served.
+    Adapters,
+    EventLog,
+    Learner,
+    Retention,
+    Trial,
+}
+
+#[derive(Default)]
+pub struct Health(Mutex<Vec<(Source, String)>>);
+
+impl Health {
+    /// Notes a reason; `false` if it is known already.
+    pub fn report(&self, source: Source, reason: impl Into<String>) -> bool {
+        let reason = reason.into();
+        let mut troubles = self.0.lock();
+        let is_known = troubles.contains(&(source, reason.clone()));
+        troubles.retain(|(other, _)| *other != source);
+        troubles.push((source, reason));
+        !is_known
+    }
+
+    pub fn clear(&self, source: Source) {
+        self.0.lock().retain(|(other, _)| *other != source);
+    }
+
+    /// The reason that was reported last, of those that still hold.
+    pub fn latest(&self) -> Option<String> {
+        self.0.lock().last().map(|(_, reason)| reason.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_trouble_is_told_until_its_source_recovers() {
+        let health = Health::default();
+        assert_eq!(health.latest(), None);
+        assert!(health.report(Source::EventLog, "disk full"));
+        assert!(health.report(Source::Learner, "it crashed"));
+        assert!(!health.report(Source::Learner, "it crashed"), "it is known");
+        assert_eq!(health.latest().as_deref(), Some("it crashed"));
+        health.clear(Source::Learner);
+        assert_eq!(health.latest().as_deref(), Some("disk full"));
+        health.clear(Source::EventLog);
+        assert_eq!(health.latest(), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! What the learner does at the moment. The supervisor alone writes it, through a `watch` channel.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LearnerState {
+    /// It has nothing to do, or too few labels yet.
+    #[default]
+    Idle,
+    /// Enough labels wait for it to start.
+    Waiting,
+    Training,
+    /// It waits after a failure.
+    Backoff,
+    /// It is paused: `learning.enabled = false`, or `hone pause`.
+    Off,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LearnerStatus {
+    pub state: LearnerState,
+    /// What the running job does, in a few words.
+    pub progress: Option<String>,
+    /// Why labels wait although there are enough.
+    pub held_back: Option<String>,
+    /// Why the last update failed, until one succeeds.
+    pub failure: Option<String>,
+}

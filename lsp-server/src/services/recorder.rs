@@ -1,0 +1,359 @@
+//! The event log and all that is folded from it: episodes, gate, references and the live trial.
+//! They change together, behind one lock, so that the log has the order in which things happened.
+
+use crate::privacy::{self, Privacy};
+use crate::services::derived_state::{Reading, Terms};
+use crate::services::health::{Health, Source};
+use crate::services::settings::Settings;
+use anyhow::{Result, bail, ensure};
+use arc_swap::ArcSwap;
+use feedback::checkpoint::Checkpoint;
+use feedback::clock::Clock;
+use feedback::episode::{Batch, Counts, Episode, Fold};
+use feedback::event::{self, EventKind, OfferId, Outcome};
+use feedback::log::EventLog;
+use parking_lot::Mutex;
+use policy::gate::Gate;
+use policy::learned_state::Knowledge;
+use policy::references::Text;
+use policy::trial::{Arms, Verdict};
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Notify, watch};
+
+/// References that may wait for the arms of a trial to be asked about them. One more is left out.
+const COMPARISONS_MAX: usize = 64;
+
+pub struct Recorder {
+    log: Arc<dyn EventLog>,
+    clock: Arc<dyn Clock>,
+    privacy: Arc<Privacy>,
+    settings: Arc<Settings>,
+    health: Arc<Health>,
+    state: Mutex<State>,
+    /// The gate as the last verdict left it, to be asked without a lock.
+    gate: ArcSwap<Gate>,
+    /// What waits to be learned from.
+    labels: watch::Sender<usize>,
+    /// Notified when the trial may have something to decide or to compare.
+    trial_news: Notify,
+    offers_made: AtomicU64,
+    /// Makes the ids of offers differ between two lives of the daemon, on any clock.
+    life: u32,
+}
+
+struct State {
+    fold: Fold,
+    knowledge: Knowledge,
+    to_compare: VecDeque<Text>,
+    outage: Outage,
+}
+
+/// The time between an event that could not be recorded and the log's being open again. While it
+/// lasts, nobody is told that their event is on disk.
+#[derive(Default)]
+struct Outage {
+    reason: Option<String>,
+    /// Outages that began and outages that ended.
+    turns: u64,
+}
+
+impl Recorder {
+    pub fn new(
+        log: Arc<dyn EventLog>,
+        clock: Arc<dyn Clock>,
+        privacy: Arc<Privacy>,
+        settings: Arc<Settings>,
+        health: Arc<Health>,
+        reading: Reading,
+    ) -> Recorder {
+        let gate = ArcSwap::from_pointee(reading.knowledge.gate.clone());
+        let state = State {
+            fold: reading.fold,
+            knowledge: reading.knowledge,
+            to_compare: VecDeque::new(),
+            outage: Outage::default(),
+        };
+        let recorder = Recorder {
+            log,
+            clock,
+            privacy,
+            settings,
+            health,
+            state: Mutex::new(state),
+            gate,
+            labels: watch::Sender::new(0),
+            trial_news: Notify::new(),
+            offers_made: AtomicU64::new(1),
+            life: rand::random(),
+        };
+        recorder.publish_labels(&recorder.state.lock());
+        recorder
+    }
+
+    pub fn next_offer_id(&self) -> OfferId {
+        format!("{:08x}-{:x}", self.life, self.offers_made.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub fn log(&self) -> &Arc<dyn EventLog> {
+        &self.log
+    }
+
+    /// Appends events and folds them in. If the log cannot be written, the feedback is lost and the
+    /// status says so once; completions go on.
+    pub fn record(&self, events: Vec<EventKind>) {
+        let events = self.privacy.storable(events);
+        if events.is_empty() {
+            return;
+        }
+        let at_ms = self.clock.unix_ms();
+        let mut state = self.state.lock();
+        for kind in events {
+            match self.log.append(at_ms, kind) {
+                Ok(event) => self.fold_in(&mut state, &event),
+                Err(error) => self.could_not_record(&mut state, error.to_string()),
+            }
+        }
+        self.publish_labels(&state);
+    }
+
+    fn fold_in(&self, state: &mut State, event: &event::Event) {
+        let judged = state.fold.apply(event);
+        let reference = state.knowledge.apply(event, judged.as_ref());
+        if judged.is_some() {
+            self.gate.store(Arc::new(state.knowledge.gate.clone()));
+        }
+        if let Some(reference) = reference.filter(|_| state.to_compare.len() < COMPARISONS_MAX) {
+            state.to_compare.push_back(reference);
+        }
+        if state.knowledge.trial.is_some() {
+            self.trial_news.notify_one();
+        }
+    }
+
+    fn publish_labels(&self, state: &State) {
+        let waiting = self.waiting_in(state);
+        self.labels.send_if_modified(|known| std::mem::replace(known, waiting) != waiting);
+    }
+
+    /// Records that an offer was accepted which a daemon before this one had made and no session
+    /// knows, because that daemon ended while the offer was on screen.
+    ///
+    /// # Errors
+    /// That daemon ended before the offer itself was on disk.
+    pub fn record_late_acceptance(&self, id: &str) -> Result<()> {
+        let (outcome, evidence) = (Outcome::Accepted, event::Evidence::Command);
+        let id = id.to_owned();
+        let is_ours = id.starts_with(&format!("{:08x}-", self.life));
+        if is_ours || privacy::is_unstored(&id) {
+            return Ok(());
+        }
+        let awaited = self.state.lock().fold.awaits(&id, evidence);
+        match awaited {
+            Some(true) => self.record(vec![EventKind::Outcome { id, outcome, evidence }]),
+            Some(false) => {}
+            None => bail!("the daemon that offered it ended before the offer was on disk"),
+        }
+        Ok(())
+    }
+
+    /// Returns once every recorded event is on disk, or why one may not be.
+    pub async fn flush(&self) -> Result<()> {
+        let log = self.log.clone();
+        let flushed = tokio::task::spawn_blocking(move || log.flush()).await;
+        let flushed = flushed.map_err(anyhow::Error::from).and_then(|flushed| Ok(flushed?));
+        let mut state = self.state.lock();
+        if let Err(error) = flushed {
+            self.could_not_record(&mut state, format!("{error:#}"));
+        }
+        // An event that could not be appended was never there to be flushed.
+        match &state.outage.reason {
+            Some(reason) => bail!("{reason}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets `record` record something, and returns once it is on disk. All that was recorded before
+    /// is on disk then too, even if this cannot be.
+    pub async fn record_durably(&self, record: impl FnOnce() -> Result<()>) -> Result<()> {
+        let turns = self.state.lock().outage.turns;
+        let recorded = record();
+        self.flush().await?;
+        recorded?;
+        let is_same = self.state.lock().outage.turns == turns;
+        ensure!(is_same, "the event log could not be written meanwhile");
+        Ok(())
+    }
+
+    fn could_not_record(&self, state: &mut State, reason: String) {
+        self.health.report(Source::EventLog, reason.clone());
+        let outage = &mut state.outage;
+        // It is logged once: the next thousand keys would say the same.
+        if outage.reason.replace(reason.clone()).is_none() {
+            outage.turns += 1;
+            tracing::error!("{reason}");
+        }
+    }
+
+    pub fn has_outage(&self) -> bool {
+        self.state.lock().outage.reason.is_some()
+    }
+
+    /// The log can be written again.
+    pub fn end_outage(&self) {
+        let outage = &mut self.state.lock().outage;
+        outage.turns += u64::from(outage.reason.take().is_some());
+        self.health.clear(Source::EventLog);
+    }
+
+    /// Makes everything anew that is made of the log, because the log is not what it was. Answers
+    /// what is worth writing down of it. Reads the disk.
+    pub fn read_again(&self, terms: &Terms) -> Result<Option<Checkpoint>> {
+        let generation = self.log.generation();
+        let mut reading = Reading::of(&*self.log, terms)?;
+        let checkpoint = reading.checkpoint_if_worth(generation)?;
+        // Nothing is appended while the state is held.
+        let mut state = self.state.lock();
+        reading.go_on(&*self.log)?;
+        state.fold.replace(reading.fold);
+        state.knowledge = reading.knowledge;
+        self.gate.store(Arc::new(state.knowledge.gate.clone()));
+        self.publish_labels(&state);
+        Ok(checkpoint)
+    }
+
+    /// The gate that is to be asked now.
+    pub fn gate(&self) -> Arc<Gate> {
+        self.gate.load_full()
+    }
+
+    /// Looks at what was learned from the events so far.
+    pub fn learned_state<T>(&self, look: impl FnOnce(&Knowledge) -> T) -> T {
+        look(&self.state.lock().knowledge)
+    }
+
+    /// Log position of the next event.
+    pub fn next_seq(&self) -> u64 {
+        self.state.lock().knowledge.next_seq()
+    }
+
+    /// When the first event that is left was recorded.
+    pub async fn oldest_event_ms(&self) -> Option<u64> {
+        let log = self.log.clone();
+        let first = tokio::task::spawn_blocking(move || {
+            let mut first = None;
+            let read = log.scan(0, &mut |event| {
+                first = Some(event.at_ms);
+                ControlFlow::Break(())
+            });
+            read.ok().and(first)
+        });
+        first.await.ok().flatten()
+    }
+}
+
+/// The trial. Whether one runs is for `AdapterService` to say.
+impl Recorder {
+    /// Makes the live trial begin with the next event, as a replay does: `arms` is given the log
+    /// position of that event.
+    pub fn announce_trial(&self, arms: impl FnOnce(u64) -> Arms) -> Arms {
+        let mut state = self.state.lock();
+        let arms = arms(state.knowledge.next_seq());
+        state.knowledge.follow(Some(arms));
+        arms
+    }
+
+    /// Has the live trial be the one that the registry names.
+    pub fn follow_trial(&self, arms: Option<Arms>) {
+        self.state.lock().knowledge.follow(arms);
+    }
+
+    /// How the trial ends, once its evidence is in.
+    pub fn trial_verdict(&self) -> Option<Verdict> {
+        self.state.lock().knowledge.trial.as_ref().and_then(|trial| trial.verdict())
+    }
+
+    /// The next reference to compare the arms of the running trial by. Those of an earlier trial
+    /// are passed over.
+    pub fn next_comparison(&self) -> Option<(Text, Arms)> {
+        let mut state = self.state.lock();
+        let arms = state.knowledge.trial.as_ref().map(|trial| trial.arms);
+        while let Some(text) = state.to_compare.pop_front() {
+            if let Some(arms) = arms.filter(|arms| Some(arms.since) == text.trial) {
+                return Some((text, arms));
+            }
+        }
+        None
+    }
+
+    pub fn forget_comparisons(&self) {
+        self.state.lock().to_compare.clear();
+    }
+
+    pub async fn trial_news(&self) {
+        self.trial_news.notified().await;
+    }
+}
+
+/// Episodes, on their way to an update.
+impl Recorder {
+    pub fn counts(&self) -> Counts {
+        self.state.lock().fold.counts()
+    }
+
+    /// What waits to be learned from: verdicts, and references to imitate.
+    pub fn labels_waiting(&self) -> usize {
+        self.waiting_in(&self.state.lock())
+    }
+
+    /// Tells of every change of [`Recorder::labels_waiting`].
+    pub fn label_changes(&self) -> watch::Receiver<usize> {
+        self.labels.subscribe()
+    }
+
+    fn waiting_in(&self, state: &State) -> usize {
+        let imitates = self.settings.current().learning.ppo.demonstration_coefficient > 0.0;
+        state.fold.waiting() + if imitates { state.fold.waiting_silences() } else { 0 }
+    }
+
+    pub fn take_batch(&self, limit: usize) -> Option<Batch> {
+        let mut state = self.state.lock();
+        let batch = state.fold.take_batch(limit);
+        self.publish_labels(&state);
+        batch
+    }
+
+    /// False once something was forgotten since this batch was taken.
+    pub fn is_current(&self, batch: &Batch) -> bool {
+        self.state.lock().fold.is_current(batch)
+    }
+
+    /// Episodes of earlier updates to learn from again.
+    pub fn replay(&self) -> Vec<Episode> {
+        let limit = self.settings.current().learning.replay_episodes;
+        self.state.lock().fold.replay(limit)
+    }
+
+    /// These episodes without the references that updates are held against.
+    pub fn to_learn(&self, mut episodes: Vec<Episode>) -> Vec<Episode> {
+        let state = self.state.lock();
+        for episode in &mut episodes {
+            if state.knowledge.texts.is_held_out(&episode.completion.id) {
+                episode.instead = None;
+            }
+        }
+        episodes
+    }
+
+    pub fn learned(&self, batch: Batch) {
+        self.state.lock().fold.learned(batch);
+    }
+
+    pub fn return_batch(&self, batch: Batch) {
+        let mut state = self.state.lock();
+        state.fold.return_batch(batch);
+        self.publish_labels(&state);
+    }
+}

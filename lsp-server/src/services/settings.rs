@@ -1,0 +1,79 @@
+//! The settings in force. They are read without a lock and replaced whole.
+
+use crate::config::patterns::Patterns;
+use crate::config::{Config, ModelConfig};
+use arc_swap::ArcSwap;
+use std::ops::Deref;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+pub struct Settings {
+    current: ArcSwap<Current>,
+    /// The model's settings at the start of this process, which a change does not reach.
+    loaded: ModelConfig,
+    changed: watch::Sender<()>,
+}
+
+/// All settings, and what is compiled from them.
+pub struct Current {
+    config: Config,
+    /// `completion.ignore`.
+    not_completed: Patterns,
+    /// `privacy.ignore`.
+    pub not_stored: Patterns,
+}
+
+impl Current {
+    fn new(config: Config) -> Current {
+        // The lines were checked when the file was loaded.
+        let compile = |lines| Patterns::compile(lines).unwrap_or_else(|_| Patterns::none());
+        Current {
+            not_completed: compile(&config.completion.ignore),
+            not_stored: compile(&config.privacy.ignore),
+            config,
+        }
+    }
+
+    /// Whether a document is completed as the user types.
+    pub fn completes(&self, path: &str, language: &str) -> bool {
+        self.completion.is_on(language) && !self.not_completed.matches(path)
+    }
+}
+
+impl Deref for Current {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        &self.config
+    }
+}
+
+impl Settings {
+    pub fn new(config: Config) -> Settings {
+        Settings {
+            loaded: config.model.clone(),
+            current: ArcSwap::from_pointee(Current::new(config)),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    pub fn current(&self) -> Arc<Current> {
+        self.current.load_full()
+    }
+
+    /// Takes changed settings from the next message on. Those of the model wait for the next start.
+    pub fn replace(&self, config: Config) {
+        self.current.store(Arc::new(Current::new(config)));
+        self.changed.send_replace(());
+    }
+
+    /// Tells of every change.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Whether a setting was changed that only the next start takes.
+    pub fn needs_restart(&self) -> bool {
+        self.current.load().model != self.loaded
+    }
+}

@@ -1,0 +1,273 @@
+//! A session on a scripted engine: what it answers, records and lets go of.
+
+use super::*;
+use crate::paths::Home;
+use crate::session::tracker::REJECT_TIMEOUT_MS;
+use crate::testing;
+use engine::scripted::ScriptedEngine;
+use feedback::clock::{Clock, ManualClock};
+use feedback::event::Event;
+use feedback::log::MemoryLog;
+use ropey::Rope;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+const URI: &str = "file:///a.rs";
+const CURSOR: Position = Position { line: 1, column: 4 };
+const ANSWERS: &[&str] = &["call(x);", "call(y);", "close();"];
+const AUTOMATIC: Trigger = Trigger::Automatic;
+
+/// A session on `fn a() {\n    |\n}\n` whose engine always answers the same.
+async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
+    session_with(ScriptedEngine { answers: ANSWERS, learned: None, takes }).await
+}
+
+async fn session_with(engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
+    session_behind(false, engine).await
+}
+
+/// The same behind the gate, or not.
+async fn session_behind(gate: bool, engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
+    session_at(Arc::new(ManualClock::starting_at(0)), gate, engine).await
+}
+
+async fn session_at(
+    clock: Arc<ManualClock>,
+    gate: bool,
+    engine: ScriptedEngine,
+) -> (tempfile::TempDir, Arc<Session>) {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path().into());
+    home.create().unwrap();
+    let log = Arc::new(MemoryLog::default());
+    let mut config = Config::default();
+    config.gate.enabled = gate;
+    let app = testing::app::start(&home, config, engine, clock, log).await;
+    let session = app.session();
+    let text = Rope::from_str("fn a() {\n    \n}\n");
+    let (path, language) = ("/a.rs".into(), "rust".into());
+    session.open(URI.into(), Document { path, language, version: 1, text });
+    (folder, session)
+}
+
+fn type_at_cursor(session: &Session, text: &str) {
+    session.change(URI, 2, vec![(Some((CURSOR, CURSOR)), text.into())]).unwrap();
+}
+
+#[tokio::test]
+async fn typing_along_keeps_the_offer_and_asks_the_engine_nothing() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    assert_eq!(offer.text, "call(x);");
+    type_at_cursor(&session, "cal");
+    let rest =
+        session.complete(URI, Position { line: 1, column: 7 }, AUTOMATIC).await.unwrap().remove(0);
+    assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
+    assert_eq!(session.services.recorder.counts().total, 1);
+}
+
+/// The computer's clock was a year ahead while an offer was made, and was then set
+/// right. The offer's ten seconds were counted by that clock, so no offer of the
+/// process ran into its timeout before the year was over.
+#[tokio::test]
+async fn an_offer_times_out_though_the_clock_was_set_back_meanwhile() {
+    const YEAR_MS: u64 = 365 * 24 * 60 * 60 * 1000;
+    let clock = Arc::new(ManualClock::starting_at(2 * YEAR_MS));
+    let engine = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_at(clock.clone(), false, engine).await;
+    session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+    clock.set_unix_ms(YEAR_MS);
+    clock.advance(REJECT_TIMEOUT_MS - 1);
+    session.tick();
+    assert_eq!(session.services.recorder.counts().rejected_timeout, 0, "it has a millisecond left");
+    clock.advance(1);
+    session.tick();
+    assert_eq!(session.services.recorder.counts().rejected_timeout, 1);
+}
+
+#[tokio::test]
+async fn what_was_held_back_is_not_asked_again_until_its_rest_may_be_worth_it() {
+    // Every byte is a token, and together they are unlikely.
+    const LONG: &str = "let unlikely = this_and_that(and_the_rest, of_it, and_more);";
+    let engine = ScriptedEngine { answers: &[LONG], learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_behind(true, engine).await;
+    let ask = async |column| {
+        let position = Position { line: 1, column };
+        texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
+    };
+    assert_eq!(ask(4).await, "");
+    let answers = || session.services.recorder.counts().silent;
+    assert_eq!(answers(), 1);
+    type_at_cursor(&session, "let unlikely");
+    assert_eq!(ask(16).await, "");
+    assert_eq!(answers(), 1, "the model would say the same");
+    let cursor = Position { line: 1, column: 16 };
+    let most = &LONG[12..LONG.len() - 2];
+    session.change(URI, 3, vec![(Some((cursor, cursor)), most.into())]).unwrap();
+    ask(4 + LONG.len() as u32 - 2).await;
+    assert_eq!(answers(), 2, "what is left is likely: the engine is asked");
+}
+
+fn texts(suggestions: &[Suggestion]) -> Vec<&str> {
+    suggestions.iter().map(|suggestion| suggestion.text.as_str()).collect()
+}
+
+#[tokio::test]
+async fn asking_by_hand_offers_others_beside_what_is_on_screen() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let first = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+    assert_eq!(texts(&first), ["call(x);"], "one as the user types");
+    let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    assert_eq!(texts(&all), ANSWERS);
+    assert_eq!(all[0].id, first[0].id, "what is on screen stays the same offer");
+    assert_eq!(session.services.recorder.counts().total, 3);
+    let again = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    assert_eq!(again, all, "and asks the engine nothing");
+
+    session.shown(&all[1].id);
+    type_at_cursor(&session, "call(y);");
+    let counts = session.services.recorder.counts();
+    assert_eq!((counts.accepted, counts.unseen, counts.unlabelled), (1, 2, 0));
+}
+
+#[tokio::test]
+async fn asking_by_hand_where_nothing_stands_offers_all_at_once() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    assert_eq!(texts(&all), ANSWERS);
+    type_at_cursor(&session, "cal");
+    let after = Position { line: 1, column: 7 };
+    let one = session.complete(URI, after, AUTOMATIC).await.unwrap();
+    assert_eq!(texts(&one), ["l(x);"]);
+    let fitting = session.complete(URI, after, Trigger::Invoked).await.unwrap();
+    assert_eq!(texts(&fitting), ["l(x);", "l(y);"]);
+}
+
+const LINES: &[&str] = &[
+    "for x in y {\n        call(x);\n    }\n}\n\nfn b() {",
+    "for x in y {\n        close(x);\n    }\n}",
+    "for x in y {\n        call(x);\n    }\n}\n\nfn c() {",
+];
+
+#[tokio::test]
+async fn asking_by_hand_in_an_empty_block_offers_its_lines_and_typing_one() {
+    let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_with(engine).await;
+    let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    let first = "for x in y {\n        call(x);\n    }";
+    let second = "for x in y {\n        close(x);\n    }";
+    assert_eq!(texts(&all), [first, second], "to the brace that stands below, each once");
+
+    type_at_cursor(&session, "for x in y {");
+    let end = Position { line: 1, column: 16 };
+    session.change(URI, 3, vec![(Some((end, end)), "\n        ".into())]).unwrap();
+    let next = Position { line: 2, column: 8 };
+    let rest = session.complete(URI, next, AUTOMATIC).await.unwrap();
+    assert_eq!(texts(&rest), ["call(x);\n    }"], "over the line break");
+    session.change(URI, 4, vec![(Some((next, next)), rest[0].text.clone())]).unwrap();
+    assert_eq!(session.services.recorder.counts().accepted, 1);
+}
+
+#[tokio::test]
+async fn as_the_user_types_one_line_is_offered() {
+    let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_with(engine).await;
+    let typed = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+    assert_eq!(texts(&typed), ["for x in y {"]);
+}
+
+#[tokio::test]
+async fn lines_are_not_offered_before_a_bracket_that_the_editor_closed() {
+    let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_with(engine).await;
+    session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    type_at_cursor(&session, "for x in y ");
+    let end = Position { line: 1, column: 15 };
+    session.change(URI, 3, vec![(Some((end, end)), "{}".into())]).unwrap();
+    let within = Position { line: 1, column: 16 };
+    let offers = session.complete(URI, within, AUTOMATIC).await.unwrap();
+    assert!(offers.iter().all(|offer| !offer.text.contains('\n')), "{offers:?}");
+}
+
+#[tokio::test]
+async fn an_edit_while_computing_means_that_nothing_was_offered() {
+    let (_folder, session) = session(Duration::from_secs(60)).await;
+    let asking = session.clone();
+    let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+    while session.state.lock().newest.is_none() {
+        tokio::task::yield_now().await;
+    }
+    type_at_cursor(&session, "x");
+    assert!(matches!(asked.await.unwrap(), Err(SessionError::Superseded)));
+    assert_eq!(session.services.recorder.counts().total, 0);
+}
+
+#[tokio::test]
+async fn what_is_forgotten_while_computing_is_silence_and_no_error() {
+    let (_folder, session) = session(Duration::from_millis(50)).await;
+    let asking = session.clone();
+    let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+    while session.state.lock().newest.is_none() {
+        tokio::task::yield_now().await;
+    }
+    session.forget();
+    assert_eq!(asked.await.unwrap().unwrap(), []);
+    assert_eq!(session.services.recorder.counts().total, 0);
+    assert_eq!(session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().len(), 1);
+}
+
+/// What is written instead of an offer, in events, if `forget` comes in between.
+async fn told_instead(forget: impl Fn(&Session, &OfferId)) -> usize {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    session.shown(&offer.id);
+    forget(&session, &offer.id);
+    session.rejected(&offer.id, Outcome::RejectedEsc);
+    forget(&session, &offer.id);
+    type_at_cursor(&session, "other();\n");
+    session.tick();
+    let mut told = 0;
+    let count = &mut |event: Event| {
+        told += usize::from(matches!(event.kind, EventKind::TypedInstead { .. }));
+        ControlFlow::Continue(())
+    };
+    session.services.recorder.log().scan(0, count).unwrap();
+    told
+}
+
+#[tokio::test]
+async fn what_is_written_instead_of_a_forgotten_offer_is_not_told() {
+    assert_eq!(told_instead(|_, _| {}).await, 1);
+    let forget = |session: &Session, id: &OfferId| session.forget_offers(&[id.clone()].into());
+    assert_eq!(told_instead(forget).await, 0);
+    let on_screen = std::cell::Cell::new(true);
+    let first = |session: &Session, id: &OfferId| {
+        if on_screen.take() {
+            forget(session, id);
+            session.forget_offers(&HashSet::new());
+        }
+    };
+    assert_eq!(told_instead(first).await, 0, "nor of one that was on screen");
+}
+
+#[tokio::test]
+async fn a_newer_request_takes_the_place_of_an_older_one() {
+    let (_folder, session) = session(Duration::from_millis(50)).await;
+    let newer = Position { line: 0, column: 0 };
+    let (older, newer) = tokio::join!(
+        session.complete(URI, CURSOR, AUTOMATIC),
+        session.complete(URI, newer, AUTOMATIC)
+    );
+    assert!(matches!(older, Err(SessionError::Superseded)));
+    assert_eq!(newer.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_document_that_was_never_opened_is_named() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let unknown = "file:///other.rs";
+    let error = session.complete(unknown, CURSOR, AUTOMATIC).await.unwrap_err().to_string();
+    assert!(error.contains(unknown) && error.contains("open the file again"), "{error}");
+    let error = session.change(unknown, 1, vec![]).unwrap_err().to_string();
+    assert!(error.contains(unknown), "{error}");
+}
