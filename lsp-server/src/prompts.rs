@@ -179,7 +179,7 @@ mod tests {
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
         let privacy = Privacy::default();
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let ignore = ["/p/private/".to_owned()];
+        let ignore = Patterns::compile(&["/p/private/".to_owned()]).unwrap();
         let terms = Terms { window, context_chars, privacy: &privacy, ignore: &ignore };
         let mut prompts = Prompts::default();
         let other = document(path, other);
@@ -199,7 +199,7 @@ mod tests {
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
         let privacy = Privacy::default();
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let ignore = ["/p/private/".to_owned()];
+        let ignore = Patterns::compile(&["/p/private/".to_owned()]).unwrap();
         let terms = Terms { window, context_chars, privacy: &privacy, ignore: &ignore };
         let mut prompts = Prompts::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));

@@ -1,6 +1,7 @@
 //! A session on a scripted engine: what it answers, records and lets go of.
 
 use super::*;
+use crate::config::Config;
 use crate::paths::Home;
 use crate::session::tracker::REJECT_TIMEOUT_MS;
 use crate::testing;
