@@ -1,12 +1,13 @@
 //! Events folded into episodes: one completion and what became of it.
 
+use crate::bounded_map::BoundedMap;
 use crate::event::{
     AdapterVersion, ArmRecord, Broken, Completion, Event, EventKind, Evidence, GateRecord, OfferId,
     Outcome,
 };
 use crate::reward::{Fate, RewardVersion, reward};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
@@ -143,10 +144,10 @@ pub struct Fold {
     /// Only what this base model served can teach its adapters.
     model_sha256: String,
     counts: Counts,
-    unlabelled: BoundedMap<Episode>,
-    fates: BoundedMap<Known>,
+    unlabelled: BoundedMap<OfferId, Episode>,
+    fates: BoundedMap<OfferId, Known>,
     /// Where nothing was offered, until it is known what the user typed there.
-    silences: BoundedMap<Episode>,
+    silences: BoundedMap<OfferId, Episode>,
     labelled: Labelled,
     /// Which reading of the log this is, told by [`Fold::replace`].
     #[serde(skip)]
@@ -250,7 +251,7 @@ impl Fold {
 
     /// What it holds of the offers it was told of, labelled ones first.
     pub fn into_episodes(self) -> impl Iterator<Item = Episode> {
-        self.labelled.waiting.into_values().chain(self.unlabelled.values.into_values())
+        self.labelled.waiting.into_values().chain(self.unlabelled.into_values())
     }
 
     /// Episodes that wait for an update with a user's verdict on them; those of
@@ -514,45 +515,6 @@ impl Batch {
     }
 }
 
-/// A map that forgets its oldest keys.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct BoundedMap<V> {
-    limit: usize,
-    order: VecDeque<OfferId>,
-    values: HashMap<OfferId, V>,
-}
-
-impl<V> BoundedMap<V> {
-    fn new(limit: usize) -> Self {
-        BoundedMap { limit, order: VecDeque::new(), values: HashMap::new() }
-    }
-
-    fn insert(&mut self, id: OfferId, value: V) {
-        if self.values.insert(id.clone(), value).is_none() {
-            self.order.push_back(id);
-        }
-        while self.order.len() > self.limit
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.values.remove(&oldest);
-        }
-    }
-
-    fn get(&self, id: &OfferId) -> Option<&V> {
-        self.values.get(id)
-    }
-
-    fn get_mut(&mut self, id: &OfferId) -> Option<&mut V> {
-        self.values.get_mut(id)
-    }
-
-    fn remove(&mut self, id: &OfferId) -> Option<V> {
-        let value = self.values.remove(id)?;
-        self.order.retain(|key| key != id);
-        Some(value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -790,7 +752,7 @@ mod tests {
             fold.apply(&Event { seq, at_ms: 0, kind });
         }
         assert_eq!(fold.counts().total, 3 * FATE_LIMIT as u64);
-        assert!(fold.unlabelled.values.len() <= UNLABELLED_LIMIT);
-        assert!(fold.fates.values.len() <= FATE_LIMIT);
+        assert!(fold.unlabelled.len() <= UNLABELLED_LIMIT);
+        assert!(fold.fates.len() <= FATE_LIMIT);
     }
 }

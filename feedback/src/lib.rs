@@ -4,6 +4,7 @@
 //!
 //! Nothing here knows LSP, llama.cpp or candle; only [`sled_log`] knows sled.
 
+pub mod bounded_map;
 pub mod checkpoint;
 pub mod clock;
 pub mod episode;

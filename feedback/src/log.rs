@@ -3,9 +3,9 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::event::{Event, EventKind};
+use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug, thiserror::Error)]
@@ -89,19 +89,9 @@ pub struct MemoryLog {
     checkpoint: Mutex<Option<Checkpoint>>,
 }
 
-impl MemoryLog {
-    fn events(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
-        self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Checkpoint>> {
-        self.checkpoint.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
 impl EventLog for MemoryLog {
     fn append(&self, at_ms: u64, kind: EventKind) -> Result<Event, LogError> {
-        let mut events = self.events();
+        let mut events = self.events.lock();
         let event = Event { seq: self.next_seq.fetch_add(1, Ordering::Relaxed), at_ms, kind };
         events.push(event.clone());
         Ok(event)
@@ -116,15 +106,20 @@ impl EventLog for MemoryLog {
         from_seq: u64,
         visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        let _ =
-            self.events().iter().filter(|event| event.seq >= from_seq).cloned().try_for_each(visit);
+        let _ = self
+            .events
+            .lock()
+            .iter()
+            .filter(|event| event.seq >= from_seq)
+            .cloned()
+            .try_for_each(visit);
         Ok(())
     }
 
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
-        self.events().retain(|event| keep(event));
+        self.events.lock().retain(|event| keep(event));
         self.generation.fetch_add(1, Ordering::Relaxed);
-        *self.kept() = None;
+        *self.checkpoint.lock() = None;
         Ok(())
     }
 
@@ -133,11 +128,11 @@ impl EventLog for MemoryLog {
     }
 
     fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
-        Ok(self.kept().clone())
+        Ok(self.checkpoint.lock().clone())
     }
 
     fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
-        let mut kept = self.kept();
+        let mut kept = self.checkpoint.lock();
         let is_of_this = checkpoint.generation == self.generation();
         if is_of_this {
             *kept = Some(checkpoint.clone());

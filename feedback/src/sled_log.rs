@@ -29,11 +29,11 @@ use crate::event::{EVENT_FORMAT, Event, EventKind};
 use crate::log::{EventLog, LogError};
 use crate::mark::Mark;
 use models::file::{beside, publish, sync_folder_of};
+use parking_lot::{Mutex, RwLock};
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 const EVENTS: &str = "events";
@@ -204,7 +204,7 @@ impl SledLog {
         checkpoint::remove_unfinished(&path)?;
         let is_ours = |(generation, next_seq)| {
             generation == self.generation()
-                && next_seq <= *self.next_seq()
+                && next_seq <= *self.next_seq.lock()
                 && self.missing.is_none()
         };
         match checkpoint::place(&path)?.is_none_or(is_ours) {
@@ -217,24 +217,12 @@ impl SledLog {
         LogError::Write { path: self.path.clone(), reason: error.to_string() }
     }
 
-    fn next_seq(&self) -> MutexGuard<'_, u64> {
-        self.next_seq.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn store(&self) -> RwLockReadGuard<'_, Option<Store>> {
-        self.store.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_checkpoint(&self) -> MutexGuard<'_, ()> {
-        self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is there, for as long as nobody writes it anew.
     fn with_store<T>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
-        match self.store().as_ref() {
+        match self.store.read().as_ref() {
             Some(store) => work(store),
             None => Err(self.write_error("it is not open, and is tried again")),
         }
@@ -272,7 +260,7 @@ impl SledLog {
 
 impl EventLog for SledLog {
     fn append(&self, at_ms: u64, kind: EventKind) -> Result<Event, LogError> {
-        let mut next_seq = self.next_seq();
+        let mut next_seq = self.next_seq.lock();
         let event = Event { seq: *next_seq, at_ms, kind };
         self.with_store(|store| self.insert(store, &event))?;
         *next_seq += 1;
@@ -280,9 +268,9 @@ impl EventLog for SledLog {
     }
 
     fn flush(&self) -> Result<(), LogError> {
-        let appended = *self.next_seq();
+        let appended = *self.next_seq.lock();
         self.with_store(|store| store.flush().map_err(|error| self.write_error(error)))?;
-        let mut mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mark = self.mark.lock();
         mark.note(appended).map_err(|error| self.write_error(error))
     }
 
@@ -325,7 +313,7 @@ impl EventLog for SledLog {
         let new = Store::open(&rewrite)?;
         let copied = self.copy(&new, 0, keep)?;
         // Most is there by now; appends wait for what came meanwhile.
-        let next_seq = self.next_seq();
+        let next_seq = self.next_seq.lock();
         self.copy(&new, copied, keep)?;
         let noted =
             new.db.open_tree(META).and_then(|meta| meta.insert(NEXT_SEQ, &next_seq.to_be_bytes()));
@@ -334,7 +322,7 @@ impl EventLog for SledLog {
         drop(new);
         // sled keeps some records in files that it names by its folder's path,
         // so neither folder is open when it gets another name.
-        let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.store.write();
         drop(store.take());
         let taken = take_place(&self.path);
         let opened = match self.path.exists() {
@@ -342,7 +330,7 @@ impl EventLog for SledLog {
             false => Ok(()),
         };
         drop(store);
-        let _nothing_is_kept_meanwhile = self.lock_checkpoint();
+        let _nothing_is_kept_meanwhile = self.checkpoint.lock();
         checkpoint::remove(&checkpoint::path_of(&self.path)).map_err(cannot)?;
         taken.map_err(cannot)?;
         opened
@@ -353,17 +341,17 @@ impl EventLog for SledLog {
         has_room(&self.path).map_err(cannot)?;
         // sled stays with its first error for good, so it is let go of. Nobody waits:
         // a lock on the log is one on every editor's next key.
-        drop(self.store.write().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.store.write().take());
         let opened = Store::open(&self.path)?;
         let there = opened.next_seq(&self.path)?;
-        let mut next_seq = self.next_seq();
+        let mut next_seq = self.next_seq.lock();
         *next_seq = there.max(*next_seq);
-        *self.store.write().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        *self.store.write() = Some(opened);
         Ok(())
     }
 
     fn generation(&self) -> u64 {
-        self.store().as_ref().map_or(0, |store| store.generation)
+        self.store.read().as_ref().map_or(0, |store| store.generation)
     }
 
     fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
@@ -376,7 +364,7 @@ impl EventLog for SledLog {
         // It must not know of an event that a death could still undo.
         self.flush()?;
         let path = checkpoint::path_of(&self.path);
-        let _nothing_is_forgotten_meanwhile = self.lock_checkpoint();
+        let _nothing_is_forgotten_meanwhile = self.checkpoint.lock();
         if checkpoint.generation != self.generation() {
             return Ok(false);
         }
