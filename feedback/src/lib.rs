@@ -14,6 +14,4 @@ pub mod log;
 mod mark;
 pub mod reward;
 pub mod secrets;
-#[cfg(test)]
-mod sled_damage;
 pub mod sled_log;
