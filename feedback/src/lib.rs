@@ -15,3 +15,5 @@ mod mark;
 pub mod reward;
 pub mod secrets;
 pub mod sled_log;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

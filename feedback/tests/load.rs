@@ -3,13 +3,11 @@
 //! docs/reliability.md.
 
 use feedback::episode::Fold;
-use feedback::event::{
-    Completion, Decision, Event, EventKind, Evidence, Outcome, Sampling, StopReason, Timing,
-    TokenRecord,
-};
+use feedback::event::{Completion, Event, EventKind, TokenRecord};
 use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
+use feedback::testing::{accepted, completion, served};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -37,24 +35,14 @@ fn events() -> u64 {
 }
 
 fn offer(id: &str, number: u64) -> EventKind {
-    EventKind::Completion(Box::new(Completion {
-        id: id.into(),
+    served(Completion {
         path: format!("/project/src/{}.rs", number % 50),
-        context: vec![],
-        language: "rust".into(),
-        model_sha256: "base".into(),
-        adapter: 0,
-        sampling: Sampling::GREEDY,
         prompt: (0..PROMPT_TOKENS).map(|token| token * 37 + number as u32 % 100).collect(),
         adapter_from: 480,
-        healing: String::new(),
         tokens: (0..8).map(|id| TokenRecord { id, logprob: -0.25 }).collect(),
-        stop: StopReason::Newline,
         shown: "push(item);".into(),
-        shown_from: 0,
-        timing: Timing::default(),
-        decision: Decision::default(),
-    }))
+        ..completion(id)
+    })
 }
 
 fn resident_mb() -> f64 {
@@ -84,12 +72,7 @@ fn soak_a_long_log_is_appended_to_and_read_again() {
         let log = SledLog::open(&path).unwrap();
         for number in 0..offers {
             let id = format!("{number:x}-1");
-            let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
-            let story = [
-                offer(&id, number),
-                EventKind::Shown { id: id.clone() },
-                EventKind::Outcome { id, outcome, evidence },
-            ];
+            let story = [offer(&id, number), EventKind::Shown { id: id.clone() }, accepted(&id)];
             for kind in story {
                 let begun = Instant::now();
                 log.append(number, kind).unwrap();

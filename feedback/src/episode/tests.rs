@@ -1,50 +1,18 @@
 use super::*;
-use crate::event::{Decision, KeptCheck, Sampling, StopReason, Timing};
-
-/// Offers `a`, `b`, … with a text of ten characters.
-fn completion(id: &str, shown: &str) -> EventKind {
-    EventKind::Completion(Box::new(Completion {
-        id: id.into(),
-        path: "src/lib.rs".into(),
-        context: vec![],
-        language: "rust".into(),
-        model_sha256: "base".into(),
-        adapter: 0,
-        sampling: Sampling::GREEDY,
-        prompt: vec![1, 2, 3],
-        adapter_from: 2,
-        healing: String::new(),
-        tokens: vec![],
-        stop: StopReason::Newline,
-        shown: shown.into(),
-        shown_from: 0,
-        timing: Timing::default(),
-        decision: Decision::default(),
-    }))
-}
-
-fn outcome(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
-    EventKind::Outcome { id: id.into(), outcome, evidence }
-}
+use crate::event::{Decision, KeptCheck};
+use crate::testing::{accepted, completion, numbered, offer, outcome, served};
 
 fn fold(learned_through: Option<u64>, kinds: Vec<EventKind>) -> Fold {
     let mut fold = Fold::new(RewardVersion::V1, "base", learned_through);
-    for (seq, kind) in kinds.into_iter().enumerate() {
-        fold.apply(&Event { seq: seq as u64, at_ms: 0, kind });
+    for event in numbered(kinds) {
+        fold.apply(&event);
     }
     fold
 }
 
 #[test]
 fn an_offer_counts_once_and_silence_is_no_offer() {
-    let fold = fold(
-        None,
-        vec![
-            completion("a", "0123456789"),
-            completion("s", ""),
-            outcome("a", Outcome::Accepted, Evidence::Command),
-        ],
-    );
+    let fold = fold(None, vec![offer("a", "0123456789"), offer("s", ""), accepted("a")]);
     assert_eq!(fold.counts(), Counts { total: 1, accepted: 1, silent: 1, ..Counts::default() });
     assert_eq!(fold.waiting(), 1);
 }
@@ -54,9 +22,9 @@ fn stronger_evidence_moves_the_label_and_weaker_does_not() {
     let fold = fold(
         None,
         vec![
-            completion("a", "0123456789"),
+            offer("a", "0123456789"),
             outcome("a", Outcome::RejectedEdit, Evidence::Document),
-            outcome("a", Outcome::Accepted, Evidence::Command),
+            accepted("a"),
             outcome("a", Outcome::RejectedTimeout, Evidence::Clock),
         ],
     );
@@ -69,9 +37,9 @@ fn late_acceptance_rescues_an_offer_that_looked_unseen() {
     let mut fold = fold(
         None,
         vec![
-            completion("a", "0123456789"),
+            offer("a", "0123456789"),
             outcome("a", Outcome::Unseen, Evidence::Document),
-            outcome("a", Outcome::Accepted, Evidence::Command),
+            accepted("a"),
         ],
     );
     let batch = fold.take_batch(16).unwrap();
@@ -83,10 +51,10 @@ fn a_failed_update_gives_its_batch_back_in_order() {
     let mut fold = fold(
         None,
         vec![
-            completion("a", "0123456789"),
-            completion("b", "0123456789"),
+            offer("a", "0123456789"),
+            offer("b", "0123456789"),
             outcome("b", Outcome::RejectedEsc, Evidence::ClientNotice),
-            outcome("a", Outcome::Accepted, Evidence::Command),
+            accepted("a"),
         ],
     );
     let batch = fold.take_batch(1).unwrap();
@@ -100,15 +68,8 @@ fn a_failed_update_gives_its_batch_back_in_order() {
 
 #[test]
 fn a_batch_taken_before_something_was_forgotten_is_void() {
-    let events = || {
-        let accepted = |id| outcome(id, Outcome::Accepted, Evidence::Command);
-        vec![
-            completion("a", "0123456789"),
-            completion("b", "0123456789"),
-            accepted("a"),
-            accepted("b"),
-        ]
-    };
+    let events =
+        || vec![offer("a", "0123456789"), offer("b", "0123456789"), accepted("a"), accepted("b")];
     let mut fold = fold(None, events());
     let batch = fold.take_batch(16).unwrap();
     let kept = events().into_iter().filter(|kind| kind.offer_id() != "a").collect();
@@ -126,9 +87,9 @@ fn what_happens_after_the_verdict_reaches_the_episode_that_waits() {
     let mut fold = fold(
         None,
         vec![
-            completion("a", "0123456789"),
-            completion("b", "0123456789"),
-            outcome("a", Outcome::Accepted, Evidence::Command),
+            offer("a", "0123456789"),
+            offer("b", "0123456789"),
+            accepted("a"),
             outcome("b", Outcome::RejectedEdit, Evidence::Document),
             kept(1.0),
             typed,
@@ -143,7 +104,7 @@ fn what_happens_after_the_verdict_reaches_the_episode_that_waits() {
 #[test]
 fn what_was_typed_where_nothing_was_offered_waits_and_is_no_verdict() {
     let typed = |id: &str| EventKind::TypedInstead { id: id.into(), tokens: vec![7] };
-    let events = vec![completion("s", ""), completion("t", ""), typed("s"), typed("unknown")];
+    let events = vec![offer("s", ""), offer("t", ""), typed("s"), typed("unknown")];
     let mut all = fold(None, events.clone());
     assert_eq!((all.waiting(), all.waiting_silences()), (0, 1));
     let batch = all.take_batch(9).unwrap();
@@ -156,9 +117,9 @@ fn what_was_typed_where_nothing_was_offered_waits_and_is_no_verdict() {
 
 #[test]
 fn a_broken_text_that_was_never_shown_is_learned_from_and_starts_no_update() {
-    let EventKind::Completion(mut broken) = completion("s", "") else { unreachable!() };
-    broken.decision.broken = Some(Broken::WhitespaceOnly);
-    let events = vec![EventKind::Completion(broken), completion("t", "")];
+    let decision = Decision { broken: Some(Broken::WhitespaceOnly), ..Decision::default() };
+    let broken = Completion { shown: String::new(), decision, ..completion("s") };
+    let events = vec![served(broken), offer("t", "")];
     let mut fold = fold(None, events);
     assert_eq!((fold.waiting(), fold.counts().silent), (0, 2));
     assert_eq!(fold.take_batch(9).unwrap().offers(), ["s"]);
@@ -172,22 +133,21 @@ fn a_verdict_is_told_once_and_again_only_when_it_changes() {
         seq += 1;
         fold.apply(&Event { seq, at_ms: 7, kind }).map(|told| (told.reward, told.before))
     };
-    apply(completion("a", "0123456789"));
+    apply(offer("a", "0123456789"));
     let unseen = outcome("a", Outcome::Unseen, Evidence::Document);
     assert_eq!(apply(unseen), None, "no verdict");
     let typed = outcome("a", Outcome::TypedThrough { utf16: 5 }, Evidence::ClientNotice);
     assert_eq!(apply(typed.clone()), Some((0.5, None)));
     assert_eq!(apply(typed), None);
-    let accepted = outcome("a", Outcome::Accepted, Evidence::Command);
-    assert_eq!(apply(accepted), Some((1.0, Some(0.5))));
+    assert_eq!(apply(accepted("a")), Some((1.0, Some(0.5))));
 }
 
 #[test]
 fn after_a_restart_only_labels_younger_than_the_last_update_wait() {
     let events = vec![
-        completion("a", "0123456789"),
-        completion("b", "0123456789"),
-        outcome("a", Outcome::Accepted, Evidence::Command),
+        offer("a", "0123456789"),
+        offer("b", "0123456789"),
+        accepted("a"),
         outcome("b", Outcome::RejectedEdit, Evidence::Document),
     ];
     assert_eq!(fold(Some(2), events).waiting(), 1);
@@ -197,7 +157,7 @@ fn after_a_restart_only_labels_younger_than_the_last_update_wait() {
 fn what_was_learned_from_is_replayed_freshest_first() {
     let kinds = (0..REPLAY_LIMIT + 3).flat_map(|i| {
         let id = format!("o{i}");
-        [completion(&id, "x"), outcome(&id, Outcome::Accepted, Evidence::Command)]
+        [offer(&id, "x"), accepted(&id)]
     });
     let kinds: Vec<EventKind> = kinds.collect();
     let ids = |episodes: Vec<Episode>| -> Vec<String> {
@@ -216,10 +176,8 @@ fn what_was_learned_from_is_replayed_freshest_first() {
 
 #[test]
 fn what_another_base_model_served_is_counted_and_not_learned_from() {
-    let EventKind::Completion(mut other) = completion("a", "0123456789") else { unreachable!() };
-    other.model_sha256 = "another".into();
-    let accepted = outcome("a", Outcome::Accepted, Evidence::Command);
-    let fold = fold(None, vec![EventKind::Completion(other), accepted]);
+    let other = Completion { model_sha256: "another".into(), ..completion("a") };
+    let fold = fold(None, vec![served(other), accepted("a")]);
     assert_eq!((fold.counts().accepted, fold.waiting()), (1, 0));
 }
 
@@ -227,7 +185,7 @@ fn what_another_base_model_served_is_counted_and_not_learned_from() {
 fn memory_is_bounded_however_many_offers_are_never_labelled() {
     let mut fold = Fold::new(RewardVersion::V1, "base", None);
     for seq in 0..(3 * FATE_LIMIT as u64) {
-        let kind = completion(&format!("c{seq}"), "0123456789");
+        let kind = offer(&format!("c{seq}"), "0123456789");
         fold.apply(&Event { seq, at_ms: 0, kind });
     }
     assert_eq!(fold.counts().total, 3 * FATE_LIMIT as u64);

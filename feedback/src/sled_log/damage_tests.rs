@@ -1,9 +1,10 @@
 //! What becomes of a log whose bytes changed on disk: measured on the real
 //! database, bit by bit and cut by cut.
 
-use crate::event::{Event, EventKind, Evidence, Outcome};
+use crate::event::{Event, EventKind};
 use crate::log::EventLog;
 use crate::sled_log::SledLog;
+use crate::testing;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::catch_unwind;
@@ -25,8 +26,7 @@ impl Draws {
 }
 
 fn accepted(number: u64) -> EventKind {
-    let id = format!("{number}-{}", "x".repeat(200));
-    EventKind::Outcome { id, outcome: Outcome::Accepted, evidence: Evidence::Command }
+    testing::accepted(&format!("{number}-{}", "x".repeat(200)))
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -1,10 +1,5 @@
 use super::*;
-use crate::event::{Evidence, Outcome};
-
-fn accepted(id: &str) -> EventKind {
-    let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
-    EventKind::Outcome { id: id.into(), outcome, evidence }
-}
+use crate::testing::accepted;
 
 /// A completion as the first release wrote it.
 const FIRST_FORMAT: &str = r#"{"seq":0,"at_ms":5,"event":"completion","id":"1-1",
