@@ -5,6 +5,9 @@ use crate::event::{
     AdapterVersion, ArmRecord, Broken, Completion, Event, EventKind, Evidence, GateRecord, OfferId,
     Outcome,
 };
+use crate::limits::{
+    KNOWN_OFFERS_MAX, REPLAY_EPISODES_MAX, UNLABELLED_OFFERS_MAX, WAITING_EPISODES_MAX,
+};
 use crate::reward::{Fate, RewardVersion, reward};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,21 +122,6 @@ impl Counts {
     }
 }
 
-/// Most offers kept in memory that are not labelled (yet): a client has a
-/// handful open at a time, the rest is slack for late evidence.
-pub const UNLABELLED_LIMIT: usize = 256;
-
-/// Most labelled episodes that wait for an update; the oldest give way.
-pub const WAITING_LIMIT: usize = 4096;
-
-/// Episodes kept after an update has learned from them, to be learned from again.
-pub const REPLAY_LIMIT: usize = 256;
-
-/// Offers whose fate is remembered so that stronger evidence can still change it.
-pub const FATE_LIMIT: usize = 4096;
-
-const _: () = assert!(UNLABELLED_LIMIT <= FATE_LIMIT);
-
 /// The fold itself, fed one event at a time in log order: counts for the
 /// status, and the labelled episodes that no update has learned from yet.
 ///
@@ -207,9 +195,9 @@ impl Fold {
             reward,
             model_sha256: model_sha256.to_owned(),
             counts: Counts::default(),
-            unlabelled: BoundedMap::new(UNLABELLED_LIMIT),
-            fates: BoundedMap::new(FATE_LIMIT),
-            silences: BoundedMap::new(UNLABELLED_LIMIT),
+            unlabelled: BoundedMap::new(UNLABELLED_OFFERS_MAX),
+            fates: BoundedMap::new(KNOWN_OFFERS_MAX),
+            silences: BoundedMap::new(UNLABELLED_OFFERS_MAX),
             labelled: Labelled { through: learned_through, ..Labelled::default() },
             reading: 0,
         }
@@ -429,7 +417,7 @@ struct Labelled {
     /// Labels at or before this log position have been learned from.
     through: Option<u64>,
     waiting: BTreeMap<u64, Episode>,
-    /// The last [`REPLAY_LIMIT`] of those an update has learned from.
+    /// The last [`REPLAY_EPISODES_MAX`] of those an update has learned from.
     learned: BTreeMap<u64, Episode>,
     /// What a batch has taken: the update goes on, or gave it up.
     #[serde(skip)]
@@ -443,7 +431,7 @@ impl Labelled {
             self.trim_learned();
         } else {
             self.waiting.insert(at, episode);
-            if self.waiting.len() > WAITING_LIMIT
+            if self.waiting.len() > WAITING_EPISODES_MAX
                 && let Some((at, _)) = self.waiting.pop_first()
             {
                 self.taken.remove(&at);
@@ -464,7 +452,7 @@ impl Labelled {
     }
 
     fn trim_learned(&mut self) {
-        while self.learned.len() > REPLAY_LIMIT
+        while self.learned.len() > REPLAY_EPISODES_MAX
             && let Some((at, _)) = self.learned.pop_first()
         {
             self.taken.remove(&at);

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod episode;
 pub mod event;
 pub mod job;
+pub mod limits;
 pub mod log;
 mod mark;
 pub mod reward;

@@ -155,7 +155,7 @@ fn after_a_restart_only_labels_younger_than_the_last_update_wait() {
 
 #[test]
 fn what_was_learned_from_is_replayed_freshest_first() {
-    let kinds = (0..REPLAY_LIMIT + 3).flat_map(|i| {
+    let kinds = (0..REPLAY_EPISODES_MAX + 3).flat_map(|i| {
         let id = format!("o{i}");
         [offer(&id, "x"), accepted(&id)]
     });
@@ -167,9 +167,9 @@ fn what_was_learned_from_is_replayed_freshest_first() {
     assert!(live.replay(2).is_empty(), "they wait for their first update");
     let batch = live.take_batch(usize::MAX).unwrap();
     live.learned(batch);
-    let newest = [format!("o{}", REPLAY_LIMIT + 2), format!("o{}", REPLAY_LIMIT + 1)];
+    let newest = [format!("o{}", REPLAY_EPISODES_MAX + 2), format!("o{}", REPLAY_EPISODES_MAX + 1)];
     assert_eq!(ids(live.replay(2)), newest);
-    assert_eq!(live.replay(usize::MAX).len(), REPLAY_LIMIT);
+    assert_eq!(live.replay(usize::MAX).len(), REPLAY_EPISODES_MAX);
     // Read again from the log by the next daemon.
     assert_eq!(ids(fold(Some(u64::MAX), kinds).replay(2)), newest);
 }
@@ -184,11 +184,11 @@ fn what_another_base_model_served_is_counted_and_not_learned_from() {
 #[test]
 fn memory_is_bounded_however_many_offers_are_never_labelled() {
     let mut fold = Fold::new(RewardVersion::V1, "base", None);
-    for seq in 0..(3 * FATE_LIMIT as u64) {
+    for seq in 0..(3 * KNOWN_OFFERS_MAX as u64) {
         let kind = offer(&format!("c{seq}"), "0123456789");
         fold.apply(&Event { seq, at_ms: 0, kind });
     }
-    assert_eq!(fold.counts().total, 3 * FATE_LIMIT as u64);
-    assert!(fold.unlabelled.len() <= UNLABELLED_LIMIT);
-    assert!(fold.fates.len() <= FATE_LIMIT);
+    assert_eq!(fold.counts().total, 3 * KNOWN_OFFERS_MAX as u64);
+    assert!(fold.unlabelled.len() <= UNLABELLED_OFFERS_MAX);
+    assert!(fold.fates.len() <= KNOWN_OFFERS_MAX);
 }

@@ -1,5 +1,8 @@
+use super::store::EVENTS;
 use super::*;
+use crate::event::EVENT_FORMAT;
 use crate::testing::accepted;
+use models::file::beside;
 
 /// A completion as the first release wrote it.
 const FIRST_FORMAT: &str = r#"{"seq":0,"at_ms":5,"event":"completion","id":"1-1",
@@ -79,10 +82,11 @@ fn a_record_of_a_newer_hone_is_refused_and_left_alone() {
 fn bytes_below(folder: &Path) -> Vec<u8> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
-        .flat_map(|path| match path.is_dir() {
-            true => bytes_below(&path),
-            false => std::fs::read(&path).unwrap(),
-        })
+        .flat_map(
+            |path| {
+                if path.is_dir() { bytes_below(&path) } else { std::fs::read(&path).unwrap() }
+            },
+        )
         .collect()
 }
 
@@ -91,7 +95,7 @@ fn holds(folder: &Path, text: &str) -> bool {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_from_the_disk_and_its_numbers_are_not_given_again() {
+fn forgotten_events_are_gone_from_the_disk_and_their_numbers_are_not_given_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sled");
     let log = SledLog::open(&path).unwrap();
@@ -101,7 +105,7 @@ fn what_is_forgotten_is_gone_from_the_disk_and_its_numbers_are_not_given_again()
         log.append(i, accepted(&id)).unwrap();
     }
     log.flush().unwrap();
-    assert!(holds(dir.path(), "canary-"), "or this test tells nothing");
+    assert!(holds(dir.path(), "canary-"), "without this the test could not fail");
     let kept: Vec<_> = all(&log)
         .into_iter()
         .filter(|event| !event.kind.offer_id().starts_with("canary"))
@@ -139,7 +143,8 @@ fn events_appended_during_a_rewrite_are_kept() {
     assert!(late.is_sorted_by_key(|event| event.seq));
 }
 
-fn kept(log: &SledLog, next_seq: u64) -> Checkpoint {
+/// Saves a checkpoint, and returns it.
+fn saved(log: &SledLog, next_seq: u64) -> Checkpoint {
     let checkpoint =
         Checkpoint { generation: log.generation(), next_seq, content: b"canary".to_vec() };
     assert!(log.save_checkpoint(&checkpoint).unwrap());
@@ -154,17 +159,17 @@ fn a_checkpoint_comes_back_until_something_is_forgotten() {
     for i in 0..10 {
         log.append(i, accepted("a")).unwrap();
     }
-    let checkpoint = kept(&log, 10);
+    let checkpoint = saved(&log, 10);
     drop(log);
     let log = SledLog::open(&path).unwrap();
     assert_eq!(log.checkpoint().unwrap(), Some(checkpoint.clone()));
     log.retain(&|event| event.seq > 3).unwrap();
-    assert!(!log.save_checkpoint(&checkpoint).unwrap(), "of what was forgotten meanwhile");
+    assert!(!log.save_checkpoint(&checkpoint).unwrap(), "it holds what was forgotten meanwhile");
     assert!(log.checkpoint().unwrap().is_none() && !holds(dir.path(), "canary"));
 }
 
-/// A death in the middle of forgetting, a log that was put back or begun anew, or
-/// that a disk cut: the checkpoint knows what the log does not.
+/// A checkpoint can hold more than its log: after a crash during forgetting, after the
+/// log was restored from a copy or begun anew, and after damage.
 #[test]
 fn a_checkpoint_of_another_log_is_removed_at_the_start() {
     let dir = tempfile::tempdir().unwrap();
@@ -172,12 +177,12 @@ fn a_checkpoint_of_another_log_is_removed_at_the_start() {
     let file = checkpoint::path_of(&path);
     let first = SledLog::open(&path).unwrap();
     first.append(0, accepted("a")).unwrap();
-    let checkpoint = kept(&first, 1);
+    let checkpoint = saved(&first, 1);
     first.retain(&|_| true).unwrap();
     checkpoint::write(&file, &checkpoint).unwrap();
     drop(first);
     let log = SledLog::open(&path).unwrap();
-    assert!(log.checkpoint().unwrap().is_none() && !file.exists(), "of another generation");
+    assert!(log.checkpoint().unwrap().is_none() && !file.exists(), "it is of another generation");
     checkpoint::write(
         &file,
         &Checkpoint { generation: log.generation(), next_seq: 9, ..checkpoint },
@@ -185,8 +190,8 @@ fn a_checkpoint_of_another_log_is_removed_at_the_start() {
     .unwrap();
     drop(log);
     let log = SledLog::open(&path).unwrap();
-    assert!(log.checkpoint().unwrap().is_none(), "of events that are not there");
-    kept(&log, 1);
+    assert!(log.checkpoint().unwrap().is_none(), "it has events that are not in the log");
+    saved(&log, 1);
     drop(log);
     std::fs::write(beside(&file, ".tmp"), "canary").unwrap();
     Mark::open(mark_of(&path)).note(5).unwrap();
@@ -206,9 +211,9 @@ fn a_log_that_is_opened_again_goes_on_where_it_was() {
     assert_eq!(log.append(0, accepted("b")).unwrap().seq, 10);
 }
 
-/// The states of the table at the top, as a death at any point leaves them.
+/// The states in the table at the top of the module, as a crash at any point leaves them.
 #[test]
-fn a_rewrite_that_was_cut_short_is_ended_or_undone() {
+fn an_interrupted_rewrite_is_finished_or_undone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sled");
     let written = |at: &Path, id: &str| {

@@ -13,8 +13,8 @@ pub use schema::{node, schema};
 use crate::engine::llama::MAX_TOKENS;
 use crate::ignored;
 use anyhow::{Context, Result, anyhow};
-use feedback::episode::REPLAY_LIMIT;
 use feedback::job::Hyper;
+use feedback::limits::REPLAY_EPISODES_MAX;
 use feedback::reward::VALUE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -186,7 +186,7 @@ pub struct LearningConfig {
     pub batch_episodes: usize,
     /// Episodes of earlier updates that an update learns from again, the freshest
     /// first.
-    #[schemars(range(max = REPLAY_LIMIT))]
+    #[schemars(range(max = REPLAY_EPISODES_MAX))]
     pub replay_episodes: usize,
     /// Whether to learn while the machine runs on its battery.
     pub on_battery: bool,
