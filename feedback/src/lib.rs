@@ -1,6 +1,8 @@
-//! The vocabulary the server and the learner share: what happened to an offer
-//! ([`event`]), what it meant ([`episode`], [`reward`]), the work order that
-//! crosses the process border ([`job`]), and where events are kept ([`log`]).
+//! The vocabulary that the server and the learner share.
+//!
+//! [`event`] records what was served and what became of it. [`episode`] and [`reward`] tell
+//! what that meant. [`job`] is the work order that crosses the process border, and [`log`]
+//! is where events are kept.
 //!
 //! Nothing here knows LSP, llama.cpp or candle; only [`sled_log`] knows sled.
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use models::adapter::Adapter;
+use models::adapter::LoraAdapter;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use std::io::Write;
@@ -14,5 +14,5 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(gguf) = Gguf::open(file.path()) {
         let _ = Vocab::from_gguf(&gguf);
     }
-    let _ = Adapter::read(file.path());
+    let _ = LoraAdapter::read(file.path());
 });

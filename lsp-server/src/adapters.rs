@@ -7,7 +7,7 @@
 use crate::trial::{Arms, End, Verdict};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
-use feedback::job::{Parent, Report};
+use feedback::job::{Parent, UpdateReport as Report};
 use models::file::{sha256, sha256_of, sync_folder_of, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

@@ -28,7 +28,7 @@ use feedback::clock::Clock;
 use feedback::episode::{Batch, Episode, Fold};
 use feedback::event::{self, AdapterVersion, ArmRecord, EventKind, Outcome};
 use feedback::log::EventLog;
-use models::adapter::Adapter;
+use models::adapter::LoraAdapter as Adapter;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -590,7 +590,7 @@ impl Daemon {
                     id: text.id,
                     tokens,
                     logprobs: logprobs.collect(),
-                    says: says.map(|(version, _)| *version).collect(),
+                    greedy: says.map(|(version, _)| *version).collect(),
                 }]);
             }
             // A candidate that was succeeded meanwhile, a text that is too long.
@@ -616,7 +616,7 @@ impl Daemon {
 
     fn waiting_in(&self, fold: &Fold) -> usize {
         let imitates = self.config().learning.ppo.demonstration_coefficient > 0.0;
-        fold.waiting() + if imitates { fold.waiting_silences() } else { 0 }
+        fold.waiting() + if imitates { fold.waiting_demonstrations() } else { 0 }
     }
 
     pub fn take_batch(&self, limit: usize) -> Option<Batch> {
@@ -638,7 +638,7 @@ impl Daemon {
         let knowledge = lock(&self.knowledge);
         for episode in &mut episodes {
             if knowledge.texts.is_held_out(&episode.completion.id) {
-                episode.instead = None;
+                episode.replacement = None;
             }
         }
         episodes

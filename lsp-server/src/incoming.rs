@@ -4,7 +4,7 @@
 use crate::adapters::Registry;
 use anyhow::{Context, Result};
 use feedback::event::AdapterVersion;
-use models::adapter::Adapter;
+use models::adapter::LoraAdapter as Adapter;
 use models::file::publish;
 use models::gguf::Gguf;
 use models::peft;

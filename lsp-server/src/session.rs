@@ -467,7 +467,7 @@ impl Session {
         let events = findings.into_iter().map(|finding| match finding {
             Finding::Kept { id, check, share } => EventKind::Kept { id, check, share },
             Finding::Instead { id, text } => {
-                EventKind::TypedInstead { id, tokens: self.daemon.engine.tokenize(&text) }
+                EventKind::Replacement { id, tokens: self.daemon.engine.tokenize(&text) }
             }
         });
         self.daemon.record(events.collect());
@@ -694,7 +694,7 @@ mod tests {
             texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
         };
         assert_eq!(ask(4).await, "");
-        let answers = || session.daemon().counts().silent;
+        let answers = || session.daemon().counts().no_offer;
         assert_eq!(answers(), 1);
         type_at_cursor(&session, "let unlikely");
         assert_eq!(ask(16).await, "");
@@ -826,7 +826,7 @@ mod tests {
         session.tick();
         let mut told = 0;
         let count = &mut |event: Event| {
-            told += usize::from(matches!(event.kind, EventKind::TypedInstead { .. }));
+            told += usize::from(matches!(event.kind, EventKind::Replacement { .. }));
             ControlFlow::Continue(())
         };
         session.daemon().log().scan(0, count).unwrap();

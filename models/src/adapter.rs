@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Adapter {
+pub struct LoraAdapter {
     /// The base's architecture, such as `qwen2`.
     pub architecture: String,
     /// SHA-256 of the base GGUF, lower-case hex.
@@ -54,7 +54,7 @@ pub enum AdapterError {
     OtherBase { base: PathBuf, what: String },
 }
 
-impl Adapter {
+impl LoraAdapter {
     /// Writes the adapter whole or not at all; equal adapters give equal bytes.
     /// Returns the file's SHA-256, lower-case hex.
     ///
@@ -89,7 +89,7 @@ impl Adapter {
 
     /// # Errors
     /// Truncated, damaged, not one of our adapters, or holding NaN or infinity.
-    pub fn read(path: &Path) -> Result<Adapter, AdapterError> {
+    pub fn read(path: &Path) -> Result<LoraAdapter, AdapterError> {
         let gguf = Gguf::open(path)?;
         let unusable = |what: String| AdapterError::Unusable { path: path.to_owned(), what };
         let text = |key: &str| {
@@ -112,7 +112,7 @@ impl Adapter {
                 .ok_or_else(|| unusable("invocation tokens that are no token ids".into()))?,
         };
         let pairs = read_pairs(&gguf, &unusable)?;
-        let adapter = Adapter {
+        let adapter = LoraAdapter {
             architecture: text("general.architecture")?,
             base_sha256: text("hone.base.sha256")?,
             rank: pairs.first().map_or(0, |pair| pair.a.len() / pair.rows_in.max(1)),
@@ -222,7 +222,7 @@ mod tests {
 
     const BASE_SHA: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
 
-    fn sample() -> Adapter {
+    fn sample() -> LoraAdapter {
         let pair = |name: &str, rows_out, rows_in| LoraPair {
             name: name.into(),
             rows_out,
@@ -230,7 +230,7 @@ mod tests {
             a: (0..2 * rows_in).map(|i| i as f32 * 0.25).collect(),
             b: (0..2 * rows_out).map(|i| -(i as f32)).collect(),
         };
-        Adapter {
+        LoraAdapter {
             architecture: "qwen2".into(),
             base_sha256: BASE_SHA.into(),
             rank: 2,
@@ -256,7 +256,7 @@ mod tests {
         let (first, second) = (folder.path().join("1.gguf"), folder.path().join("2.gguf"));
         let sha = sample().write(&first).unwrap();
         assert_eq!(sha, file::sha256(&first).unwrap());
-        let read = Adapter::read(&first).unwrap();
+        let read = LoraAdapter::read(&first).unwrap();
         assert_eq!(read, sample());
         assert_eq!(read.write(&second).unwrap(), sha);
     }
@@ -278,12 +278,12 @@ mod tests {
     fn without_invocation_tokens_the_key_is_absent() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.gguf");
-        let everywhere = Adapter { invocation: Vec::new(), ..sample() };
+        let everywhere = LoraAdapter { invocation: Vec::new(), ..sample() };
         everywhere.write(&path).unwrap();
         // llama.cpp refuses an empty list.
         let key = "adapter.alora.invocation_tokens";
         assert!(!Gguf::open(&path).unwrap().metadata.contains_key(key));
-        assert_eq!(Adapter::read(&path).unwrap(), everywhere);
+        assert_eq!(LoraAdapter::read(&path).unwrap(), everywhere);
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         for cut in [0, 3, 40, bytes.len() / 2, bytes.len() - 32] {
             std::fs::write(&path, &bytes[..cut]).unwrap();
-            let error = Adapter::read(&path).unwrap_err().to_string();
+            let error = LoraAdapter::read(&path).unwrap_err().to_string();
             assert!(error.contains("a.gguf"), "{error}");
         }
     }
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(bytes[at..at + 4], FORMAT.to_le_bytes());
         bytes[at..at + 4].copy_from_slice(&(FORMAT + 1).to_le_bytes());
         std::fs::write(&path, &bytes).unwrap();
-        let error = Adapter::read(&path).unwrap_err().to_string();
+        let error = LoraAdapter::read(&path).unwrap_err().to_string();
         assert!(error.contains("a.gguf") && error.contains("hone.format 2"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
@@ -330,7 +330,7 @@ mod tests {
         let at = Gguf::open(&path).unwrap().data_offset as usize;
         bytes[at..at + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
         std::fs::write(&path, &bytes).unwrap();
-        let error = Adapter::read(&path).unwrap_err().to_string();
+        let error = LoraAdapter::read(&path).unwrap_err().to_string();
         assert!(error.contains("NaN or infinity"), "{error}");
     }
 
@@ -343,7 +343,7 @@ mod tests {
 
         let error = adapter.check_base(&fitting, "0000").unwrap_err().to_string();
         assert!(error.contains("base.gguf") && error.contains(BASE_SHA), "{error}");
-        let llama = Adapter { architecture: "llama".into(), ..sample() };
+        let llama = LoraAdapter { architecture: "llama".into(), ..sample() };
         assert!(llama.check_base(&fitting, BASE_SHA).is_err());
         assert!(adapter.check_base(&base(folder.path(), [4, 3]), BASE_SHA).is_err());
     }
@@ -352,6 +352,6 @@ mod tests {
     fn a_model_is_not_an_adapter() {
         let folder = tempfile::tempdir().unwrap();
         let model = base(folder.path(), [3, 4]);
-        assert!(matches!(Adapter::read(&model.path), Err(AdapterError::Unusable { .. })));
+        assert!(matches!(LoraAdapter::read(&model.path), Err(AdapterError::Unusable { .. })));
     }
 }

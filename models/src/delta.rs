@@ -7,7 +7,7 @@
 //! (RFC 1951) does the rest. The head holds the format, and the checksums of the
 //! values before and after, so that a delta is never applied to another adapter.
 
-use crate::adapter::Adapter;
+use crate::adapter::LoraAdapter;
 use anyhow::{Context, Result, ensure};
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
@@ -24,7 +24,7 @@ const PLANES: usize = 4;
 ///
 /// # Errors
 /// They do not have the same maps and the same rank.
-pub fn encode(previous: &Adapter, next: &Adapter) -> Result<Vec<u8>> {
+pub fn encode(previous: &LoraAdapter, next: &LoraAdapter) -> Result<Vec<u8>> {
     ensure!(shape(previous) == shape(next), "the adapters do not have the same maps and rank");
     let (before, after) = (bits(previous), bits(next));
     let count = before.len();
@@ -48,7 +48,7 @@ pub fn encode(previous: &Adapter, next: &Adapter) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// The delta is damaged, or was made for another adapter.
-pub fn decode(previous: &Adapter, delta: &[u8]) -> Result<Adapter> {
+pub fn decode(previous: &LoraAdapter, delta: &[u8]) -> Result<LoraAdapter> {
     let head = MAGIC.len() + size_of::<u32>() + 2 * HASH_BYTES;
     ensure!(delta.len() > head && delta.starts_with(MAGIC), "it is no adapter delta");
     let (head, body) = delta.split_at(head);
@@ -83,12 +83,12 @@ pub fn decode(previous: &Adapter, delta: &[u8]) -> Result<Adapter> {
     Ok(next)
 }
 
-fn shape(adapter: &Adapter) -> (usize, Vec<(&str, usize, usize)>) {
+fn shape(adapter: &LoraAdapter) -> (usize, Vec<(&str, usize, usize)>) {
     let pairs = adapter.pairs.iter();
     (adapter.rank, pairs.map(|pair| (pair.name.as_str(), pair.rows_out, pair.rows_in)).collect())
 }
 
-fn bits(adapter: &Adapter) -> Vec<u32> {
+fn bits(adapter: &LoraAdapter) -> Vec<u32> {
     let values = adapter.pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b));
     values.map(|value| value.to_bits()).collect()
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::adapter::LoraPair;
 
-    fn adapter(values: impl Fn(usize) -> f32) -> Adapter {
+    fn adapter(values: impl Fn(usize) -> f32) -> LoraAdapter {
         let pair = LoraPair {
             name: "blk.0.attn_q.weight".into(),
             rows_out: 300,
@@ -112,7 +112,7 @@ mod tests {
             a: (0..400).map(&values).collect(),
             b: (400..1000).map(&values).collect(),
         };
-        Adapter {
+        LoraAdapter {
             architecture: "qwen2".into(),
             base_sha256: "base".into(),
             rank: 2,

@@ -6,7 +6,7 @@
 //! adjacent pairs, transformers' turns halves), so B of those maps is permuted on
 //! the way.
 
-use crate::adapter::{Adapter, LoraPair};
+use crate::adapter::{LoraAdapter, LoraPair};
 use crate::gguf::Gguf;
 use anyhow::{Context, Result, bail, ensure};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -69,7 +69,7 @@ fn map_is_empty(map: &serde_json::Map<String, serde_json::Value>) -> bool {
 }
 
 /// Writes `adapter`, learned on `base`, into `folder`, which is made.
-pub fn export(adapter: &Adapter, base: &Gguf, folder: &Path) -> Result<()> {
+pub fn export(adapter: &LoraAdapter, base: &Gguf, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let rows = RowOrder::of(base)?;
     let mut tensors: BTreeMap<String, (Vec<usize>, Vec<u8>)> = BTreeMap::new();
@@ -118,7 +118,7 @@ pub fn export(adapter: &Adapter, base: &Gguf, folder: &Path) -> Result<()> {
 /// # Errors
 /// Anything whose meaning differs from y = Wx + (alpha/r)·B·A·x on all seven
 /// maps of every layer, and anything that does not fit `base`.
-pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<Adapter> {
+pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<LoraAdapter> {
     let path = folder.join(CONFIG_FILE);
     let text = std::fs::read(&path).with_context(|| {
         format!("{}: cannot be read; name a folder that PEFT has saved", path.display())
@@ -132,7 +132,7 @@ pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<Adapter> 
         format!("{}: cannot be read; save the adapter as safetensors", path.display())
     })?;
     let adapter = pairs(&content, &config, base)
-        .map(|pairs| Adapter {
+        .map(|pairs| LoraAdapter {
             architecture: base.architecture().unwrap_or_default().to_owned(),
             base_sha256: base_sha256.to_owned(),
             rank: config.r,
@@ -331,7 +331,7 @@ mod tests {
         Gguf::open(&path).unwrap()
     }
 
-    fn adapter(architecture: &str) -> Adapter {
+    fn adapter(architecture: &str) -> LoraAdapter {
         let pairs = MAPS.iter().zip(SHAPES).map(|((map, _), (rows_out, rows_in))| LoraPair {
             name: format!("blk.0.{map}.weight"),
             rows_out,
@@ -340,7 +340,7 @@ mod tests {
             // Each row of B is its number, twice.
             b: (0..2 * rows_out).map(|i| (i / 2) as f32).collect(),
         });
-        Adapter {
+        LoraAdapter {
             architecture: architecture.into(),
             base_sha256: SHA.into(),
             rank: 2,

@@ -1,7 +1,7 @@
 //! Model and adapter files come from elsewhere: no length in them is believed.
 //! The same properties as in fuzz/, for machines without it.
 
-use models::adapter::{Adapter, LoraPair};
+use models::adapter::{LoraAdapter, LoraPair};
 use models::gguf::Gguf;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -60,7 +60,7 @@ fn sample(path: &Path) {
         a: vec![0.5; 6],
         b: vec![0.5; 8],
     };
-    let adapter = Adapter {
+    let adapter = LoraAdapter {
         architecture: "llama".into(),
         base_sha256: "0".repeat(64),
         rank: 2,
@@ -98,7 +98,7 @@ fn damaged_files_are_read_or_refused_within_bounded_memory() {
         std::fs::write(&path, &bytes).unwrap();
         LARGEST.store(0, Ordering::Relaxed);
         let gguf = Gguf::open(&path).map_err(|error| error.to_string());
-        let adapter = Adapter::read(&path).map_err(|error| error.to_string());
+        let adapter = LoraAdapter::read(&path).map_err(|error| error.to_string());
         let largest = LARGEST.load(Ordering::Relaxed);
         assert!(largest <= bytes.len() * MOST_TIMES + MOST_BESIDE, "seed {seed}: {largest} bytes");
         for error in gguf.err().iter().chain(adapter.as_ref().err()) {

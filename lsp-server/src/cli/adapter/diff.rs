@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use comfy_table::{CellAlignment, Table, presets};
-use models::adapter::Adapter;
+use models::adapter::LoraAdapter as Adapter;
 use models::delta;
 use serde::Serialize;
 use serde_json::json;
