@@ -1,14 +1,12 @@
 //! Files that are either whole or absent, and their checksums.
 
+use crate::limits::CHUNK_BYTES;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Bytes read at a time when hashing or copying; large enough that system calls do not show.
-pub const CHUNK_BYTES: usize = 1 << 18;
 
 /// SHA-256 of a file's content, lower-case hex.
 pub fn sha256(path: &Path) -> io::Result<String> {

@@ -100,7 +100,7 @@ impl Vocab {
                 _ => {}
             }
             vocab.ids.insert(text.into(), vocab.ends.len() as u32);
-            // Piece bytes are fewer than header bytes, which the reader bounds far below u32::MAX.
+            // There are fewer piece bytes than header bytes, whose limit is below u32::MAX.
             vocab.ends.push(vocab.bytes.len() as u32);
         }
         vocab.index_line_ends();

@@ -1,25 +1,17 @@
 //! One file over HTTPS, resumed where an earlier attempt broke off.
 
+use crate::limits::{
+    CONNECT_TIMEOUT, FRUITLESS_ATTEMPTS_MAX, RESPONSE_TIMEOUT, RETRY_WAIT, STALL_TIMEOUT,
+};
 use crate::progress::Progress;
-use models::file::CHUNK_BYTES;
+use models::limits::CHUNK_BYTES;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 use ureq::http::{Response, StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Between request and the head of the answer.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Without a byte arriving.
-const STALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// Times in a row that a transfer may break off without a new byte.
-const MAX_FRUITLESS_ATTEMPTS: u32 = 4;
-/// Before the first repeat; doubles with every fruitless one.
-const RETRY_WAIT: Duration = Duration::from_millis(250);
 
 /// Why a file did not arrive.
 #[derive(Debug)]
@@ -75,7 +67,7 @@ pub(crate) fn fetch(
             Received::BrokenOff(why) => why,
         };
         fruitless = if length(to) > before { 0 } else { fruitless + 1 };
-        if fruitless == MAX_FRUITLESS_ATTEMPTS {
+        if fruitless == FRUITLESS_ATTEMPTS_MAX {
             return Err(Fault::Source(broken));
         }
         thread::sleep(RETRY_WAIT * 2u32.pow(fruitless));

