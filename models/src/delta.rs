@@ -1,10 +1,10 @@
-//! What turns one version of an adapter into the next, for sending it elsewhere:
-//! exact, and smaller than the adapter.
+//! Deltas: what turns one version of an adapter into the next, for sending it elsewhere.
+//! A delta is exact, and smaller than the adapter.
 //!
-//! An update moves most weights by a little: sign, exponent and the high bits of
-//! the mantissa stay. The bits of both are XORed, the four bytes of every float
-//! are laid in four planes (whose first ones are then mostly zero), and deflate
-//! (RFC 1951) does the rest. The head holds the format, and the checksums of the
+//! An update changes most weights by a little: sign, exponent and the high bits of the
+//! mantissa stay. The bits of both versions are XORed, the four bytes of every float are
+//! laid out in four planes (of which the first ones are then mostly zero), and deflate
+//! (RFC 1951) compresses the result. The head holds the format and the checksums of the
 //! values before and after, so that a delta is never applied to another adapter.
 
 use crate::adapter::LoraAdapter;
@@ -20,10 +20,10 @@ const FORMAT: u32 = 1;
 const HASH_BYTES: usize = 32;
 const PLANES: usize = 4;
 
-/// The bytes that make `next` of `previous`.
+/// The delta that turns `previous` into `next`.
 ///
 /// # Errors
-/// They do not have the same maps and the same rank.
+/// The adapters do not have the same maps and the same rank.
 pub fn encode(previous: &LoraAdapter, next: &LoraAdapter) -> Result<Vec<u8>> {
     ensure!(shape(previous) == shape(next), "the adapters do not have the same maps and rank");
     let (before, after) = (bits(previous), bits(next));
@@ -44,13 +44,13 @@ pub fn encode(previous: &LoraAdapter, next: &LoraAdapter) -> Result<Vec<u8>> {
     Ok(encoder.finish()?)
 }
 
-/// The version after `previous`.
+/// Applies a delta to `previous`, and returns the next version.
 ///
 /// # Errors
 /// The delta is damaged, or was made for another adapter.
 pub fn decode(previous: &LoraAdapter, delta: &[u8]) -> Result<LoraAdapter> {
     let head = MAGIC.len() + size_of::<u32>() + 2 * HASH_BYTES;
-    ensure!(delta.len() > head && delta.starts_with(MAGIC), "it is no adapter delta");
+    ensure!(delta.len() > head && delta.starts_with(MAGIC), "it is not an adapter delta");
     let (head, body) = delta.split_at(head);
     let format = u32::from_le_bytes(head[8..12].try_into()?);
     ensure!(format == FORMAT, "it has format {format}, this Hone reads {FORMAT}");
@@ -59,7 +59,7 @@ pub fn decode(previous: &LoraAdapter, delta: &[u8]) -> Result<LoraAdapter> {
 
     let before_count = before.len();
     let mut planes = Vec::new();
-    // One byte more than there may be, to notice too many.
+    // One byte more than there may be, so that too many are noticed.
     let mut decoder = DeflateDecoder::new(body).take((before.len() * PLANES) as u64 + 1);
     decoder.read_to_end(&mut planes).context("it is damaged")?;
     ensure!(planes.len() == before.len() * PLANES, "it is damaged");
@@ -139,7 +139,7 @@ mod tests {
         let delta = encode(&before, &after).unwrap();
         let refused = |delta: &[u8]| decode(&before, delta).unwrap_err().to_string();
         assert!(decode(&after, &delta).unwrap_err().to_string().contains("another adapter"));
-        assert!(refused(b"HONEDLT").contains("no adapter delta"));
+        assert!(refused(b"HONEDLT").contains("not an adapter delta"));
         let mut newer = delta.clone();
         newer[8] += 1;
         assert!(refused(&newer).contains("format 2, this Hone reads 1"), "{}", refused(&newer));
