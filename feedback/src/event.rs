@@ -276,7 +276,10 @@ mod tests {
     fn the_log_keeps_the_names_that_it_was_written_with() {
         let stored = [
             r#"{"seq":1,"at_ms":2,"event":"typed_instead","id":"a","tokens":[3]}"#,
-            r#"{"seq":1,"at_ms":2,"event":"compared","id":"a","tokens":1,"logprobs":[[1,-0.5]],"says":[1]}"#,
+            concat!(
+                r#"{"seq":1,"at_ms":2,"event":"compared","id":"a","tokens":1,"#,
+                r#""logprobs":[[1,-0.5]],"says":[1]}"#
+            ),
         ];
         let kinds = [
             EventKind::Replacement { id: "a".into(), tokens: vec![3] },

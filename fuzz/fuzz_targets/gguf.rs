@@ -1,5 +1,5 @@
-//! The readers of models and adapters: read or refused. libFuzzer's own limit on
-//! memory (2 GiB, `-malloc_limit_mb`) finds a length that was believed.
+//! Model and adapter files are read or refused, whatever they hold. libFuzzer's own limit on
+//! memory (2 GiB, `-malloc_limit_mb`) finds an allocation by a length that a file claims.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! A folder of keys and values (KV) that prompts were computed to, shared by daemons
-//! and learners that meet the same prompts. Only the arms of a rehearsal use it.
+//! A cache on disk for the attention keys and values (KV) of prompts, shared by daemons and
+//! learners that meet the same prompts. Only the arms of a rehearsal use it.
 //!
 //! Only what the base model computes is kept, never what an adapter changes. A file's
 //! content therefore depends on the program, on the model and on the tokens, and on

@@ -154,8 +154,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The manifest of another file of this model, made from the one that
-    /// this manifest names; it has no source but that.
+    /// The manifest of a file that was made from this model's file on this machine, such as
+    /// one of another quantisation. It has no source.
     pub fn variant(&self, suffix: &str, notice: String) -> Manifest {
         let stem = self.file.strip_suffix(".gguf").unwrap_or(&self.file);
         Manifest {

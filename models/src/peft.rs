@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exported_adapter_is_imported_unchanged() {
+    fn what_is_exported_is_imported_unchanged() {
         for architecture in ["qwen2", "llama"] {
             let folder = tempfile::tempdir().unwrap();
             let base = base(folder.path(), architecture);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_changes_the_meaning_is_refused_by_name() {
+    fn what_means_something_else_is_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let base = base(folder.path(), "qwen2");
         let peft = folder.path().join("peft");

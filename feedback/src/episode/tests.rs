@@ -147,7 +147,7 @@ fn after_a_restart_only_labels_younger_than_the_last_update_wait() {
 }
 
 #[test]
-fn learned_episodes_are_replayed_freshest_first() {
+fn what_was_learned_from_is_replayed_freshest_first() {
     let kinds = (0..REPLAY_EPISODES_MAX + 3).flat_map(|i| {
         let id = format!("o{i}");
         [offer(&id, "x"), accepted(&id)]
