@@ -1,15 +1,16 @@
-//! What somebody made of the log so far, kept in a file beside it so that the next
-//! start need not read all of it. It is never more than that: whatever is wrong with
-//! it, the log is read instead.
+//! A checkpoint: the state that was folded from the log so far, kept in a file beside it,
+//! so that the next start need not read all of the log. It is a copy and nothing more.
+//! If anything is wrong with it, the log is read instead.
 //!
-//! | bytes | what                                                            |
-//! |-------|-----------------------------------------------------------------|
-//! | 0–7   | [`MAGIC`]; the last byte is this layout's version               |
-//! | 8–15  | which generation of the log it was made of, u64 big-endian         |
-//! | 16–23 | the number of the first event that is not in it, u64 big-endian |
-//! | 24–55 | SHA-256 of bytes 8–23 and of what follows                       |
-//! | 56–   | what was made; whoever made it gives that a version             |
+//! | bytes | content                                                           |
+//! |-------|-------------------------------------------------------------------|
+//! | 0–7   | [`MAGIC`]; its last byte is the version of this layout            |
+//! | 8–15  | the generation of the log that it was folded from, u64 big-endian |
+//! | 16–23 | the number of the first event that is not in it, u64 big-endian   |
+//! | 24–55 | SHA-256 of bytes 8–23 and of the content                          |
+//! | 56–   | the content, which carries a version of its own                   |
 
+use crate::limits::CHECKPOINT_BYTES_MAX;
 use models::file::{beside, publish};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
@@ -17,21 +18,19 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"HoneFld\x01";
-const PLACE_BYTES: usize = 16;
-const CHECK_BYTES: usize = 32;
-
-/// Nothing that is made of bounded folds comes near it.
-const LIMIT_BYTES: u64 = 256 * 1024 * 1024;
+const POSITION_BYTES: usize = 16;
+const CHECKSUM_BYTES: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// [`crate::log::EventLog::generation`] of the log it was made of.
+    /// [`crate::log::EventLog::generation`] of the log that it was folded from.
     pub generation: u64,
-    /// Events from this number on are not in it.
+    /// The number of the first event that is not in it.
     pub next_seq: u64,
     pub content: Vec<u8>,
 }
 
+/// Where the checkpoint of a log lies.
 pub fn path_of(log: &Path) -> PathBuf {
     beside(log, ".folded")
 }
@@ -40,20 +39,25 @@ fn unfinished(path: &Path) -> PathBuf {
     beside(path, ".tmp")
 }
 
-/// What is there, if it is whole.
+/// Reads the whole file. `None` if there is none.
+///
+/// # Errors
+/// The file is damaged, or has the layout of another version of Hone.
 pub fn read(path: &Path) -> io::Result<Option<Checkpoint>> {
     let mut bytes = vec![];
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?.take(LIMIT_BYTES).read_to_end(&mut bytes)?,
+        opened => opened?.take(CHECKPOINT_BYTES_MAX).read_to_end(&mut bytes)?,
     };
-    parse(bytes).map(Some).ok_or_else(|| io::Error::other("damaged, or of another Hone"))
+    parse(bytes).map(Some).ok_or_else(|| {
+        io::Error::other("the checkpoint is damaged, or another version of Hone wrote it")
+    })
 }
 
-/// Which generation of the log it says it is of, and how far it goes. Not checked;
-/// nonsense where it is cut or of another layout.
-pub fn place(path: &Path) -> io::Result<Option<(u64, u64)>> {
-    let mut head = [0; MAGIC.len() + PLACE_BYTES];
+/// The generation and the next event's number, as the file states them. Nothing is
+/// checked: the numbers mean nothing if the file is cut or has another layout.
+pub fn read_position(path: &Path) -> io::Result<Option<(u64, u64)>> {
+    let mut head = [0; MAGIC.len() + POSITION_BYTES];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
     match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -66,26 +70,28 @@ pub fn place(path: &Path) -> io::Result<Option<(u64, u64)>> {
 
 fn parse(mut bytes: Vec<u8>) -> Option<Checkpoint> {
     let rest = bytes.strip_prefix(MAGIC)?;
-    let (place, rest) = rest.split_at_checked(PLACE_BYTES)?;
-    let (check, content) = rest.split_at_checked(CHECK_BYTES)?;
-    if check != checksum(place, content).as_slice() {
+    let (position, rest) = rest.split_at_checked(POSITION_BYTES)?;
+    let (check, content) = rest.split_at_checked(CHECKSUM_BYTES)?;
+    if check != checksum(position, content).as_slice() {
         return None;
     }
-    let (generation, next_seq) = place.split_at(8);
+    let (generation, next_seq) = position.split_at(8);
     let generation = u64::from_be_bytes(generation.try_into().ok()?);
     let next_seq = u64::from_be_bytes(next_seq.try_into().ok()?);
-    let content = bytes.split_off(MAGIC.len() + PLACE_BYTES + CHECK_BYTES);
+    let content = bytes.split_off(MAGIC.len() + POSITION_BYTES + CHECKSUM_BYTES);
     Some(Checkpoint { generation, next_seq, content })
 }
 
-/// Takes the place of what is there, or leaves it as it is.
+/// Replaces the file. If that fails, the file stays as it was.
 pub fn write(path: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
-    let place = [checkpoint.generation.to_be_bytes(), checkpoint.next_seq.to_be_bytes()].concat();
-    let check = checksum(&place, &checkpoint.content);
-    // One name, so that nothing of what a death left is ever overlooked.
+    let position =
+        [checkpoint.generation.to_be_bytes(), checkpoint.next_seq.to_be_bytes()].concat();
+    let check = checksum(&position, &checkpoint.content);
+    // The temporary file always has the same name, so that `remove` also finds the one
+    // that a crash left behind.
     let temporary = unfinished(path);
     let written = create(&temporary).and_then(|mut file| {
-        for part in [MAGIC.as_slice(), &place, &check, &checkpoint.content] {
+        for part in [MAGIC.as_slice(), &position, &check, &checkpoint.content] {
             file.write_all(part)?;
         }
         file.sync_all()
@@ -95,7 +101,7 @@ pub fn write(path: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
     })
 }
 
-/// Leaves no byte of it, finished or not.
+/// Removes the file, and an unfinished one that a crash left behind.
 pub fn remove(path: &Path) -> io::Result<()> {
     remove_unfinished(path)?;
     remove_file(path)
@@ -119,8 +125,8 @@ fn create(path: &Path) -> io::Result<File> {
     options.create(true).truncate(true).write(true).open(path)
 }
 
-fn checksum(place: &[u8], content: &[u8]) -> Vec<u8> {
-    Sha256::new().chain_update(place).chain_update(content).finalize().to_vec()
+fn checksum(position: &[u8], content: &[u8]) -> Vec<u8> {
+    Sha256::new().chain_update(position).chain_update(content).finalize().to_vec()
 }
 
 #[cfg(test)]
@@ -132,8 +138,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("folded");
         assert!(read(&path).unwrap().is_none());
-        let checkpoint =
-            Checkpoint { generation: 7, next_seq: 9, content: b"what was made".to_vec() };
+        let checkpoint = Checkpoint { generation: 7, next_seq: 9, content: b"folded".to_vec() };
         write(&path, &checkpoint).unwrap();
         assert_eq!(read(&path).unwrap(), Some(checkpoint));
         let whole = std::fs::read(&path).unwrap();
@@ -152,9 +157,21 @@ mod tests {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
+    /// The bytes of a file as an earlier release wrote it.
+    #[test]
+    fn the_layout_is_the_documented_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("folded");
+        write(&path, &Checkpoint { generation: 7, next_seq: 9, content: b"x".to_vec() }).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes[..24], *b"HoneFld\x01\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x09");
+        assert_eq!((bytes.len(), bytes[56]), (57, b'x'));
+        assert_eq!(read_position(&path).unwrap(), Some((7, 9)));
+    }
+
     #[cfg(unix)]
     #[test]
-    fn it_is_its_owners_alone() {
+    fn only_its_owner_can_read_it() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("folded");

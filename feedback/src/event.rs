@@ -1,16 +1,17 @@
 //! Events: the append-only record of what was served and what became of it.
 //!
-//! An event is written once and never edited. Meaning is derived by folding
-//! ([`crate::episode`]), so a better reading of the same events is a replay,
-//! not a migration.
+//! An event is written once and never edited. Its meaning is derived by folding
+//! ([`crate::episode`]), so a better interpretation of the same events is a replay and
+//! not a migration. Fields that have a clearer name here than in the log keep their old
+//! name there, by `serde(rename)`.
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the stored form of [`Event`]; written beside every record.
-/// Format 1 had no [`Decision`] and nothing after an outcome.
+/// Version of the stored form of [`Event`], written beside every record.
+/// Format 1 had no [`Decision`], and no events that follow an outcome.
 pub const EVENT_FORMAT: u8 = 2;
 
-/// Identifies one offer for as long as it lives; opaque to clients.
+/// Identifies one offer for as long as it lives. Clients must not interpret it.
 pub type OfferId = String;
 
 /// `0` is the base model; `1, 2, …` are the versions of the adapter registry.
@@ -29,37 +30,39 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    /// The engine answered; `shown` may be empty, which is silence.
+    /// The engine answered. If `shown` is empty, the user was offered nothing.
     Completion(Box<Completion>),
-    /// The offer was seen: the client said so.
+    /// The client said that the offer was on screen.
     Shown { id: OfferId },
-    /// The user took the first `accepted_utf16` units of the offer so far.
+    /// The user accepted the first `accepted_utf16` units of the offer so far.
     PartlyAccepted { id: OfferId, accepted_utf16: u32 },
     /// What finally became of the offer.
     Outcome { id: OfferId, outcome: Outcome, evidence: Evidence },
-    /// How much of what was taken still stands, some time later.
+    /// The share of an accepted text that still stands some time later.
     Kept { id: OfferId, check: KeptCheck, share: f32 },
-    /// What the user wrote at the place of an offer that was not taken, or where
-    /// nothing was offered: the tokens of the healed text and of what was typed,
-    /// up to the end of the line.
-    TypedInstead { id: OfferId, tokens: Vec<u32> },
-    /// What the user wrote there in the end, in the eyes of two adapters: nats,
-    /// summed over `tokens` tokens. `says`: those whose likeliest tokens are just
-    /// this text.
+    /// What the user wrote in place of an offer that was not accepted, or where nothing
+    /// was offered. `tokens` are those of the healed text and of what was typed, up to
+    /// the end of the line.
+    #[serde(rename = "typed_instead")]
+    Replacement { id: OfferId, tokens: Vec<u32> },
+    /// How likely two adapters find the text that the user finally wrote.
     Compared {
         id: OfferId,
+        /// Tokens of the text.
         tokens: u32,
+        /// Log-probability of the whole text under each adapter, in nats.
         logprobs: Vec<(AdapterVersion, f32)>,
-        #[serde(default)]
-        says: Vec<AdapterVersion>,
+        /// The adapters whose greedy decoding gives exactly this text.
+        #[serde(rename = "says", default)]
+        greedy: Vec<AdapterVersion>,
     },
 }
 
-/// When it was looked at.
+/// When an accepted text was looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptCheck {
-    /// Taken back at once.
+    /// The user undid it right after accepting it.
     Undone,
     HalfMinute,
     TwoMinutes,
@@ -74,7 +77,7 @@ impl EventKind {
             | EventKind::PartlyAccepted { id, .. }
             | EventKind::Outcome { id, .. }
             | EventKind::Kept { id, .. }
-            | EventKind::TypedInstead { id, .. }
+            | EventKind::Replacement { id, .. }
             | EventKind::Compared { id, .. } => id,
         }
     }
@@ -85,9 +88,9 @@ impl EventKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
     pub id: OfferId,
-    /// Path (or URI when it is not a file) of the document: what `hone forget` goes by.
+    /// Path of the document, or its URI if it is not a file. `hone forget` goes by it.
     pub path: String,
-    /// The same of the other documents that the prompt holds excerpts of.
+    /// Paths or URIs of the other documents that the prompt quotes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
     pub language: String,
@@ -119,24 +122,26 @@ pub struct Completion {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Decision {
-    /// The user asked by hand: such an answer passes the gate.
-    pub by_hand: bool,
+    /// The user invoked the completion. Such an answer passes the gate.
+    #[serde(rename = "by_hand")]
+    pub invoked: bool,
     pub gate: Option<GateRecord>,
-    /// Drawn for a trial; the version is [`Completion::adapter`].
+    /// Set if the adapter was drawn for a trial; its version is [`Completion::adapter`].
     pub arm: Option<ArmRecord>,
-    /// What is wrong with the text, whoever would take it.
-    pub broken: Option<Broken>,
+    /// What makes the text unusable, whoever the user is.
+    #[serde(rename = "broken")]
+    pub defect: Option<Defect>,
 }
 
-/// The gate's view of one answer: enough to learn from its fate, and to weigh it.
+/// The gate's view of one answer: enough to learn from its outcome, and to weigh it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GateRecord {
-    /// Which list of features this is; another one cannot be learned from.
+    /// Version of the list of features. The gate learns from records of its own version.
     pub features_version: u32,
     pub features: Vec<f32>,
-    /// P(taken), as predicted.
+    /// P(accepted), as predicted.
     pub probability: f32,
-    /// P(shown), in (0, 1]: the gate draws, so that it can find out that it was wrong.
+    /// P(shown), in (0, 1]. The gate draws, so that it can find out that it was wrong.
     pub propensity: f32,
     /// The text, if it was held back; then [`Completion::shown`] is empty.
     pub held_back: Option<String>,
@@ -150,17 +155,17 @@ pub struct ArmRecord {
     pub propensity: f32,
 }
 
-/// Faults that need no user to be seen.
+/// What makes a text unusable, found without asking the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Broken {
-    /// Nothing but blanks.
+pub enum Defect {
+    /// It consists of white space alone.
     WhitespaceOnly,
     /// All of it stands around the cursor already.
     RepeatsSuffix,
     /// A bracket closes another kind than was opened.
     Unbalanced,
-    /// The written form of a special token.
+    /// It contains the written form of a special token.
     SpecialToken,
 }
 
@@ -183,8 +188,8 @@ pub struct Sampling {
 impl Sampling {
     pub const GREEDY: Sampling = Sampling { temperature: 0.0, seed: 0 };
 
-    /// Greedy decoding has no density of its own; its log-probs are those of
-    /// the model's softmax at temperature 1, as in every PPO on served text.
+    /// Greedy decoding has no density of its own. Its log-probs are those of the model's
+    /// softmax at temperature 1, as in every PPO on served text.
     pub fn policy_temperature(&self) -> f32 {
         if self.temperature > 0.0 { self.temperature } else { 1.0 }
     }
@@ -193,20 +198,20 @@ impl Sampling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// A token holding a newline was generated (it is recorded, not shown).
+    /// A token holding a newline was generated. It is recorded and not shown.
     Newline,
-    /// An end-of-generation or FIM token was generated (recorded, not shown).
+    /// An end-of-generation or FIM token was generated. It is recorded and not shown.
     StopToken,
-    /// Of several lines: what was begun has ended; the tokens that say so are
-    /// recorded, not shown.
+    /// In an answer of several lines, the block that was begun has ended. The tokens
+    /// that show this are recorded and not shown.
     BlockEnd,
-    /// Of several lines: there are as many as were wanted.
+    /// An answer of several lines has as many lines as were wanted.
     MaxLines,
     MaxTokens,
     /// The time budget ran out.
     Budget,
-    /// The line became too unlikely to be offered; of older records: the next token
-    /// was (it is not recorded), and what came before it was offered.
+    /// The line became too unlikely to be offered. In older records only the next token
+    /// was too unlikely: it is not recorded, and the text before it was offered.
     LowConfidence,
     /// No token fits what healing must reproduce.
     HealingFailed,
@@ -226,7 +231,7 @@ pub struct Timing {
     pub prompt_evaluated: u32,
     pub prompt_ms: f32,
     pub decode_ms: f32,
-    /// From the request's arrival to its answer, queueing included.
+    /// From the request's arrival to its answer, including the time in the queue.
     pub total_ms: f32,
 }
 
@@ -234,20 +239,20 @@ pub struct Timing {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
     Accepted,
-    /// A word or a line was taken: this many UTF-16 units, then something else.
+    /// The user accepted this many UTF-16 units, in words or lines, and then left it.
     PartlyAccepted {
         utf16: u32,
     },
-    /// Typed by hand, character for character, this far.
+    /// The user typed this many UTF-16 units of it, character for character.
     TypedThrough {
         utf16: u32,
     },
     RejectedEsc,
     RejectedTimeout,
     RejectedEdit,
-    /// A request elsewhere took its place before anything was decided.
+    /// A request elsewhere replaced it before anything was decided.
     Superseded,
-    /// Gone before it can have been read; no label.
+    /// It was gone before the user can have read it. This is no label.
     Unseen,
 }
 
@@ -260,4 +265,40 @@ pub enum Evidence {
     Document,
     ClientNotice,
     Command,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every field that has another name in the log than here, as the log has it.
+    #[test]
+    fn the_log_keeps_the_names_that_it_was_written_with() {
+        let stored = [
+            r#"{"seq":1,"at_ms":2,"event":"typed_instead","id":"a","tokens":[3]}"#,
+            concat!(
+                r#"{"seq":1,"at_ms":2,"event":"compared","id":"a","tokens":1,"#,
+                r#""logprobs":[[1,-0.5]],"says":[1]}"#
+            ),
+        ];
+        let kinds = [
+            EventKind::Replacement { id: "a".into(), tokens: vec![3] },
+            EventKind::Compared {
+                id: "a".into(),
+                tokens: 1,
+                logprobs: vec![(1, -0.5)],
+                greedy: vec![1],
+            },
+        ];
+        for (stored, kind) in stored.into_iter().zip(kinds) {
+            let event = Event { seq: 1, at_ms: 2, kind };
+            assert_eq!(serde_json::to_string(&event).unwrap(), stored);
+            assert_eq!(serde_json::from_str::<Event>(stored).unwrap(), event);
+        }
+        let stored = r#"{"by_hand":true,"gate":null,"arm":null,"broken":"repeats_suffix"}"#;
+        let decision =
+            Decision { invoked: true, defect: Some(Defect::RepeatsSuffix), ..Decision::default() };
+        assert_eq!(serde_json::to_string(&decision).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<Decision>(stored).unwrap(), decision);
+    }
 }

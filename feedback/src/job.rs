@@ -1,9 +1,9 @@
-//! The border between daemon and learner: JSON lines, one job per line on the
-//! learner's stdin, [`LearnerLine`]s on its stdout.
+//! The border between daemon and learner: JSON lines, one job on each line of the
+//! learner's stdin, one [`LearnerLine`] on each line of its stdout.
 //!
-//! A job is a pure function: (base, parent adapter, optimizer state, frozen
-//! batch, seed) → (candidate adapter, optimizer state, report). The same job
-//! gives the same bytes.
+//! A job is a pure function from base, parent adapter, optimizer state, frozen batch and
+//! seed to a candidate adapter, its optimizer state and a report. The same job gives the
+//! same bytes.
 
 use crate::episode::Episode;
 use crate::event::AdapterVersion;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Version of these lines. A learner refuses a job with another one.
+/// Version of these lines. A learner refuses a job that has another version.
 pub const JOB_FORMAT: u32 = 3;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Job {
     pub format: u32,
     pub id: String,
     pub base: Base,
-    /// `None`: start a fresh adapter on the base.
+    /// The adapter to go on from; `None` starts a fresh adapter on the base.
     pub parent: Option<Parent>,
     /// Version number the candidate will carry if it is registered.
     pub candidate: AdapterVersion,
@@ -32,13 +32,13 @@ pub struct Job {
     pub reward: RewardVersion,
     pub hyper: Hyper,
     pub episodes: Vec<Episode>,
-    /// Episodes an earlier update has learned from, to be learned from again.
+    /// Episodes that an earlier update has learned from, to learn from again.
     pub replay: Vec<Episode>,
-    /// The learner may hold this much memory; 0: as much as there is.
+    /// How much memory the learner may use. 0 means as much as there is.
     pub memory_limit_mb: u64,
 }
 
-/// A line that is no job: the job of this id is not wanted any more.
+/// A line on stdin that is no job: it ends the job of this id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
@@ -59,7 +59,7 @@ pub struct Parent {
     pub optimizer: Option<PathBuf>,
 }
 
-/// Every number PPO depends on. docs/learning.md gives each one's source.
+/// Every number that PPO depends on. docs/learning.md gives the source of each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hyper {
@@ -68,24 +68,24 @@ pub struct Hyper {
     pub lora_rank: usize,
     /// LoRA alpha; the update is scaled by alpha / rank.
     pub lora_alpha: f32,
-    /// Adam's step size, once warmed up.
+    /// Adam's step size after the warm-up.
     #[schemars(range(min = 0.0))]
     pub learning_rate: f32,
-    /// Optimizer steps over which the learning rate rises linearly to its value,
-    /// counted over the adapter's whole life.
+    /// Optimizer steps over which the learning rate rises linearly to its value, counted
+    /// over the adapter's whole life.
     pub warmup_steps: u32,
-    /// Decay of Adam's mean of the gradients.
+    /// Decay of Adam's running mean of the gradients.
     pub adam_beta1: f32,
-    /// Decay of Adam's mean of their squares.
+    /// Decay of Adam's running mean of the squared gradients.
     pub adam_beta2: f32,
-    /// What Adam adds to the root it divides by.
+    /// Adam adds this to the root that it divides by.
     pub adam_epsilon: f32,
-    /// Share of a weight that a step takes off, times the learning rate.
+    /// Each step shrinks every weight by this share, times the learning rate.
     pub weight_decay: f32,
-    /// Global L2 norm the gradient is clipped to.
+    /// The gradient is clipped to this global L2 norm.
     pub max_grad_norm: f32,
-    /// L2 norm of the adapter's change in one job, relative to the L2 norm of
-    /// all its weights; a step past it is scaled back.
+    /// Limit of the L2 norm of the adapter's change in one job, relative to the L2 norm of
+    /// all its weights. A step past it is scaled back.
     pub max_update_ratio: f32,
     /// Passes over the batch.
     #[schemars(range(min = 1))]
@@ -93,46 +93,47 @@ pub struct Hyper {
     /// Episodes per optimizer step.
     #[schemars(range(min = 1))]
     pub minibatch_episodes: usize,
-    /// Ratio is clipped to [1 − clip_low, 1 + clip_high].
+    /// PPO's ratio is clipped to [1 − clip_low, 1 + clip_high]; this is the lower side.
     pub clip_low: f32,
-    /// The upper side of that range.
+    /// The upper side of the range that PPO's ratio is clipped to.
     pub clip_high: f32,
-    /// V: the reward at which showing and silence are worth the same.
+    /// V: the reward at which showing an offer and showing nothing are worth the same.
     pub baseline: f32,
     /// What a reward is compared with.
     pub advantage: Advantage,
     /// Weight of the KL(π‖base) penalty.
     pub kl_coefficient: f32,
-    /// Cap on the importance weight π_parent/π_behaviour.
+    /// Upper limit of the importance weight π_parent/π_behaviour.
     pub max_importance_weight: f32,
-    /// Episodes served by an adapter more than this many versions older than
+    /// Episodes that were served by an adapter more than this many versions older than
     /// the parent are dropped.
     pub max_staleness: u32,
-    /// An epoch stops early when the mean KL(parent‖π) passes this, in nats per token.
+    /// Training stops early when the mean KL(parent‖π) passes this, in nats per token.
     pub target_kl: f32,
-    /// Weight of the policy's loss on judged offers; 0: imitate alone.
+    /// Weight of the policy's loss on judged offers. With 0 only demonstrations are
+    /// learned from.
     #[schemars(range(min = 0.0))]
     pub policy_coefficient: f32,
-    /// Weight of imitating what the user typed instead of an offer, or where
-    /// nothing was offered; 0: not at all.
+    /// Weight of the demonstration loss: how strongly the adapter learns what the user
+    /// typed in place of an offer, or where nothing was offered. 0 switches it off.
     #[schemars(range(min = 0.0))]
     pub demonstration_coefficient: f32,
-    /// Texts are imitated by this power of their probability as whole lines: 0 all
-    /// alike; 1 those that are likeliest to be offered and right, which raises the
-    /// expected number of right lines.
+    /// Each demonstration weighs as much as this power of its probability as a whole line.
+    /// With 0 all weigh the same. With 1 those weigh most that are likeliest to be offered
+    /// and right, which raises the expected number of right lines.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub demonstration_exponent: f32,
 }
 
-/// What a reward is compared with.
+/// What a reward is compared with to give an advantage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Advantage {
-    /// r − V: one sample a prompt, as life gives them.
+    /// r − V. A prompt has one sample, as in daily use.
     #[default]
     Baseline,
     /// (r − mean) / (standard deviation) over the samples of one prompt (GRPO,
-    /// arXiv:2402.03300), where a simulated developer judges as many as it likes.
+    /// arXiv:2402.03300). Only a simulated developer judges several samples of a prompt.
     Group,
 }
 
@@ -170,19 +171,19 @@ impl Default for Hyper {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum LearnerLine {
-    /// Started and waiting for jobs.
+    /// The learner has started and waits for jobs.
     Ready {
         format: u32,
         version: String,
     },
-    Progress(Progress),
-    /// The job is done; the files named in it are written and synced.
-    Done(Box<Report>),
-    /// The job was given up as asked; no file was left behind.
+    Progress(JobProgress),
+    /// The job is done. The files named in it are written and synced.
+    Done(Box<UpdateReport>),
+    /// The job was cancelled. No file was left behind.
     Cancelled {
         job: String,
     },
-    /// The job failed; no file was left behind.
+    /// The job failed. No file was left behind.
     Failed {
         job: String,
         error: String,
@@ -190,7 +191,7 @@ pub enum LearnerLine {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct JobProgress {
     pub job: String,
     pub phase: Phase,
     pub done: usize,
@@ -202,7 +203,7 @@ pub struct Progress {
 pub enum Phase {
     /// Reading the base model.
     Load,
-    /// Computing each episode's prompt KV and reference log-probs.
+    /// Computing each episode's prompt KV and reference log-probabilities.
     Prompt,
     /// PPO steps, counted in episodes.
     Train,
@@ -211,39 +212,39 @@ pub enum Phase {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct UpdateReport {
     pub job: String,
     pub candidate: AdapterVersion,
     pub adapter_sha256: String,
     pub episodes_used: usize,
     pub episodes_dropped: usize,
-    /// Of those learned from: taken from earlier updates.
+    /// How many of `episodes_used` were replayed from earlier updates.
     #[serde(default)]
     pub episodes_replayed: usize,
-    /// What the user typed instead, learned from beside the offers.
+    /// Texts that the user typed in place of an offer, or where nothing was offered.
     #[serde(default)]
     pub demonstrations: usize,
     pub tokens_trained: usize,
     pub steps: u32,
-    /// True when `target_kl` ended the epochs early.
+    /// `target_kl` ended the epochs early.
     pub stopped_early: bool,
     pub mean_reward: f32,
     pub mean_advantage: f32,
-    /// |learner − server| per token for episodes the parent itself served, in nats.
+    /// |learner − server| per token, in nats, for episodes that the parent itself served.
     pub mismatch: Distribution,
-    /// π_new/π_behaviour per token before the first step, same episodes.
+    /// π_new/π_behaviour per token before the first step, for the same episodes.
     pub ratio_before: Distribution,
-    /// Largest learning signal first to last: mean over tokens of each optimizer step.
+    /// The optimizer's steps, first to last. Each number is a mean over the step's tokens.
     pub steps_log: Vec<StepLog>,
-    /// Mean per-token log-prob of rewarded offers (r > V), before and after.
+    /// Mean per-token log-probability of rewarded offers (r > V), before and after.
     pub logprob_rewarded: Option<BeforeAfter>,
     /// The same for the others (r ≤ V).
     pub logprob_unrewarded: Option<BeforeAfter>,
-    /// What was typed instead, before it was learned from.
+    /// How likely the demonstrations were before they were learned from.
     #[serde(default)]
     pub demonstrated: Option<Demonstrated>,
-    /// KL(π‖base) after, estimated over the trained tokens: the mean of k3, weighted
-    /// by π/behaviour.
+    /// KL(π‖base) after the update, estimated over the trained tokens: the mean of k3,
+    /// weighted by π/behaviour.
     pub kl_base: f32,
     /// L2 norm of the adapter's change over the L2 norm of the adapter.
     pub update_ratio: f32,
@@ -258,7 +259,7 @@ pub struct Report {
 pub struct StepLog {
     pub loss: f32,
     pub grad_norm: f32,
-    /// Share of tokens whose ratio was outside the clip range with a gradient cut.
+    /// Share of tokens whose gradient was cut because their ratio left the clip range.
     pub clip_fraction: f32,
     pub kl_parent: f32,
     pub kl_base: f32,
@@ -271,12 +272,12 @@ pub struct BeforeAfter {
     pub after: f32,
 }
 
-/// How well demonstrations were expected that no update had learned from: each
-/// is scored first and learned from afterwards.
+/// How likely demonstrations were that no update had learned from. Each is scored first
+/// and learned from afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Demonstrated {
     pub tokens: usize,
-    /// Mean log-prob of a token under the base, in nats.
+    /// Mean log-probability of a token under the base, in nats.
     pub base: f32,
     /// The same under the parent.
     pub parent: f32,
@@ -292,7 +293,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Nearest-rank percentiles; all zero for no values.
+    /// Percentiles are those of the nearest rank. Without values all fields are 0.
     pub fn of(mut values: Vec<f32>) -> Distribution {
         if values.is_empty() {
             return Distribution::default();

@@ -1,18 +1,22 @@
-//! The vocabulary the server and the learner share: what happened to an offer
-//! ([`event`]), what it meant ([`episode`], [`reward`]), the work order that
-//! crosses the process border ([`job`]), and where events are kept ([`log`]).
+//! The vocabulary that the server and the learner share.
+//!
+//! [`event`] records what was served and what became of it. [`episode`] and [`reward`] tell
+//! what that meant. [`job`] is the work order that crosses the process border, and [`log`]
+//! is where events are kept.
 //!
 //! Nothing here knows LSP, llama.cpp or candle; only [`sled_log`] knows sled.
 
+pub mod bounded_map;
 pub mod checkpoint;
 pub mod clock;
 pub mod episode;
 pub mod event;
 pub mod job;
+pub mod limits;
 pub mod log;
 mod mark;
 pub mod reward;
 pub mod secrets;
-#[cfg(test)]
-mod sled_damage;
 pub mod sled_log;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

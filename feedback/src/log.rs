@@ -1,11 +1,11 @@
-//! Where events are kept: a small trait, its in-memory form for tests, and
-//! [`crate::sled_log`] for real.
+//! Where events are kept: the trait, and the form in memory that tests use.
+//! [`crate::sled_log`] keeps them on disk.
 
 use crate::checkpoint::Checkpoint;
 use crate::event::{Event, EventKind};
+use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum LogError {
     Damaged { path: PathBuf, reason: String },
     #[error("{path}: cannot write the event log: {reason}; free disk space or check permissions")]
     Write { path: PathBuf, reason: String },
-    #[error("{path}: of no use, so all of the event log is read: {reason}")]
+    #[error("{path}: cannot be used, so the whole event log is read: {reason}")]
     Checkpoint { path: PathBuf, reason: String },
     #[error("{path}: cannot read event {seq}: {reason}")]
     Read { path: PathBuf, seq: u64, reason: String },
@@ -46,19 +46,19 @@ pub trait EventLog: Send + Sync {
         visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
     ) -> Result<(), LogError>;
 
-    /// Forgets every event that `keep` says no to: when this returns, nothing
-    /// of them is left on disk. The others keep their numbers, and no number is
-    /// given twice. Events may be appended meanwhile; they are asked about too.
+    /// Forgets every event for which `keep` is false. When this returns, nothing of them
+    /// is left on disk. The others keep their numbers, and no number is given twice.
+    /// Events that are appended meanwhile are put to `keep` as well.
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError>;
 
-    /// What was once on disk and is not any more, though nobody forgot it.
+    /// Describes events that were on disk, are gone, and were never forgotten.
     fn damage(&self) -> Option<String> {
         None
     }
 
-    /// Opens it again after a write failed, if there is a chance by now. Takes a
-    /// while; whoever appends meanwhile is refused at once. What was never on disk
-    /// may be gone.
+    /// Opens the log again after a write failed, if there is room for a write now. This
+    /// takes a while, and appending fails at once meanwhile. Events that were appended
+    /// and not flushed may be gone.
     fn reopen(&self) -> Result<(), LogError> {
         Ok(())
     }
@@ -68,13 +68,13 @@ pub trait EventLog: Send + Sync {
         0
     }
 
-    /// What was last kept of what was made of this log.
+    /// The checkpoint that was saved last.
     fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
         Ok(None)
     }
 
-    /// Keeps what was made of this log, until something is forgotten. `false` if
-    /// that was the case since it was made: then nothing was kept.
+    /// Saves a checkpoint of this log, to be kept until something is forgotten. `false`
+    /// if something was forgotten since it was folded: then it is not saved.
     fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
         let _ = checkpoint;
         Ok(false)
@@ -89,19 +89,9 @@ pub struct MemoryLog {
     checkpoint: Mutex<Option<Checkpoint>>,
 }
 
-impl MemoryLog {
-    fn events(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
-        self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Checkpoint>> {
-        self.checkpoint.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
 impl EventLog for MemoryLog {
     fn append(&self, at_ms: u64, kind: EventKind) -> Result<Event, LogError> {
-        let mut events = self.events();
+        let mut events = self.events.lock();
         let event = Event { seq: self.next_seq.fetch_add(1, Ordering::Relaxed), at_ms, kind };
         events.push(event.clone());
         Ok(event)
@@ -116,15 +106,17 @@ impl EventLog for MemoryLog {
         from_seq: u64,
         visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
-        let _ =
-            self.events().iter().filter(|event| event.seq >= from_seq).cloned().try_for_each(visit);
+        let events = self.events.lock();
+        let wanted = events.iter().filter(|event| event.seq >= from_seq);
+        // The visitor's wish to stop is no error.
+        let _ = wanted.cloned().try_for_each(visit);
         Ok(())
     }
 
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
-        self.events().retain(|event| keep(event));
+        self.events.lock().retain(|event| keep(event));
         self.generation.fetch_add(1, Ordering::Relaxed);
-        *self.kept() = None;
+        *self.checkpoint.lock() = None;
         Ok(())
     }
 
@@ -133,15 +125,15 @@ impl EventLog for MemoryLog {
     }
 
     fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
-        Ok(self.kept().clone())
+        Ok(self.checkpoint.lock().clone())
     }
 
     fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
-        let mut kept = self.kept();
-        let is_of_this = checkpoint.generation == self.generation();
-        if is_of_this {
-            *kept = Some(checkpoint.clone());
+        let mut saved = self.checkpoint.lock();
+        let is_of_this_log = checkpoint.generation == self.generation();
+        if is_of_this_log {
+            *saved = Some(checkpoint.clone());
         }
-        Ok(is_of_this)
+        Ok(is_of_this_log)
     }
 }

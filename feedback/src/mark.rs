@@ -1,13 +1,13 @@
-//! How far the log was on disk when somebody was last told so.
+//! A file that remembers how far the log was on disk at its last flush.
 //!
-//! The database cuts its log at the first byte that it cannot read, and says
-//! nothing: what is behind is gone as if it had never been. This number, in a file
-//! of its own, is what tells the difference.
+//! The database cuts its log at the first byte that it cannot read, and does not report
+//! it: whatever follows is gone without a trace. The number in this file shows that a log
+//! was longer once.
 //!
-//! | bytes | what                                          |
+//! | bytes | content                                       |
 //! |-------|-----------------------------------------------|
 //! | 0–7   | the next sequence number, u64 big-endian      |
-//! | 8–15  | the same with every bit turned: its checksum  |
+//! | 8–15  | its checksum: the same with every bit flipped |
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
@@ -22,7 +22,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// A mark that is missing or unreadable marks nothing.
+    /// A file that is missing or unreadable counts as 0.
     pub fn open(path: PathBuf) -> Mark {
         let noted = read(&path).unwrap_or(0);
         Mark { path, file: None, noted }
@@ -32,8 +32,8 @@ impl Mark {
         self.noted
     }
 
-    /// Notes that every event before this number is on disk. Not synced: it is for
-    /// telling damage, and a number that is too low accuses nobody.
+    /// Notes that every event before this number is on disk. The file is not synced: it
+    /// only serves to detect damage, and a number that is too low reports none.
     pub fn note(&mut self, next_seq: u64) -> io::Result<()> {
         if next_seq <= self.noted {
             return Ok(());

@@ -1,17 +1,20 @@
-//! Outcome → reward: pure and versioned, so that another reading of the same
-//! events is a replay.
+//! Rewards: what an outcome is worth. They are pure and versioned, so that the same
+//! events can be rewarded by another version in a replay.
 
-use crate::event::{Broken, Outcome};
+use crate::event::{Defect, Outcome};
 use serde::{Deserialize, Serialize};
 
-/// What an offer must be worth for showing it to pay: the value that an
-/// advantage is measured against, and the gate's threshold.
+/// The reward at which showing an offer and showing nothing are worth the same. An
+/// advantage is measured against it, and it is the gate's threshold.
 pub const VALUE: f32 = 0.25;
 
-/// A text that nobody can want costs more than one that was not wanted.
-pub const BROKEN_REWARD: f32 = -0.25;
+/// The reward of a text that no user can want. It is below 0, the reward of a text that
+/// one user did not want.
+pub const DEFECT_REWARD: f32 = -0.25;
 
-/// Characters after which v2 pays an accept by half.
+const _: () = assert!(DEFECT_REWARD < 0.0 && 0.0 < VALUE && VALUE < 1.0);
+
+/// Length of an accepted text that version 2 pays by half, in UTF-16 units.
 const HALF_WORTH_UTF16: f32 = 8.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,62 +25,64 @@ pub enum RewardVersion {
     V2,
 }
 
-/// The version in force: gate, trials, reports and jobs all use this one.
+/// The version in force. The gate, trials, reports and jobs all use this one.
 pub const CURRENT: RewardVersion = RewardVersion::V1;
 
 impl RewardVersion {
     pub const ALL: [RewardVersion; 2] = [RewardVersion::V1, RewardVersion::V2];
 }
 
-/// All that a reward may depend on.
+/// Everything that a reward depends on.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Fate {
+pub struct RewardInputs {
     pub outcome: Option<Outcome>,
-    /// Length of what was offered.
+    /// Length of the offered text.
     pub offer_utf16: u32,
-    /// Share of it that stood at the last look, once there was one.
+    /// The share of an accepted text that still stood at the last look. `None` before
+    /// the first look.
     pub kept: Option<f32>,
-    pub broken: Option<Broken>,
+    pub defect: Option<Defect>,
 }
 
-/// Reward in [[`BROKEN_REWARD`], 1], or `None` where there is no label.
+/// The reward, in [[`DEFECT_REWARD`], 1]. `None` if the inputs are no label.
 ///
-/// v1: accepted → the share that was kept (1 until known); partly accepted or
-/// typed through → the share of the offer's characters; rejected → 0; superseded
-/// or unseen → no label. A broken text that was not taken → [`BROKEN_REWARD`],
-/// label or not.
+/// Version 1: an accepted text earns the share of it that was kept, or 1 until that is
+/// known. A text that was partly accepted or typed through earns that share of its
+/// characters. A rejected text earns 0. A superseded or unseen text is no label. A text
+/// with a defect that earns nothing by these rules earns [`DEFECT_REWARD`], also if it is
+/// no label.
 ///
-/// v2: the same, times what it saved: `1 − 2^(−characters / 8)`.
-pub fn reward(version: RewardVersion, fate: Fate) -> Option<f32> {
-    let share = |utf16: u32| (utf16 as f32 / fate.offer_utf16.max(1) as f32).min(1.0);
-    let taken = match fate.outcome {
-        Some(Outcome::Accepted) => Some(fate.kept.unwrap_or(1.0).clamp(0.0, 1.0)),
+/// Version 2: the same, multiplied by what the text saved: `1 − 2^(−characters / 8)`.
+pub fn reward(version: RewardVersion, inputs: RewardInputs) -> Option<f32> {
+    let share = |utf16: u32| (utf16 as f32 / inputs.offer_utf16.max(1) as f32).min(1.0);
+    let accepted = match inputs.outcome {
+        Some(Outcome::Accepted) => Some(inputs.kept.unwrap_or(1.0).clamp(0.0, 1.0)),
         Some(Outcome::PartlyAccepted { utf16 } | Outcome::TypedThrough { utf16 }) => {
             Some(share(utf16))
         }
         Some(Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit) => Some(0.0),
         Some(Outcome::Superseded | Outcome::Unseen) | None => None,
     };
-    if fate.broken.is_some() && taken.unwrap_or(0.0) == 0.0 {
-        return Some(BROKEN_REWARD);
+    if inputs.defect.is_some() && accepted.unwrap_or(0.0) == 0.0 {
+        return Some(DEFECT_REWARD);
     }
     let worth = match version {
         RewardVersion::V1 => 1.0,
-        RewardVersion::V2 => 1.0 - (-(fate.offer_utf16 as f32) / HALF_WORTH_UTF16).exp2(),
+        RewardVersion::V2 => 1.0 - (-(inputs.offer_utf16 as f32) / HALF_WORTH_UTF16).exp2(),
     };
-    taken.map(|taken| taken * worth)
+    accepted.map(|accepted| accepted * worth)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fate(outcome: Outcome) -> Fate {
-        Fate { outcome: Some(outcome), offer_utf16: 20, ..Fate::default() }
+    fn inputs(outcome: Outcome) -> RewardInputs {
+        RewardInputs { outcome: Some(outcome), offer_utf16: 20, ..RewardInputs::default() }
     }
 
     fn v1(outcome: Outcome) -> Option<f32> {
-        reward(RewardVersion::V1, fate(outcome))
+        reward(RewardVersion::V1, inputs(outcome))
     }
 
     #[test]
@@ -89,11 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_worth_what_was_kept_of_it() {
-        let kept = |share| Fate { kept: Some(share), ..fate(Outcome::Accepted) };
+    fn an_accepted_text_is_worth_the_share_that_was_kept() {
+        let kept = |share| RewardInputs { kept: Some(share), ..inputs(Outcome::Accepted) };
         assert_eq!(reward(RewardVersion::V1, kept(0.4)), Some(0.4));
         assert_eq!(reward(RewardVersion::V1, kept(0.0)), Some(0.0), "undone at once");
-        let rejected = Fate { kept: Some(1.0), ..fate(Outcome::RejectedEsc) };
+        let rejected = RewardInputs { kept: Some(1.0), ..inputs(Outcome::RejectedEsc) };
         assert_eq!(reward(RewardVersion::V1, rejected), Some(0.0));
     }
 
@@ -105,28 +110,29 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_judged_is_no_label() {
+    fn an_offer_without_a_verdict_is_no_label() {
         assert_eq!(v1(Outcome::Superseded), None);
         assert_eq!(v1(Outcome::Unseen), None);
-        assert_eq!(reward(RewardVersion::V1, Fate::default()), None);
+        assert_eq!(reward(RewardVersion::V1, RewardInputs::default()), None);
     }
 
     #[test]
-    fn a_broken_text_is_punished_unless_it_was_taken_all_the_same() {
-        let broken = |outcome| {
-            let broken = Some(Broken::Unbalanced);
-            reward(RewardVersion::V1, Fate { outcome, broken, offer_utf16: 4, kept: None })
+    fn a_text_with_a_defect_is_punished_unless_it_was_accepted_all_the_same() {
+        let defective = |outcome| {
+            let defect = Some(Defect::Unbalanced);
+            let inputs = RewardInputs { outcome, defect, offer_utf16: 4, kept: None };
+            reward(RewardVersion::V1, inputs)
         };
-        assert_eq!(broken(None), Some(BROKEN_REWARD), "nobody had to see it");
-        assert_eq!(broken(Some(Outcome::Unseen)), Some(BROKEN_REWARD));
-        assert_eq!(broken(Some(Outcome::RejectedEsc)), Some(BROKEN_REWARD));
-        assert_eq!(broken(Some(Outcome::Accepted)), Some(1.0));
+        assert_eq!(defective(None), Some(DEFECT_REWARD), "no user has to see it");
+        assert_eq!(defective(Some(Outcome::Unseen)), Some(DEFECT_REWARD));
+        assert_eq!(defective(Some(Outcome::RejectedEsc)), Some(DEFECT_REWARD));
+        assert_eq!(defective(Some(Outcome::Accepted)), Some(1.0));
     }
 
     #[test]
     fn v2_pays_a_short_accept_less_and_changes_no_reject() {
         let v2 = |outcome, offer_utf16| {
-            reward(RewardVersion::V2, Fate { offer_utf16, ..fate(outcome) }).unwrap()
+            reward(RewardVersion::V2, RewardInputs { offer_utf16, ..inputs(outcome) }).unwrap()
         };
         assert_eq!(v2(Outcome::Accepted, 8), 0.5);
         assert!(v2(Outcome::Accepted, 2) < VALUE && v2(Outcome::Accepted, 60) > 0.99);

@@ -1,5 +1,5 @@
-//! Lines and records from elsewhere: whatever they hold, they are read or refused.
-//! The same properties as in fuzz/, for machines without it.
+//! Damaged lines and records are read or refused. These are the properties of the fuzz
+//! targets in fuzz/, for machines that cannot run those.
 
 use feedback::event::Event;
 use feedback::job::{Cancel, Job, LearnerLine};

@@ -1,15 +1,12 @@
-//! Months of use in one log: how long an append takes, and how long a start.
-//! Nothing is asserted of a time; `cargo xtask soak` prints them for
-//! docs/reliability.md.
+//! Months of use in one log: how long an append takes, and how long a start takes. No time
+//! is asserted; `cargo xtask soak` prints the times for docs/reliability.md.
 
 use feedback::episode::Fold;
-use feedback::event::{
-    Completion, Decision, Event, EventKind, Evidence, Outcome, Sampling, StopReason, Timing,
-    TokenRecord,
-};
+use feedback::event::{Completion, Event, EventKind, TokenRecord};
 use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
+use feedback::testing::{accepted, completion, served};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
@@ -17,19 +14,19 @@ use std::time::Instant;
 const EVENTS: u64 = 5_000;
 const EVENTS_LONG: u64 = 1_000_000;
 
-/// Events an offer leaves: that it was made, shown, and what became of it.
+/// Events of one offer: it was made, it was shown, and it had an outcome.
 const EVENTS_AN_OFFER: u64 = 3;
 
 /// Tokens of a prompt of 2,000 characters.
 const PROMPT_TOKENS: u32 = 500;
 
-/// How often it is looked what is held.
-const LOOKS: u64 = 10;
+/// How often the memory in use is measured.
+const MEASUREMENTS: u64 = 10;
 
-/// Offers between two acknowledgements, which wait for the disk.
+/// Offers between two flushes.
 const OFFERS_A_FLUSH: u64 = 4;
 
-fn events() -> u64 {
+fn event_count() -> u64 {
     match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {
         Some(share) => ((EVENTS_LONG as f64 * share) as u64).max(EVENTS),
         None => EVENTS,
@@ -37,24 +34,14 @@ fn events() -> u64 {
 }
 
 fn offer(id: &str, number: u64) -> EventKind {
-    EventKind::Completion(Box::new(Completion {
-        id: id.into(),
+    served(Completion {
         path: format!("/project/src/{}.rs", number % 50),
-        context: vec![],
-        language: "rust".into(),
-        model_sha256: "base".into(),
-        adapter: 0,
-        sampling: Sampling::GREEDY,
         prompt: (0..PROMPT_TOKENS).map(|token| token * 37 + number as u32 % 100).collect(),
         adapter_from: 480,
-        healing: String::new(),
         tokens: (0..8).map(|id| TokenRecord { id, logprob: -0.25 }).collect(),
-        stop: StopReason::Newline,
         shown: "push(item);".into(),
-        shown_from: 0,
-        timing: Timing::default(),
-        decision: Decision::default(),
-    }))
+        ..completion(id)
+    })
 }
 
 fn resident_mb() -> f64 {
@@ -67,10 +54,7 @@ fn resident_mb() -> f64 {
 fn bytes(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries
-        .map(|path| match path.is_dir() {
-            true => bytes(&path),
-            false => path.metadata().unwrap().len(),
-        })
+        .map(|path| if path.is_dir() { bytes(&path) } else { path.metadata().unwrap().len() })
         .sum()
 }
 
@@ -78,24 +62,19 @@ fn bytes(folder: &Path) -> u64 {
 fn soak_a_long_log_is_appended_to_and_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sled");
-    let offers = events() / EVENTS_AN_OFFER;
+    let offers = event_count() / EVENTS_AN_OFFER;
     let (mut appends, mut flushes, mut held) = (vec![], vec![], vec![]);
     {
         let log = SledLog::open(&path).unwrap();
         for number in 0..offers {
             let id = format!("{number:x}-1");
-            let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
-            let story = [
-                offer(&id, number),
-                EventKind::Shown { id: id.clone() },
-                EventKind::Outcome { id, outcome, evidence },
-            ];
-            for kind in story {
+            let events = [offer(&id, number), EventKind::Shown { id: id.clone() }, accepted(&id)];
+            for kind in events {
                 let begun = Instant::now();
                 log.append(number, kind).unwrap();
                 appends.push(begun.elapsed().as_secs_f64() * 1e6);
             }
-            if (number + 1) * LOOKS / offers > number * LOOKS / offers {
+            if (number + 1) * MEASUREMENTS / offers > number * MEASUREMENTS / offers {
                 held.push(format!("{:.0}", resident_mb()));
             }
             if number % OFFERS_A_FLUSH == 0 {
@@ -106,7 +85,7 @@ fn soak_a_long_log_is_appended_to_and_read_again() {
         }
         log.flush().unwrap();
     }
-    // The samples above are in it: 8 bytes an append.
+    // This includes the samples taken above, which take 8 bytes an append.
     eprintln!("MiB held after each tenth: {}", held.join(" "));
     let begun = Instant::now();
     let log = SledLog::open(&path).unwrap();

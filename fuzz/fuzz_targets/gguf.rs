@@ -1,9 +1,9 @@
-//! The readers of models and adapters: read or refused. libFuzzer's own limit on
-//! memory (2 GiB, `-malloc_limit_mb`) finds a length that was believed.
+//! Model and adapter files are read or refused, whatever they hold. libFuzzer's own limit on
+//! memory (2 GiB, `-malloc_limit_mb`) finds an allocation by a length that a file claims.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use models::adapter::Adapter;
+use models::adapter::LoraAdapter;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use std::io::Write;
@@ -14,5 +14,5 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(gguf) = Gguf::open(file.path()) {
         let _ = Vocab::from_gguf(&gguf);
     }
-    let _ = Adapter::read(file.path());
+    let _ = LoraAdapter::read(file.path());
 });

@@ -139,8 +139,8 @@ impl Batch {
             let completion = &episode.completion;
             let grouped = context.hyper.advantage == Advantage::Group;
             // A broken text that was cut to nothing is judged all the same.
-            let broken = completion.decision.broken.is_some();
-            let silent = episode.is_silence() && !broken || completion.tokens.is_empty();
+            let broken = completion.decision.defect.is_some();
+            let silent = episode.is_no_offer() && !broken || completion.tokens.is_empty();
             // Silence earns V by definition: only a group can prefer it.
             let reward = if grouped && silent {
                 Some(context.hyper.baseline)
@@ -400,7 +400,7 @@ fn imitates(context: &Context) -> bool {
 /// What the user typed instead of the offer, or of silence, where it is known and
 /// to be imitated. It does not grow stale: it is right whoever served.
 fn instead<'a>(episode: &'a Episode, context: &Context) -> Option<&'a [u32]> {
-    let ids = episode.instead.as_deref().filter(|ids| imitates(context) && !ids.is_empty())?;
+    let ids = episode.replacement.as_deref().filter(|ids| imitates(context) && !ids.is_empty())?;
     ids.iter().all(|id| (*id as usize) < context.vocab.len()).then_some(ids)
 }
 
@@ -408,7 +408,7 @@ fn instead<'a>(episode: &'a Episode, context: &Context) -> Option<&'a [u32]> {
 /// those that reach into the shown text or come before it, and the policy's own
 /// stop right behind it. What post-processing cut off, nobody judged.
 fn trained(completion: &Completion, vocab: &Vocab) -> usize {
-    if completion.shown.is_empty() && completion.decision.broken.is_some() {
+    if completion.shown.is_empty() && completion.decision.defect.is_some() {
         return completion.tokens.len();
     }
     let end = completion.shown_from + completion.shown.len();

@@ -6,7 +6,7 @@ use crate::real::Real;
 use crate::weights::{MAPS, Shape};
 use anyhow::{Context, bail};
 use candle_core::{Result, Tensor};
-use models::adapter::{Adapter, LoraPair};
+use models::adapter::{LoraAdapter as Adapter, LoraPair};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

@@ -8,7 +8,7 @@
 //! of stdout is behind; answers are not.
 
 use crate::train::{Cancelled, Trainer};
-use feedback::job::{Cancel, JOB_FORMAT, Job, LearnerLine, Progress};
+use feedback::job::{Cancel, JOB_FORMAT, Job, JobProgress as Progress, LearnerLine};
 use serde::Deserialize;
 use std::io::{self, BufRead, Read, Write};
 use std::ops::ControlFlow;

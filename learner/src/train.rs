@@ -9,8 +9,10 @@ use crate::prompt::PromptKv;
 use crate::threads::Threads;
 use crate::{system, weights};
 use anyhow::{Context, bail, ensure};
-use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Phase, Progress, Report};
-use models::adapter::Adapter;
+use feedback::job::{
+    Base, Hyper, JOB_FORMAT, Job, JobProgress as Progress, Phase, UpdateReport as Report,
+};
+use models::adapter::LoraAdapter as Adapter;
 use models::disk_cache::DiskCache as Shelf;
 use models::file;
 use models::gguf::Gguf;

@@ -164,9 +164,9 @@ fn the_invocation_token_is_named_only_if_every_tail_begins_with_it() {
 fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
     let mut rejected = accepted(0, &[0, 1]);
     rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
-    rejected.instead = Some(vec![4, 5, 6]);
+    rejected.replacement = Some(vec![4, 5, 6]);
     let mut taken = accepted(1, &[0, 1]);
-    taken.instead = Some(vec![4]);
+    taken.replacement = Some(vec![4]);
     let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
     let batch = try_batch(&[rejected.clone(), taken], &[], &wanted).unwrap();
     let demonstrations: Vec<&Sample> =
@@ -194,7 +194,7 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
 fn the_line_that_was_typed_ends_the_same_before_an_empty_line() {
     let mut rejected = accepted(0, &[0, 1]);
     rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
-    rejected.instead = Some(vec![CLOSED, 4, CLOSED]);
+    rejected.replacement = Some(vec![CLOSED, 4, CLOSED]);
     let batch = batch(&[rejected]);
     let typed = batch.samples.iter().find(|sample| sample.verdict.is_none()).unwrap();
     let equivalents: Vec<&[u32]> =
@@ -213,7 +213,7 @@ fn a_reject_is_the_fault_of_the_first_token_that_differs() {
     let answers = |said: &[u32], typed: &[u32]| {
         let mut rejected = accepted(0, said);
         rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
-        rejected.instead = (!typed.is_empty()).then(|| typed.to_vec());
+        rejected.replacement = (!typed.is_empty()).then(|| typed.to_vec());
         let batch = try_batch(&[rejected], &[], &Hyper::default()).unwrap();
         let (_, verdict) = batch.judged().next().unwrap();
         verdict.answers[..said.len()].to_vec()
@@ -234,7 +234,7 @@ fn what_was_typed_where_nothing_was_offered_is_a_demonstration_of_its_own() {
     silence.outcome = None;
     silence.completion.shown = String::new();
     silence.completion.adapter = 40;
-    silence.instead = Some(vec![4, 5]);
+    silence.replacement = Some(vec![4, 5]);
     let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
     let batch = try_batch(&[silence.clone(), accepted(1, &[0, 1])], &[], &wanted).unwrap();
     let seen: Vec<_> = batch.samples.iter().map(|s| (s.seq, s.verdict.is_some())).collect();

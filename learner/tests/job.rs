@@ -4,7 +4,9 @@ mod common;
 
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
 use feedback::event::Outcome;
-use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, Report};
+use feedback::job::{
+    Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport as Report,
+};
 use learner::stream;
 use learner::threads::Threads;
 use learner::train::Trainer;
@@ -140,7 +142,7 @@ fn what_the_user_typed_instead_becomes_likelier() {
         job.hyper.epochs = 8;
         job.hyper.target_kl = 10.0;
         for episode in job.episodes.iter_mut().filter(|episode| episode.seq % 2 == 1) {
-            episode.instead = Some(INSTEAD.to_vec());
+            episode.replacement = Some(INSTEAD.to_vec());
         }
         let report = run(&job).unwrap();
         assert_eq!(report.episodes_used, 6);
@@ -171,7 +173,7 @@ fn imitation_alone_asks_of_a_verdict_whether_the_text_was_taken() {
         if imitate {
             for episode in &mut job.episodes {
                 episode.outcome = None;
-                episode.instead = Some(vec![3, 4, 5]);
+                episode.replacement = Some(vec![3, 4, 5]);
             }
         }
         run(&job).unwrap()
@@ -197,7 +199,7 @@ fn what_is_told_of_typed_texts_leaves_out_those_learned_from_before() {
     job.hyper.demonstration_coefficient = 1.0;
     for episode in &mut job.episodes {
         episode.outcome = None;
-        episode.instead = Some(vec![3, 4, 5]);
+        episode.replacement = Some(vec![3, 4, 5]);
     }
     job.replay = job.episodes.split_off(2);
     let report = run(&job).unwrap();
@@ -260,7 +262,7 @@ fn the_adapter_file_names_its_invocation_token() {
     second.parent = Some(parent(&first));
     run(&second).unwrap();
     for job in [first, second] {
-        let adapter = models::adapter::Adapter::read(&job.adapter_out).unwrap();
+        let adapter = models::adapter::LoraAdapter::read(&job.adapter_out).unwrap();
         assert_eq!(adapter.invocation, [MIDDLE]);
         assert_eq!(adapter.base_sha256, place.sha256);
     }

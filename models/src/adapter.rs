@@ -1,9 +1,9 @@
-//! LoRA adapters in llama.cpp's GGUF form (`convert_lora_to_gguf.py`).
+//! LoRA adapters in the GGUF form of llama.cpp (`convert_lora_to_gguf.py`).
 //!
-//! Each adapted map W becomes W + (alpha / rank)·B·A. Tensor `NAME.lora_a`
-//! holds A with ggml dims [in, rank], `NAME.lora_b` holds B with [rank, out],
-//! both as 32-bit floats. `adapter.alora.invocation_tokens` says from which
-//! token on the adapter acts; `hone.base.sha256` which base it was learned on.
+//! Each adapted map W becomes W + (alpha / rank)·B·A. Tensor `NAME.lora_a` holds A with
+//! ggml dims [in, rank], `NAME.lora_b` holds B with [rank, out], both as 32-bit floats.
+//! `adapter.alora.invocation_tokens` holds the tokens from which on the adapter acts, and
+//! `hone.base.sha256` the base that it was learned on.
 
 use crate::file;
 use crate::gguf::{GGML_F32, Gguf, GgufError, TensorInfo};
@@ -13,11 +13,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Version of our own keys (`hone.*`).
+/// Version of the keys that are Hone's own (`hone.*`).
 const FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Adapter {
+pub struct LoraAdapter {
     /// The base's architecture, such as `qwen2`.
     pub architecture: String,
     /// SHA-256 of the base GGUF, lower-case hex.
@@ -25,7 +25,8 @@ pub struct Adapter {
     pub rank: usize,
     /// The update is scaled by `alpha / rank`.
     pub alpha: f32,
-    /// The adapter acts from the last occurrence of these tokens on; empty: everywhere.
+    /// The adapter acts from the last occurrence of these tokens on. If there are none, it
+    /// acts everywhere.
     pub invocation: Vec<u32>,
     pub pairs: Vec<LoraPair>,
 }
@@ -48,19 +49,25 @@ pub enum AdapterError {
     Io { path: PathBuf, error: io::Error },
     #[error(transparent)]
     Gguf(#[from] GgufError),
-    #[error("adapter {} is not usable ({what}); remove it or roll back to another version", path.display())]
+    #[error(
+        "adapter {} is not usable ({what}); remove it or roll back to another version",
+        path.display()
+    )]
     Unusable { path: PathBuf, what: String },
-    #[error("the adapter does not fit the model {}: {what}; serve the base it was learned on", base.display())]
+    #[error(
+        "the adapter does not fit the model {}: {what}; serve the base it was learned on",
+        base.display()
+    )]
     OtherBase { base: PathBuf, what: String },
 }
 
-impl Adapter {
-    /// Writes the adapter whole or not at all; equal adapters give equal bytes.
-    /// Returns the file's SHA-256, lower-case hex.
+impl LoraAdapter {
+    /// Writes the adapter whole or not at all. Equal adapters give equal bytes. Returns
+    /// the file's SHA-256, lower-case hex.
     ///
     /// # Errors
-    /// Refuses an adapter whose shapes disagree or that holds NaN or infinity:
-    /// it would break every completion it serves.
+    /// The shapes of the adapter disagree, or it holds NaN or infinity, which would break
+    /// every completion that it serves.
     pub fn write(&self, path: &Path) -> Result<String, AdapterError> {
         self.check().map_err(|what| AdapterError::Unusable { path: path.to_owned(), what })?;
         let mut builder = Builder::default();
@@ -88,15 +95,15 @@ impl Adapter {
     }
 
     /// # Errors
-    /// Truncated, damaged, not one of our adapters, or holding NaN or infinity.
-    pub fn read(path: &Path) -> Result<Adapter, AdapterError> {
+    /// The file is truncated or damaged, is no adapter of Hone's, or holds NaN or infinity.
+    pub fn read(path: &Path) -> Result<LoraAdapter, AdapterError> {
         let gguf = Gguf::open(path)?;
         let unusable = |what: String| AdapterError::Unusable { path: path.to_owned(), what };
         let text = |key: &str| {
             gguf.str(key).map(str::to_owned).ok_or_else(|| unusable(format!("no {key}")))
         };
         if text("general.type")? != "adapter" || text("adapter.type")? != "lora" {
-            return Err(unusable("it is no LoRA adapter".into()));
+            return Err(unusable("it is not a LoRA adapter".into()));
         }
         match gguf.u32("hone.format") {
             Some(FORMAT) => {}
@@ -109,10 +116,10 @@ impl Adapter {
                 .iter()
                 .map(|token| token.as_u32())
                 .collect::<Option<_>>()
-                .ok_or_else(|| unusable("invocation tokens that are no token ids".into()))?,
+                .ok_or_else(|| unusable("its invocation tokens are no token ids".into()))?,
         };
         let pairs = read_pairs(&gguf, &unusable)?;
-        let adapter = Adapter {
+        let adapter = LoraAdapter {
             architecture: text("general.architecture")?,
             base_sha256: text("hone.base.sha256")?,
             rank: pairs.first().map_or(0, |pair| pair.a.len() / pair.rows_in.max(1)),
@@ -127,7 +134,8 @@ impl Adapter {
     }
 
     /// # Errors
-    /// Names the base and what differs: checksum, architecture, or a tensor's shape.
+    /// The adapter was learned on another base. The message names the base and what
+    /// differs: checksum, architecture, or a tensor's shape.
     pub fn check_base(&self, base: &Gguf, base_sha256: &str) -> Result<(), AdapterError> {
         let other = |what| Err(AdapterError::OtherBase { base: base.path.clone(), what });
         if base.architecture() != Some(&self.architecture) {
@@ -153,7 +161,7 @@ impl Adapter {
             return Err("it adapts nothing".into());
         }
         if !self.alpha.is_finite() {
-            return Err("alpha is no finite number".into());
+            return Err("alpha is not a finite number".into());
         }
         for pair in &self.pairs {
             let fits = |length: usize, rows: usize| Some(length) == rows.checked_mul(self.rank);
@@ -168,7 +176,7 @@ impl Adapter {
     }
 }
 
-/// Pairs in the file's order, so that reading and writing give the same bytes.
+/// Reads the pairs in the file's order, so that writing them gives the same bytes.
 fn read_pairs(
     gguf: &Gguf,
     unusable: &impl Fn(String) -> AdapterError,
@@ -186,7 +194,7 @@ fn read_pairs(
         let b = bs.remove(name).ok_or_else(|| unusable(format!("{name} has no lora_b")))?;
         let (&[rows_in, a_rank], &[b_rank, rows_out]) = (a.dims.as_slice(), b.dims.as_slice())
         else {
-            return Err(unusable(format!("{name} is no matrix")));
+            return Err(unusable(format!("{name} is not a matrix")));
         };
         if a_rank != b_rank || a.ggml_type != GGML_F32 || b.ggml_type != GGML_F32 {
             return Err(unusable(format!(
@@ -202,12 +210,12 @@ fn read_pairs(
         });
     }
     if pairs.len() * 2 != gguf.tensors.len() {
-        return Err(unusable("tensors that belong to no LoRA pair".into()));
+        return Err(unusable("it has tensors that belong to no LoRA pair".into()));
     }
     Ok(pairs)
 }
 
-/// The reader has checked that these bytes are in the file.
+/// [`Gguf::open`] has checked that these bytes are in the file.
 fn read_floats(input: &mut File, gguf: &Gguf, tensor: &TensorInfo) -> io::Result<Vec<f32>> {
     let mut bytes = vec![0; tensor.bytes as usize];
     input.seek(SeekFrom::Start(gguf.data_offset + tensor.offset))?;
@@ -222,7 +230,7 @@ mod tests {
 
     const BASE_SHA: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
 
-    fn sample() -> Adapter {
+    fn sample() -> LoraAdapter {
         let pair = |name: &str, rows_out, rows_in| LoraPair {
             name: name.into(),
             rows_out,
@@ -230,7 +238,7 @@ mod tests {
             a: (0..2 * rows_in).map(|i| i as f32 * 0.25).collect(),
             b: (0..2 * rows_out).map(|i| -(i as f32)).collect(),
         };
-        Adapter {
+        LoraAdapter {
             architecture: "qwen2".into(),
             base_sha256: BASE_SHA.into(),
             rank: 2,
@@ -256,7 +264,7 @@ mod tests {
         let (first, second) = (folder.path().join("1.gguf"), folder.path().join("2.gguf"));
         let sha = sample().write(&first).unwrap();
         assert_eq!(sha, file::sha256(&first).unwrap());
-        let read = Adapter::read(&first).unwrap();
+        let read = LoraAdapter::read(&first).unwrap();
         assert_eq!(read, sample());
         assert_eq!(read.write(&second).unwrap(), sha);
     }
@@ -278,12 +286,12 @@ mod tests {
     fn without_invocation_tokens_the_key_is_absent() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.gguf");
-        let everywhere = Adapter { invocation: Vec::new(), ..sample() };
+        let everywhere = LoraAdapter { invocation: Vec::new(), ..sample() };
         everywhere.write(&path).unwrap();
         // llama.cpp refuses an empty list.
         let key = "adapter.alora.invocation_tokens";
         assert!(!Gguf::open(&path).unwrap().metadata.contains_key(key));
-        assert_eq!(Adapter::read(&path).unwrap(), everywhere);
+        assert_eq!(LoraAdapter::read(&path).unwrap(), everywhere);
     }
 
     #[test]
@@ -294,7 +302,7 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         for cut in [0, 3, 40, bytes.len() / 2, bytes.len() - 32] {
             std::fs::write(&path, &bytes[..cut]).unwrap();
-            let error = Adapter::read(&path).unwrap_err().to_string();
+            let error = LoraAdapter::read(&path).unwrap_err().to_string();
             assert!(error.contains("a.gguf"), "{error}");
         }
     }
@@ -311,7 +319,7 @@ mod tests {
         assert_eq!(bytes[at..at + 4], FORMAT.to_le_bytes());
         bytes[at..at + 4].copy_from_slice(&(FORMAT + 1).to_le_bytes());
         std::fs::write(&path, &bytes).unwrap();
-        let error = Adapter::read(&path).unwrap_err().to_string();
+        let error = LoraAdapter::read(&path).unwrap_err().to_string();
         assert!(error.contains("a.gguf") && error.contains("hone.format 2"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
@@ -330,7 +338,7 @@ mod tests {
         let at = Gguf::open(&path).unwrap().data_offset as usize;
         bytes[at..at + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
         std::fs::write(&path, &bytes).unwrap();
-        let error = Adapter::read(&path).unwrap_err().to_string();
+        let error = LoraAdapter::read(&path).unwrap_err().to_string();
         assert!(error.contains("NaN or infinity"), "{error}");
     }
 
@@ -343,7 +351,7 @@ mod tests {
 
         let error = adapter.check_base(&fitting, "0000").unwrap_err().to_string();
         assert!(error.contains("base.gguf") && error.contains(BASE_SHA), "{error}");
-        let llama = Adapter { architecture: "llama".into(), ..sample() };
+        let llama = LoraAdapter { architecture: "llama".into(), ..sample() };
         assert!(llama.check_base(&fitting, BASE_SHA).is_err());
         assert!(adapter.check_base(&base(folder.path(), [4, 3]), BASE_SHA).is_err());
     }
@@ -352,6 +360,6 @@ mod tests {
     fn a_model_is_not_an_adapter() {
         let folder = tempfile::tempdir().unwrap();
         let model = base(folder.path(), [3, 4]);
-        assert!(matches!(Adapter::read(&model.path), Err(AdapterError::Unusable { .. })));
+        assert!(matches!(LoraAdapter::read(&model.path), Err(AdapterError::Unusable { .. })));
     }
 }

@@ -1,13 +1,13 @@
-//! What turns one version of an adapter into the next, for sending it elsewhere:
-//! exact, and smaller than the adapter.
+//! Deltas: what turns one version of an adapter into the next, for sending it elsewhere.
+//! A delta is exact, and smaller than the adapter.
 //!
-//! An update moves most weights by a little: sign, exponent and the high bits of
-//! the mantissa stay. The bits of both are XORed, the four bytes of every float
-//! are laid in four planes (whose first ones are then mostly zero), and deflate
-//! (RFC 1951) does the rest. The head holds the format, and the checksums of the
+//! An update changes most weights by a little: sign, exponent and the high bits of the
+//! mantissa stay. The bits of both versions are XORed, the four bytes of every float are
+//! laid out in four planes (of which the first ones are then mostly zero), and deflate
+//! (RFC 1951) compresses the result. The head holds the format and the checksums of the
 //! values before and after, so that a delta is never applied to another adapter.
 
-use crate::adapter::Adapter;
+use crate::adapter::LoraAdapter;
 use anyhow::{Context, Result, ensure};
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
@@ -20,11 +20,11 @@ const FORMAT: u32 = 1;
 const HASH_BYTES: usize = 32;
 const PLANES: usize = 4;
 
-/// The bytes that make `next` of `previous`.
+/// The delta that turns `previous` into `next`.
 ///
 /// # Errors
-/// They do not have the same maps and the same rank.
-pub fn encode(previous: &Adapter, next: &Adapter) -> Result<Vec<u8>> {
+/// The adapters do not have the same maps and the same rank.
+pub fn encode(previous: &LoraAdapter, next: &LoraAdapter) -> Result<Vec<u8>> {
     ensure!(shape(previous) == shape(next), "the adapters do not have the same maps and rank");
     let (before, after) = (bits(previous), bits(next));
     let count = before.len();
@@ -44,13 +44,13 @@ pub fn encode(previous: &Adapter, next: &Adapter) -> Result<Vec<u8>> {
     Ok(encoder.finish()?)
 }
 
-/// The version after `previous`.
+/// Applies a delta to `previous`, and returns the next version.
 ///
 /// # Errors
 /// The delta is damaged, or was made for another adapter.
-pub fn decode(previous: &Adapter, delta: &[u8]) -> Result<Adapter> {
+pub fn decode(previous: &LoraAdapter, delta: &[u8]) -> Result<LoraAdapter> {
     let head = MAGIC.len() + size_of::<u32>() + 2 * HASH_BYTES;
-    ensure!(delta.len() > head && delta.starts_with(MAGIC), "it is no adapter delta");
+    ensure!(delta.len() > head && delta.starts_with(MAGIC), "it is not an adapter delta");
     let (head, body) = delta.split_at(head);
     let format = u32::from_le_bytes(head[8..12].try_into()?);
     ensure!(format == FORMAT, "it has format {format}, this Hone reads {FORMAT}");
@@ -59,7 +59,7 @@ pub fn decode(previous: &Adapter, delta: &[u8]) -> Result<Adapter> {
 
     let before_count = before.len();
     let mut planes = Vec::new();
-    // One byte more than there may be, to notice too many.
+    // One byte more than there may be, so that too many are noticed.
     let mut decoder = DeflateDecoder::new(body).take((before.len() * PLANES) as u64 + 1);
     decoder.read_to_end(&mut planes).context("it is damaged")?;
     ensure!(planes.len() == before.len() * PLANES, "it is damaged");
@@ -83,12 +83,12 @@ pub fn decode(previous: &Adapter, delta: &[u8]) -> Result<Adapter> {
     Ok(next)
 }
 
-fn shape(adapter: &Adapter) -> (usize, Vec<(&str, usize, usize)>) {
+fn shape(adapter: &LoraAdapter) -> (usize, Vec<(&str, usize, usize)>) {
     let pairs = adapter.pairs.iter();
     (adapter.rank, pairs.map(|pair| (pair.name.as_str(), pair.rows_out, pair.rows_in)).collect())
 }
 
-fn bits(adapter: &Adapter) -> Vec<u32> {
+fn bits(adapter: &LoraAdapter) -> Vec<u32> {
     let values = adapter.pairs.iter().flat_map(|pair| pair.a.iter().chain(&pair.b));
     values.map(|value| value.to_bits()).collect()
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::adapter::LoraPair;
 
-    fn adapter(values: impl Fn(usize) -> f32) -> Adapter {
+    fn adapter(values: impl Fn(usize) -> f32) -> LoraAdapter {
         let pair = LoraPair {
             name: "blk.0.attn_q.weight".into(),
             rows_out: 300,
@@ -112,7 +112,7 @@ mod tests {
             a: (0..400).map(&values).collect(),
             b: (400..1000).map(&values).collect(),
         };
-        Adapter {
+        LoraAdapter {
             architecture: "qwen2".into(),
             base_sha256: "base".into(),
             rank: 2,
@@ -139,7 +139,7 @@ mod tests {
         let delta = encode(&before, &after).unwrap();
         let refused = |delta: &[u8]| decode(&before, delta).unwrap_err().to_string();
         assert!(decode(&after, &delta).unwrap_err().to_string().contains("another adapter"));
-        assert!(refused(b"HONEDLT").contains("no adapter delta"));
+        assert!(refused(b"HONEDLT").contains("not an adapter delta"));
         let mut newer = delta.clone();
         newer[8] += 1;
         assert!(refused(&newer).contains("format 2, this Hone reads 1"), "{}", refused(&newer));

@@ -1,5 +1,5 @@
-//! A folder of keys and values (KV) that prompts were computed to, shared by daemons
-//! and learners that meet the same prompts. Only the arms of a rehearsal use it.
+//! A cache on disk for the attention keys and values (KV) of prompts, shared by daemons and
+//! learners that meet the same prompts. Only the arms of a rehearsal use it.
 //!
 //! Only what the base model computes is kept, never what an adapter changes. A file's
 //! content therefore depends on the program, on the model and on the tokens, and on
@@ -9,16 +9,11 @@
 //! The files hold data that is derived from code, unencrypted. The rehearsal that asks
 //! for the cache removes it when it ends.
 
+use crate::limits::{CACHED_TOKENS_MIN, DISK_CACHE_BYTES_MAX};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// Computing fewer tokens than this takes less time than reading and writing their file.
-const WORTH_TOKENS_MIN: usize = 64;
-
-/// A cache that holds this much accepts no further file.
-const DISK_CACHE_BYTES_MAX: u64 = 16 << 30;
 
 pub struct DiskCache {
     folder: PathBuf,
@@ -42,7 +37,7 @@ impl DiskCache {
 
     /// Whether it saves time to look a prompt up that has this many tokens to compute.
     pub fn is_worth(&self, missing_tokens: usize) -> bool {
-        missing_tokens >= WORTH_TOKENS_MIN
+        missing_tokens >= CACHED_TOKENS_MIN
     }
 
     pub fn get(&self, prompt: &[u32]) -> Option<Vec<u8>> {

@@ -1,5 +1,6 @@
-//! Files that are either whole or absent, and their checksums.
+//! Files that are written whole or not at all, and their checksums.
 
+use crate::limits::CHUNK_BYTES;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -7,15 +8,12 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes read at a time when hashing or copying; large enough that system calls do not show.
-pub const CHUNK_BYTES: usize = 1 << 18;
-
 /// SHA-256 of a file's content, lower-case hex.
 pub fn sha256(path: &Path) -> io::Result<String> {
     sha256_with(path, |_| {})
 }
 
-/// As [`sha256`], telling `advance` how many bytes each step hashed.
+/// The same as [`sha256`]. It tells `advance` how many bytes each step has hashed.
 pub fn sha256_with(path: &Path, mut advance: impl FnMut(u64)) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut hasher = Sha256::new();
@@ -44,10 +42,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Writes `bytes` so that a crash at any point leaves the old file or the new
-/// one: temporary file in the same folder, fsync, rename, fsync of the folder.
+/// Writes `bytes` so that a crash at any point leaves the old file or the new one. It
+/// writes a temporary file in the same folder, syncs it, renames it, and syncs the folder.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Two writers of one file, in one process or several, must not share a temporary.
+    // Two writers of one file, in one process or in several, must not share a temporary file.
     static WRITES: AtomicU64 = AtomicU64::new(0);
     let write = WRITES.fetch_add(1, Ordering::Relaxed);
     let temporary = beside(path, &format!(".{}-{write}.tmp", std::process::id()));
@@ -56,7 +54,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
         file.sync_all()
     });
     written.and_then(|()| publish(&temporary, path)).inspect_err(|_| {
-        // The error being returned says more than a failed clean-up would.
+        // The error that is returned says more than a failed clean-up would.
         let _ = fs::remove_file(&temporary);
     })
 }
@@ -67,20 +65,21 @@ pub fn publish(from: &Path, to: &Path) -> io::Result<()> {
     sync_folder_of(to)
 }
 
-/// `path` with `suffix` after its whole name: `m.gguf` → `m.gguf.part`.
+/// `path` with `suffix` behind its whole name: `m.gguf` → `m.gguf.part`.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
+/// Makes a change of the folder's entries durable.
 #[cfg(unix)]
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// A folder cannot be opened for syncing here; the rename is journalled by the file system.
+/// A folder cannot be opened for syncing here. The file system's journal keeps a rename.
 #[cfg(not(unix))]
 pub fn sync_folder_of(_path: &Path) -> io::Result<()> {
     Ok(())
@@ -95,7 +94,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("abc");
         write_atomic(&path, b"abc").unwrap();
-        // FIPS 180-4, example B.1.
+        // Example B.1 of FIPS 180-4.
         assert_eq!(
             sha256(&path).unwrap(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,7 +1,7 @@
-//! Fill-in-the-middle templates, named explicitly.
+//! Fill-in-the-middle (FIM) templates: how each model family wants its prompts laid out.
 //!
-//! A manifest names its template; an unknown name is an error, because a model
-//! given another family's markers answers fluently and wrongly.
+//! A manifest names its template, and an unknown name is an error, because a model that
+//! is given another family's markers answers fluently and wrongly.
 
 use crate::vocab::Vocab;
 
@@ -9,11 +9,11 @@ use crate::vocab::Vocab;
 pub struct FimTemplate {
     pub name: &'static str,
     pub kind: FimKind,
-    /// How a prompt over several files is laid out; `None`: the family was not
-    /// trained to, or not by special tokens.
+    /// How a prompt of several files is laid out. `None` if the family was not trained on
+    /// several files, or not with special tokens.
     pub files: Option<FileTexts>,
-    /// Tokens that end a completion. The first is the model's own end of text;
-    /// one that a vocabulary lacks cannot be generated and is passed over.
+    /// Tokens that end a completion. The first is the model's own end of text. A token
+    /// that a vocabulary lacks cannot be generated, so it is left out.
     pub stop: &'static [&'static str],
 }
 
@@ -21,7 +21,7 @@ pub struct FimTemplate {
 pub enum FimKind {
     /// Special tokens around the text before and after the cursor.
     Markers(MarkerTexts),
-    /// The model was never trained to fill in: it continues the text before the cursor.
+    /// The model was never trained to fill in. It continues the text before the cursor.
     PrefixOnly,
 }
 
@@ -29,17 +29,17 @@ pub enum FimKind {
 pub struct MarkerTexts {
     pub prefix: &'static str,
     pub suffix: &'static str,
-    /// `None`: the model goes on right behind the prefix.
+    /// `None` if the completion follows right behind the prefix.
     pub middle: Option<&'static str>,
     pub order: FimOrder,
 }
 
-/// Special tokens of a prompt over several files: `{repo}name`, then for each
-/// `{file}path` and its text, each on a line of its own; the last file is the one
-/// that is filled in.
+/// Special tokens of a prompt of several files. Such a prompt is `{repo}name`, then for
+/// each file `{file}path` and its text, each on a line of its own. The last file is the
+/// one that is filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileTexts {
-    /// Before the repository's name, where the family has it.
+    /// Stands before the repository's name, if the family has such a token.
     pub repo: Option<&'static str>,
     pub file: &'static str,
 }
@@ -60,7 +60,7 @@ const QWEN_CODER: FimKind = FimKind::Markers(MarkerTexts {
     order: FimOrder::PrefixFirst,
 });
 
-/// What BigCode's tokenizer has, and those made after it.
+/// The markers of BigCode's tokenizer and of those made after it.
 const STARCODER: MarkerTexts = MarkerTexts {
     prefix: "<fim_prefix>",
     suffix: "<fim_suffix>",
@@ -68,7 +68,7 @@ const STARCODER: MarkerTexts = MarkerTexts {
     order: FimOrder::PrefixFirst,
 };
 
-/// Every template; a model family is added here, with a manifest that names it.
+/// Every template. A model family is added here, and its manifest names the template.
 static TEMPLATES: &[FimTemplate] = &[
     // Qwen2.5-Coder Technical Report (arXiv:2409.12186), section 3.1 and table 1.
     // Qwen3-Coder has the same tokens.
@@ -150,7 +150,7 @@ static TEMPLATES: &[FimTemplate] = &[
             "<reponame>",
         ],
     },
-    // Granite 4, its tokenizer's special tokens.
+    // Granite 4: the special tokens of its tokenizer.
     FimTemplate {
         name: "granite-4",
         kind: QWEN_CODER,
@@ -165,7 +165,7 @@ static TEMPLATES: &[FimTemplate] = &[
             "<|reponame|>",
         ],
     },
-    // Codestral 22B, mistral-common's FIM encoding.
+    // Codestral 22B: the FIM encoding of mistral-common.
     FimTemplate {
         name: "codestral",
         kind: FimKind::Markers(MarkerTexts {
@@ -177,7 +177,7 @@ static TEMPLATES: &[FimTemplate] = &[
         files: None,
         stop: &["</s>", "<s>", "[PREFIX]", "[SUFFIX]", "[MIDDLE]"],
     },
-    // Seed-Coder (arXiv:2506.03524), section on fill-in-the-middle.
+    // Seed-Coder (arXiv:2506.03524), the section on fill-in-the-middle.
     FimTemplate {
         name: "seed-coder",
         kind: FimKind::Markers(MarkerTexts {
@@ -218,7 +218,7 @@ static TEMPLATES: &[FimTemplate] = &[
             "<|endoftext|>",
             "<|im_end|>",
             "<|im_start|>",
-            // Borders between files in SmolLM2's and StarCoder's code corpora.
+            // These stand between files in the code corpora of SmolLM2 and StarCoder.
             "<repo_name>",
             "<file_sep>",
             "<filename>",
@@ -234,7 +234,8 @@ pub struct UnknownTemplate {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the vocabulary has no token {token}, which FIM template {template:?} needs; choose the template this model was trained with (known: {})",
+    "the vocabulary has no token {token}, which FIM template {template:?} needs; \
+     choose the template this model was trained with (known: {})",
     known_names()
 )]
 pub struct MissingToken {
@@ -242,12 +243,12 @@ pub struct MissingToken {
     token: &'static str,
 }
 
-/// A template's tokens in one vocabulary.
+/// The tokens of a template in one vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FimTokens {
     /// `None` for [`FimKind::PrefixOnly`].
     pub markers: Option<FimMarkers>,
-    /// `None` where the family or the vocabulary has none.
+    /// `None` if the family or the vocabulary has none.
     pub files: Option<FileMarkers>,
     /// Never empty.
     pub stop: Vec<u32>,
@@ -261,7 +262,7 @@ pub struct FimMarkers {
     pub order: FimOrder,
 }
 
-/// See [`FileTexts`].
+/// The tokens of [`FileTexts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMarkers {
     pub repo: Option<u32>,
@@ -269,8 +270,8 @@ pub struct FileMarkers {
 }
 
 impl FimMarkers {
-    /// A prompt's tokens up to where the completion, or what of it stands there
-    /// already, begins.
+    /// The tokens of a prompt. The completion follows them, beginning with the part of it
+    /// that stands in the document already, if there is one.
     pub fn around(&self, prefix: &[u32], suffix: &[u32]) -> Vec<u32> {
         let (prefix, suffix) =
             ([&[self.prefix], prefix].concat(), [&[self.suffix], suffix].concat());
@@ -294,9 +295,9 @@ pub fn template(name: &str) -> Result<&'static FimTemplate, UnknownTemplate> {
         .ok_or_else(|| UnknownTemplate { name: name.to_owned() })
 }
 
-/// The one template all of whose markers this vocabulary has, for a model file
-/// that comes without a manifest. `None` where none or several fit: never a
-/// guess, and never [`FimKind::PrefixOnly`], which would fit everything.
+/// The one template whose markers are all in this vocabulary, for a model file without a
+/// manifest. `None` if no template fits, or several. It does not guess, and it never
+/// returns [`FimKind::PrefixOnly`], which would fit everything.
 pub fn detect(vocab: &Vocab) -> Option<&'static FimTemplate> {
     let mut fitting = TEMPLATES
         .iter()
@@ -306,7 +307,7 @@ pub fn detect(vocab: &Vocab) -> Option<&'static FimTemplate> {
 
 impl FimTemplate {
     /// # Errors
-    /// Names the token that the vocabulary lacks.
+    /// The vocabulary lacks a token, which the message names.
     pub fn resolve(&self, vocab: &Vocab) -> Result<FimTokens, MissingToken> {
         let id = |token: &'static str| {
             vocab.id_of(token).ok_or(MissingToken { template: self.name, token })
@@ -334,7 +335,7 @@ impl FimTemplate {
         Ok(FimTokens { markers, files, stop })
     }
 
-    /// Texts of every special token this template knows; none of them is ever shown.
+    /// The texts of every special token that this template knows. None is ever shown.
     pub(crate) fn special_texts(&self) -> impl Iterator<Item = &'static str> {
         let markers = match self.kind {
             FimKind::PrefixOnly => [None; 3],
@@ -371,7 +372,7 @@ mod tests {
         assert!(error.ends_with("mellum, prefix-only"), "{error}");
     }
 
-    /// A vocabulary of ordinary tokens and every special one of a template.
+    /// A vocabulary of two ordinary tokens and every special token of a template.
     fn vocab_of(known: &FimTemplate) -> crate::vocab::Vocab {
         let mut texts: Vec<&str> = known.special_texts().collect();
         texts.sort_unstable();
@@ -394,7 +395,8 @@ mod tests {
         }
     }
 
-    /// What each family's model card shows, with `a` before the cursor and `b` after it.
+    /// Each prompt is as the family's model card shows it, with `a` before the cursor and
+    /// `b` after it.
     #[test]
     fn every_template_lays_a_prompt_out_as_its_family_was_trained() {
         let cases = [
@@ -420,7 +422,7 @@ mod tests {
             assert_eq!(prompt, expected, "{name}");
         }
         let with_markers = templates().iter().filter(|known| known.kind != FimKind::PrefixOnly);
-        assert_eq!(with_markers.count(), cases.len(), "each is a case above");
+        assert_eq!(with_markers.count(), cases.len(), "each template is one of the cases");
     }
 
     #[test]
@@ -440,7 +442,7 @@ mod tests {
             assert_eq!(known.resolve(&vocab).unwrap().files, Some(expected), "{name}");
         }
         let several = templates().iter().filter(|known| known.files.is_some());
-        assert_eq!(several.count(), cases.len(), "each is a case above");
+        assert_eq!(several.count(), cases.len(), "each template is one of the cases");
     }
 
     #[test]

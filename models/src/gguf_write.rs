@@ -1,6 +1,6 @@
 //! Writes small GGUF files (version 3): adapters, and models for tests.
 //!
-//! The bytes depend on nothing but the calls, in their order.
+//! The bytes depend on the calls and their order alone.
 
 use crate::gguf::{DEFAULT_ALIGNMENT, GGML_F32, MAGIC, value_type};
 
@@ -39,7 +39,7 @@ impl Builder {
         self.metadata.extend(number.to_le_bytes());
     }
 
-    /// All items are of the first one's type; an empty array is one of u32.
+    /// All items must have the type of the first one. An empty array has the type u32.
     pub fn array(&mut self, key: &str, items: &[Item]) {
         self.pair(key, value_type::ARRAY);
         let item_type = match items.first() {
@@ -58,7 +58,7 @@ impl Builder {
         }
     }
 
-    /// A 32-bit float tensor; `dims` in ggml's order.
+    /// A tensor of 32-bit floats. `dims` are in ggml's order.
     pub fn tensor(&mut self, name: &str, dims: &[u64], weights: &[f32]) {
         debug_assert_eq!(dims.iter().product::<u64>(), weights.len() as u64);
         self.tensors += 1;

@@ -1,4 +1,4 @@
-//! A model file without a manifest: `--model FILE.gguf`.
+//! Checks a model file that has no manifest, as in `--model FILE.gguf`.
 
 use crate::file;
 use crate::fim::{self, FimTemplate};
@@ -8,7 +8,7 @@ use crate::vocab::{Vocab, VocabError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A local file that can be served, and how.
+/// A model file that can be served, and how.
 #[derive(Debug)]
 pub struct InspectedModel {
     pub path: PathBuf,
@@ -36,11 +36,11 @@ pub enum InspectError {
     Template { path: PathBuf, what: String },
 }
 
-/// Checks a file end to end. `template` names its FIM template; `None` takes
-/// the one whose tokens the vocabulary has. Reads the whole file once.
+/// Checks a file, and reads all of it once. `template` names its FIM template. With `None`
+/// it is the one whose tokens are in the vocabulary.
 ///
 /// # Errors
-/// One line that names the file and the fix.
+/// The file cannot be served. The message is one line that names the file and the fix.
 pub fn inspect(path: &Path, template: Option<&str>) -> Result<InspectedModel, InspectError> {
     let gguf = Gguf::open(path)?;
     let arch = gguf.architecture().unwrap_or_default().to_owned();
@@ -54,7 +54,8 @@ pub fn inspect(path: &Path, template: Option<&str>) -> Result<InspectedModel, In
         None => fim::detect(&vocab).ok_or_else(|| {
             let known: Vec<_> = fim::templates().iter().map(|known| known.name).collect();
             template_error(format!(
-                "its vocabulary has the FIM tokens of no known template; name one of {} to serve it all the same",
+                "its vocabulary has the FIM tokens of no known template; \
+                 name one of {} to serve it all the same",
                 known.join(", ")
             ))
         })?,

@@ -12,6 +12,7 @@ pub mod fim;
 pub mod gguf;
 mod gguf_write;
 pub mod inspect;
+pub mod limits;
 pub mod manifest;
 pub mod peft;
 pub mod store;

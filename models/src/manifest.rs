@@ -1,8 +1,8 @@
-//! Manifests: which model files there are, what they are, where they come from.
+//! Manifests: which model files there are, what they are, and where they come from.
 //!
-//! The ones that ship are `models/manifests/*.toml`; a user adds others as
-//! `*.toml` files beside the models. Every file is pinned by size and SHA-256,
-//! so it does not matter which source it came from.
+//! Those that ship are `models/manifests/*.toml`. A user adds others as `*.toml` files
+//! beside the models. Every model file is pinned by size and SHA-256, so it does not
+//! matter which source it came from.
 
 use crate::file;
 use crate::fim::{self, FimTemplate};
@@ -34,17 +34,18 @@ pub struct Manifest {
     /// Tokens the model was trained to attend to.
     pub context: u32,
     pub licence: String,
-    /// Its name in the models folder.
+    /// The file's name in the models folder.
     pub file: String,
     pub bytes: u64,
     /// Lower-case hex.
     pub sha256: String,
-    /// What a user should know before choosing it.
+    /// What a user should know before choosing the model.
     pub notice: Option<String>,
-    /// Used where no model is named.
+    /// This model is used if none is named.
     #[serde(default)]
     pub default: bool,
-    /// Tried in this order; may be empty for a file placed by hand.
+    /// Where the file can be fetched, in the order in which it is tried. There is no source
+    /// for a file that the user puts there.
     #[serde(default, rename = "source", skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
 }
@@ -64,7 +65,7 @@ pub enum Source {
 pub struct Wheel {
     pub package: String,
     pub version: String,
-    /// Of the wheel itself, lower-case hex.
+    /// The checksum of the wheel itself, lower-case hex.
     pub sha256: String,
     /// Path of the data file inside the wheel.
     pub member: String,
@@ -78,11 +79,14 @@ pub enum ManifestError {
     Io { path: PathBuf, error: io::Error },
     #[error("{}{}: {what}", path.display(), line.map_or(String::new(), |line| format!(":{line}")))]
     Invalid { path: PathBuf, line: Option<usize>, what: String },
-    #[error("unknown model {name:?}; known: {known} (more can be added as *.toml in {})", dir.display())]
+    #[error(
+        "unknown model {name:?}; known: {known} (more can be added as *.toml in {})",
+        dir.display()
+    )]
     UnknownModel { name: String, known: String, dir: PathBuf },
 }
 
-/// Every known manifest; never empty, and exactly one is the default.
+/// Every known manifest. There is at least one, and exactly one is the default.
 #[derive(Debug)]
 pub struct Catalogue {
     dir: PathBuf,
@@ -90,9 +94,9 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The built-in manifests and those in `dir` (which need not exist). A
-    /// user's manifest replaces the built-in one of its name, and its
-    /// `default = true` takes precedence.
+    /// Loads the built-in manifests and those in `dir`, which need not exist. A user's
+    /// manifest replaces the built-in one of its name, and its `default = true` takes
+    /// precedence.
     pub fn load(dir: &Path) -> Result<Catalogue, ManifestError> {
         let mut catalogue = Catalogue { dir: dir.to_owned(), manifests: Vec::new() };
         for (file, text) in BUILT_IN {
@@ -111,7 +115,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// Lists the known names.
+    /// No model has this name. The message lists the known names.
     pub fn get(&self, name: &str) -> Result<&Manifest, ManifestError> {
         self.iter().find(|manifest| manifest.name == name).ok_or_else(|| {
             ManifestError::UnknownModel {
@@ -122,7 +126,7 @@ impl Catalogue {
         })
     }
 
-    /// The model used where none is named.
+    /// The model that is used if none is named.
     pub fn default_model(&self) -> &Manifest {
         self.iter().find(|manifest| manifest.default).unwrap_or(&self.manifests[0])
     }
@@ -150,8 +154,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The manifest of another file of this model, made from the one that
-    /// this manifest names; it has no source but that.
+    /// The manifest of a file that was made from this model's file on this machine, such as
+    /// one of another quantisation. It has no source.
     pub fn variant(&self, suffix: &str, notice: String) -> Manifest {
         let stem = self.file.strip_suffix(".gguf").unwrap_or(&self.file);
         Manifest {
@@ -245,7 +249,7 @@ fn toml_files(dir: &Path) -> Result<Vec<PathBuf>, ManifestError> {
             paths.push(path);
         }
     }
-    // Folder order is the file system's; precedence must not be.
+    // The file system decides the order of a folder. It must not decide which manifest wins.
     paths.sort();
     Ok(paths)
 }
@@ -353,7 +357,8 @@ mod tests {
         }
         assert!(refused(&MINE.replace("ba78", "BA78")).contains("sha256"));
         let short = format!(
-            "{MINE}\n[[source]]\nkind = \"pypi\"\n[[source.wheels]]\npackage = \"p\"\nversion = \"1\"\nmember = \"m\"\nbytes = 6\nsha256 = \"{}\"",
+            "{MINE}\n[[source]]\nkind = \"pypi\"\n[[source.wheels]]\npackage = \"p\"\n\
+             version = \"1\"\nmember = \"m\"\nbytes = 6\nsha256 = \"{}\"",
             "0".repeat(64)
         );
         assert!(refused(&short).contains("do not add up to 7"));

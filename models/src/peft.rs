@@ -1,12 +1,12 @@
-//! Adapters in the form of Hugging Face PEFT: a folder with
-//! `adapter_config.json` and `adapter_model.safetensors`.
+//! Adapters in the form of Hugging Face PEFT: a folder with `adapter_config.json` and
+//! `adapter_model.safetensors`.
 //!
-//! PEFT names maps after the layers of transformers' models and keeps rows in
-//! their order. GGUF has the q and k rows of `llama` permuted (its RoPE turns
-//! adjacent pairs, transformers' turns halves), so B of those maps is permuted on
-//! the way.
+//! PEFT names maps after the layers of the models in transformers, and keeps their order
+//! of rows. In GGUF files of `llama` the rows of q and k are permuted, because llama.cpp's
+//! RoPE turns adjacent pairs and that of transformers turns halves. The B of those maps is
+//! therefore permuted on import and on export.
 
-use crate::adapter::{Adapter, LoraPair};
+use crate::adapter::{LoraAdapter, LoraPair};
 use crate::gguf::Gguf;
 use anyhow::{Context, Result, bail, ensure};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -17,7 +17,7 @@ use std::path::Path;
 pub const CONFIG_FILE: &str = "adapter_config.json";
 pub const WEIGHTS_FILE: &str = "adapter_model.safetensors";
 
-/// (map in GGUF, the same in transformers), all that Hone adapts.
+/// All maps that Hone adapts: the name in GGUF, and the name in transformers.
 const MAPS: [(&str, &str); 7] = [
     ("attn_q", "self_attn.q_proj"),
     ("attn_k", "self_attn.k_proj"),
@@ -28,7 +28,7 @@ const MAPS: [(&str, &str); 7] = [
     ("ffn_down", "mlp.down_proj"),
 ];
 
-/// The fields of PEFT's `LoraConfig` that say what the weights mean.
+/// The fields of PEFT's `LoraConfig` that decide what the weights mean.
 #[derive(Debug, Serialize, Deserialize)]
 struct LoraConfig {
     peft_type: String,
@@ -68,13 +68,13 @@ fn map_is_empty(map: &serde_json::Map<String, serde_json::Value>) -> bool {
     map.is_empty()
 }
 
-/// Writes `adapter`, learned on `base`, into `folder`, which is made.
-pub fn export(adapter: &Adapter, base: &Gguf, folder: &Path) -> Result<()> {
+/// Writes `adapter`, which was learned on `base`, into `folder`, which is created.
+pub fn export(adapter: &LoraAdapter, base: &Gguf, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let rows = RowOrder::of(base)?;
     let mut tensors: BTreeMap<String, (Vec<usize>, Vec<u8>)> = BTreeMap::new();
     for pair in &adapter.pairs {
-        let (layer, map, module) = place(&pair.name)?;
+        let (layer, map, module) = locate(&pair.name)?;
         let name = |part: &str| tensor_name(layer, module, part);
         let b = rows.of_transformers(map, &pair.b, pair.rows_out, adapter.rank)?;
         tensors.insert(name("lora_A"), (vec![adapter.rank, pair.rows_in], bytes(&pair.a)));
@@ -116,15 +116,15 @@ pub fn export(adapter: &Adapter, base: &Gguf, folder: &Path) -> Result<()> {
 /// Reads the adapter in `folder` as one for `base`.
 ///
 /// # Errors
-/// Anything whose meaning differs from y = Wx + (alpha/r)·B·A·x on all seven
-/// maps of every layer, and anything that does not fit `base`.
-pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<Adapter> {
+/// The adapter does not fit `base`, or means anything but y = Wx + (alpha/r)·B·A·x on all
+/// seven maps of every layer.
+pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<LoraAdapter> {
     let path = folder.join(CONFIG_FILE);
     let text = std::fs::read(&path).with_context(|| {
         format!("{}: cannot be read; name a folder that PEFT has saved", path.display())
     })?;
     let config: LoraConfig = serde_json::from_slice(&text)
-        .with_context(|| format!("{}: no LoraConfig", path.display()))?;
+        .with_context(|| format!("{}: not a LoraConfig", path.display()))?;
     check(&config).with_context(|| path.display().to_string())?;
 
     let path = folder.join(WEIGHTS_FILE);
@@ -132,7 +132,7 @@ pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<Adapter> 
         format!("{}: cannot be read; save the adapter as safetensors", path.display())
     })?;
     let adapter = pairs(&content, &config, base)
-        .map(|pairs| Adapter {
+        .map(|pairs| LoraAdapter {
             architecture: base.architecture().unwrap_or_default().to_owned(),
             base_sha256: base_sha256.to_owned(),
             rank: config.r,
@@ -162,7 +162,7 @@ fn check(config: &LoraConfig) -> Result<()> {
 }
 
 fn pairs(content: &[u8], config: &LoraConfig, base: &Gguf) -> Result<Vec<LoraPair>> {
-    let tensors = SafeTensors::deserialize(content).context("no safetensors file")?;
+    let tensors = SafeTensors::deserialize(content).context("it is not a safetensors file")?;
     let rows = RowOrder::of(base)?;
     let mut pairs = Vec::new();
     for layer in 0..layers(base)? {
@@ -172,7 +172,7 @@ fn pairs(content: &[u8], config: &LoraConfig, base: &Gguf) -> Result<Vec<LoraPai
                 let tensor = tensors.tensor(&name).ok().with_context(|| {
                     format!("no {name}; Hone needs all of q, k, v, o, gate, up and down_proj")
                 })?;
-                let &[height, width] = tensor.shape() else { bail!("{name} is no matrix") };
+                let &[height, width] = tensor.shape() else { bail!("{name} is not a matrix") };
                 Ok((floats(&tensor).with_context(|| name.clone())?, height, width))
             };
             let ((a, rank, rows_in), (b, rows_out, b_rank)) =
@@ -201,8 +201,9 @@ fn tensor_name(layer: usize, module: &str, part: &str) -> String {
     format!("base_model.model.model.layers.{layer}.{module}.{part}.weight")
 }
 
-/// (layer, map in GGUF, module in transformers) of `blk.3.attn_q.weight`.
-fn place(name: &str) -> Result<(usize, &'static str, &'static str)> {
+/// The layer, the map in GGUF and the module in transformers of a tensor such as
+/// `blk.3.attn_q.weight`.
+fn locate(name: &str) -> Result<(usize, &'static str, &'static str)> {
     let parts = name.strip_prefix("blk.").and_then(|name| name.strip_suffix(".weight"));
     let found = parts.and_then(|parts| parts.split_once('.')).and_then(|(layer, map)| {
         let (map, module) = MAPS.iter().find(|(known, _)| *known == map)?;
@@ -216,9 +217,9 @@ fn layers(base: &Gguf) -> Result<usize> {
     base.u32(&key).map(|count| count as usize).with_context(|| format!("the base has no {key}"))
 }
 
-/// Where the rows of q and k lie.
+/// The order of the rows of q and k.
 struct RowOrder {
-    /// Heads of q and of k where GGUF has them permuted.
+    /// The number of heads of q and of k, if GGUF has their rows permuted.
     permuted: Option<(usize, usize)>,
 }
 
@@ -257,7 +258,7 @@ impl RowOrder {
         self.moved(map, b, rows, rank, |pair, side, half| (2 * pair + side, side * half + pair))
     }
 
-    /// `place` answers (to, from) within a head for each side of each pair.
+    /// Moves rows. `place` returns (to, from) within a head for each side of each pair.
     fn moved(
         &self,
         map: &str,
@@ -312,7 +313,7 @@ mod tests {
 
     const SHA: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
 
-    /// One layer: 2 heads of 4 over 1 key/value head, width 6, feed-forward 5.
+    /// One layer with 2 heads of 4, 1 key/value head, width 6 and feed-forward width 5.
     const SHAPES: [(usize, usize); 7] = [(8, 6), (4, 6), (4, 6), (6, 8), (5, 6), (5, 6), (6, 5)];
 
     fn base(folder: &Path, architecture: &str) -> Gguf {
@@ -331,16 +332,16 @@ mod tests {
         Gguf::open(&path).unwrap()
     }
 
-    fn adapter(architecture: &str) -> Adapter {
+    fn adapter(architecture: &str) -> LoraAdapter {
         let pairs = MAPS.iter().zip(SHAPES).map(|((map, _), (rows_out, rows_in))| LoraPair {
             name: format!("blk.0.{map}.weight"),
             rows_out,
             rows_in,
             a: (0..2 * rows_in).map(|i| i as f32).collect(),
-            // Each row of B is its number, twice.
+            // Each row of B holds its own number, twice.
             b: (0..2 * rows_out).map(|i| (i / 2) as f32).collect(),
         });
-        Adapter {
+        LoraAdapter {
             architecture: architecture.into(),
             base_sha256: SHA.into(),
             rank: 2,
@@ -361,8 +362,8 @@ mod tests {
         }
     }
 
-    /// transformers' rows of a head of 4 are (0, 2, 1, 3) of GGUF's: its pairs
-    /// (0, 1), (2, 3) are (0, 2), (1, 3) there.
+    /// The rows of a head of 4 in transformers are the rows 0, 2, 1, 3 in GGUF, because the
+    /// pairs (0, 1) and (2, 3) of GGUF are the pairs (0, 2) and (1, 3) of transformers.
     #[test]
     fn rows_are_in_transformers_order() {
         let folder = tempfile::tempdir().unwrap();
@@ -405,6 +406,6 @@ mod tests {
         export(&adapter("qwen2"), &base, &peft).unwrap();
         std::fs::write(peft.join(WEIGHTS_FILE), b"no").unwrap();
         let damaged = format!("{:#}", import(&peft, &base, SHA).unwrap_err());
-        assert!(damaged.contains("no safetensors file"), "{damaged}");
+        assert!(damaged.contains("not a safetensors file"), "{damaged}");
     }
 }

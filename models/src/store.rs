@@ -1,4 +1,4 @@
-//! The models folder: which files are there, and whether they are right.
+//! The models folder: which files are there, and whether they are the right ones.
 
 use crate::file;
 use crate::manifest::Manifest;
@@ -13,19 +13,19 @@ pub struct Store {
     dir: PathBuf,
 }
 
-/// What a look at the folder shows, without reading the model.
+/// The state of a model's file, found without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelStatus {
     Missing,
-    /// A pull was interrupted after this many bytes; the next one resumes.
+    /// A pull was interrupted after this many bytes. The next pull resumes it.
     Partial {
         bytes: u64,
     },
-    /// There with the right size; its checksum was not taken yet, or it changed since.
+    /// The file has the right size. Its checksum was not taken since it last changed.
     Present,
-    /// There, and its checksum was right when it was last changed.
+    /// The file has the right checksum.
     Verified,
-    /// There with a size or checksum other than the manifest's.
+    /// The file has another size or checksum than the manifest says.
     Wrong,
 }
 
@@ -36,20 +36,23 @@ pub enum StoreError {
     #[error("{} is missing; run `hone model pull {name}`", path.display())]
     Missing { path: PathBuf, name: String },
     #[error(
-        "{} is truncated or another file ({found} bytes, {name} has {expected}); run `hone model pull {name}`",
+        "{} is truncated or another file ({found} bytes, {name} has {expected}); \
+         run `hone model pull {name}`",
         path.display()
     )]
     WrongSize { path: PathBuf, name: String, found: u64, expected: u64 },
     #[error(
-        "{} is damaged or another file (sha256 {found}, {name} has {expected}); run `hone model pull {name}`",
+        "{} is damaged or another file (sha256 {found}, {name} has {expected}); \
+         run `hone model pull {name}`",
         path.display()
     )]
     WrongHash { path: PathBuf, name: String, found: String, expected: String },
 }
 
-/// The checksum of a file as it was; void once size or time of change differ.
+/// The checksum of a file, noted beside it. It counts as long as the file has the same
+/// size and time of change.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Sidecar {
+struct ChecksumNote {
     sha256: String,
     bytes: u64,
     modified_ns: u128,
@@ -64,7 +67,7 @@ impl Store {
         &self.dir
     }
 
-    /// Where the model's file is or will be.
+    /// Where the model's file lies, or will lie.
     pub fn path(&self, manifest: &Manifest) -> PathBuf {
         self.dir.join(&manifest.file)
     }
@@ -85,9 +88,9 @@ impl Store {
         }
     }
 
-    /// The model's path once its content is known to be the manifest's. The
-    /// checksum is remembered in a small file beside it, so that only the first
-    /// call after a change reads the whole model.
+    /// Checks that the model's file is the manifest's, and returns its path. The checksum
+    /// is noted in a small file beside it, so that only the first call after a change reads
+    /// the whole model.
     pub fn verified(&self, manifest: &Manifest) -> Result<PathBuf, StoreError> {
         let path = self.path(manifest);
         let name = manifest.name.clone();
@@ -107,7 +110,7 @@ impl Store {
             Some(sha256) => sha256,
             None => {
                 let sha256 = file::sha256(&path).map_err(io)?;
-                // A models folder that cannot be written costs time at every start, no more.
+                // If the folder cannot be written, every start takes the checksum anew.
                 let _ = remember(&path, &metadata, &sha256);
                 sha256
             }
@@ -120,34 +123,34 @@ impl Store {
     }
 }
 
-/// Where the bytes of an unfinished download are kept.
+/// Where the bytes of an unfinished download lie.
 pub fn part_path(model: &Path) -> PathBuf {
     file::beside(model, ".part")
 }
 
-fn sidecar_path(model: &Path) -> PathBuf {
+fn note_path(model: &Path) -> PathBuf {
     file::beside(model, ".sha256.json")
 }
 
-/// Notes that `model`, as it is now, has this checksum.
+/// Notes that `model` has this checksum in its present state.
 pub fn remember(model: &Path, metadata: &fs::Metadata, sha256: &str) -> io::Result<()> {
-    let sidecar = Sidecar {
+    let note = ChecksumNote {
         sha256: sha256.to_owned(),
         bytes: metadata.len(),
         modified_ns: modified_ns(metadata)?,
     };
-    file::write_atomic(&sidecar_path(model), &serde_json::to_vec(&sidecar)?)
+    file::write_atomic(&note_path(model), &serde_json::to_vec(&note)?)
 }
 
-/// A sidecar that is missing, unreadable or stale only costs another checksum.
+/// The checksum that was noted. If the note is missing, unreadable or stale, the checksum
+/// has to be taken again.
 fn known_sha256(model: &Path, metadata: &fs::Metadata) -> Option<String> {
-    let sidecar: Sidecar = serde_json::from_slice(&fs::read(sidecar_path(model)).ok()?).ok()?;
-    let current =
-        sidecar.bytes == metadata.len() && sidecar.modified_ns == modified_ns(metadata).ok()?;
-    current.then_some(sidecar.sha256)
+    let note: ChecksumNote = serde_json::from_slice(&fs::read(note_path(model)).ok()?).ok()?;
+    let current = note.bytes == metadata.len() && note.modified_ns == modified_ns(metadata).ok()?;
+    current.then_some(note.sha256)
 }
 
-/// A time before 1970 counts as 1970: it only has to change when the file does.
+/// A time before 1970 counts as 1970. The number only has to change when the file does.
 fn modified_ns(metadata: &fs::Metadata) -> io::Result<u128> {
     let since = metadata.modified()?.duration_since(UNIX_EPOCH);
     Ok(since.map_or(0, |since| since.as_nanos()))
@@ -204,7 +207,7 @@ pub(crate) mod tests {
         assert_eq!(store.verified(&manifest).unwrap(), path);
         assert_eq!(store.status(&manifest), ModelStatus::Verified);
 
-        // Same size and time: the sidecar is believed, which is what makes a start quick.
+        // With the same size and time the note is believed. That makes a start quick.
         let modified = fs::metadata(&path).unwrap().modified().unwrap();
         fs::write(&path, b"WEIGHTS").unwrap();
         fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
@@ -229,13 +232,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_damaged_sidecar_only_costs_another_checksum() {
+    fn with_a_damaged_note_the_checksum_is_taken_again() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
         let manifest = manifest(b"weights");
         let path = store.path(&manifest);
         fs::write(&path, b"weights").unwrap();
-        fs::write(sidecar_path(&path), b"{").unwrap();
+        fs::write(note_path(&path), b"{").unwrap();
         assert!(store.verified(&manifest).is_ok());
         assert_eq!(store.status(&manifest), ModelStatus::Verified);
     }

@@ -1,6 +1,6 @@
-//! Token ids and the bytes they stand for, in byte-level BPE vocabularies
-//! (`tokenizer.ggml.model = gpt2`): what llama.cpp's `token_to_piece` gives
-//! with `special = false`, without llama.cpp.
+//! Token ids and the bytes that they stand for, in byte-level BPE vocabularies
+//! (`tokenizer.ggml.model = gpt2`). The bytes are those that llama.cpp's `token_to_piece`
+//! returns with `special = false`; this module needs no llama.cpp.
 
 use crate::fim;
 use crate::gguf::Gguf;
@@ -28,28 +28,29 @@ pub struct Vocab {
     /// Where each piece ends in `bytes`.
     ends: Vec<u32>,
     ids: HashMap<Box<str>, u32>,
-    /// How a line can end, by what is said before its break.
+    /// The tokens that end a line, by the text before the line break.
     line_ends: HashMap<Box<[u8]>, LineEnd>,
 }
 
 #[derive(Default)]
 struct LineEnd {
-    /// Tokens that say it and end the line, ascending.
+    /// Tokens that consist of the text and a line break, ascending.
     ids: Vec<u32>,
-    /// The token that says it and no more.
+    /// The token that consists of the text alone.
     open: Option<u32>,
 }
 
 impl Vocab {
     /// # Errors
-    /// Names the file where it holds no vocabulary, or one of another kind.
+    /// The file holds no vocabulary, or one of another kind. The message names the file.
     pub fn from_gguf(gguf: &Gguf) -> Result<Vocab, VocabError> {
         let error = |what: String| VocabError { path: gguf.path.clone(), what };
         match gguf.str("tokenizer.ggml.model") {
             Some("gpt2") => {}
             Some(other) => {
                 return Err(error(format!(
-                    "tokenizer {other:?} is not supported; use a model with a byte-level BPE vocabulary (gpt2)"
+                    "tokenizer {other:?} is not supported; \
+                     use a model with a byte-level BPE vocabulary (gpt2)"
                 )));
             }
             None => {
@@ -71,13 +72,13 @@ impl Vocab {
                 .ok_or_else(|| error(format!("token {id} has no type; fetch the file again"))),
         });
         let vocab = Vocab::of(tokens)?;
-        match vocab.is_empty() {
-            true => Err(error("an empty vocabulary; use a complete model file".into())),
-            false => Ok(vocab),
+        if vocab.is_empty() {
+            return Err(error("an empty vocabulary; use a complete model file".into()));
         }
+        Ok(vocab)
     }
 
-    /// Of each token's text and type, as a model file has them.
+    /// A vocabulary of these tokens: the text and the type of each, as in a model file.
     pub fn new<'t>(tokens: impl IntoIterator<Item = (&'t str, u32)>) -> Vocab {
         let Ok(vocab) = Vocab::of(tokens.into_iter().map(Ok::<_, Infallible>));
         vocab
@@ -100,7 +101,7 @@ impl Vocab {
                 _ => {}
             }
             vocab.ids.insert(text.into(), vocab.ends.len() as u32);
-            // Piece bytes are fewer than header bytes, which the reader bounds far below u32::MAX.
+            // There are fewer piece bytes than header bytes, whose limit is below u32::MAX.
             vocab.ends.push(vocab.bytes.len() as u32);
         }
         vocab.index_line_ends();
@@ -110,8 +111,8 @@ impl Vocab {
     fn index_line_ends(&mut self) {
         let mut line_ends: HashMap<Box<[u8]>, LineEnd> = HashMap::new();
         for id in 0..self.len() as u32 {
-            if let Some(said) = line_end(self.piece(id)) {
-                line_ends.entry(said.into()).or_default().ids.push(id);
+            if let Some(text) = line_end(self.piece(id)) {
+                line_ends.entry(text.into()).or_default().ids.push(id);
             }
         }
         for id in 0..self.len() as u32 {
@@ -127,13 +128,13 @@ impl Vocab {
         self.ends.len()
     }
 
-    /// Never true: [`Vocab::from_gguf`] refuses an empty vocabulary.
+    /// False for every vocabulary of a file: [`Vocab::from_gguf`] refuses an empty one.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The token's bytes (not always whole characters). Empty for control, FIM
-    /// and unused tokens, and for ids past the end.
+    /// The bytes of a token, which need not be whole characters. Control, FIM and unused
+    /// tokens have none, nor have ids past the end.
     pub fn piece(&self, id: u32) -> &[u8] {
         let id = id as usize;
         let Some(&end) = self.ends.get(id) else { return &[] };
@@ -141,67 +142,68 @@ impl Vocab {
         &self.bytes[start as usize..end as usize]
     }
 
-    /// The token with exactly this text as the vocabulary writes it, such as `<|fim_middle|>`.
+    /// The token whose text in the vocabulary is exactly this one, such as `<|fim_middle|>`.
     pub fn id_of(&self, text: &str) -> Option<u32> {
         self.ids.get(text).copied()
     }
 
-    /// The tokens that end a line as this one does, itself among them, ascending: the
-    /// same text, then white space with a line break in it. Byte pairs merge `;`, the
-    /// line break and that of an empty line below into one token, so that one line has
-    /// several ends. An end of text says nothing and ends the line, as a break alone
-    /// does. None if it ends no line.
+    /// The tokens that end a line in the same way as this one, itself among them, ascending.
+    /// Each consists of the same text and then of white space with a line break in it. A
+    /// tokenizer may merge `;`, the line break and that of an empty line below into one
+    /// token, so several tokens end the same line. An end of text ends a line too, in the
+    /// same way as a line break alone. Empty if the token ends no line.
     pub fn line_ends(&self, id: u32) -> &[u32] {
         self.end_of(id).map_or(&[], |end| &end.ids)
     }
 
-    /// The token that says what this end of a line says, and does not end it: `;` of
-    /// `;` and break. An end of the line may follow it.
+    /// The token that consists of the text before this token's line break, such as `;` for
+    /// `;` and a break. A token that ends the line may follow it.
     pub fn left_open(&self, id: u32) -> Option<u32> {
         self.end_of(id)?.open
     }
 
-    /// The tokens that say what this one says, and end the line, ascending.
+    /// The tokens that consist of this token's text and a line break, ascending.
     pub fn ended(&self, id: u32) -> &[u32] {
         let piece = self.piece(id);
         let end = self.line_ends.get(piece).filter(|_| !piece.is_empty());
         end.map_or(&[], |end| &end.ids)
     }
 
-    /// The ends of a line that say nothing, ascending: breaks, and ends of text.
+    /// The tokens that end a line and have no text of their own, ascending: line breaks and
+    /// ends of text.
     pub fn bare_ends(&self) -> &[u32] {
         self.line_ends.get(&[][..]).map_or(&[], |end| &end.ids)
     }
 
     fn end_of(&self, id: u32) -> Option<&LineEnd> {
-        let said = (id < self.len() as u32).then(|| line_end(self.piece(id)))?;
-        said.and_then(|said| self.line_ends.get(said))
+        let text = (id < self.len() as u32).then(|| line_end(self.piece(id)))?;
+        text.and_then(|text| self.line_ends.get(text))
     }
 
-    /// Token healing: may `id` come next while `need` is still to be
-    /// reproduced? It must not contradict `need`, and must make headway.
+    /// Token healing: whether `id` may come next while `need` is still to be reproduced. The
+    /// token must agree with `need`, and must not be empty.
     pub fn fits(&self, id: u32, need: &[u8]) -> bool {
         let piece = self.piece(id);
         !piece.is_empty() && (piece.starts_with(need) || need.starts_with(piece))
     }
 }
 
-/// What a piece says before it ends the line, if it does: by a break, or by being a
-/// control token, which say nothing and end every answer.
+/// The text of a piece before its line break. Control tokens are empty and end every
+/// answer, so they count as line breaks. `None` if the piece ends no line.
 fn line_end(piece: &[u8]) -> Option<&[u8]> {
     let text = piece.trim_ascii_end();
     (piece.is_empty() || piece[text.len()..].contains(&b'\n')).then_some(text)
 }
 
-/// FIM markers are control tokens even where a converter typed them otherwise;
+/// FIM markers count as control tokens, also if the converter gave them another type.
 /// llama.cpp overrides their type in the same way.
 fn is_marker(text: &str) -> bool {
     text.starts_with(['<', '['])
         && fim::templates().iter().any(|template| template.special_texts().any(|t| t == text))
 }
 
-/// GPT-2's map from bytes to printable characters, inverted: bytes that are
-/// printable in Latin-1 stand for themselves, the rest follow from U+0100 on.
+/// The inverse of GPT-2's map from bytes to printable characters. Bytes that are printable
+/// in Latin-1 stand for themselves; the others follow from U+0100 on.
 fn byte_of_char() -> HashMap<char, u8> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let shifted = (0..=u8::MAX).filter(|&byte| !printable(byte));
@@ -213,8 +215,8 @@ fn byte_of_char() -> HashMap<char, u8> {
         .collect()
 }
 
-/// Appends the bytes that a token's text stands for. A character outside the
-/// map stands for itself; no known vocabulary has one in a normal token.
+/// Appends the bytes that a token's text stands for. A character outside the map stands
+/// for itself, but no known vocabulary has one in a normal token.
 fn decode(text: &str, byte_of: &HashMap<char, u8>, bytes: &mut Vec<u8>) {
     for character in text.chars() {
         match byte_of.get(&character) {
@@ -249,7 +251,7 @@ pub(crate) mod tests {
     fn the_byte_map_is_gpt2s() {
         let map = byte_of_char();
         assert_eq!(map.len(), 256);
-        // Spot values of bytes_to_unicode() in openai/gpt-2, src/encoder.py.
+        // Some values of bytes_to_unicode() in src/encoder.py of openai/gpt-2.
         let spots = [('Ġ', b' '), ('Ċ', b'\n'), ('ĉ', b'\t'), ('č', b'\r'), ('a', b'a')];
         for (character, byte) in spots.into_iter().chain([('Ń', 0xAD), ('ÿ', 0xFF), ('Ā', 0)]) {
             assert_eq!(map[&character], byte, "{character}");
@@ -291,7 +293,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_line_left_open_may_end_behind() {
+    fn the_text_before_a_line_break_and_the_break_can_be_two_tokens() {
         let texts = [(";Ċ", 1), (";", 1), ("Ċ", 1), ("<|endoftext|>", 3), (")Ċ", 1), ("Ġ", 1)];
         let vocab = vocab(&texts);
         assert_eq!((vocab.left_open(0), vocab.left_open(4)), (Some(1), None));
@@ -305,7 +307,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn healing_accepts_headway_and_refuses_contradiction() {
+    fn healing_accepts_tokens_that_agree_with_the_text() {
         let vocab = vocab(&[("Ġ", 1), ("Ġfoo", 1), ("foo", 1), ("<|endoftext|>", 3)]);
         let fits = |need: &[u8]| (0..4).filter(|&id| vocab.fits(id, need)).collect::<Vec<_>>();
         assert_eq!(fits(b" f"), [0, 1]);

@@ -1,7 +1,7 @@
-//! Model and adapter files come from elsewhere: no length in them is believed.
-//! The same properties as in fuzz/, for machines without it.
+//! Damaged model and adapter files are read or refused, within bounded memory. These are
+//! the properties of the fuzz targets in fuzz/, for machines that cannot run those.
 
-use models::adapter::{Adapter, LoraPair};
+use models::adapter::{LoraAdapter, LoraPair};
 use models::gguf::Gguf;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ROUNDS: u64 = 4_000;
 
-/// What reading a file may ask for at once, in times its length and beside that: a
-/// metadata value is larger in memory than on disk.
-const MOST_TIMES: usize = 64;
-const MOST_BESIDE: usize = 1 << 20;
+/// The largest allocation that reading a file may make: this many times the file's length,
+/// because a metadata value is larger in memory than on disk, and this much beside it.
+const ALLOCATION_TIMES_MAX: usize = 64;
+const ALLOCATION_EXTRA_BYTES: usize = 1 << 20;
 
-/// Remembers the largest piece of memory that anybody asked for.
+/// An allocator that remembers the largest allocation.
 struct Watching;
 
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
-// Counting what is asked for is possible at this place alone.
+// Allocations can only be observed in a global allocator.
 #[allow(unsafe_code)]
-// SAFETY: every call is the system allocator's, unchanged.
+// SAFETY: every call is passed on to the system allocator unchanged.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
@@ -60,7 +60,7 @@ fn sample(path: &Path) {
         a: vec![0.5; 6],
         b: vec![0.5; 8],
     };
-    let adapter = Adapter {
+    let adapter = LoraAdapter {
         architecture: "llama".into(),
         base_sha256: "0".repeat(64),
         rank: 2,
@@ -85,7 +85,7 @@ fn damaged_files_are_read_or_refused_within_bounded_memory() {
             let at = draw(&mut state, bytes.len());
             match draw(&mut state, 5) {
                 0 => bytes.truncate(at),
-                // Lengths are eight bytes: huge ones, and ones that overflow.
+                // A length has eight bytes. Some of these are huge, and some overflow.
                 1 | 2 if at + 8 <= bytes.len() => {
                     let lie = [u64::MAX, 1 << 63, 1 << 40, 1 << 31, 0][draw(&mut state, 5)];
                     bytes[at..at + 8].copy_from_slice(&lie.to_le_bytes());
@@ -98,9 +98,12 @@ fn damaged_files_are_read_or_refused_within_bounded_memory() {
         std::fs::write(&path, &bytes).unwrap();
         LARGEST.store(0, Ordering::Relaxed);
         let gguf = Gguf::open(&path).map_err(|error| error.to_string());
-        let adapter = Adapter::read(&path).map_err(|error| error.to_string());
+        let adapter = LoraAdapter::read(&path).map_err(|error| error.to_string());
         let largest = LARGEST.load(Ordering::Relaxed);
-        assert!(largest <= bytes.len() * MOST_TIMES + MOST_BESIDE, "seed {seed}: {largest} bytes");
+        assert!(
+            largest <= bytes.len() * ALLOCATION_TIMES_MAX + ALLOCATION_EXTRA_BYTES,
+            "seed {seed}: {largest} bytes"
+        );
         for error in gguf.err().iter().chain(adapter.as_ref().err()) {
             assert!(error.contains("a.gguf") && !error.contains('\n'), "seed {seed}: {error}");
         }

@@ -1,7 +1,7 @@
 //! Adapters and reports made by hand, for what goes wrong with them.
 
-use feedback::job::{Distribution, Report};
-use models::adapter::{Adapter, LoraPair};
+use feedback::job::{Distribution, UpdateReport};
+use models::adapter::{LoraAdapter, LoraPair};
 use std::path::Path;
 
 /// Rows of SmolLM2-135M's first query map, in and out.
@@ -22,7 +22,7 @@ pub fn write_adapter_of(path: &Path, base_sha256: &str, noise: f32) -> String {
         a: noise_of(RANK * QUERY_ROWS, 0.01),
         b: noise_of(QUERY_ROWS * RANK, noise),
     };
-    let adapter = Adapter {
+    let adapter = LoraAdapter {
         architecture: "llama".into(),
         base_sha256: base_sha256.into(),
         rank: RANK,
@@ -39,9 +39,9 @@ fn noise_of(count: usize, size: f32) -> Vec<f32> {
 }
 
 /// What a learner says that has written such a file.
-pub fn report(job: &str, candidate: u32, adapter_sha256: &str) -> Report {
+pub fn report(job: &str, candidate: u32, adapter_sha256: &str) -> UpdateReport {
     let none = Distribution { count: 0, mean: 0.0, p50: 0.0, p95: 0.0, max: 0.0 };
-    Report {
+    UpdateReport {
         job: job.into(),
         candidate,
         adapter_sha256: adapter_sha256.into(),

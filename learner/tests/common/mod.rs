@@ -229,7 +229,7 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
         },
         shown: true,
         outcome: Some((outcome, Evidence::Command)),
-        instead: None,
+        replacement: None,
         kept: None,
     }
 }

@@ -1,6 +1,6 @@
 //! Faults of a generated text that need no user to be seen.
 
-use feedback::event::Broken;
+use feedback::event::Defect;
 
 /// Beginnings of special tokens in their written form, as base models utter
 /// them when their training text held them.
@@ -9,7 +9,7 @@ const SPECIAL: &[&str] =
 
 /// `generated`: the text behind what healing reproduced; `shown`: what was left
 /// of it after post-processing.
-pub fn broken(generated: &[u8], shown: &str) -> Option<Broken> {
+pub fn broken(generated: &[u8], shown: &str) -> Option<Defect> {
     let generated = String::from_utf8_lossy(generated);
     // Of several lines, what is shown is what was said.
     let line = match shown.contains('\n') {
@@ -17,16 +17,16 @@ pub fn broken(generated: &[u8], shown: &str) -> Option<Broken> {
         false => generated.split(['\n', '\r']).next().unwrap_or_default(),
     };
     if SPECIAL.iter().any(|special| line.contains(special)) {
-        Some(Broken::SpecialToken)
+        Some(Defect::SpecialToken)
     } else if line.is_empty() {
         // The model chose to say nothing.
         None
     } else if line.trim().is_empty() {
-        Some(Broken::WhitespaceOnly)
+        Some(Defect::WhitespaceOnly)
     } else if shown.is_empty() {
-        Some(Broken::RepeatsSuffix)
+        Some(Defect::RepeatsSuffix)
     } else if is_unbalanced(shown) {
-        Some(Broken::Unbalanced)
+        Some(Defect::Unbalanced)
     } else {
         None
     }
@@ -69,12 +69,12 @@ mod tests {
         assert_eq!(of("call(x);\n", "call(x);"), None);
         assert_eq!(of("", ""), None, "silence is no fault");
         assert_eq!(of("\n    next", ""), None, "a line that is complete");
-        assert_eq!(of("   \n", ""), Some(Broken::WhitespaceOnly));
-        assert_eq!(of(")", ""), Some(Broken::RepeatsSuffix));
-        assert_eq!(of("call(x];", "call(x];"), Some(Broken::Unbalanced));
-        assert_eq!(of("x<|fim_middle|>", "x<|fim_middle|>"), Some(Broken::SpecialToken));
-        assert_eq!(of("\n    a(b];\n", "\n    a(b];"), Some(Broken::Unbalanced));
-        assert_eq!(of("a();\n</s>\n", "a();\n</s>"), Some(Broken::SpecialToken));
+        assert_eq!(of("   \n", ""), Some(Defect::WhitespaceOnly));
+        assert_eq!(of(")", ""), Some(Defect::RepeatsSuffix));
+        assert_eq!(of("call(x];", "call(x];"), Some(Defect::Unbalanced));
+        assert_eq!(of("x<|fim_middle|>", "x<|fim_middle|>"), Some(Defect::SpecialToken));
+        assert_eq!(of("\n    a(b];\n", "\n    a(b];"), Some(Defect::Unbalanced));
+        assert_eq!(of("a();\n</s>\n", "a();\n</s>"), Some(Defect::SpecialToken));
         assert_eq!(of("a();\n</s>\n", "a();"), None, "what nobody sees");
     }
 

@@ -1,10 +1,10 @@
 //! What the base says, shared by the daemons of one rehearsal: its arms meet the same
 //! places, and decoded greedily the base answers the same at each, and sees a text
-//! the same. Beside the prompts on the [`Shelf`], and like them never there in daily
+//! the same. Beside the prompts on the [`DiskCache`], and like them never there in daily
 //! use.
 
 use super::{Request, ScoreRequest};
-use models::disk_cache::DiskCache as Shelf;
+use models::disk_cache::DiskCache;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -20,7 +20,7 @@ const ANSWER: u32 = 0;
 const SCORE: u32 = 1;
 
 pub struct Answers {
-    shelf: Shelf,
+    shelf: DiskCache,
 }
 
 /// Names a question: two with the same key have the same answer.
@@ -58,7 +58,7 @@ impl Answers {
     /// # Errors
     /// The folder cannot be made or read.
     pub fn new(prompts: &Path, whose: &str) -> Result<Answers, String> {
-        Ok(Answers { shelf: Shelf::new(&prompts.join(FOLDER), &format!("{FORMAT} {whose}"))? })
+        Ok(Answers { shelf: DiskCache::new(&prompts.join(FOLDER), &format!("{FORMAT} {whose}"))? })
     }
 
     pub fn take<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {

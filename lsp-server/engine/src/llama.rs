@@ -16,7 +16,7 @@ use completion::limits::TOKENS_MAX;
 use completion::prompt::{Context as OtherCode, FimPrompt};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
-use models::disk_cache::DiskCache as Shelf;
+use models::disk_cache::DiskCache;
 use models::fim::{FileMarkers, FimTemplate, FimTokens};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
@@ -87,7 +87,7 @@ pub struct LlamaEngine {
     clock: u64,
     /// After which sequence's how manieth cell the context's logits are.
     logits: Option<(usize, usize)>,
-    shelf: Option<Shelf>,
+    shelf: Option<DiskCache>,
     /// What the base said in other arms of a rehearsal; there where `shelf` is.
     said: Option<Answers>,
     info: EngineInfo,
@@ -141,7 +141,7 @@ impl LlamaEngine {
         let gpu = free_gpu().map_err(failed)?;
         let offload = Offload::choose(&gguf, gpu, config.gpu_layers, CELLS);
         let model = load_model(&config.path, offload.gpu_layers).map_err(failed)?;
-        let shelf = config.shelf.as_ref().map(|(folder, model)| Shelf::new(folder, model));
+        let shelf = config.shelf.as_ref().map(|(folder, model)| DiskCache::new(folder, model));
         let said = config.shelf.as_ref().map(|(folder, model)| Answers::new(folder, model));
         let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
@@ -274,7 +274,7 @@ impl LlamaEngine {
         abort: &AtomicBool,
     ) -> Result<(), EngineError> {
         let known = common_prefix(&self.sequences[sequence].cells, prompt);
-        let worth = |shelf: &Shelf| shelf.is_worth(prompt.len() - known);
+        let worth = |shelf: &DiskCache| shelf.is_worth(prompt.len() - known);
         if !self.shelf.as_ref().is_some_and(worth) {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use crate::gate::Gate;
 use crate::gate::prior::Prior;
 use crate::references::{Text, Texts};
 use crate::trial::{Arms, Rewards, Trial};
-use feedback::episode::Judged;
+use feedback::episode::Label;
 use feedback::event::{AdapterVersion, Event, EventKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -68,14 +68,14 @@ impl Knowledge {
     }
 
     /// Answers a text that the arms of the trial should be asked about.
-    pub fn apply(&mut self, event: &Event, judged: Option<&Judged>) -> Option<Text> {
+    pub fn apply(&mut self, event: &Event, judged: Option<&Label>) -> Option<Text> {
         if let Some(arms) = self.announced.take_if(|arms| event.seq >= arms.since) {
             self.trial = Some(self.begin(arms));
         }
         self.next_seq = event.seq + 1;
         if let Some(judged) = judged {
             self.gate.learn(judged);
-            if !judged.by_hand && judged.before.is_none() {
+            if !judged.invoked && judged.before.is_none() {
                 let reward = f64::from(judged.reward.clamp(0.0, 1.0));
                 self.rewards.entry(judged.adapter).or_default().note(reward);
                 Trend::push(&mut self.trend.rewards, reward as f32);

@@ -68,7 +68,7 @@ impl Texts {
                 let answered = place.answered.clone();
                 Some(text(id, place, answered))
             }
-            EventKind::TypedInstead { id, tokens } => {
+            EventKind::Replacement { id, tokens } => {
                 let place = self.places.remove(id)?;
                 let text = text(id, place, tokens.clone());
                 self.typed += 1;
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(apply(&mut texts, accepted.clone()), Some(vec![3, 4, 0]));
         assert_eq!(apply(&mut texts, accepted), None, "once");
         assert!(texts.held_out().is_empty(), "updates learn from these");
-        let typed = EventKind::TypedInstead { id: "b".into(), tokens: vec![7] };
+        let typed = EventKind::Replacement { id: "b".into(), tokens: vec![7] };
         assert_eq!(apply(&mut texts, typed), Some(vec![7]));
     }
 
@@ -166,7 +166,7 @@ mod tests {
         for i in 0..40 {
             let id = i.to_string();
             apply(&mut texts, completion(&id));
-            apply(&mut texts, EventKind::TypedInstead { id, tokens: vec![7] });
+            apply(&mut texts, EventKind::Replacement { id, tokens: vec![7] });
         }
         let held = (0..40).filter(|i| texts.is_held_out(&i.to_string())).count();
         assert_eq!((held, texts.held_out().len()), (5, 5));
@@ -179,7 +179,7 @@ mod tests {
             apply(&mut texts, completion(&i.to_string()));
             let id = i.to_string();
             if i % 2 == 0 {
-                apply(&mut texts, EventKind::TypedInstead { id, tokens: vec![7] });
+                apply(&mut texts, EventKind::Replacement { id, tokens: vec![7] });
             }
         }
         assert!(texts.places.len() <= OPEN && texts.order.len() <= OPEN);

@@ -4,7 +4,7 @@
 use crate::adapters::registry::Registry;
 use anyhow::{Context, Result};
 use feedback::event::AdapterVersion;
-use models::adapter::Adapter;
+use models::adapter::LoraAdapter;
 use models::file::publish;
 use models::gguf::Gguf;
 use models::peft;
@@ -12,12 +12,12 @@ use std::path::Path;
 use tempfile::TempPath;
 
 /// What PEFT has saved in a folder, or Hone in a GGUF file, for this base.
-pub fn read(path: &Path, base: &Path, base_sha256: &str) -> Result<Adapter> {
+pub fn read(path: &Path, base: &Path, base_sha256: &str) -> Result<LoraAdapter> {
     let base = Gguf::open(base)?;
     if path.is_dir() {
         return peft::import(path, &base, base_sha256);
     }
-    let adapter = Adapter::read(path)?;
+    let adapter = LoraAdapter::read(path)?;
     adapter.check_base(&base, base_sha256)?;
     Ok(adapter)
 }
@@ -28,7 +28,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    pub fn write(folder: &Path, adapter: &Adapter) -> Result<Incoming> {
+    pub fn write(folder: &Path, adapter: &LoraAdapter) -> Result<Incoming> {
         let file = tempfile::Builder::new().prefix("import-").tempfile_in(folder);
         let file = file.with_context(|| folder.display().to_string())?.into_temp_path();
         let sha256 = adapter.write(&file)?;

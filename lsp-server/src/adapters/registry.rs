@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
-use feedback::job::{Parent, Report};
+use feedback::job::{Parent, UpdateReport};
 use models::file::{sha256, sha256_of, sync_folder_of, write_atomic};
 use policy::trial::{Arms, End, Verdict};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ pub struct Entry {
     /// How its trial ended, once it did.
     #[serde(default)]
     pub verdict: Option<Verdict>,
-    pub report: Report,
+    pub report: UpdateReport,
 }
 
 #[derive(Clone)]
@@ -376,7 +376,7 @@ impl Registry {
             offers: Some(vec![]),
             forgotten: false,
             verdict: None,
-            report: Report { job: IMPORTED.into(), ..Report::default() },
+            report: UpdateReport { job: IMPORTED.into(), ..UpdateReport::default() },
         });
         self.replace(index)
     }

@@ -14,8 +14,8 @@ use clap::{Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use feedback::clock::{Clock, SystemClock};
 use feedback::event::AdapterVersion;
-use feedback::job::{BeforeAfter, Report};
-use models::adapter::Adapter;
+use feedback::job::{BeforeAfter, UpdateReport};
+use models::adapter::LoraAdapter;
 use models::gguf::Gguf;
 use models::manifest::{Catalogue, Manifest};
 use models::peft;
@@ -154,10 +154,10 @@ async fn choose(
 }
 
 /// The adapter of a version, from its checked file.
-fn read(registry: &Registry, version: AdapterVersion, base_sha256: &str) -> Result<Adapter> {
+fn read(registry: &Registry, version: AdapterVersion, base_sha256: &str) -> Result<LoraAdapter> {
     ensure!(version > 0, "0 is the model alone, which has no adapter");
     registry.check(version, base_sha256)?;
-    Ok(Adapter::read(&registry.adapter_file(version))?)
+    Ok(LoraAdapter::read(&registry.adapter_file(version))?)
 }
 
 fn export(
@@ -315,7 +315,7 @@ fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> 
     Ok(())
 }
 
-fn rows(registry: &Registry, entry: &Entry, report: &Report) -> Vec<(&'static str, String)> {
+fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'static str, String)> {
     let serves = if entry.version == registry.active() { ", serves now" } else { "" };
     let early = if report.stopped_early { ", stopped early by its distance from v" } else { "" };
     let parent = if report.stopped_early { entry.parent.to_string() } else { String::new() };

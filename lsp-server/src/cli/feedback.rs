@@ -105,7 +105,7 @@ fn line(told: &Told, with_code: bool) -> Result<Option<Value>> {
         "completion": completion,
     });
     if with_code {
-        line["typed_instead"] = json!(episode.instead);
+        line["typed_instead"] = json!(episode.replacement);
     }
     Ok(Some(line))
 }
@@ -171,7 +171,7 @@ impl Replay {
         let episodes = self.versions.map(|version| told.episode(version));
         let Some(episode) = episodes.iter().flatten().next() else { return };
         let outcome = episode.outcome.map(|(outcome, _)| outcome);
-        let row = &mut self.rows[fate(outcome, episode.is_silence())];
+        let row = &mut self.rows[fate(outcome, episode.is_no_offer())];
         row.offers += 1;
         let rewards = [0, 1].map(|index: usize| {
             let version = self.versions[index];

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
-use feedback::episode::{Fold, Judged};
+use feedback::episode::{Fold, Label};
 use feedback::event::EventKind;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -116,7 +116,7 @@ fn screen(gate: &GateStatus, threshold: f64) -> String {
 }
 
 /// Verdicts of a home's log, in order, each with what the fold says of it.
-fn verdicts(home: &Path) -> Result<Vec<Judged>> {
+fn verdicts(home: &Path) -> Result<Vec<Label>> {
     let log = SledLog::open(&Home::at(home.to_owned()).event_log())?;
     let mut fold: Option<Fold> = None;
     let mut verdicts = vec![];

@@ -10,7 +10,7 @@ use comfy_table::{Table, presets};
 use engine::quantize_q4_0;
 use indicatif::ProgressBar;
 use model_fetch::hub;
-use model_fetch::progress::{JsonProgress, Progress, TerminalProgress};
+use model_fetch::progress::{JsonProgress, PullProgress, TerminalProgress};
 use models::manifest::{Catalogue, Manifest};
 use models::store::{ModelStatus, Store};
 use std::time::Duration;

@@ -16,8 +16,9 @@ pub use schema::{node, schema};
 use anyhow::{Context, Result, anyhow};
 use completion::limits::TOKENS_MAX;
 pub use completion::stop_rule::Multiline;
-use feedback::episode::REPLAY_LIMIT;
 use feedback::job::Hyper;
+use feedback::limits::REPLAY_EPISODES_MAX;
+use feedback::limits::REPLAY_EPISODES_MAX;
 use feedback::reward::VALUE;
 use patterns::Patterns;
 use schemars::JsonSchema;
@@ -176,7 +177,7 @@ pub struct LearningConfig {
     pub batch_episodes: usize,
     /// Episodes of earlier updates that an update learns from again, the freshest
     /// first.
-    #[schemars(range(max = REPLAY_LIMIT))]
+    #[schemars(range(max = REPLAY_EPISODES_MAX))]
     pub replay_episodes: usize,
     /// Whether to learn while the machine runs on its battery.
     pub on_battery: bool,

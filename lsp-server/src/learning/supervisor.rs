@@ -12,9 +12,9 @@ use crate::services::health::Source;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::episode::Batch;
-use feedback::job::{Base, JOB_FORMAT, Job, LearnerLine, Phase, Progress, Report};
+use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, UpdateReport};
 use feedback::reward;
-use models::adapter::Adapter;
+use models::adapter::LoraAdapter;
 use models::file::sha256;
 use models::gguf::Gguf;
 use std::sync::Arc;
@@ -246,7 +246,7 @@ impl Supervisor {
 
     /// Sends the job and reads lines until it is done, or until it is not wanted
     /// any more and the learner has said that it stopped.
-    async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<Report> {
+    async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<UpdateReport> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
             None => Learner::start(&self.program, self.leash.clone())?,
@@ -304,7 +304,7 @@ impl Supervisor {
 
     /// The learner proposes, the daemon disposes: nothing in the report is
     /// believed that the file itself can answer.
-    async fn install(&self, job: &Job, batch: &Batch, report: Report) -> Result<()> {
+    async fn install(&self, job: &Job, batch: &Batch, report: UpdateReport) -> Result<()> {
         let installed = self.check_and_promote(job, batch, report).await;
         if installed.is_err() {
             // It may have learned from what was forgotten meanwhile, and the next
@@ -315,7 +315,12 @@ impl Supervisor {
         installed
     }
 
-    async fn check_and_promote(&self, job: &Job, batch: &Batch, report: Report) -> Result<()> {
+    async fn check_and_promote(
+        &self,
+        job: &Job,
+        batch: &Batch,
+        report: UpdateReport,
+    ) -> Result<()> {
         let services = &self.services;
         let path = job.adapter_out.clone();
         let (model, expected) = (services.adapters.model().clone(), report.adapter_sha256.clone());
@@ -324,7 +329,7 @@ impl Supervisor {
             let found = sha256(&checked)
                 .with_context(|| format!("{}: no candidate there", checked.display()))?;
             ensure!(found == expected, "{}: not what the learner said it wrote", checked.display());
-            let adapter = Adapter::read(&checked)?;
+            let adapter = LoraAdapter::read(&checked)?;
             adapter.check_base(&Gguf::open(&model.path)?, &model.sha256)?;
             Ok(found)
         })
@@ -383,7 +388,7 @@ impl Supervisor {
     }
 }
 
-fn tell(progress: &Progress) -> String {
+fn tell(progress: &JobProgress) -> String {
     let phase = match progress.phase {
         Phase::Load => "reading the base model",
         Phase::Prompt => "computing prompts",

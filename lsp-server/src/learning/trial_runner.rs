@@ -109,6 +109,6 @@ async fn compare(services: &Services, text: Text, arms: Arms) -> Result<EventKin
         id: text.id,
         tokens,
         logprobs: logprobs.collect(),
-        says: says.map(|(version, _)| *version).collect(),
+        greedy: says.map(|(version, _)| *version).collect(),
     })
 }

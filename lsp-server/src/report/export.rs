@@ -45,7 +45,7 @@ pub async fn stream(log: Arc<dyn EventLog>, writer: &mut (impl AsyncWrite + Unpi
 pub fn without_code(event: &Event) -> Result<Value> {
     let mut value = serde_json::to_value(event)?;
     let Some(fields) = value.as_object_mut() else { return Ok(value) };
-    if let EventKind::TypedInstead { tokens, .. } = &event.kind {
+    if let EventKind::Replacement { tokens, .. } = &event.kind {
         fields.insert("tokens".into(), json!(tokens.len()));
     }
     let EventKind::Completion(completion) = &event.kind else { return Ok(value) };
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(bare["logprobs"], json!([-0.5]));
         assert!(serde_json::to_string(&event).unwrap().contains("CANARY"));
         assert_eq!(bare["decision"]["gate"]["held_back"], json!(6));
-        let kind = EventKind::TypedInstead { id: "1-1".into(), tokens: vec![987_654; 3] };
+        let kind = EventKind::Replacement { id: "1-1".into(), tokens: vec![987_654; 3] };
         assert_eq!(without_code(&Event { seq: 1, at_ms: 0, kind }).unwrap()["tokens"], json!(3));
     }
 }

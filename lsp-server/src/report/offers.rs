@@ -1,14 +1,15 @@
 //! The log offer by offer, as the report, the export and another reward want it:
 //! each offer once, with everything that became of it.
 
-use feedback::episode::{Episode, FATE_LIMIT, Fold};
+use feedback::episode::{Episode, Fold};
 use feedback::event::{Completion, Event, EventKind, Evidence, OfferId, Outcome};
+use feedback::limits::KNOWN_OFFERS_MAX;
 use feedback::reward::RewardVersion;
 use std::collections::{HashMap, VecDeque};
 
 /// Offers whose events may still come: as many as the daemon itself remembers
 /// the fate of. The memory this takes does not grow with the log.
-const OPEN_LIMIT: usize = FATE_LIMIT;
+const OPEN_LIMIT: usize = KNOWN_OFFERS_MAX;
 
 /// Events of one offer; a client that reports each word taken makes a handful.
 const EVENTS_LIMIT: usize = 64;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// Raised when what is written, or what is made of an event, becomes another.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// What beside the events decides what they mean.
 #[derive(Debug, Clone)]

@@ -315,7 +315,7 @@ impl Recorder {
 
     fn waiting_in(&self, state: &State) -> usize {
         let imitates = self.settings.current().learning.ppo.demonstration_coefficient > 0.0;
-        state.fold.waiting() + if imitates { state.fold.waiting_silences() } else { 0 }
+        state.fold.waiting() + if imitates { state.fold.waiting_demonstrations() } else { 0 }
     }
 
     pub fn take_batch(&self, limit: usize) -> Option<Batch> {
@@ -341,7 +341,7 @@ impl Recorder {
         let state = self.state.lock();
         for episode in &mut episodes {
             if state.knowledge.texts.is_held_out(&episode.completion.id) {
-                episode.instead = None;
+                episode.replacement = None;
             }
         }
         episodes

@@ -472,7 +472,7 @@ impl Session {
         let events = findings.into_iter().map(|finding| match finding {
             Finding::Kept { id, check, share } => EventKind::Kept { id, check, share },
             Finding::Instead { id, text } => {
-                EventKind::TypedInstead { id, tokens: self.services.engine.tokenize(&text) }
+                EventKind::Replacement { id, tokens: self.services.engine.tokenize(&text) }
             }
         });
         self.services.recorder.record(events.collect());

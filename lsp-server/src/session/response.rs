@@ -103,7 +103,7 @@ impl<'a> Answered<'a> {
             record.held_back = held_back.then(|| text.to_owned());
             record
         });
-        Decision { by_hand, gate, arm: asked.arm, broken }
+        Decision { invoked: by_hand, gate, arm: asked.arm, defect: broken }
     }
 }
 

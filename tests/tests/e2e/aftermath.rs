@@ -19,7 +19,7 @@ fn kept(home: &Home) -> Vec<(KeptCheck, f32)> {
 fn typed_instead(home: &Home) -> Vec<(String, Vec<u32>)> {
     let events = home.events().into_iter();
     let typed = events.filter_map(|event| match event.kind {
-        EventKind::TypedInstead { id, tokens } => Some((id, tokens)),
+        EventKind::Replacement { id, tokens } => Some((id, tokens)),
         _ => None,
     });
     typed.collect()

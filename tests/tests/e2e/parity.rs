@@ -8,7 +8,7 @@
 //! was measured (docs/learning.md), far inside PPO's clip range; the distribution
 //! is printed.
 
-use feedback::job::Report;
+use feedback::job::UpdateReport;
 use tests::buffer::Buffer;
 use tests::{Home, Model, PATIENT, learn};
 
@@ -23,7 +23,7 @@ const PLACES: &[&str] = &[
 ];
 
 /// Collects a label at every place and learns from them.
-fn round(home: &Home, round: usize) -> Report {
+fn round(home: &Home, round: usize) -> UpdateReport {
     let editor = home.editor();
     for (i, place) in PLACES.iter().enumerate() {
         let mut buffer = Buffer::open(&editor, &format!("{round}_{i}.rs"), place);

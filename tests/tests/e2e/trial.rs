@@ -63,7 +63,9 @@ fn scores_are_what_decoding_recorded(home: &Home) {
     let completions = home.completions();
     let mut checked = 0;
     for event in home.events() {
-        let EventKind::Compared { id, tokens, logprobs, says } = event.kind else { continue };
+        let EventKind::Compared { id, tokens, logprobs, greedy: says } = event.kind else {
+            continue;
+        };
         let made = completions.iter().find(|made| made.id == id).expect("it was made");
         let said: f32 = made.tokens[..tokens as usize].iter().map(|token| token.logprob).sum();
         let scored = logprobs.iter().find(|(version, _)| *version == made.adapter);

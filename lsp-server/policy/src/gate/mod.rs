@@ -17,7 +17,7 @@ pub mod features;
 pub mod prior;
 
 use features::{FEATURES, FEATURES_VERSION, Features};
-use feedback::episode::Judged;
+use feedback::episode::Label;
 use feedback::event::GateRecord;
 use feedback::reward::VALUE;
 use serde::{Deserialize, Serialize};
@@ -143,8 +143,8 @@ impl Gate {
     }
 
     /// Learns from a verdict on an offer that was shown as the user typed.
-    pub fn learn(&mut self, judged: &Judged) {
-        if judged.by_hand {
+    pub fn learn(&mut self, judged: &Label) {
+        if judged.invoked {
             return;
         }
         let taken = f64::from(judged.reward.clamp(0.0, 1.0));
@@ -163,8 +163,8 @@ impl Gate {
     }
 
     /// What it would have said of an offer whose features it knows, before its verdict.
-    pub fn judge_again(&self, judged: &Judged, threshold: f64) -> Option<GateRecord> {
-        let gate = judged.gate.as_ref().filter(|_| !judged.by_hand && judged.before.is_none())?;
+    pub fn judge_again(&self, judged: &Label, threshold: f64) -> Option<GateRecord> {
+        let gate = judged.gate.as_ref().filter(|_| !judged.invoked && judged.before.is_none())?;
         known_features(gate).map(|features| self.judge(&features, threshold))
     }
 
@@ -242,11 +242,11 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     /// A verdict on an offer with these features.
-    fn judged(features: Features, reward: f32) -> Judged {
-        Judged {
+    fn judged(features: Features, reward: f32) -> Label {
+        Label {
             at_ms: 0,
             adapter: 0,
-            by_hand: false,
+            invoked: false,
             gate: Some(GateRecord {
                 features_version: FEATURES_VERSION,
                 features: features.iter().map(|&value| value as f32).collect(),
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn asking_by_hand_and_another_list_of_features_teach_nothing() {
         let mut gate = flat();
-        let by_hand = Judged { by_hand: true, ..judged(of(1.0), 1.0) };
+        let by_hand = Label { invoked: true, ..judged(of(1.0), 1.0) };
         gate.learn(&by_hand);
         let mut older = judged(of(1.0), 1.0);
         older.gate.as_mut().unwrap().features_version = FEATURES_VERSION + 1;

@@ -21,7 +21,7 @@ pub mod monitors;
 pub mod simulation;
 
 use betting::Betting;
-use feedback::episode::Judged;
+use feedback::episode::Label;
 use feedback::event::{AdapterVersion, ArmRecord, Event, EventKind};
 use feedback::reward::VALUE;
 use monitors::Monitors;
@@ -220,9 +220,9 @@ impl Trial {
     }
 
     /// An event, and the verdict it brought.
-    pub fn apply(&mut self, event: &Event, judged: Option<&Judged>) {
+    pub fn apply(&mut self, event: &Event, judged: Option<&Label>) {
         self.monitors.apply(event, self.arms);
-        if let EventKind::Compared { id, logprobs, says, .. } = &event.kind
+        if let EventKind::Compared { id, logprobs, greedy: says, .. } = &event.kind
             && let Some(by_incumbent) = self.monitors.was_incumbent(id)
         {
             let asked: Vec<_> = logprobs.iter().map(|(version, _)| *version).collect();

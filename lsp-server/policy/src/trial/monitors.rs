@@ -172,7 +172,7 @@ impl Monitors {
 impl Conduct {
     fn note(&mut self, completion: &Completion) {
         self.answers += 1;
-        self.broken += u64::from(completion.decision.broken.is_some());
+        self.broken += u64::from(completion.decision.defect.is_some());
         // What the gate held back was said all the same.
         let held_back = completion.decision.gate.as_ref().and_then(|gate| gate.held_back.as_ref());
         let text = held_back.unwrap_or(&completion.shown);
@@ -211,7 +211,7 @@ fn percent(part: u64, whole: u64) -> String {
 mod tests {
     use super::*;
     use feedback::event::{
-        ArmRecord, Broken, Decision, Evidence, Sampling, StopReason, TokenRecord,
+        ArmRecord, Decision, Defect, Evidence, Sampling, StopReason, TokenRecord,
     };
 
     const ARMS: Arms = Arms { candidate: 4, incumbent: 3, since: 10 };
@@ -230,7 +230,7 @@ mod tests {
             self.monitors.apply(&Event { seq: 11, at_ms: 0, kind }, ARMS);
         }
 
-        fn answers(&mut self, adapter: u32, text: &str, broken: Option<Broken>) -> String {
+        fn answers(&mut self, adapter: u32, text: &str, broken: Option<Defect>) -> String {
             self.count += 1;
             let id = format!("o{}", self.count);
             let arm = Some(ArmRecord { trial: ARMS.since, propensity: 0.5 });
@@ -250,7 +250,7 @@ mod tests {
                 shown: text.into(),
                 shown_from: 0,
                 timing: Default::default(),
-                decision: Decision { arm, broken, ..Decision::default() },
+                decision: Decision { arm, defect: broken, ..Decision::default() },
             })));
             id
         }
@@ -289,7 +289,7 @@ mod tests {
         let mut story = Story::new();
         for i in 0..20 {
             story.answers(3, "let total = sum(values);", None);
-            let broken = (i % 2 == 0).then_some(Broken::RepeatsSuffix);
+            let broken = (i % 2 == 0).then_some(Defect::RepeatsSuffix);
             story.answers(4, "let total = sum(values);", broken);
         }
         let alarm = story.monitors.alarm().unwrap();

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use comfy_table::{CellAlignment, Table, presets};
-use models::adapter::Adapter;
+use models::adapter::LoraAdapter;
 use models::delta;
 use serde::Serialize;
 use serde_json::json;
@@ -50,7 +50,7 @@ impl Sums {
     }
 }
 
-pub fn print(from: &Adapter, to: &Adapter, json: bool) -> Result<()> {
+pub fn print(from: &LoraAdapter, to: &LoraAdapter, json: bool) -> Result<()> {
     // Checks that the two have the same maps and rank.
     let encoded = delta::encode(from, to)?;
     ensure!(delta::decode(from, &encoded)? == *to, "the delta does not give the adapter back");
@@ -89,7 +89,7 @@ pub fn print(from: &Adapter, to: &Adapter, json: bool) -> Result<()> {
 }
 
 /// By kind of map, and of all together at the end.
-fn moved(from: &Adapter, to: &Adapter) -> Vec<Moved> {
+fn moved(from: &LoraAdapter, to: &LoraAdapter) -> Vec<Moved> {
     let mut kinds: Vec<(&str, Sums)> = Vec::new();
     let mut all = Sums::default();
     for (from, to) in from.pairs.iter().zip(&to.pairs) {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_change_is_counted_by_kind_of_map_and_over_all() {
-        let adapter = |b: f32| Adapter {
+        let adapter = |b: f32| LoraAdapter {
             architecture: "qwen2".into(),
             base_sha256: String::new(),
             rank: 1,

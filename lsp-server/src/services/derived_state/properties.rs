@@ -3,7 +3,7 @@
 
 use crate::services::derived_state::{Reading, Terms};
 use feedback::event::{
-    ArmRecord, Broken, Completion, Decision, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
+    ArmRecord, Completion, Decision, Defect, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
     Sampling, StopReason, TokenRecord,
 };
 use feedback::log::{EventLog, MemoryLog};
@@ -51,7 +51,7 @@ fn completion(rng: &mut StdRng, id: String, trial: Option<Arms>, prompt: u32) ->
         None if rng.random_bool(0.1) => (2, Some(ArmRecord { trial: 3, propensity: 0.5 })),
         None => (rng.random_range(0..3), None),
     };
-    let broken = [None, None, None, Some(Broken::Unbalanced)].choose(rng).unwrap();
+    let broken = [None, None, None, Some(Defect::Unbalanced)].choose(rng).unwrap();
     EventKind::Completion(Box::new(Completion {
         id,
         path: "/a.rs".into(),
@@ -68,7 +68,7 @@ fn completion(rng: &mut StdRng, id: String, trial: Option<Arms>, prompt: u32) ->
         shown: shown.into(),
         shown_from: 0,
         timing: Default::default(),
-        decision: Decision { by_hand: rng.random_bool(0.1), gate, arm, broken: *broken },
+        decision: Decision { invoked: rng.random_bool(0.1), gate, arm, defect: *broken },
     }))
 }
 
@@ -91,12 +91,12 @@ fn fate(rng: &mut StdRng, id: String, trial: Option<Arms>) -> EventKind {
             let check = *[KeptCheck::Undone, KeptCheck::HalfMinute].choose(rng).unwrap();
             EventKind::Kept { id, check, share: rng.random() }
         }
-        3 => EventKind::TypedInstead { id, tokens: vec![rng.random_range(0..9)] },
+        3 => EventKind::Replacement { id, tokens: vec![rng.random_range(0..9)] },
         4 => {
             let arms = trial.map_or((1, 0), |arms| (arms.candidate, arms.incumbent));
             let logprobs = vec![(arms.0, -rng.random::<f32>()), (arms.1, -rng.random::<f32>())];
             let says = [arms.0, arms.1].into_iter().filter(|_| rng.random()).collect();
-            EventKind::Compared { id, tokens: 2, logprobs, says }
+            EventKind::Compared { id, tokens: 2, logprobs, greedy: says }
         }
         _ => {
             let outcome = *outcome.choose(rng).unwrap();

@@ -1,9 +1,10 @@
-//! What becomes of a log whose bytes changed on disk: measured on the real
-//! database, bit by bit and cut by cut.
+//! What becomes of a log when its bytes change on disk, measured on the real database:
+//! flipped bits, and files that are cut.
 
-use crate::event::{Event, EventKind, Evidence, Outcome};
+use crate::event::{Event, EventKind};
 use crate::log::EventLog;
 use crate::sled_log::SledLog;
+use crate::testing;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::catch_unwind;
@@ -11,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 const LOG: &str = "events.sled";
 const EVENTS: u64 = 300;
-/// Of either kind of damage.
+/// Rounds for each kind of damage.
 const ROUNDS: u64 = 60;
 
-/// A linear congruential generator (Knuth's MMIX): no dependency for a few places.
+/// A linear congruential generator (Knuth's MMIX).
 struct Draws(u64);
 
 impl Draws {
@@ -25,17 +26,17 @@ impl Draws {
 }
 
 fn accepted(number: u64) -> EventKind {
-    let id = format!("{number}-{}", "x".repeat(200));
-    EventKind::Outcome { id, outcome: Outcome::Accepted, evidence: Evidence::Command }
+    testing::accepted(&format!("{number}-{}", "x".repeat(200)))
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = vec![];
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => all.extend(files(&path)),
-            false => all.push(path),
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.push(path);
         }
     }
     all.sort();
@@ -50,7 +51,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a reader finds: the events, and what the log says of its own damage.
+/// What a reader finds: the events, and how the log describes its own damage.
 fn read(path: &Path) -> Result<(Vec<Event>, Option<String>), String> {
     let read = catch_unwind(|| {
         let log = SledLog::open(path).map_err(|error| error.to_string())?;
@@ -65,7 +66,7 @@ fn read(path: &Path) -> Result<(Vec<Event>, Option<String>), String> {
     read.unwrap_or_else(|_| Err("panic".into()))
 }
 
-/// A log of [`EVENTS`] events that were said to be on disk.
+/// Writes a log of [`EVENTS`] events, and flushes it.
 fn written(folder: &Path) -> Vec<Event> {
     let log = SledLog::open(&folder.join(LOG)).unwrap();
     let events = (0..EVENTS).map(|i| log.append(i, accepted(i)).unwrap()).collect();
@@ -73,10 +74,10 @@ fn written(folder: &Path) -> Vec<Event> {
     events
 }
 
-/// Changes one bit, or cuts the end off, of a file that the log is written to.
+/// Flips one bit of a file of the log, or cuts off its end.
 fn damage(file: &Path, draws: &mut Draws, cut: bool) {
     let mut bytes = std::fs::read(file).unwrap();
-    // Files are longer than what is written to them.
+    // sled makes its files longer than what it has written.
     let used = bytes.iter().rposition(|&byte| byte != 0).map_or(1, |last| last as u64 + 1);
     if cut {
         bytes.truncate(draws.below(used) as usize);
@@ -87,12 +88,11 @@ fn damage(file: &Path, draws: &mut Draws, cut: bool) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// What sled cannot hold, it must at least not hide: an event that was said to be
-/// on disk is there, or the log says that it is not. None is ever another one, and
-/// what is left is the beginning, without a gap. `-- --nocapture` prints the table
-/// in docs/adr/0004-event-log-damage.md.
+/// An event that was flushed is there, or the log reports that it is gone. No event ever
+/// turns into another one, and the events that are left are the first ones, without a
+/// gap. `-- --nocapture` prints the table in docs/adr/0004-event-log-damage.md.
 #[test]
-fn what_damage_takes_is_named_and_nothing_is_made_up() {
+fn lost_events_are_reported_and_none_is_made_up() {
     let dir = tempfile::tempdir().unwrap();
     let whole = dir.path().join("whole");
     std::fs::create_dir(&whole).unwrap();
@@ -117,13 +117,17 @@ fn what_damage_takes_is_named_and_nothing_is_made_up() {
                 "whole"
             }
             Ok((events, damage)) => {
-                assert!(written.starts_with(&events), "{kind} {round}: a gap, or another event");
+                assert!(
+                    written.starts_with(&events),
+                    "{kind} {round}: there is a gap, or another event"
+                );
                 let named = format!("events {} to {} were on disk", events.len(), EVENTS - 1);
-                let damage = damage.expect("what is gone is named");
+                let damage = damage.expect("the loss is reported");
                 assert!(damage.contains(&named), "{kind} {round}: {damage}");
-                match damage.contains("damaged-1") {
-                    true => "set aside, named",
-                    false => "beginning kept, rest named",
+                if damage.contains("damaged-1") {
+                    "set aside, named"
+                } else {
+                    "beginning kept, rest named"
                 }
             }
         };
@@ -135,10 +139,9 @@ fn what_damage_takes_is_named_and_nothing_is_made_up() {
     }
 }
 
-/// Nobody can tell what is in a log that does not open, so it goes with the first
-/// wish to forget.
+/// A log that does not open may hold anything, so forgetting something removes it too.
 #[test]
-fn a_log_that_was_set_aside_is_gone_when_something_is_forgotten() {
+fn a_log_that_was_set_aside_is_removed_when_something_is_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     written(dir.path());
     let path = dir.path().join(LOG);
@@ -165,5 +168,5 @@ fn numbers_of_lost_events_are_not_given_again() {
     assert_eq!(log.append(0, accepted(0)).unwrap().seq, EVENTS);
     log.flush().unwrap();
     drop(log);
-    assert_eq!(SledLog::open(&path).unwrap().damage(), None, "it is said once");
+    assert_eq!(SledLog::open(&path).unwrap().damage(), None, "it is reported once");
 }

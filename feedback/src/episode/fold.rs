@@ -1,0 +1,320 @@
+//! The fold: events in, counts and labelled episodes out.
+
+use super::labelled::Labelled;
+use super::{Counts, Episode, Label};
+use crate::bounded_map::BoundedMap;
+use crate::event::{
+    AdapterVersion, ArmRecord, Completion, Defect, Event, EventKind, Evidence, GateRecord, OfferId,
+    Outcome,
+};
+use crate::limits::{KNOWN_OFFERS_MAX, UNLABELLED_OFFERS_MAX};
+use crate::reward::{RewardInputs, RewardVersion, reward};
+use serde::{Deserialize, Serialize};
+
+/// Folds the log, one event at a time and in log order, into counts for the status and
+/// into the labelled episodes that no update has learned from yet.
+///
+/// Its state depends on the events alone, apart from one thing: how far updates have
+/// learned. Labels up to that log position are `learned`, those behind it are `waiting`.
+/// A fold that was saved can therefore be continued even if there were updates since
+/// ([`Fold::learned_through`]).
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fold {
+    reward: RewardVersion,
+    /// An adapter can only learn from what its own base model served.
+    model_sha256: String,
+    counts: Counts,
+    pub(super) unlabelled: BoundedMap<OfferId, Episode>,
+    /// Offers whose outcome can still change.
+    pub(super) known: BoundedMap<OfferId, KnownOffer>,
+    /// Completions that offered nothing, until it is known what the user typed there.
+    not_offered: BoundedMap<OfferId, Episode>,
+    labelled: Labelled,
+    /// How often [`Fold::replace`] was called.
+    #[serde(skip)]
+    replacements: u64,
+}
+
+/// What is remembered of an offer, wherever its episode is by now.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct KnownOffer {
+    outcome: Option<(Outcome, Evidence)>,
+    label: Option<LabelInputs>,
+}
+
+/// What the next label of an offer is made of, should there be one.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct LabelInputs {
+    /// Log position of the first label. The episode keeps this position for good.
+    at: u64,
+    adapter: AdapterVersion,
+    invoked: bool,
+    gate: Option<GateRecord>,
+    arm: Option<ArmRecord>,
+    defect: Option<Defect>,
+    offer_utf16: u32,
+    kept: Option<f32>,
+}
+
+impl LabelInputs {
+    fn of(at: u64, episode: &Episode) -> LabelInputs {
+        let completion = &episode.completion;
+        LabelInputs {
+            at,
+            adapter: completion.adapter,
+            invoked: completion.decision.invoked,
+            gate: completion.decision.gate.clone(),
+            arm: completion.decision.arm,
+            defect: completion.decision.defect,
+            offer_utf16: completion.shown.encode_utf16().count() as u32,
+            kept: episode.kept,
+        }
+    }
+
+    fn reward(&self, version: RewardVersion, outcome: Outcome) -> Option<f32> {
+        let (offer_utf16, kept, defect) = (self.offer_utf16, self.kept, self.defect);
+        reward(version, RewardInputs { outcome: Some(outcome), offer_utf16, kept, defect })
+    }
+
+    /// `before`: the outcome of the label that this one replaces.
+    fn label(
+        &self,
+        at_ms: u64,
+        version: RewardVersion,
+        outcome: Outcome,
+        before: Option<Outcome>,
+    ) -> Option<Label> {
+        Some(Label {
+            at_ms,
+            adapter: self.adapter,
+            invoked: self.invoked,
+            gate: self.gate.clone(),
+            arm: self.arm,
+            accepted: outcome == Outcome::Accepted,
+            reward: self.reward(version, outcome)?,
+            before: before.and_then(|before| self.reward(version, before)),
+            offer_utf16: self.offer_utf16,
+        })
+    }
+}
+
+impl Fold {
+    /// `learned_through`: log position of the last label that the newest adapter learned
+    /// from, `None` before the first update.
+    pub fn new(reward: RewardVersion, model_sha256: &str, learned_through: Option<u64>) -> Self {
+        Fold {
+            reward,
+            model_sha256: model_sha256.to_owned(),
+            counts: Counts::default(),
+            unlabelled: BoundedMap::new(UNLABELLED_OFFERS_MAX),
+            known: BoundedMap::new(KNOWN_OFFERS_MAX),
+            not_offered: BoundedMap::new(UNLABELLED_OFFERS_MAX),
+            labelled: Labelled::new(learned_through),
+            replacements: 0,
+        }
+    }
+
+    /// Whether this fold was made with this reward and for this model.
+    pub fn is_of(&self, reward: RewardVersion, model_sha256: &str) -> bool {
+        self.reward == reward && self.model_sha256 == model_sha256
+    }
+
+    /// Notes how far updates have learned since the fold was saved. `false` if the fold
+    /// was farther already: some episodes that wait again now are missing in it, so it
+    /// must be folded anew.
+    pub fn learned_through(&mut self, through: Option<u64>) -> bool {
+        self.labelled.advance_to(through)
+    }
+
+    /// Takes the state of another fold, made after something was forgotten. Episodes that
+    /// a batch under way has taken wait again.
+    pub fn replace(&mut self, fresh: Fold) {
+        *self = Fold { replacements: self.replacements + 1, ..fresh };
+    }
+
+    /// False for a batch that was taken before [`Fold::replace`].
+    pub fn is_current(&self, batch: &Batch) -> bool {
+        batch.replacements == self.replacements
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether evidence of this weight would change the outcome of an offer. `None` if
+    /// the offer is not known.
+    pub fn awaits(&self, id: &OfferId, evidence: Evidence) -> Option<bool> {
+        let known = self.known.get(id)?;
+        Some(known.outcome.is_none_or(|(_, by)| by < evidence))
+    }
+
+    /// The episodes of offers that are in memory, labelled ones first.
+    pub fn into_episodes(self) -> impl Iterator<Item = Episode> {
+        self.labelled.into_waiting().chain(self.unlabelled.into_values())
+    }
+
+    /// Episodes that wait for an update with a user's verdict on them. Texts with a
+    /// defect that nobody saw wait too, but do not count here.
+    pub fn waiting(&self) -> usize {
+        self.labelled.waiting().filter(|(_, episode)| episode.outcome.is_some()).count()
+    }
+
+    /// Episodes that wait with nothing but what the user typed where nothing was offered.
+    /// An update learns from them if its demonstration loss has a weight.
+    pub fn waiting_demonstrations(&self) -> usize {
+        self.labelled.waiting().filter(|(_, episode)| episode.is_demonstration()).count()
+    }
+
+    /// Folds one event in. Returns the label, if the event brought one.
+    pub fn apply(&mut self, event: &Event) -> Option<Label> {
+        match &event.kind {
+            EventKind::Completion(completion) => self.open(event.seq, completion),
+            EventKind::Shown { id } => {
+                if let Some(episode) = self.episode_mut(id) {
+                    episode.shown = true;
+                }
+            }
+            EventKind::Outcome { id, outcome, evidence } => {
+                return self.label(event, id, *outcome, *evidence);
+            }
+            EventKind::Kept { id, share, .. } => self.keep(id, *share),
+            EventKind::Replacement { id, tokens } => self.replaced(event.seq, id, tokens),
+            EventKind::PartlyAccepted { .. } | EventKind::Compared { .. } => {}
+        }
+        None
+    }
+
+    fn open(&mut self, seq: u64, completion: &Completion) {
+        let id = completion.id.clone();
+        let episode = Episode::of(seq, completion);
+        if !episode.is_no_offer() {
+            self.counts.total += 1;
+            self.counts.unlabelled += 1;
+            self.known.insert(id.clone(), KnownOffer { outcome: None, label: None });
+            self.unlabelled.insert(id, episode);
+            return;
+        }
+        self.counts.no_offer += 1;
+        if completion.model_sha256 != self.model_sha256 {
+            return;
+        }
+        if episode.is_labelled() {
+            // The text was not shown because it has a defect, and that is a label.
+            self.labelled.insert(seq, episode);
+        } else {
+            self.not_offered.insert(id, episode);
+        }
+    }
+
+    fn label(
+        &mut self,
+        event: &Event,
+        id: &OfferId,
+        outcome: Outcome,
+        evidence: Evidence,
+    ) -> Option<Label> {
+        let known = self.known.get_mut(id)?;
+        if known.outcome.is_some_and(|(_, known_by)| known_by >= evidence) {
+            return None;
+        }
+        let earlier = known.outcome.map(|(earlier, _)| earlier);
+        *self.counts.of_outcome(earlier) -= 1;
+        *self.counts.of_outcome(Some(outcome)) += 1;
+        known.outcome = Some((outcome, evidence));
+
+        if let Some(inputs) = &known.label {
+            if let Some(episode) = self.labelled.get_mut(inputs.at) {
+                episode.outcome = known.outcome;
+            }
+            return inputs.label(event.at_ms, self.reward, outcome, earlier);
+        }
+        // Nothing is labelled if the episode fell out of its bounded map.
+        let mut episode = self.unlabelled.remove(id)?;
+        if episode.completion.model_sha256 != self.model_sha256 {
+            return None;
+        }
+        episode.outcome = known.outcome;
+        if !episode.is_labelled() {
+            self.unlabelled.insert(id.clone(), episode);
+            return None;
+        }
+        let inputs = known.label.insert(LabelInputs::of(event.seq, &episode));
+        self.labelled.insert(event.seq, episode);
+        inputs.label(event.at_ms, self.reward, outcome, None)
+    }
+
+    /// Notes the share of an accepted text that still stands. An episode that an update
+    /// has learned from already learns it too, for when it is replayed.
+    fn keep(&mut self, id: &OfferId, share: f32) {
+        if let Some(inputs) = self.known.get_mut(id).and_then(|known| known.label.as_mut()) {
+            inputs.kept = Some(share);
+        }
+        if let Some(episode) = self.episode_mut(id) {
+            episode.kept = Some(share);
+        }
+    }
+
+    fn replaced(&mut self, seq: u64, id: &OfferId, tokens: &[u32]) {
+        if let Some(episode) = self.episode_mut(id) {
+            episode.replacement = Some(tokens.to_vec());
+        } else if let Some(mut episode) = self.not_offered.remove(id) {
+            episode.replacement = Some(tokens.to_vec());
+            self.labelled.insert(seq, episode);
+        }
+    }
+
+    fn episode_mut(&mut self, id: &OfferId) -> Option<&mut Episode> {
+        match self.known.get(id).and_then(|known| known.label.as_ref()) {
+            Some(label) => self.labelled.get_mut(label.at),
+            None => self.unlabelled.get_mut(id),
+        }
+    }
+
+    /// Takes up to `limit` waiting episodes, oldest label first.
+    pub fn take_batch(&mut self, limit: usize) -> Option<Batch> {
+        let (labels, episodes) = self.labelled.take(limit);
+        let replacements = self.replacements;
+        (!labels.is_empty()).then_some(Batch { labels, episodes, replacements })
+    }
+
+    /// An update has learned from the batch.
+    pub fn learned(&mut self, batch: Batch) {
+        if self.is_current(&batch) {
+            self.labelled.give_back(&batch.labels);
+            self.labelled.advance_to(batch.labels.last().copied());
+        }
+    }
+
+    /// Puts a batch back whose update failed: feedback outlives a learner.
+    pub fn return_batch(&mut self, batch: Batch) {
+        if self.is_current(&batch) {
+            self.labelled.give_back(&batch.labels);
+        }
+    }
+
+    /// Episodes that an update has learned from, to learn from again; the freshest first.
+    pub fn replay(&self, limit: usize) -> Vec<Episode> {
+        self.labelled.learned().rev().take(limit).map(|(_, episode)| episode.clone()).collect()
+    }
+}
+
+/// Labelled episodes taken from the fold for one update.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    labels: Vec<u64>,
+    pub episodes: Vec<Episode>,
+    /// [`Fold::replacements`] when it was taken.
+    replacements: u64,
+}
+
+impl Batch {
+    /// Log positions of the first and the last label in it.
+    pub fn span(&self) -> (u64, u64) {
+        let first = self.labels.first().copied().unwrap_or(0);
+        (first, self.labels.last().copied().unwrap_or(first))
+    }
+
+    pub fn offers(&self) -> Vec<OfferId> {
+        self.episodes.iter().map(|episode| episode.completion.id.clone()).collect()
+    }
+}

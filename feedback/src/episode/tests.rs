@@ -1,0 +1,184 @@
+use super::*;
+use crate::event::{Decision, Defect, EventKind, KeptCheck};
+use crate::limits::{KNOWN_OFFERS_MAX, REPLAY_EPISODES_MAX, UNLABELLED_OFFERS_MAX};
+use crate::testing::{accepted, completion, numbered, offer, outcome, served};
+
+const TEN: &str = "0123456789";
+
+fn fold(learned_through: Option<u64>, kinds: Vec<EventKind>) -> Fold {
+    let mut fold = Fold::new(RewardVersion::V1, "base", learned_through);
+    for event in numbered(kinds) {
+        fold.apply(&event);
+    }
+    fold
+}
+
+#[test]
+fn an_offer_counts_once_and_a_completion_without_one_counts_apart() {
+    let fold = fold(None, vec![offer("a", TEN), offer("s", ""), accepted("a")]);
+    assert_eq!(fold.counts(), Counts { total: 1, accepted: 1, no_offer: 1, ..Counts::default() });
+    assert_eq!(fold.waiting(), 1);
+}
+
+/// Checkpoints, jobs and `hone status --json` hold these names.
+#[test]
+fn counts_and_episodes_keep_their_names_in_json() {
+    let counts = Counts { no_offer: 7, ..Counts::default() };
+    let json = serde_json::to_value(counts).unwrap();
+    assert_eq!(json["silent"], 7);
+    assert_eq!(serde_json::from_value::<Counts>(json).unwrap(), counts);
+    let episode = Episode { replacement: Some(vec![7]), ..Episode::of(0, &completion("a")) };
+    let json = serde_json::to_value(&episode).unwrap();
+    assert_eq!(json["instead"], serde_json::json!([7]));
+    assert_eq!(serde_json::from_value::<Episode>(json).unwrap(), episode);
+}
+
+#[test]
+fn stronger_evidence_moves_the_label_and_weaker_does_not() {
+    let fold = fold(
+        None,
+        vec![
+            offer("a", TEN),
+            outcome("a", Outcome::RejectedEdit, Evidence::Document),
+            accepted("a"),
+            outcome("a", Outcome::RejectedTimeout, Evidence::Clock),
+        ],
+    );
+    assert_eq!(fold.counts(), Counts { total: 1, accepted: 1, ..Counts::default() });
+    assert_eq!(fold.waiting(), 1);
+}
+
+#[test]
+fn late_acceptance_rescues_an_offer_that_looked_unseen() {
+    let unseen = outcome("a", Outcome::Unseen, Evidence::Document);
+    let mut fold = fold(None, vec![offer("a", TEN), unseen, accepted("a")]);
+    let batch = fold.take_batch(16).unwrap();
+    assert_eq!(batch.episodes[0].reward(RewardVersion::V1), Some(1.0));
+}
+
+#[test]
+fn a_failed_update_gives_its_batch_back_in_order() {
+    let rejected = outcome("b", Outcome::RejectedEsc, Evidence::ClientNotice);
+    let mut fold = fold(None, vec![offer("a", TEN), offer("b", TEN), rejected, accepted("a")]);
+    let batch = fold.take_batch(1).unwrap();
+    assert_eq!((batch.episodes[0].completion.id.as_str(), batch.span()), ("b", (2, 2)));
+    fold.return_batch(batch);
+    let both = fold.take_batch(16).unwrap();
+    let ids: Vec<_> = both.episodes.iter().map(|e| e.completion.id.as_str()).collect();
+    assert_eq!((ids, both.span()), (vec!["b", "a"], (2, 3)));
+    assert!(fold.take_batch(16).is_none());
+}
+
+#[test]
+fn a_batch_taken_before_something_was_forgotten_is_void() {
+    let events = || vec![offer("a", TEN), offer("b", TEN), accepted("a"), accepted("b")];
+    let mut fold = fold(None, events());
+    let batch = fold.take_batch(16).unwrap();
+    let kept = events().into_iter().filter(|kind| kind.offer_id() != "a").collect();
+    fold.replace(self::fold(None, kept));
+    assert!(!fold.is_current(&batch));
+    fold.return_batch(batch);
+    let batch = fold.take_batch(16).unwrap();
+    assert_eq!((batch.offers(), fold.is_current(&batch)), (vec!["b".to_owned()], true));
+}
+
+#[test]
+fn events_after_the_verdict_reach_the_episode_that_waits() {
+    let kept = |share| EventKind::Kept { id: "a".into(), check: KeptCheck::HalfMinute, share };
+    let typed = EventKind::Replacement { id: "b".into(), tokens: vec![7, 8] };
+    let mut fold = fold(
+        None,
+        vec![
+            offer("a", TEN),
+            offer("b", TEN),
+            accepted("a"),
+            outcome("b", Outcome::RejectedEdit, Evidence::Document),
+            kept(1.0),
+            typed,
+            kept(0.5),
+        ],
+    );
+    let batch = fold.take_batch(2).unwrap();
+    assert_eq!(batch.episodes[0].reward(RewardVersion::V1), Some(0.5));
+    assert_eq!(batch.episodes[1].replacement, Some(vec![7, 8]));
+}
+
+#[test]
+fn a_demonstration_waits_and_is_no_verdict() {
+    let typed = |id: &str| EventKind::Replacement { id: id.into(), tokens: vec![7] };
+    let events = vec![offer("s", ""), offer("t", ""), typed("s"), typed("unknown")];
+    let mut all = fold(None, events.clone());
+    assert_eq!((all.waiting(), all.waiting_demonstrations()), (0, 1));
+    let batch = all.take_batch(9).unwrap();
+    assert_eq!((batch.offers(), batch.span()), (vec!["s".to_owned()], (2, 2)));
+    assert_eq!(batch.episodes[0].replacement, Some(vec![7]));
+    assert_eq!(batch.episodes[0].reward(RewardVersion::V1), None);
+    let after = fold(Some(2), events);
+    assert_eq!((after.waiting_demonstrations(), after.replay(9).len()), (0, 1), "learned from");
+}
+
+#[test]
+fn a_defect_that_was_never_shown_is_learned_from_and_starts_no_update() {
+    let decision = Decision { defect: Some(Defect::WhitespaceOnly), ..Decision::default() };
+    let defective = Completion { shown: String::new(), decision, ..completion("s") };
+    let mut fold = fold(None, vec![served(defective), offer("t", "")]);
+    assert_eq!((fold.waiting(), fold.counts().no_offer), (0, 2));
+    assert_eq!(fold.take_batch(9).unwrap().offers(), ["s"]);
+}
+
+#[test]
+fn a_label_is_returned_once_and_again_only_when_it_changes() {
+    let unseen = outcome("a", Outcome::Unseen, Evidence::Document);
+    let typed = outcome("a", Outcome::TypedThrough { utf16: 5 }, Evidence::ClientNotice);
+    let kinds = [offer("a", TEN), unseen, typed.clone(), typed, accepted("a")];
+    let mut fold = Fold::new(RewardVersion::V1, "base", None);
+    let labels: Vec<_> = numbered(kinds)
+        .map(|event| fold.apply(&event).map(|label| (label.at_ms, label.reward, label.before)))
+        .collect();
+    let expected = [None, None, Some((20, 0.5, None)), None, Some((40, 1.0, Some(0.5)))];
+    assert_eq!(labels, expected);
+}
+
+#[test]
+fn after_a_restart_only_labels_younger_than_the_last_update_wait() {
+    let rejected = outcome("b", Outcome::RejectedEdit, Evidence::Document);
+    let events = vec![offer("a", TEN), offer("b", TEN), accepted("a"), rejected];
+    assert_eq!(fold(Some(2), events).waiting(), 1);
+}
+
+#[test]
+fn what_was_learned_from_is_replayed_freshest_first() {
+    let kinds = (0..REPLAY_EPISODES_MAX + 3).flat_map(|i| {
+        let id = format!("o{i}");
+        [offer(&id, "x"), accepted(&id)]
+    });
+    let kinds: Vec<EventKind> = kinds.collect();
+    let ids = |episodes: Vec<Episode>| -> Vec<String> {
+        episodes.into_iter().map(|episode| episode.completion.id).collect()
+    };
+    let mut live = fold(None, kinds.clone());
+    assert!(live.replay(2).is_empty(), "they wait for their first update");
+    let batch = live.take_batch(usize::MAX).unwrap();
+    live.learned(batch);
+    let newest = [REPLAY_EPISODES_MAX + 2, REPLAY_EPISODES_MAX + 1].map(|i| format!("o{i}"));
+    assert_eq!(ids(live.replay(2)), newest);
+    assert_eq!(live.replay(usize::MAX).len(), REPLAY_EPISODES_MAX);
+    // The next daemon folds the same log anew.
+    assert_eq!(ids(fold(Some(u64::MAX), kinds).replay(2)), newest);
+}
+
+#[test]
+fn offers_of_another_base_model_are_counted_and_not_learned_from() {
+    let other = Completion { model_sha256: "another".into(), ..completion("a") };
+    let fold = fold(None, vec![served(other), accepted("a")]);
+    assert_eq!((fold.counts().accepted, fold.waiting()), (1, 0));
+}
+
+#[test]
+fn memory_is_bounded_however_many_offers_are_never_labelled() {
+    let offers = 3 * KNOWN_OFFERS_MAX;
+    let fold = fold(None, (0..offers).map(|i| offer(&format!("c{i}"), TEN)).collect());
+    assert_eq!(fold.counts().total, offers as u64);
+    assert!(fold.unlabelled.len() <= UNLABELLED_OFFERS_MAX);
+    assert!(fold.known.len() <= KNOWN_OFFERS_MAX);
+}

@@ -1,0 +1,168 @@
+//! Files that are made to hold credentials, known by their paths.
+
+/// Whether a file is made to hold credentials, by its name. Nothing that is written in such
+/// a file is stored, whatever it looks like.
+pub fn is_sensitive_path(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase().replace('\\', "/");
+    let lower = lower.split(['?', '#']).next().unwrap_or_default();
+    let name = lower.rsplit('/').next().unwrap_or_default();
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    let env =
+        (name == ".env" || name.starts_with(".env.") || extension == "env" || name == ".envrc")
+            && !["example", "sample", "template", "dist", "defaults"].contains(&extension);
+    env || NAMES.contains(&name)
+        || EXTENSIONS.contains(&extension)
+        || (STEMS.contains(&stem) && DATA.contains(&extension))
+        || KEY_FILES.iter().any(|start| name.starts_with(start) && extension != "pub")
+        || (extension == "json"
+            && ["service-account", "service_account", "client_secret"]
+                .iter()
+                .any(|s| stem.contains(s)))
+        || FOLDERS.iter().any(|folder| lower.contains(folder))
+}
+
+/// Whole names of files.
+const NAMES: &[&str] = &[
+    ".npmrc",
+    ".yarnrc.yml",
+    ".netrc",
+    "_netrc",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".htpasswd",
+    ".s3cfg",
+    ".boto",
+    ".git-credentials",
+    ".dockercfg",
+    ".dockerconfigjson",
+    ".vault-token",
+    ".terraformrc",
+    "terraform.rc",
+    ".rclone.conf",
+    "rclone.conf",
+    ".authinfo",
+    ".authinfo.gpg",
+    ".password-store",
+    "wp-config.php",
+    "shadow",
+    "gshadow",
+    "master.key",
+    "kubeconfig",
+    "nuget.config",
+    "auth.json",
+    "secring.gpg",
+    "pubring.kbx",
+    "terraform.tfstate",
+    "terraform.tfstate.backup",
+    ".bash_history",
+    ".zsh_history",
+    ".psql_history",
+];
+
+/// Extensions of keys, keystores and vaults.
+const EXTENSIONS: &[&str] = &[
+    "pem",
+    "key",
+    "p12",
+    "pfx",
+    "p8",
+    "pkcs12",
+    "jks",
+    "keystore",
+    "ppk",
+    "kdbx",
+    "kdb",
+    "asc",
+    "gpg",
+    "pgp",
+    "ovpn",
+    "tfvars",
+    "mobileprovision",
+    "agekey",
+    "keytab",
+    "vault",
+];
+
+/// Names before the last dot. They count for files of [`DATA`]: `secrets.yaml` is sensitive,
+/// `secrets.rs` is not.
+const STEMS: &[&str] =
+    &["credentials", "credential", "secrets", "secret", ".secrets", ".credentials", "passwords"];
+
+/// Extensions of files that hold data and no code.
+const DATA: &[&str] = &[
+    "",
+    "json",
+    "yaml",
+    "yml",
+    "toml",
+    "ini",
+    "cfg",
+    "conf",
+    "txt",
+    "csv",
+    "xml",
+    "properties",
+    "xlsx",
+    "md",
+    "enc",
+];
+
+/// How SSH names its private keys. A file that ends in `.pub` holds a public key.
+const KEY_FILES: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_"];
+
+/// Folders in which programs keep credentials, anywhere in a path.
+const FOLDERS: &[&str] = &[
+    "/.ssh/",
+    "/.gnupg/",
+    "/.aws/",
+    "/.azure/",
+    "/.config/gcloud/",
+    "/.kube/",
+    "/.docker/config.json",
+    "/.password-store/",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_hold_credentials_are_known_by_name() {
+        for path in [
+            "/p/.env",
+            "/p/.env.local",
+            "/p/prod.env",
+            "/p/.envrc",
+            "/home/me/.ssh/config",
+            "/p/id_rsa",
+            "/p/id_ed25519.bak",
+            "/p/server.pem",
+            "/p/server.KEY",
+            "/home/me/.npmrc",
+            "/home/me/.netrc",
+            "/home/me/.aws/credentials",
+            "/p/credentials.json",
+            "/p/secrets.yaml",
+            "/p/my-service-account.json",
+            "/p/prod.tfvars",
+            "C:\\p\\.env",
+            "untitled:/p/.env?x=1",
+        ] {
+            assert!(is_sensitive_path(path), "{path}");
+        }
+        for path in [
+            "/p/.env.example",
+            "/p/environment.rs",
+            "/p/keys.rs",
+            "/p/key.rs",
+            "/p/id_rsa.pub",
+            "/p/token.ts",
+            "/p/secrets.rs",
+            "/p/env/main.py",
+            "untitled:Untitled-1",
+        ] {
+            assert!(!is_sensitive_path(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+use super::store::EVENTS;
+use super::*;
+use crate::event::EVENT_FORMAT;
+use crate::testing::accepted;
+use models::file::beside;
+
+/// A completion as the first release wrote it.
+const FIRST_FORMAT: &str = r#"{"seq":0,"at_ms":5,"event":"completion","id":"1-1",
+    "path":"a.rs","language":"rust","model_sha256":"ab","adapter":0,
+    "sampling":{"temperature":0.0,"seed":0},"prompt":[1,2],"adapter_from":1,"healing":"",
+    "tokens":[{"id":3,"logprob":-0.5}],"stop":"newline","shown":"x","shown_from":0,
+    "timing":{"prompt_reused":0,"prompt_evaluated":2,"prompt_ms":1.0,"decode_ms":1.0,
+    "total_ms":2.0}}"#;
+
+#[test]
+fn a_log_of_the_first_format_is_read_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    {
+        let store = Store::open(&path).unwrap();
+        let record = [&[1], FIRST_FORMAT.as_bytes()].concat();
+        store.events.insert(0u64.to_be_bytes(), record).unwrap();
+        store.db.flush().unwrap();
+    }
+    let log = SledLog::open(&path).unwrap();
+    log.append(6, accepted("1-1")).unwrap();
+    let events = all(&log);
+    let EventKind::Completion(completion) = &events[0].kind else { panic!("{events:?}") };
+    assert_eq!(completion.decision, Default::default());
+    assert_eq!((events.len(), events[1].seq), (2, 1));
+}
+
+fn all(log: &dyn EventLog) -> Vec<Event> {
+    let mut events = Vec::new();
+    log.scan(0, &mut |event| {
+        events.push(event);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    events
+}
+
+#[test]
+fn events_come_back_in_order_after_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let mut written = Vec::new();
+    for round in 0..2 {
+        let log = SledLog::open(&path).unwrap();
+        for i in 0..300 {
+            written.push(log.append(i, accepted(&format!("{round}-{i}"))).unwrap());
+        }
+        log.flush().unwrap();
+    }
+    assert_eq!(all(&SledLog::open(&path).unwrap()), written);
+}
+
+#[test]
+fn a_second_process_is_told_who_holds_the_log_and_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let _first = SledLog::open(dir.path()).unwrap();
+    let second = SledLog::open(dir.path()).map(drop).unwrap_err();
+    assert!(matches!(second, LogError::InUse { .. }), "{second}");
+    assert!(second.to_string().contains("hone stop"));
+}
+
+#[test]
+fn a_record_of_a_newer_hone_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let newer = vec![EVENT_FORMAT + 1, b'?'];
+    store.events.insert(7u64.to_be_bytes(), newer.clone()).unwrap();
+    drop(store);
+    let error = SledLog::open(dir.path()).map(drop).unwrap_err();
+    assert!(matches!(error, LogError::NewerFormat { seq: 7, .. }), "{error}");
+    let db = sled::open(dir.path()).unwrap();
+    let kept = db.open_tree(EVENTS).unwrap().get(7u64.to_be_bytes()).unwrap().unwrap();
+    assert_eq!(kept.as_ref(), newer);
+}
+
+/// Every byte of every file below a folder.
+fn bytes_below(folder: &Path) -> Vec<u8> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(
+            |path| {
+                if path.is_dir() { bytes_below(&path) } else { std::fs::read(&path).unwrap() }
+            },
+        )
+        .collect()
+}
+
+fn holds(folder: &Path, text: &str) -> bool {
+    bytes_below(folder).windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn forgotten_events_are_gone_from_the_disk_and_their_numbers_are_not_given_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let log = SledLog::open(&path).unwrap();
+    let long = "keep-".repeat(2_000);
+    for i in 0..200 {
+        let id = if i % 3 == 2 { format!("canary-{i}") } else { format!("{long}{i}") };
+        log.append(i, accepted(&id)).unwrap();
+    }
+    log.flush().unwrap();
+    assert!(holds(dir.path(), "canary-"), "without this the test could not fail");
+    let kept: Vec<_> = all(&log)
+        .into_iter()
+        .filter(|event| !event.kind.offer_id().starts_with("canary"))
+        .collect();
+
+    log.retain(&|event| !event.kind.offer_id().starts_with("canary")).unwrap();
+    assert!(!holds(dir.path(), "canary-"));
+    assert_eq!(all(&log), kept);
+    log.retain(&|event| event.seq < 100).unwrap();
+    drop(log);
+    let log = SledLog::open(&path).unwrap();
+    assert_eq!(all(&log), kept[..67]);
+    assert_eq!(log.append(0, accepted("next")).unwrap().seq, 200);
+}
+
+#[test]
+fn events_appended_during_a_rewrite_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let log = SledLog::open(&path).unwrap();
+    for i in 0..500 {
+        log.append(i, accepted("early")).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let appending = scope.spawn(|| {
+            for i in 0..500 {
+                log.append(i, accepted("late")).unwrap();
+            }
+        });
+        log.retain(&|event| event.kind.offer_id() != "early").unwrap();
+        appending.join().unwrap();
+    });
+    let late = all(&log);
+    assert!(late.len() == 500 && late.iter().all(|event| event.kind.offer_id() == "late"));
+    assert!(late.is_sorted_by_key(|event| event.seq));
+}
+
+/// Saves a checkpoint, and returns it.
+fn saved(log: &SledLog, next_seq: u64) -> Checkpoint {
+    let checkpoint =
+        Checkpoint { generation: log.generation(), next_seq, content: b"canary".to_vec() };
+    assert!(log.save_checkpoint(&checkpoint).unwrap());
+    checkpoint
+}
+
+#[test]
+fn a_checkpoint_comes_back_until_something_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let log = SledLog::open(&path).unwrap();
+    for i in 0..10 {
+        log.append(i, accepted("a")).unwrap();
+    }
+    let checkpoint = saved(&log, 10);
+    drop(log);
+    let log = SledLog::open(&path).unwrap();
+    assert_eq!(log.checkpoint().unwrap(), Some(checkpoint.clone()));
+    log.retain(&|event| event.seq > 3).unwrap();
+    assert!(!log.save_checkpoint(&checkpoint).unwrap(), "it holds what was forgotten meanwhile");
+    assert!(log.checkpoint().unwrap().is_none() && !holds(dir.path(), "canary"));
+}
+
+/// A checkpoint can hold more than its log: after a crash during forgetting, after the
+/// log was restored from a copy or begun anew, and after damage.
+#[test]
+fn a_checkpoint_of_another_log_is_removed_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let file = checkpoint::path_of(&path);
+    let first = SledLog::open(&path).unwrap();
+    first.append(0, accepted("a")).unwrap();
+    let checkpoint = saved(&first, 1);
+    first.retain(&|_| true).unwrap();
+    checkpoint::write(&file, &checkpoint).unwrap();
+    drop(first);
+    let log = SledLog::open(&path).unwrap();
+    assert!(log.checkpoint().unwrap().is_none() && !file.exists(), "it is of another generation");
+    checkpoint::write(
+        &file,
+        &Checkpoint { generation: log.generation(), next_seq: 9, ..checkpoint },
+    )
+    .unwrap();
+    drop(log);
+    let log = SledLog::open(&path).unwrap();
+    assert!(log.checkpoint().unwrap().is_none(), "it has events that are not in the log");
+    saved(&log, 1);
+    drop(log);
+    std::fs::write(beside(&file, ".tmp"), "canary").unwrap();
+    Mark::open(mark_of(&path)).note(5).unwrap();
+    let log = SledLog::open(&path).unwrap();
+    assert!(log.damage().is_some() && log.checkpoint().unwrap().is_none());
+    assert!(!holds(dir.path(), "canary"));
+}
+
+#[test]
+fn a_log_that_is_opened_again_goes_on_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = SledLog::open(&dir.path().join("events.sled")).unwrap();
+    let before: Vec<Event> = (0..10).map(|i| log.append(i, accepted("a")).unwrap()).collect();
+    log.flush().unwrap();
+    log.reopen().unwrap();
+    assert_eq!(all(&log), before);
+    assert_eq!(log.append(0, accepted("b")).unwrap().seq, 10);
+}
+
+/// The states in the table at the top of the module, as a crash at any point leaves them.
+#[test]
+fn an_interrupted_rewrite_is_finished_or_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let written = |at: &Path, id: &str| {
+        SledLog::open(at).unwrap().append(0, accepted(id)).unwrap();
+    };
+    let only = |id: &str| {
+        let events = all(&SledLog::open(&path).unwrap());
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].kind.offer_id(), id);
+        assert!(!rewrite_of(&path).exists() && !forgotten_of(&path).exists());
+    };
+    written(&path, "old");
+    written(&rewrite_of(&path), "half");
+    only("old");
+
+    written(&rewrite_of(&path), "new");
+    std::fs::rename(&path, forgotten_of(&path)).unwrap();
+    only("new");
+
+    written(&forgotten_of(&path), "old");
+    only("new");
+}
