@@ -3,8 +3,9 @@
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use feedback::job::LearnerLine;
-use learner::train::Trainer;
-use learner::{stream, system};
+use learner::job::lines as stream;
+use learner::job::trainer::Trainer;
+use learner::machine::system;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;

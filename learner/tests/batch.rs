@@ -7,7 +7,7 @@ use feedback::episode::Episode;
 use feedback::event::{Outcome, Sampling, StopReason, TokenRecord};
 use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
-use learner::batch::{Batch, BatchError, Context, Dropped, Sample};
+use learner::ppo::batch::{Batch, BatchError, Context, Dropped, Sample};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 

@@ -3,12 +3,12 @@
 mod common;
 
 use common::{ARCHITECTURES, adapter, model, shape};
-use learner::head::Target;
 use learner::kernels::{matrix, values};
-use learner::lora::Lora;
+use learner::machine::threads::Threads;
+use learner::model::lm_head::Target;
+use learner::model::lora::Lora;
+use learner::model::prompt_pass::PromptKv;
 use learner::model::{Model, Tail, TailBatch};
-use learner::prompt::PromptKv;
-use learner::threads::Threads;
 use models::shelf::Shelf;
 use std::sync::Arc;
 

@@ -9,10 +9,10 @@ use feedback::event::{Completion, Evidence, Outcome, Sampling, StopReason, Timin
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job};
 use feedback::reward::RewardVersion;
 use learner::kernels::{Rope, RopePairs, matrix};
-use learner::lora::{Lora, LoraLayer};
 use learner::model::Model;
-use learner::real::Real;
-use learner::weights::{Layer, MAPS, Shape, Vocabulary, Weight};
+use learner::model::float::Real;
+use learner::model::lora::{Lora, LoraLayer};
+use learner::model::weights::{Layer, MAPS, Shape, Vocabulary, Weight};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;

@@ -6,10 +6,10 @@
 //! four values of many columns, and multiplies it with every row of x.
 //! A row's result depends neither on the other rows nor on the number of threads.
 
-use crate::blocks::Format;
-use crate::dot8::{Block, COLUMNS, Panel, ROWS, Unit};
-use crate::product::Quantised;
-use crate::rounded::Rounded;
+use crate::kernels::int8_dot::{Block, COLUMNS, Panel, ROWS, Unit};
+use crate::kernels::int8_round::Rounded;
+use crate::kernels::matmul::Quantised;
+use crate::kernels::quant_blocks::Format;
 use pulp::Arch;
 use rayon::prelude::*;
 use std::ops::Range;

@@ -14,15 +14,19 @@
 //!
 //! Beside the judged tokens there may be demonstrations: what the user typed
 //! instead of a rejected offer, or where nothing was offered. Their log-prob is
-//! raised, and so is that of what was taken, each as [`imitation`] weighs it.
+//! raised, and so is that of what was taken, each as [`demonstration`] weighs it.
 
-use crate::batch::{Batch, Sample, Verdict};
-use crate::imitation;
-use crate::lora::Lora;
+pub mod adamw;
+pub mod batch;
+pub mod demonstration;
+
+use crate::machine::threads::Threads;
+use crate::model::lora::Lora;
+use crate::model::prompt_pass::PromptKv;
 use crate::model::{Model, Tail, TailBatch};
-use crate::optim::{AdamW, GradientSum};
-use crate::prompt::PromptKv;
-use crate::threads::Threads;
+use crate::ppo::adamw::{AdamW, GradientSum};
+use crate::ppo::batch::{Batch, Sample, Verdict};
+use crate::ppo::demonstration as imitation;
 use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepLog};
 use rand::SeedableRng;
 use rand::rngs::StdRng;

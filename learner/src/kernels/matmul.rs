@@ -9,9 +9,9 @@
 //! Results do not depend on the number of threads: a task owns its columns of
 //! the result and adds up in one fixed order.
 
-use crate::blocks::Format;
+use crate::kernels::quant_blocks::Format;
+use crate::kernels::tile::{Aligned, LINE, Rows, best_dots, best_sums, stride};
 use crate::kernels::{matrix, with_values};
-use crate::tile::{Aligned, LINE, Rows, best_dots, best_sums, stride};
 use candle_core::{Result, Tensor, bail};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;

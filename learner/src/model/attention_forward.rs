@@ -2,9 +2,9 @@
 //! `attention.rs` computes, but the scores of a task stay in its core's cache and
 //! nothing is copied that is read once.
 
-use crate::attention::{Heads, scale};
-use crate::real::Real;
-use crate::tile::{Aligned, LINE, Rows, best_sums};
+use crate::kernels::tile::{Aligned, LINE, Rows, best_sums};
+use crate::model::attention::{Heads, scale};
+use crate::model::float::Real;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -141,8 +141,8 @@ fn exponentials(scores: &mut [f32], visible: usize, scale: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::Sequence;
     use crate::kernels::{matrix, values};
+    use crate::model::attention::Sequence;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 

@@ -6,13 +6,13 @@
 //! Attention is causal, so this is exact. The pass runs layer by layer over all
 //! rows of a group.
 
-use crate::attention::Sequence;
-use crate::dot8::Unit;
+use crate::kernels::int8_dot::Unit;
 use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
+use crate::machine::threads::Threads;
 use crate::model::Model;
-use crate::real::Real;
-use crate::threads::Threads;
-use crate::weights::{DOWN, GATE, K, O, Q, UP, V};
+use crate::model::attention::Sequence;
+use crate::model::float::Real;
+use crate::model::weights::{DOWN, GATE, K, O, Q, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
 use models::shelf::Shelf;

@@ -2,8 +2,8 @@
 //! linear map of every layer.
 
 use crate::kernels::{matrix, values};
-use crate::real::Real;
-use crate::weights::{MAPS, Shape};
+use crate::model::float::Real;
+use crate::model::weights::{MAPS, Shape};
 use anyhow::{Context, bail};
 use candle_core::{Result, Tensor};
 use models::adapter::{Adapter, LoraPair};

@@ -5,7 +5,7 @@
 //! gradients of k and v need comes out of the product itself.
 
 use crate::kernels::{dot, matrix, values, with_values};
-use crate::real::Real;
+use crate::model::float::Real;
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;
 
@@ -67,7 +67,7 @@ impl Sequence {
             with_values(&self.k, |k: &[T]| {
                 with_values(&self.v, |v: &[T]| {
                     let (q, k, v) = (T::single(q)?, T::single(k)?, T::single(v)?);
-                    Some(crate::attend::attend(heads, q, k, v))
+                    Some(crate::model::attention_forward::attend(heads, q, k, v))
                 })
             })
         })???;

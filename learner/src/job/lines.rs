@@ -7,7 +7,7 @@
 //! trainer looks between two pieces of work. Progress is dropped when the reader
 //! of stdout is behind; answers are not.
 
-use crate::train::{Cancelled, Trainer};
+use crate::job::trainer::{Cancelled, Trainer};
 use feedback::job::{Cancel, JOB_FORMAT, Job, LearnerLine, Progress};
 use serde::Deserialize;
 use std::io::{self, BufRead, Read, Write};
@@ -27,7 +27,7 @@ const LINE_BYTES: usize = 64 * 1024 * 1024;
 
 // A job of one full-length prompt must always fit a line: a token id and its
 // comma take at most 8 bytes.
-const _: () = assert!(LINE_BYTES > 16 * 8 * crate::batch::PROMPT_TOKENS_LIMIT);
+const _: () = assert!(LINE_BYTES > 16 * 8 * crate::ppo::batch::PROMPT_TOKENS_LIMIT);
 
 /// Serves jobs until `input` ends or `output` is closed.
 ///

@@ -7,8 +7,8 @@
 //! bytes before it. The same state gives the same bytes.
 
 use crate::kernels::{matrix, values, with_values};
-use crate::lora::Lora;
 use crate::model::Gradient;
+use crate::model::lora::Lora;
 use anyhow::{Context, bail};
 use feedback::job::Hyper;
 use rayon::prelude::*;
@@ -235,7 +235,7 @@ fn hash_of_hex(hex: &str) -> anyhow::Result<[u8; HASH_BYTES]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lora::LoraLayer;
+    use crate::model::lora::LoraLayer;
 
     const SHA256: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
 

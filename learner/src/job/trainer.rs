@@ -1,13 +1,14 @@
 //! One job from its line to its files and its report.
 
-use crate::batch::{Batch, Context as BatchContext};
-use crate::lora::Lora;
+use crate::machine::system;
+use crate::machine::threads::Threads;
 use crate::model::Model;
-use crate::optim::AdamW;
+use crate::model::lora::Lora;
+use crate::model::prompt_pass::PromptKv;
+use crate::model::weights;
 use crate::ppo;
-use crate::prompt::PromptKv;
-use crate::threads::Threads;
-use crate::{system, weights};
+use crate::ppo::adamw::AdamW;
+use crate::ppo::batch::{Batch, Context as BatchContext};
 use anyhow::{Context, bail, ensure};
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Phase, Progress, Report};
 use models::adapter::Adapter;
@@ -235,7 +236,7 @@ fn base<'a>(kept: &'a mut Option<Loaded>, wanted: &Base) -> anyhow::Result<&'a L
 /// serves as well, so that its absence is a notice and no error.
 #[cfg(feature = "cuda")]
 fn use_gpu(model: &mut Model<f32>) {
-    match crate::gpu::take_over(model) {
+    match crate::machine::gpu::take_over(model) {
         Ok(name) => eprintln!("hone-learner: learning on {name}"),
         Err(error) => eprintln!("hone-learner: learning on the CPU: {error:#}"),
     }

@@ -7,15 +7,23 @@
 //! The tails of a batch are concatenated: one matrix product a map, whatever the
 //! number of episodes; only attention looks at them one by one.
 
-use crate::attention::{Heads, Sequence};
-use crate::head::{Target, predict};
+pub mod attention;
+pub mod attention_forward;
+pub mod float;
+pub mod lm_head;
+pub mod lora;
+pub mod prompt_pass;
+pub mod weights;
+
 use crate::kernels::{
     add, add_bias, matrix, rms_norm, rms_norm_backward, swiglu, swiglu_backward, with_values,
 };
-use crate::lora::{Lora, LoraGradient, LoraLayer, Reduced};
-use crate::prompt::{Place, PromptKv};
-use crate::real::Real;
-use crate::weights::{DOWN, GATE, K, Layer, MAPS, O, Q, UP, V, Weights};
+use crate::model::attention::{Heads, Sequence};
+use crate::model::float::Real;
+use crate::model::lm_head::{Target, predict};
+use crate::model::lora::{Lora, LoraGradient, LoraLayer, Reduced};
+use crate::model::prompt_pass::{Place, PromptKv};
+use crate::model::weights::{DOWN, GATE, K, Layer, MAPS, O, Q, UP, V, Weights};
 use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -143,7 +151,7 @@ impl<T: Real> Model<T> {
         x: &Tensor,
         batch: &TailBatch,
         want_gradient: bool,
-    ) -> Result<crate::head::Prediction<T>> {
+    ) -> Result<crate::model::lm_head::Prediction<T>> {
         let rows = Tensor::new(batch.predicting.as_slice(), &Device::Cpu)?;
         let x = x.index_select(&rows, 0)?;
         let normed = rms_norm(&x, &self.output_norm, self.shape.rms_epsilon)?;

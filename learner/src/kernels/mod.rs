@@ -5,7 +5,14 @@
 //! Results do not depend on the number of threads: rows are independent and no
 //! sum crosses them.
 
-use crate::real::Real;
+pub mod int8_dot;
+pub mod int8_matmul;
+pub mod int8_round;
+pub mod matmul;
+pub mod quant_blocks;
+pub mod tile;
+
+use crate::model::float::Real;
 use candle_core::{Device, Result, Storage, Tensor, bail};
 use pulp::Arch;
 use rayon::prelude::*;

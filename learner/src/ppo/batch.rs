@@ -5,7 +5,7 @@
 //! broken record that a correct daemon never writes): everything [`BatchError`]
 //! lists.
 
-use crate::head::Target;
+use crate::model::lm_head::Target;
 use feedback::episode::Episode;
 use feedback::event::{AdapterVersion, Completion};
 use feedback::job::{Advantage, Hyper};
@@ -21,7 +21,7 @@ pub const PROMPT_TOKENS_LIMIT: usize = 4096;
 pub const TAIL_TOKENS_LIMIT: usize = 1024;
 
 // A prompt must fit one prompt pass.
-const _: () = assert!(PROMPT_TOKENS_LIMIT <= crate::prompt::GROUP_ROWS);
+const _: () = assert!(PROMPT_TOKENS_LIMIT <= crate::model::prompt_pass::GROUP_ROWS);
 
 /// Highest recorded log-prob taken for rounding, in nats.
 const LOGPROB_ROUNDING: f32 = 1e-3;

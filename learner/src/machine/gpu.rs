@@ -13,7 +13,7 @@
 #![allow(unsafe_code)]
 
 use crate::kernels::{matrix, with_values};
-use crate::weights::{MAPS, Weight, Weights};
+use crate::model::weights::{MAPS, Weight, Weights};
 use anyhow::{Context, bail, ensure};
 use candle_core::Tensor;
 use cudarc::cublas::sys::cublasOperation_t::{self, CUBLAS_OP_N, CUBLAS_OP_T};

@@ -8,8 +8,8 @@
 //! logits never exist, and one pass over the matrix serves value and gradient.
 
 use crate::kernels::{matrix, values};
-use crate::real::Real;
-use crate::weights::Vocabulary;
+use crate::model::float::Real;
+use crate::model::weights::Vocabulary;
 use candle_core::{Error, Result, Tensor};
 use rayon::prelude::*;
 use std::sync::Arc;

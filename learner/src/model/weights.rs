@@ -3,12 +3,12 @@
 //! Matrices stay quantised in memory and are dequantised where they are used:
 //! the learner then computes with exactly the numbers the server's engine holds.
 
-use crate::blocks::Format;
-use crate::dot8::Unit;
+use crate::kernels::int8_dot::Unit;
+use crate::kernels::int8_round::Rounded;
+use crate::kernels::matmul::Quantised;
+use crate::kernels::quant_blocks::Format;
 use crate::kernels::{Rope, RopePairs, matrix, with_values};
-use crate::product::Quantised;
-use crate::real::Real;
-use crate::rounded::Rounded;
+use crate::model::float::Real;
 use anyhow::{Context, bail};
 use candle_core::{Device, Tensor};
 use models::gguf::{Gguf, TensorInfo, Value};
@@ -68,7 +68,7 @@ pub enum Weight {
     Quantised(Quantised),
     /// Dequantised, in GPU memory.
     #[cfg(feature = "cuda")]
-    Gpu(crate::gpu::GpuMatrix),
+    Gpu(crate::machine::gpu::GpuMatrix),
 }
 
 impl Weight {

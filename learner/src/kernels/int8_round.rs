@@ -3,8 +3,8 @@
 //! single blocks of 32 a scale in half precision for each 32 values, with
 //! K-quants one for each 256.
 
-use crate::blocks::Format;
-use crate::dot8::{Group, ROWS, Rows};
+use crate::kernels::int8_dot::{Group, ROWS, Rows};
+use crate::kernels::quant_blocks::Format;
 use half::f16;
 use pulp::Arch;
 use rayon::prelude::*;
