@@ -206,8 +206,9 @@ fn run(
         let kv = prompts(base, &batch, shelf, threads)?;
         let seed = index as u64 + 1;
         let start = ppo::Start { lora, optimizer, fresh: index == 0, seed };
-        let update =
-            ppo::update(&base.model, start, &batch, &kv, hyper, threads, &mut |_, _, _| Ok(()))?;
+        let inputs =
+            ppo::UpdateInputs { model: &base.model, batch: &batch, kv: &kv, hyper, threads };
+        let update = ppo::update(&inputs, start, &mut |_, _, _| Ok(()))?;
         (lora, optimizer) = (update.lora, update.optimizer);
         // Warmed up: the mean of a few should not be mostly of the base.
         let updates = index as f64 + 1.0;

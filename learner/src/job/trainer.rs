@@ -158,7 +158,9 @@ impl Trainer {
         })?;
 
         let start = ppo::Start { lora, optimizer, fresh: parent.is_none(), seed: job.seed };
-        let update = ppo::update(model, start, &batch, &kv, &job.hyper, threads, &mut progress)?;
+        let inputs =
+            ppo::UpdateInputs { model, batch: &batch, kv: &kv, hyper: &job.hyper, threads };
+        let update = ppo::update(&inputs, start, &mut progress)?;
         let prompt = update.trained_from.duration_since(prompt_started);
         let train = update.trained_from.elapsed();
 

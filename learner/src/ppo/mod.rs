@@ -176,172 +176,300 @@ impl Microbatch {
     fn judged(&self, samples: &[Sample]) -> usize {
         self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
     }
+
+    /// ∂loss/∂ ln π of every token, whose ln π is in `logprobs`; the loss is added to `log`.
+    fn d_loss(
+        &self,
+        logprobs: &[f32],
+        samples: &[Sample],
+        weights: &LossWeights,
+        hyper: &Hyper,
+        log: &mut StepLog,
+    ) -> Vec<f32> {
+        let mut d_loss = Vec::with_capacity(logprobs.len());
+        for (index, policy) in logprobs.iter().enumerate() {
+            let mut d_policy = 0.0;
+            if let Some(weight) = weights.demonstrated.get(&self.tokens[index].0) {
+                // −ln π, not clipped.
+                log.loss -= (f64::from(*policy) * weight) as f32;
+                d_policy -= weight;
+            }
+            if let Some((token, _)) = self.token(index, *policy, samples) {
+                let (loss, share) = (token.loss(hyper), weights.judged);
+                log.loss += (loss.loss * share) as f32;
+                log.clip_fraction += if loss.clipped { share as f32 } else { 0.0 };
+                log.kl_parent += (loss.kl_parent * share) as f32;
+                log.kl_base += (loss.kl_base * share) as f32;
+                d_policy += loss.d_policy * share;
+            }
+            d_loss.push(d_policy as f32);
+        }
+        d_loss
+    }
 }
+
+/// What every part of an update reads and none changes.
+pub struct UpdateInputs<'a> {
+    pub model: &'a Model<f32>,
+    pub batch: &'a Batch,
+    pub kv: &'a PromptKv,
+    pub hyper: &'a Hyper,
+    pub threads: &'a Threads,
+}
+
+impl<'a> UpdateInputs<'a> {
+    fn samples(&self) -> &'a [Sample] {
+        &self.batch.samples
+    }
+
+    /// ln π of the sampled tokens under the base, or under base and adapter.
+    fn logprobs(&self, lora: Option<&Lora>, micro: &Microbatch) -> candle_core::Result<Vec<f32>> {
+        self.threads.run(|| self.model.logprobs(lora, &micro.tails, self.kv))
+    }
+}
+
+/// Is told after every microbatch how far the update is, and may end it with an error.
+type UpdateProgress<'a> = dyn FnMut(Phase, usize, usize) -> anyhow::Result<()> + 'a;
 
 /// Runs the epochs.
 ///
-/// `progress` is asked after every microbatch, and its error ends the update.
-///
 /// # Errors
-/// A number that is not finite, anywhere: the update is then worth nothing.
-#[allow(clippy::too_many_arguments, reason = "what a pure function depends on")]
+/// The loss, a gradient or a log-prob is not finite, or `progress` returned an error.
 pub fn update(
-    model: &Model<f32>,
+    inputs: &UpdateInputs,
     start: Start,
-    batch: &Batch,
-    kv: &PromptKv,
-    hyper: &Hyper,
-    threads: &Threads,
-    progress: &mut dyn FnMut(Phase, usize, usize) -> anyhow::Result<()>,
+    progress: &mut UpdateProgress,
 ) -> anyhow::Result<Update> {
-    let Start { mut lora, mut optimizer, fresh, seed } = start;
-    let samples = &batch.samples;
+    let Start { lora, optimizer, fresh, seed } = start;
     let parent = lora.clone();
-
-    // 1. Minibatches. Which episodes share one is drawn once; only their order
-    //    changes between epochs. The parent's log-probs are then computed by the
-    //    very products that the first step repeats: its ratio is 1, not 1 ± ε.
-    //    A demonstration goes with the offer it replaced.
     let mut random = StdRng::seed_from_u64(seed ^ ORDER_STREAM);
-    let mut episodes = episodes(samples);
-    episodes.shuffle(&mut random);
-    let mut minibatches: Vec<Vec<Microbatch>> = episodes
-        .chunks(hyper.minibatch_episodes)
-        .map(|episodes| microbatches(&episodes.concat(), samples, kv))
-        .collect();
 
-    // 2. What parent and base say of the sampled tokens.
+    // 1. Minibatches.
+    let mut minibatches = draw_minibatches(inputs, &mut random);
+
+    // 2. The log-probs of the sampled tokens under the parent and the base.
+    let known_parent = (!fresh).then_some(&parent);
+    score_references(inputs, known_parent, &mut minibatches, progress)?;
+    let (mismatch, ratio_before) = compare_with_server(&minibatches, inputs.samples());
+    let demonstrated = demonstrated(minibatches.iter().flatten(), inputs.samples());
+    let trained_from = Instant::now();
+
+    // 3. Epochs over the minibatches, one optimizer step each.
+    let limit = UpdateLimit::new(&parent, inputs.hyper.max_update_ratio)?;
+    let mut trainee = Trainee { inputs, lora, optimizer, limit, steps: Vec::new() };
+    let stopped_early = trainee.run_epochs(&mut minibatches, &mut random, progress)?;
+
+    // 4. The candidate on its own batch.
+    let evaluation = evaluate(inputs, &trainee.lora, &minibatches, progress)?;
+    let update_ratio = trainee.limit.ratio(&trainee.lora)?;
+    if !evaluation.kl_base.is_finite() || !update_ratio.is_finite() {
+        anyhow::bail!("the candidate holds numbers that are not finite; nothing was written");
+    }
+    Ok(Update {
+        lora: trainee.lora,
+        optimizer: trainee.optimizer,
+        steps: trainee.steps,
+        stopped_early,
+        mismatch,
+        ratio_before,
+        rewarded: evaluation.rewarded.finish(),
+        unrewarded: evaluation.unrewarded.finish(),
+        demonstrated,
+        kl_base: evaluation.kl_base,
+        update_ratio,
+        trained_from,
+    })
+}
+
+/// Which episodes share a minibatch is drawn once; only the order of the minibatches
+/// changes between epochs. The parent's log-probs are then computed by the very products
+/// that the first step repeats: its ratio is 1, not 1 ± ε. A demonstration shares a
+/// minibatch with the offer it replaced.
+fn draw_minibatches(inputs: &UpdateInputs, random: &mut StdRng) -> Vec<Vec<Microbatch>> {
+    let samples = inputs.samples();
+    let mut episodes = episodes(samples);
+    episodes.shuffle(random);
+    episodes
+        .chunks(inputs.hyper.minibatch_episodes)
+        .map(|episodes| microbatches(&episodes.concat(), samples, inputs.kv))
+        .collect()
+}
+
+/// Notes what the base and the parent say of the sampled tokens. Without a `parent`
+/// the adapter is fresh, and the parent is the base.
+fn score_references(
+    inputs: &UpdateInputs,
+    parent: Option<&Lora>,
+    minibatches: &mut [Vec<Microbatch>],
+    progress: &mut UpdateProgress,
+) -> anyhow::Result<()> {
+    let total = inputs.samples().len();
     let mut done = 0;
     for micro in minibatches.iter_mut().flatten() {
-        micro.base = threads.run(|| model.logprobs(None, &micro.tails, kv))?;
-        micro.parent = if fresh {
-            micro.base.clone()
-        } else {
-            threads.run(|| model.logprobs(Some(&parent), &micro.tails, kv))?
+        micro.base = inputs.logprobs(None, micro)?;
+        micro.parent = match parent {
+            Some(parent) => inputs.logprobs(Some(parent), micro)?,
+            None => micro.base.clone(),
         };
         if !micro.base.iter().chain(&micro.parent).all(|logprob| logprob.is_finite()) {
             anyhow::bail!("the base or the parent adapter gives log-probs that are not finite");
         }
         done += micro.tails.len();
-        progress(Phase::Prompt, samples.len() + done, 2 * samples.len())?;
+        progress(Phase::Prompt, total + done, 2 * total)?;
     }
-    let known: Vec<(Token, bool)> = minibatches
+    Ok(())
+}
+
+/// How far the parent's log-probs, as the learner computes them, are from those that the
+/// server recorded: |ln parent − ln behaviour| and parent/behaviour of each token that
+/// the parent itself served.
+fn compare_with_server(
+    minibatches: &[Vec<Microbatch>],
+    samples: &[Sample],
+) -> (Distribution, Distribution) {
+    let by_parent: Vec<Token> = minibatches
         .iter()
         .flatten()
         .flat_map(|micro| {
             (0..micro.tokens.len()).filter_map(|index| {
                 let (token, verdict) = micro.token(index, micro.parent[index], samples)?;
-                Some((token, verdict.by_parent))
+                verdict.by_parent.then_some(token)
             })
         })
         .collect();
-    let off = |measure: fn(&Token) -> f64| {
-        let of_parent = known.iter().filter(|(_, by_parent)| *by_parent);
-        Distribution::of(of_parent.map(|(token, _)| measure(token) as f32).collect())
+    let measured = |measure: fn(&Token) -> f64| {
+        Distribution::of(by_parent.iter().map(|token| measure(token) as f32).collect())
     };
-    let mismatch = off(|token| (token.parent - token.behaviour).abs());
-    let ratio_before = off(|token| bounded(token.parent - token.behaviour).exp());
+    (
+        measured(|token| (token.parent - token.behaviour).abs()),
+        measured(|token| bounded(token.parent - token.behaviour).exp()),
+    )
+}
 
-    let demonstrated = demonstrated(minibatches.iter().flatten(), samples);
+/// The adapter that an update trains, and what takes its steps.
+struct Trainee<'a> {
+    inputs: &'a UpdateInputs<'a>,
+    lora: Lora,
+    optimizer: AdamW,
+    limit: UpdateLimit,
+    steps: Vec<StepLog>,
+}
 
-    let trained_from = Instant::now();
+/// What a token weighs in the loss of its minibatch.
+struct LossWeights {
+    /// Each judged token.
+    judged: f64,
+    /// Each token of a sample that the demonstration loss raises, by sample.
+    demonstrated: BTreeMap<usize, f64>,
+}
 
-    // 3. Epochs over minibatches: one optimizer step each.
-    let mut limit = UpdateLimit::new(&parent, hyper.max_update_ratio)?;
-    let mut steps: Vec<StepLog> = Vec::new();
-    let mut stopped_early = false;
-    let total = samples.len() * hyper.epochs as usize;
-    let mut done = 0;
-    'epochs: for _ in 0..hyper.epochs {
-        minibatches.shuffle(&mut random);
-        for minibatch in &minibatches {
-            // Token means over the minibatch, however it is cut into microbatches.
-            let weights = imitation::weights(&written(minibatch, samples), hyper);
-            let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
-            let share = 1.0 / judged.max(1) as f64;
-            let mut gradient = GradientSum::like(&lora)?;
-            let mut log = StepLog::default();
-            for micro in minibatch {
-                let pass = threads.run(|| model.forward(&lora, &micro.tails, kv))?;
-                let mut d_loss = Vec::with_capacity(pass.logprobs.len());
-                for (index, policy) in pass.logprobs.iter().enumerate() {
-                    let mut d_policy = 0.0;
-                    if let Some(weight) = weights.get(&micro.tokens[index].0) {
-                        // −ln π, not clipped.
-                        log.loss -= (f64::from(*policy) * weight) as f32;
-                        d_policy -= weight;
-                    }
-                    if let Some((token, _)) = micro.token(index, *policy, samples) {
-                        let loss = token.loss(hyper);
-                        log.loss += (loss.loss * share) as f32;
-                        log.clip_fraction += if loss.clipped { share as f32 } else { 0.0 };
-                        log.kl_parent += (loss.kl_parent * share) as f32;
-                        log.kl_base += (loss.kl_base * share) as f32;
-                        d_policy += loss.d_policy * share;
-                    }
-                    d_loss.push(d_policy as f32);
+impl Trainee<'_> {
+    /// True if the policy went too far from the parent before the epochs were over.
+    fn run_epochs(
+        &mut self,
+        minibatches: &mut [Vec<Microbatch>],
+        random: &mut StdRng,
+        progress: &mut UpdateProgress,
+    ) -> anyhow::Result<bool> {
+        let hyper = self.inputs.hyper;
+        let total = self.inputs.samples().len() * hyper.epochs as usize;
+        let mut done = 0;
+        for _ in 0..hyper.epochs {
+            minibatches.shuffle(random);
+            for minibatch in minibatches.iter() {
+                let (gradient, log) = self.gradient(minibatch, &mut |samples| {
+                    done += samples;
+                    progress(Phase::Train, done, total)
+                })?;
+                // The step is not taken: π is already this far from the parent.
+                if log.kl_parent > hyper.target_kl {
+                    return Ok(true);
                 }
-                threads.run(|| gradient.add(&pass.backward(&d_loss)?))?;
-                done += micro.tails.len();
-                progress(Phase::Train, done, total)?;
+                self.step(gradient, log)?;
             }
-            // The step is not taken: π is already this far from the parent.
-            if log.kl_parent > hyper.target_kl {
-                stopped_early = true;
-                break 'epochs;
-            }
-            log.grad_norm = gradient.norm();
-            if !log.loss.is_finite() || !log.grad_norm.is_finite() {
-                anyhow::bail!(
-                    "step {} has a loss or a gradient that is not finite; nothing was written",
-                    steps.len() + 1
-                );
-            }
-            gradient.clip(hyper.max_grad_norm);
-            log.learning_rate = threads.run(|| optimizer.step(&mut lora, &gradient, hyper))?;
-            limit.apply(&mut lora)?;
-            steps.push(log);
         }
+        Ok(false)
     }
 
-    // 4. The candidate on its own batch.
-    let mut rewarded = Means::default();
-    let mut unrewarded = Means::default();
-    let mut kl_base = 0.0;
-    let mut done = 0;
+    /// The gradient of a minibatch's loss, however the minibatch is cut into
+    /// microbatches. `done` is told how many samples each of them had.
+    fn gradient(
+        &self,
+        minibatch: &[Microbatch],
+        done: &mut dyn FnMut(usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(GradientSum, StepLog)> {
+        let UpdateInputs { model, kv, hyper, threads, .. } = self.inputs;
+        let samples = self.inputs.samples();
+        let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
+        let weights = LossWeights {
+            judged: 1.0 / judged.max(1) as f64,
+            demonstrated: imitation::weights(&written(minibatch, samples), hyper),
+        };
+        let mut gradient = GradientSum::like(&self.lora)?;
+        let mut log = StepLog::default();
+        for micro in minibatch {
+            let pass = threads.run(|| model.forward(&self.lora, &micro.tails, kv))?;
+            let d_loss = micro.d_loss(&pass.logprobs, samples, &weights, hyper, &mut log);
+            threads.run(|| gradient.add(&pass.backward(&d_loss)?))?;
+            done(micro.tails.len())?;
+        }
+        Ok((gradient, log))
+    }
+
+    /// One optimizer step along a gradient whose loss is in `log`.
+    fn step(&mut self, mut gradient: GradientSum, mut log: StepLog) -> anyhow::Result<()> {
+        let UpdateInputs { hyper, threads, .. } = self.inputs;
+        log.grad_norm = gradient.norm();
+        if !log.loss.is_finite() || !log.grad_norm.is_finite() {
+            anyhow::bail!(
+                "step {} has a loss or a gradient that is not finite; nothing was written",
+                self.steps.len() + 1
+            );
+        }
+        gradient.clip(hyper.max_grad_norm);
+        log.learning_rate =
+            threads.run(|| self.optimizer.step(&mut self.lora, &gradient, hyper))?;
+        self.limit.apply(&mut self.lora)?;
+        self.steps.push(log);
+        Ok(())
+    }
+}
+
+/// What the candidate says of the judged tokens.
+#[derive(Default)]
+struct Evaluation {
+    rewarded: Means,
+    unrewarded: Means,
+    kl_base: f32,
+}
+
+fn evaluate(
+    inputs: &UpdateInputs,
+    candidate: &Lora,
+    minibatches: &[Vec<Microbatch>],
+    progress: &mut UpdateProgress,
+) -> anyhow::Result<Evaluation> {
+    let samples = inputs.samples();
+    let mut evaluation = Evaluation::default();
+    let (mut kl_base, mut tokens, mut done) = (0.0, 0usize, 0);
     for micro in minibatches.iter().flatten() {
         done += micro.tails.len();
         if micro.judged(samples) == 0 {
             continue;
         }
-        let after = threads.run(|| model.logprobs(Some(&lora), &micro.tails, kv))?;
+        let after = inputs.logprobs(Some(candidate), micro)?;
         for (index, after) in after.iter().enumerate() {
             let Some((token, verdict)) = micro.token(index, *after, samples) else { continue };
-            let means = if verdict.advantage > 0.0 { &mut rewarded } else { &mut unrewarded };
+            let Evaluation { rewarded, unrewarded, .. } = &mut evaluation;
+            let means = if verdict.advantage > 0.0 { rewarded } else { unrewarded };
             means.add(micro.parent[index], *after);
-            kl_base += token.kl_base(hyper);
+            kl_base += token.kl_base(inputs.hyper);
+            tokens += 1;
         }
         progress(Phase::Evaluate, done, samples.len())?;
     }
-    let kl_base = (kl_base / known.len().max(1) as f64) as f32;
-    let update_ratio = limit.ratio(&lora)?;
-    if !kl_base.is_finite() || !update_ratio.is_finite() {
-        anyhow::bail!("the candidate holds numbers that are not finite; nothing was written");
-    }
-    Ok(Update {
-        lora,
-        optimizer,
-        steps,
-        stopped_early,
-        mismatch,
-        ratio_before,
-        rewarded: rewarded.finish(),
-        unrewarded: unrewarded.finish(),
-        demonstrated,
-        kl_base,
-        update_ratio,
-        trained_from,
-    })
+    evaluation.kl_base = (kl_base / tokens.max(1) as f64) as f32;
+    Ok(evaluation)
 }
 
 /// The texts of a minibatch that are to be imitated, by sample.
@@ -471,7 +599,7 @@ impl UpdateLimit {
     }
 
     /// Scales the change back to the limit where a step went past it.
-    fn apply(&mut self, lora: &mut Lora) -> candle_core::Result<()> {
+    fn apply(&self, lora: &mut Lora) -> candle_core::Result<()> {
         let ratio = f64::from(self.ratio(lora)?);
         if ratio <= self.max_ratio {
             return Ok(());
