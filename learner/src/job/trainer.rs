@@ -93,14 +93,7 @@ impl Trainer {
         let mut progress = |phase, done, total| -> anyhow::Result<()> {
             let on = progress(Progress { job: job.id.clone(), phase, done, total });
             ensure!(on.is_continue(), Cancelled);
-            let held = system::memory_mb();
-            ensure!(
-                job.memory_limit_mb == 0 || held <= job.memory_limit_mb,
-                "the learner holds {held} MiB, its limit is {} MiB; raise \
-                 learning.memory_limit_mb or serve a smaller model",
-                job.memory_limit_mb
-            );
-            Ok(())
+            check_memory(job.memory_limit_mb)
         };
         check(job)?;
         system::limit_memory(job.memory_limit_mb);
@@ -108,58 +101,19 @@ impl Trainer {
         progress(Phase::Load, 0, 1)?;
         let Trainer { loaded, threads, prompt_shelf } = self;
         let base = base(loaded, &job.base)?;
-        let model = &base.model;
-        let parent = match &job.parent {
-            Some(parent) => Some(read_parent(&parent.path, &parent.sha256, base, &job.hyper)?),
-            None => None,
-        };
-        let (lora, mut invocation) = match &parent {
-            Some((lora, invocation)) => (lora.clone(), invocation.clone()),
-            None => {
-                let (rank, alpha) = (job.hyper.lora_rank, job.hyper.lora_alpha);
-                (Lora::fresh(&model.shape, rank, alpha, job.seed)?, Vec::new())
-            }
-        };
-        let optimizer = match job.parent.as_ref().and_then(|p| Some((p.optimizer.as_ref()?, p))) {
-            // Without its momentum an adapter learns on; without a state it can read, a
-            // learner that refused would never learn again.
-            Some((path, parent)) => {
-                AdamW::read(path, &lora, &parent.sha256).unwrap_or_else(|error| {
-                    eprintln!("hone-learner: {error:#}; Adam starts afresh");
-                    AdamW::new(&lora)
-                })
-            }
-            None => AdamW::new(&lora),
-        };
+        let StartingAdapter { lora, optimizer, mut invocation } = StartingAdapter::of(job, base)?;
         progress(Phase::Load, 1, 1)?;
         let load = started.elapsed();
 
         let prompt_started = Instant::now();
-        let context = BatchContext {
-            vocab: &base.vocab,
-            base_sha256: &base.sha256,
-            context: model.shape.context,
-            parent: job.parent.as_ref().map_or(0, |parent| parent.version),
-            reward: job.reward,
-            hyper: &job.hyper,
-        };
-        let batch = Batch::new(&job.episodes, &job.replay, &context)?;
+        let batch = batch(job, base)?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
         }
-        let prompts: Vec<&[u32]> =
-            batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect();
-        let mut shelf = match prompt_shelf {
-            Some(folder) => Some(shelf(folder, &base.sha256)?),
-            None => None,
-        };
-        let kv = PromptKv::compute(model, &prompts, shelf.as_mut(), threads, |done| {
-            progress(Phase::Prompt, done, 2 * prompts.len())
-        })?;
-
-        let start = ppo::Start { lora, optimizer, fresh: parent.is_none(), seed: job.seed };
-        let inputs =
-            ppo::UpdateInputs { model, batch: &batch, kv: &kv, hyper: &job.hyper, threads };
+        let kv = prompt_kv(base, &batch, prompt_shelf.as_deref(), threads, &mut progress)?;
+        let (model, hyper) = (&base.model, &job.hyper);
+        let start = ppo::Start { lora, optimizer, fresh: job.parent.is_none(), seed: job.seed };
+        let inputs = ppo::UpdateInputs { model, batch: &batch, kv: &kv, hyper, threads };
         let update = ppo::update(&inputs, start, &mut progress)?;
         let prompt = update.trained_from.duration_since(prompt_started);
         let train = update.trained_from.elapsed();
@@ -167,34 +121,126 @@ impl Trainer {
         let architecture = &model.shape.architecture;
         let candidate = update.lora.to_adapter(architecture, &base.sha256, invocation)?;
         let adapter_sha256 = write(job, &candidate, &update.optimizer)?;
-        let milliseconds = |time: Duration| time.as_millis() as u64;
-        Ok(Report {
-            job: job.id.clone(),
-            candidate: job.candidate,
-            adapter_sha256,
-            episodes_used: batch.judged().count(),
-            episodes_dropped: batch.dropped.total(),
-            episodes_replayed: batch.judged().filter(|(sample, _)| sample.replayed).count(),
-            demonstrations: batch.samples.len() - batch.judged().count(),
-            tokens_trained: batch.tokens(),
-            steps: update.steps.len() as u32,
-            stopped_early: update.stopped_early,
-            mean_reward: batch.mean_of(|verdict| verdict.reward),
-            mean_advantage: batch.mean_of(|verdict| verdict.advantage),
-            mismatch: update.mismatch,
-            ratio_before: update.ratio_before,
-            steps_log: update.steps,
-            logprob_rewarded: update.rewarded,
-            logprob_unrewarded: update.unrewarded,
-            demonstrated: update.demonstrated,
-            kl_base: update.kl_base,
-            update_ratio: update.update_ratio,
-            load_ms: milliseconds(load),
-            prompt_ms: milliseconds(prompt),
-            train_ms: milliseconds(train),
-            total_ms: milliseconds(started.elapsed()),
-            peak_memory_mb: system::peak_memory_mb(),
-        })
+        let times = Times { load, prompt, train, total: started.elapsed() };
+        Ok(report(job, &batch, update, adapter_sha256, &times))
+    }
+}
+
+fn check_memory(limit_mb: u64) -> anyhow::Result<()> {
+    let held_mb = system::memory_mb();
+    ensure!(
+        limit_mb == 0 || held_mb <= limit_mb,
+        "the learner holds {held_mb} MiB, its limit is {limit_mb} MiB; raise \
+         learning.memory_limit_mb or serve a smaller model"
+    );
+    Ok(())
+}
+
+/// What a job's update starts from.
+struct StartingAdapter {
+    lora: Lora,
+    optimizer: AdamW,
+    /// The tokens that switch the adapter on; empty if that is not known yet.
+    invocation: Vec<u32>,
+}
+
+impl StartingAdapter {
+    /// The parent and its optimizer state, or a fresh adapter.
+    fn of(job: &Job, base: &Loaded) -> anyhow::Result<StartingAdapter> {
+        let Some(parent) = &job.parent else {
+            let (rank, alpha) = (job.hyper.lora_rank, job.hyper.lora_alpha);
+            let lora = Lora::fresh(&base.model.shape, rank, alpha, job.seed)?;
+            let optimizer = AdamW::new(&lora);
+            return Ok(StartingAdapter { lora, optimizer, invocation: Vec::new() });
+        };
+        let (lora, invocation) = read_parent(&parent.path, &parent.sha256, base, &job.hyper)?;
+        let optimizer = match &parent.optimizer {
+            // Without its momentum an adapter learns on; a learner that refused a state
+            // that it cannot read would never learn again.
+            Some(path) => AdamW::read(path, &lora, &parent.sha256).unwrap_or_else(|error| {
+                eprintln!("hone-learner: {error:#}; Adam starts afresh");
+                AdamW::new(&lora)
+            }),
+            None => AdamW::new(&lora),
+        };
+        Ok(StartingAdapter { lora, optimizer, invocation })
+    }
+}
+
+/// The samples of a job's episodes.
+fn batch(job: &Job, base: &Loaded) -> anyhow::Result<Batch> {
+    let context = BatchContext {
+        vocab: &base.vocab,
+        base_sha256: &base.sha256,
+        context: base.model.shape.context,
+        parent: job.parent.as_ref().map_or(0, |parent| parent.version),
+        reward: job.reward,
+        hyper: &job.hyper,
+    };
+    Ok(Batch::new(&job.episodes, &job.replay, &context)?)
+}
+
+/// The keys and values of a batch's prompts.
+fn prompt_kv(
+    base: &Loaded,
+    batch: &Batch,
+    shelf_folder: Option<&Path>,
+    threads: &Threads,
+    progress: &mut dyn FnMut(Phase, usize, usize) -> anyhow::Result<()>,
+) -> anyhow::Result<PromptKv> {
+    let prompts: Vec<&[u32]> =
+        batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect();
+    let mut shelf = match shelf_folder {
+        Some(folder) => Some(shelf(folder, &base.sha256)?),
+        None => None,
+    };
+    PromptKv::compute(&base.model, &prompts, shelf.as_mut(), threads, |done| {
+        progress(Phase::Prompt, done, 2 * prompts.len())
+    })
+}
+
+/// How long the parts of a job took.
+struct Times {
+    load: Duration,
+    prompt: Duration,
+    train: Duration,
+    total: Duration,
+}
+
+fn report(
+    job: &Job,
+    batch: &Batch,
+    update: ppo::Update,
+    adapter_sha256: String,
+    times: &Times,
+) -> Report {
+    let milliseconds = |time: Duration| time.as_millis() as u64;
+    Report {
+        job: job.id.clone(),
+        candidate: job.candidate,
+        adapter_sha256,
+        episodes_used: batch.judged().count(),
+        episodes_dropped: batch.dropped.total(),
+        episodes_replayed: batch.judged().filter(|(sample, _)| sample.replayed).count(),
+        demonstrations: batch.samples.len() - batch.judged().count(),
+        tokens_trained: batch.tokens(),
+        steps: update.steps.len() as u32,
+        stopped_early: update.stopped_early,
+        mean_reward: batch.mean_of(|verdict| verdict.reward),
+        mean_advantage: batch.mean_of(|verdict| verdict.advantage),
+        mismatch: update.mismatch,
+        ratio_before: update.ratio_before,
+        steps_log: update.steps,
+        logprob_rewarded: update.rewarded,
+        logprob_unrewarded: update.unrewarded,
+        demonstrated: update.demonstrated,
+        kl_base: update.kl_base,
+        update_ratio: update.update_ratio,
+        load_ms: milliseconds(times.load),
+        prompt_ms: milliseconds(times.prompt),
+        train_ms: milliseconds(times.train),
+        total_ms: milliseconds(times.total),
+        peak_memory_mb: system::peak_memory_mb(),
     }
 }
 
