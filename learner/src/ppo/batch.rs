@@ -83,6 +83,14 @@ impl Dropped {
     pub fn total(&self) -> usize {
         self.unlabelled + self.stale + self.foreign + self.empty + self.flat
     }
+
+    fn count(&mut self, why: &Unjudged) {
+        match why {
+            Unjudged::Unlabelled => self.unlabelled += 1,
+            Unjudged::Stale => self.stale += 1,
+            Unjudged::Empty => self.empty += 1,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -132,84 +140,16 @@ impl Batch {
         order.sort_by(|(a, _), (b, _)| {
             (&a.completion.path, a.seq).cmp(&(&b.completion.path, b.seq))
         });
-        let mut dropped = Dropped::default();
-        let mut samples = Vec::with_capacity(order.len());
-        let mut healing = Healing { vocab: context.vocab, known: HashMap::new() };
+        let mut builder = BatchBuilder {
+            context,
+            healing: Healing { vocab: context.vocab, known: HashMap::new() },
+            samples: Vec::with_capacity(order.len()),
+            dropped: Dropped::default(),
+        };
         for (episode, replayed) in order {
-            let completion = &episode.completion;
-            let grouped = context.hyper.advantage == Advantage::Group;
-            // A broken text that was cut to nothing is judged all the same.
-            let broken = completion.decision.broken.is_some();
-            let silent = episode.is_silence() && !broken || completion.tokens.is_empty();
-            // Silence earns V by definition: only a group can prefer it.
-            let reward = if grouped && silent {
-                Some(context.hyper.baseline)
-            } else {
-                episode.reward(context.reward)
-            };
-            if completion.model_sha256 != context.base_sha256 {
-                dropped.foreign += 1;
-                continue;
-            }
-            let judged = judged(episode, reward, silent && !grouped, context);
-            // What was taken is what was typed: nothing is to be added.
-            let wanted = reward.is_none_or(|reward| reward < context.hyper.baseline);
-            let instead = instead(episode, context).filter(|_| wanted);
-            if let Err(why) = &judged
-                && instead.is_none()
-            {
-                match why {
-                    Unjudged::Unlabelled => dropped.unlabelled += 1,
-                    Unjudged::Stale => dropped.stale += 1,
-                    Unjudged::Empty => dropped.empty += 1,
-                }
-                continue;
-            }
-            let broken = |what: String| BatchError::Broken { seq: episode.seq, what };
-            check(completion, context).map_err(broken)?;
-            if let Ok((ids, verdict)) = judged {
-                let mut judged = sample(episode, &ids, context, &mut healing)
-                    .map_err(|Unhealed(index)| {
-                        format!("token {index} does not reproduce the text that healing cut")
-                    })
-                    .map_err(broken)?;
-                judged.written = imitates(context) && verdict.reward >= TAKEN;
-                let answers = match instead {
-                    Some(typed) => blamed(&ids, typed, context.vocab),
-                    None => vec![true; ids.len()],
-                };
-                judged.verdict = Some(Verdict { answers, ..verdict });
-                judged.replayed = replayed;
-                samples.push(judged);
-            }
-            if let Some(ids) = instead
-                && completion.prompt.len() - completion.adapter_from + ids.len()
-                    <= TAIL_TOKENS_LIMIT
-            {
-                // Where it is no token sequence that the policy could have drawn,
-                // there is nothing to imitate.
-                if let Ok(mut typed) = sample(episode, ids, context, &mut healing) {
-                    typed.written = true;
-                    typed.replayed = replayed;
-                    // What the tokenizer would have merged with the line break is not
-                    // what the user wrote.
-                    if let Some(last) = typed.targets.last_mut() {
-                        last.equivalents = healing.line_ends(last.token);
-                    }
-                    samples.push(typed);
-                }
-            }
+            builder.add(episode, replayed)?;
         }
-        if context.hyper.advantage == Advantage::Group {
-            dropped.flat = compare_within_groups(&mut samples);
-        }
-        if samples.is_empty() {
-            return Err(BatchError::Nothing { episodes: episodes.len() + replay.len(), dropped });
-        }
-        let invocation = samples[0].tail[0];
-        let shared = context.vocab.piece(invocation).is_empty()
-            && samples.iter().all(|sample| sample.tail[0] == invocation);
-        Ok(Batch { samples, dropped, invocation: shared.then_some(invocation) })
+        builder.finish(episodes.len() + replay.len())
     }
 
     /// The samples that a verdict is known of.
@@ -227,6 +167,123 @@ impl Batch {
             self.judged().fold((0.0, 0), |(sum, n), (_, verdict)| (sum + value(verdict), n + 1));
         sum / count.max(1) as f32
     }
+}
+
+/// Turns episodes into samples, one episode after the other.
+struct BatchBuilder<'a> {
+    context: &'a Context<'a>,
+    healing: Healing<'a>,
+    samples: Vec<Sample>,
+    dropped: Dropped,
+}
+
+impl BatchBuilder<'_> {
+    /// Adds the samples of an episode: the judged one, a demonstration, both or none.
+    fn add(&mut self, episode: &Episode, replayed: bool) -> Result<(), BatchError> {
+        if episode.completion.model_sha256 != self.context.base_sha256 {
+            self.dropped.foreign += 1;
+            return Ok(());
+        }
+        let reward = self.reward(episode);
+        let judged = judged(episode, reward, self.nothing_to_judge(episode), self.context);
+        // What was taken is what was typed: nothing is to be added.
+        let wanted = reward.is_none_or(|reward| reward < self.context.hyper.baseline);
+        let typed = instead(episode, self.context).filter(|_| wanted);
+        if let Err(why) = &judged
+            && typed.is_none()
+        {
+            self.dropped.count(why);
+            return Ok(());
+        }
+        let broken = |what: String| BatchError::Broken { seq: episode.seq, what };
+        check(&episode.completion, self.context).map_err(broken)?;
+        if let Ok((ids, verdict)) = judged {
+            let sample = self.judged_sample(episode, &ids, verdict, typed).map_err(broken)?;
+            self.samples.push(Sample { replayed, ..sample });
+        }
+        if let Some(sample) = typed.and_then(|ids| self.demonstration(episode, ids)) {
+            self.samples.push(Sample { replayed, ..sample });
+        }
+        Ok(())
+    }
+
+    /// Silence earns V by definition; only a group can prefer it.
+    fn reward(&self, episode: &Episode) -> Option<f32> {
+        if self.is_grouped() && is_silent(episode) {
+            Some(self.context.hyper.baseline)
+        } else {
+            episode.reward(self.context.reward)
+        }
+    }
+
+    fn nothing_to_judge(&self, episode: &Episode) -> bool {
+        is_silent(episode) && !self.is_grouped()
+    }
+
+    fn is_grouped(&self) -> bool {
+        self.context.hyper.advantage == Advantage::Group
+    }
+
+    /// The tokens `ids` that the verdict is about. Where it is known what was `typed`
+    /// instead, one of them answers for the verdict.
+    fn judged_sample(
+        &mut self,
+        episode: &Episode,
+        ids: &[u32],
+        verdict: Verdict,
+        typed: Option<&[u32]>,
+    ) -> Result<Sample, String> {
+        let mut judged =
+            sample(episode, ids, self.context, &mut self.healing).map_err(|Unhealed(index)| {
+                format!("token {index} does not reproduce the text that healing cut")
+            })?;
+        judged.written = imitates(self.context) && verdict.reward >= TAKEN;
+        let answers = match typed {
+            Some(typed) => blamed(ids, typed, self.context.vocab),
+            None => vec![true; ids.len()],
+        };
+        judged.verdict = Some(Verdict { answers, ..verdict });
+        Ok(judged)
+    }
+
+    /// The tokens `ids` that the user typed. There is none where they are too many, or
+    /// no token sequence that the policy could have drawn.
+    fn demonstration(&mut self, episode: &Episode, ids: &[u32]) -> Option<Sample> {
+        let completion = &episode.completion;
+        let tail = completion.prompt.len() - completion.adapter_from + ids.len();
+        if tail > TAIL_TOKENS_LIMIT {
+            return None;
+        }
+        let mut typed = sample(episode, ids, self.context, &mut self.healing).ok()?;
+        typed.written = true;
+        // What the tokenizer would have merged with the line break is not what the user
+        // wrote.
+        if let Some(last) = typed.targets.last_mut() {
+            last.equivalents = self.healing.line_ends(last.token);
+        }
+        Some(typed)
+    }
+
+    fn finish(self, episodes: usize) -> Result<Batch, BatchError> {
+        let grouped = self.is_grouped();
+        let BatchBuilder { context, mut samples, mut dropped, .. } = self;
+        if grouped {
+            dropped.flat = compare_within_groups(&mut samples);
+        }
+        if samples.is_empty() {
+            return Err(BatchError::Nothing { episodes, dropped });
+        }
+        let invocation = samples[0].tail[0];
+        let shared = context.vocab.piece(invocation).is_empty()
+            && samples.iter().all(|sample| sample.tail[0] == invocation);
+        Ok(Batch { samples, dropped, invocation: shared.then_some(invocation) })
+    }
+}
+
+/// Nothing was offered. A broken text that was cut to nothing is judged all the same.
+fn is_silent(episode: &Episode) -> bool {
+    let broken = episode.completion.decision.broken.is_some();
+    episode.is_silence() && !broken || episode.completion.tokens.is_empty()
 }
 
 /// Why there is nothing to weigh in an episode.
