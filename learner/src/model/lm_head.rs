@@ -88,11 +88,7 @@ pub fn predict<T: Real>(
     want_gradient: bool,
 ) -> Result<Prediction<T>> {
     let (rows, width) = x.dims2()?;
-    let mut top: Vec<Option<T>> = vec![None; rows];
-    let mut sum = vec![T::zero(); rows];
-    let mut weighted = vec![T::zero(); if want_gradient { rows * width } else { 0 }];
-    let mut wanted: Vec<Option<Share<T>>> = (0..rows).map(|_| None).collect();
-
+    let mut softmax = RunningSoftmax::new(rows, width, want_gradient);
     for first in (0..head.blocks.len()).step_by(BLOCKS_AT_ONCE) {
         let last = (first + BLOCKS_AT_ONCE).min(head.blocks.len());
         let partials: Vec<Partial<T>> = (first..last)
@@ -102,54 +98,86 @@ pub fn predict<T: Real>(
             .collect::<Result<_>>()?;
         // In the blocks' order, whichever was computed first.
         for part in partials {
-            for row in 0..rows {
-                let Some(part_top) = part.top[row] else { continue };
-                let new_top = top[row].map_or(part_top, |top| top.max(part_top));
-                let keep = top[row].map_or(T::zero(), |top| (top - new_top).exp());
-                let take = (part_top - new_top).exp();
-                top[row] = Some(new_top);
-                sum[row] = sum[row] * keep + part.sum[row] * take;
-                if let Some(part) = &part.weighted {
-                    let span = row * width..(row + 1) * width;
-                    for (all, part) in weighted[span.clone()].iter_mut().zip(&part[span]) {
-                        *all = *all * keep + *part * take;
-                    }
+            softmax.add(part);
+        }
+    }
+    softmax.finish(targets, want_gradient)
+}
+
+/// The softmax of every row over the blocks that were added.
+struct RunningSoftmax<T> {
+    width: usize,
+    top: Vec<Option<T>>,
+    sum: Vec<T>,
+    /// `rows × width`; empty without a gradient.
+    weighted: Vec<T>,
+    /// The targets of each row together.
+    wanted: Vec<Option<Share<T>>>,
+}
+
+impl<T: Real> RunningSoftmax<T> {
+    fn new(rows: usize, width: usize, want_gradient: bool) -> RunningSoftmax<T> {
+        RunningSoftmax {
+            width,
+            top: vec![None; rows],
+            sum: vec![T::zero(); rows],
+            weighted: vec![T::zero(); if want_gradient { rows * width } else { 0 }],
+            wanted: (0..rows).map(|_| None).collect(),
+        }
+    }
+
+    fn add(&mut self, part: Partial<T>) {
+        let RunningSoftmax { width, top, sum, weighted, wanted } = self;
+        for row in 0..top.len() {
+            let Some(part_top) = part.top[row] else { continue };
+            let new_top = top[row].map_or(part_top, |top| top.max(part_top));
+            let keep = top[row].map_or(T::zero(), |top| (top - new_top).exp());
+            let take = (part_top - new_top).exp();
+            top[row] = Some(new_top);
+            sum[row] = sum[row] * keep + part.sum[row] * take;
+            if let Some(part) = &part.weighted {
+                let span = row * *width..(row + 1) * *width;
+                for (all, part) in weighted[span.clone()].iter_mut().zip(&part[span]) {
+                    *all = *all * keep + *part * take;
                 }
             }
-            for (row, share) in part.targets {
-                match &mut wanted[row] {
-                    Some(all) => all.add(&share),
-                    none => *none = Some(share),
-                }
+        }
+        for (row, share) in part.targets {
+            match &mut wanted[row] {
+                Some(all) => all.add(&share),
+                none => *none = Some(share),
             }
         }
     }
 
-    let wanted: Vec<Share<T>> = wanted
-        .into_iter()
-        .map(|share| share.ok_or_else(|| Error::msg("a target is outside the vocabulary")))
-        .collect::<Result<_>>()?;
-    let logprobs = (0..rows)
-        .map(|row| {
-            let all = top[row].unwrap_or(T::zero());
-            wanted[row].top - all - sum[row].ln() + wanted[row].sum.ln()
-        })
-        .collect();
-    let gradient = if want_gradient {
-        let mut gradient = Vec::with_capacity(rows * width);
+    fn finish(self, targets: &[Target], want_gradient: bool) -> Result<Prediction<T>> {
+        let wanted: Vec<Share<T>> = self
+            .wanted
+            .into_iter()
+            .map(|share| share.ok_or_else(|| Error::msg("a target is outside the vocabulary")))
+            .collect::<Result<_>>()?;
+        let logprobs = wanted
+            .iter()
+            .zip(self.top.iter().zip(&self.sum))
+            .map(|(share, (top, sum))| {
+                share.top - top.unwrap_or(T::zero()) - sum.ln() + share.sum.ln()
+            })
+            .collect();
+        if !want_gradient {
+            return Ok(Prediction { logprobs, gradient: None });
+        }
+        let mut gradient = Vec::with_capacity(self.weighted.len());
         for (row, share) in wanted.iter().enumerate() {
-            let (ours, all) = (T::one() / share.sum, T::one() / sum[row]);
+            let (ours, all) = (T::one() / share.sum, T::one() / self.sum[row]);
             let sharpness = T::from_f64(1.0 / targets[row].temperature);
-            let expected = &weighted[row * width..(row + 1) * width];
+            let expected = &self.weighted[row * self.width..(row + 1) * self.width];
             let each = share.weighted.iter().zip(expected);
             gradient
                 .extend(each.map(|(own, expected)| (*own * ours - *expected * all) * sharpness));
         }
-        Some(matrix(gradient, rows, width)?)
-    } else {
-        None
-    };
-    Ok(Prediction { logprobs, gradient })
+        let gradient = matrix(gradient, wanted.len(), self.width)?;
+        Ok(Prediction { logprobs, gradient: Some(gradient) })
+    }
 }
 
 fn partial<T: Real>(
