@@ -203,38 +203,12 @@ fn partial<T: Real>(
             let weighted = if want_gradient { weight.rows_of(&[id as u32])? } else { Vec::new() };
             found.push((row, Share { top: odds[id], sum: T::one(), weighted }));
         }
-        match &target.allowed {
-            None => {
-                let mut highest = odds[0];
-                for logit in odds.iter() {
-                    highest = highest.max(*logit);
-                }
-                for logit in odds.iter_mut() {
-                    *logit = (*logit - highest).exp();
-                }
-                top[row] = Some(highest);
-                for share in odds.iter() {
-                    sum[row] += *share;
-                }
-            }
-            Some(allowed) => {
-                let start = allowed.partition_point(|id| (*id as usize) < from);
-                let end = allowed.partition_point(|id| (*id as usize) < from + count);
-                let allowed: Vec<(usize, T)> = allowed[start..end]
-                    .iter()
-                    .map(|id| (*id as usize - from, odds[*id as usize - from]))
-                    .collect();
-                odds.fill(T::zero());
-                let Some(highest) = allowed.iter().map(|(_, logit)| *logit).reduce(|a, b| a.max(b))
-                else {
-                    continue;
-                };
-                top[row] = Some(highest);
-                for (token, logit) in allowed {
-                    odds[token] = (logit - highest).exp();
-                    sum[row] += odds[token];
-                }
-            }
+        let exponentials = match &target.allowed {
+            None => Some(exponentials(odds)),
+            Some(allowed) => allowed_exponentials(odds, allowed, from),
+        };
+        if let Some((highest, total)) = exponentials {
+            (top[row], sum[row]) = (Some(highest), total);
         }
     }
     let weighted = if want_gradient {
@@ -243,4 +217,41 @@ fn partial<T: Real>(
         None
     };
     Ok(Partial { top, sum, weighted, targets: found })
+}
+
+/// Writes exp(logit − highest) over the logits; returns the highest one and the sum.
+#[inline(always)]
+fn exponentials<T: Real>(odds: &mut [T]) -> (T, T) {
+    let mut highest = odds[0];
+    for logit in odds.iter() {
+        highest = highest.max(*logit);
+    }
+    for logit in odds.iter_mut() {
+        *logit = (*logit - highest).exp();
+    }
+    let mut sum = T::zero();
+    for share in odds.iter() {
+        sum += *share;
+    }
+    (highest, sum)
+}
+
+/// The same for the `allowed` tokens of a block that begins at `from`, and 0 for the
+/// others; `None` if the block has none of them.
+#[inline(always)]
+fn allowed_exponentials<T: Real>(odds: &mut [T], allowed: &[u32], from: usize) -> Option<(T, T)> {
+    let start = allowed.partition_point(|id| (*id as usize) < from);
+    let end = allowed.partition_point(|id| (*id as usize) < from + odds.len());
+    let logits: Vec<(usize, T)> = allowed[start..end]
+        .iter()
+        .map(|id| (*id as usize - from, odds[*id as usize - from]))
+        .collect();
+    odds.fill(T::zero());
+    let highest = logits.iter().map(|(_, logit)| *logit).reduce(|a, b| a.max(b))?;
+    let mut sum = T::zero();
+    for (token, logit) in logits {
+        odds[token] = (logit - highest).exp();
+        sum += odds[token];
+    }
+    Some((highest, sum))
 }
