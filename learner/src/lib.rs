@@ -9,6 +9,7 @@
 
 pub mod job;
 pub mod kernels;
+pub mod limits;
 pub mod machine;
 pub mod model;
 pub mod ppo;

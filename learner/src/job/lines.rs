@@ -8,6 +8,9 @@
 //! of stdout is behind; answers are not.
 
 use crate::job::trainer::{Cancelled, Trainer};
+use crate::limits::{
+    ANSWER_QUEUE_LINES, CANCEL_LINE_BYTES_MAX, JOB_LINE_BYTES_MAX, JOB_QUEUE_LINES,
+};
 use feedback::job::{Cancel, JOB_FORMAT, Job, LearnerLine, Progress};
 use serde::Deserialize;
 use std::io::{self, BufRead, Read, Write};
@@ -15,19 +18,6 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-
-/// Lines waiting for the trainer.
-const JOB_QUEUE: usize = 4;
-
-/// Lines waiting for stdout.
-const LINE_QUEUE: usize = 64;
-
-/// Bytes of a job's line, at most: some thousand episodes of long prompts.
-const LINE_BYTES: usize = 64 * 1024 * 1024;
-
-// A job of one full-length prompt must always fit a line: a token id and its
-// comma take at most 8 bytes.
-const _: () = assert!(LINE_BYTES > 16 * 8 * crate::ppo::batch::PROMPT_TOKENS_LIMIT);
 
 /// Serves jobs until `input` ends or `output` is closed.
 ///
@@ -38,8 +28,8 @@ pub fn serve(
     output: impl Write + Send + 'static,
     trainer: Trainer,
 ) -> io::Result<()> {
-    let (lines_in, lines) = sync_channel(JOB_QUEUE);
-    let (answers, answers_out) = sync_channel(LINE_QUEUE);
+    let (lines_in, lines) = sync_channel(JOB_QUEUE_LINES);
+    let (answers, answers_out) = sync_channel(ANSWER_QUEUE_LINES);
     let unwanted = Unwanted::default();
     let noted = unwanted.clone();
     let reader = thread::Builder::new()
@@ -72,9 +62,7 @@ struct Unwanted(Arc<Mutex<Option<String>>>);
 impl Unwanted {
     /// Notes a [`Cancel`] line; any other is not taken.
     fn take(&self, line: &[u8]) -> bool {
-        /// Longer lines are jobs, and not parsed twice.
-        const LONGEST: usize = 256;
-        if line.len() > LONGEST {
+        if line.len() > CANCEL_LINE_BYTES_MAX {
             return false;
         }
         let Ok(cancel) = serde_json::from_slice::<Cancel>(line) else { return false };
@@ -94,14 +82,16 @@ fn read_lines(
 ) -> io::Result<()> {
     loop {
         let mut line = Vec::new();
-        let read = (&mut input).take(LINE_BYTES as u64 + 1).read_until(b'\n', &mut line)?;
+        let read = (&mut input).take(JOB_LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;
         if read == 0 {
             return Ok(());
         }
         let ended = line.pop_if(|byte| *byte == b'\n').is_some();
-        let line = if line.len() > LINE_BYTES {
+        let line = if line.len() > JOB_LINE_BYTES_MAX {
             input.skip_until(b'\n')?;
-            Err(format!("a job line is longer than {LINE_BYTES} bytes; send fewer episodes"))
+            Err(format!(
+                "a job line is longer than {JOB_LINE_BYTES_MAX} bytes; send fewer episodes"
+            ))
         } else if !ended {
             Err("the last job line is truncated".to_owned())
         } else if line.iter().all(u8::is_ascii_whitespace) || unwanted.take(&line) {
@@ -303,7 +293,7 @@ mod tests {
     #[test]
     fn a_line_past_the_limit_is_skipped_whole() {
         let (sender, lines) = sync_channel(4);
-        let long = io::repeat(b'x').take(LINE_BYTES as u64 + 5).chain(&b"\nnext\n"[..]);
+        let long = io::repeat(b'x').take(JOB_LINE_BYTES_MAX as u64 + 5).chain(&b"\nnext\n"[..]);
         read_lines(io::BufReader::new(long), &sender, &Unwanted::default()).unwrap();
         drop(sender);
         let lines: Vec<Line> = lines.iter().collect();

@@ -1,5 +1,6 @@
 //! One job from its line to its files and its report.
 
+use crate::limits::{EPISODES_MAX, LORA_RANK_MAX};
 use crate::machine::system;
 use crate::machine::threads::Threads;
 use crate::model::Model;
@@ -20,12 +21,6 @@ use std::fs::Metadata;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-
-/// Episodes in a job, at most.
-pub const EPISODES_LIMIT: usize = 4096;
-
-/// LoRA rank, at most: beyond it an adapter is larger than it is useful.
-const RANK_LIMIT: usize = 256;
 
 /// Runs jobs one after another and keeps the base model between them.
 pub struct Trainer {
@@ -359,12 +354,12 @@ fn check(job: &Job) -> anyhow::Result<()> {
         job.format
     );
     let episodes = job.episodes.len() + job.replay.len();
-    ensure!(episodes <= EPISODES_LIMIT, "{episodes} episodes, the limit is {EPISODES_LIMIT}");
+    ensure!(episodes <= EPISODES_MAX, "{episodes} episodes, the limit is {EPISODES_MAX}");
     ensure!(job.adapter_out != job.optimizer_out, "adapter_out and optimizer_out are one file");
     let hyper = &job.hyper;
     ensure!(
-        (1..=RANK_LIMIT).contains(&hyper.lora_rank),
-        "lora_rank is {}, it must be 1 to {RANK_LIMIT}",
+        (1..=LORA_RANK_MAX).contains(&hyper.lora_rank),
+        "lora_rank is {}, it must be 1 to {LORA_RANK_MAX}",
         hyper.lora_rank
     );
     ensure!(hyper.epochs >= 1, "epochs is 0");

@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 use crate::kernels::{matrix, with_values};
+use crate::limits::GPU_SPARE_BYTES;
 use crate::model::weights::{MAPS, Weight, Weights};
 use anyhow::{Context, bail, ensure};
 use candle_core::Tensor;
@@ -20,9 +21,6 @@ use cudarc::cublas::sys::cublasOperation_t::{self, CUBLAS_OP_N, CUBLAS_OP_T};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use std::sync::Arc;
-
-/// GPU memory left to activations, cuBLAS and the desktop, in bytes.
-const SPARE_BYTES: usize = 512 << 20;
 
 /// The first GPU of the machine.
 pub struct Gpu {
@@ -48,7 +46,7 @@ pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
     let shape = &weights.shape;
     let values_a_layer: usize =
         (0..MAPS.len()).map(|map| shape.map(map)).map(|(out, width)| out * width).sum();
-    let needed = shape.layers * values_a_layer * size_of::<f32>() + SPARE_BYTES;
+    let needed = shape.layers * values_a_layer * size_of::<f32>() + GPU_SPARE_BYTES;
     let context = gpu.stream.context();
     let (free, _) = context.mem_get_info().context("cannot ask for the GPU's free memory")?;
     ensure!(free >= needed, "the GPU has {} MiB free, {} are needed", free >> 20, needed >> 20);

@@ -8,6 +8,7 @@
 
 use crate::kernels::int8_dot::Unit;
 use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
+use crate::limits::{PROMPT_KV_BYTES_MAX, PROMPT_PASS_ROWS_MAX};
 use crate::machine::threads::Threads;
 use crate::model::Model;
 use crate::model::attention::Sequence;
@@ -20,14 +21,8 @@ use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Tree rows computed in one pass: the activations of all are in memory at once.
-pub const GROUP_ROWS: usize = 4096;
-
 /// Rows of the feed-forward computed at once: its activations are the widest.
 const FEED_FORWARD_ROWS: usize = 512;
-
-/// Keys and values of all prompts of a job, in bytes at most.
-const KV_BYTES_LIMIT: usize = 1 << 30;
 
 /// Where a prompt's rows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +157,7 @@ impl PromptKv {
         for index in &missing {
             let prompt = prompts[*index];
             let own = prompt.len() - tree.shared(prompt).0;
-            if !tree.paths.is_empty() && tree.tokens.len() + own > GROUP_ROWS {
+            if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
                 let tree = std::mem::take(&mut tree);
                 finished += kv.finish(unit, model, tree, threads, |part| done(finished + part))?;
             }
@@ -245,10 +240,10 @@ impl PromptKv {
         let shape = &model.shape;
         let row_bytes =
             2 * shape.layers * shape.kv_heads * shape.head_width * T::KV.size_in_bytes();
-        if self.rows * row_bytes > KV_BYTES_LIMIT {
+        if self.rows * row_bytes > PROMPT_KV_BYTES_MAX {
             bail!(
                 "the prompts' keys and values need more than {} MiB; send fewer episodes",
-                KV_BYTES_LIMIT >> 20
+                PROMPT_KV_BYTES_MAX >> 20
             )
         }
         Ok(())

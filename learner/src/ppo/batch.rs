@@ -5,6 +5,7 @@
 //! broken record that a correct daemon never writes): everything [`BatchError`]
 //! lists.
 
+use crate::limits::{PROMPT_TOKENS_MAX, TAIL_TOKENS_MAX};
 use crate::model::lm_head::Target;
 use feedback::episode::Episode;
 use feedback::event::{AdapterVersion, Completion};
@@ -13,15 +14,6 @@ use feedback::reward::RewardVersion;
 use models::vocab::Vocab;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Longest prompt, in tokens.
-pub const PROMPT_TOKENS_LIMIT: usize = 4096;
-
-/// Longest tail, in tokens: the prompt from `adapter_from` on and what was generated.
-pub const TAIL_TOKENS_LIMIT: usize = 1024;
-
-// A prompt must fit one prompt pass.
-const _: () = assert!(PROMPT_TOKENS_LIMIT <= crate::model::prompt_pass::GROUP_ROWS);
 
 /// Highest recorded log-prob taken for rounding, in nats.
 const LOGPROB_ROUNDING: f32 = 1e-3;
@@ -251,7 +243,7 @@ impl BatchBuilder<'_> {
     fn demonstration(&mut self, episode: &Episode, ids: &[u32]) -> Option<Sample> {
         let completion = &episode.completion;
         let tail = completion.prompt.len() - completion.adapter_from + ids.len();
-        if tail > TAIL_TOKENS_LIMIT {
+        if tail > TAIL_TOKENS_MAX {
             return None;
         }
         let mut typed = sample(episode, ids, self.context, &mut self.healing).ok()?;
@@ -373,9 +365,9 @@ fn compare_within_groups(samples: &mut Vec<Sample>) -> usize {
 /// Everything about a record that would make its numbers meaningless.
 fn check(completion: &Completion, context: &Context) -> Result<(), String> {
     let prompt = &completion.prompt;
-    if prompt.len() > PROMPT_TOKENS_LIMIT {
+    if prompt.len() > PROMPT_TOKENS_MAX {
         return Err(format!(
-            "its prompt has {} tokens, the limit is {PROMPT_TOKENS_LIMIT}",
+            "its prompt has {} tokens, the limit is {PROMPT_TOKENS_MAX}",
             prompt.len()
         ));
     }
@@ -387,10 +379,8 @@ fn check(completion: &Completion, context: &Context) -> Result<(), String> {
         ));
     }
     let tail = prompt.len() - completion.adapter_from + completion.tokens.len();
-    if tail > TAIL_TOKENS_LIMIT {
-        return Err(format!(
-            "{tail} tokens from adapter_from on, the limit is {TAIL_TOKENS_LIMIT}"
-        ));
+    if tail > TAIL_TOKENS_MAX {
+        return Err(format!("{tail} tokens from adapter_from on, the limit is {TAIL_TOKENS_MAX}"));
     }
     if prompt.len() + completion.tokens.len() > context.context {
         return Err(format!("it is longer than the model's context of {} tokens", context.context));

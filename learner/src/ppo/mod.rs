@@ -20,6 +20,7 @@ pub mod adamw;
 pub mod batch;
 pub mod demonstration;
 
+use crate::limits::{LOG_RATIO_NATS_MAX, MICROBATCH_ROWS_MAX};
 use crate::machine::threads::Threads;
 use crate::model::lora::Lora;
 use crate::model::prompt_pass::PromptKv;
@@ -33,14 +34,6 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
 use std::time::Instant;
-
-/// Tail rows differentiated at once; bounds what a pass keeps for its gradient.
-/// A longer tail is a microbatch of its own.
-const TAIL_ROWS: usize = 128;
-
-/// Log-ratios are taken as at most this far from zero, in nats, so that no
-/// exponential overflows; beyond it a token has no gradient from that term.
-const LOG_RATIO_LIMIT: f64 = 10.0;
 
 /// Separates the stream of minibatch orders from that of the initial weights.
 const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
@@ -82,14 +75,14 @@ impl Token {
         let surrogate = unclipped.min(ratio.clamp(low, high) * self.advantage);
         // The minimum takes the clipped branch, which is constant in π.
         let clipped = surrogate < unclipped;
-        let moves = !clipped && log_ratio.abs() < LOG_RATIO_LIMIT;
+        let moves = !clipped && log_ratio.abs() < LOG_RATIO_NATS_MAX;
         let d_surrogate = if moves { unclipped } else { 0.0 };
 
         // k3 = e^d − 1 − d with d = ln base − ln π (Schulman, "Approximating KL
         // divergence", 2020): never negative, and unbiased for tokens of π.
         let distance = bounded(self.base - self.policy);
         let kl_base = distance.exp() - 1.0 - distance;
-        let d_kl = if distance.abs() < LOG_RATIO_LIMIT { 1.0 - distance.exp() } else { 0.0 };
+        let d_kl = if distance.abs() < LOG_RATIO_NATS_MAX { 1.0 - distance.exp() } else { 0.0 };
 
         let alpha = f64::from(hyper.policy_coefficient);
         let beta = f64::from(hyper.kl_coefficient);
@@ -115,7 +108,7 @@ impl Token {
 }
 
 fn bounded(log_ratio: f64) -> f64 {
-    log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+    log_ratio.clamp(-LOG_RATIO_NATS_MAX, LOG_RATIO_NATS_MAX)
 }
 
 /// What an update did.
@@ -520,7 +513,7 @@ fn demonstrated<'a>(
     (tokens > 0).then(|| Demonstrated { tokens, base: mean(base), parent: mean(parent) })
 }
 
-/// Cuts a minibatch into pieces of at most [`TAIL_ROWS`] rows. Judged samples and
+/// Cuts a minibatch into pieces of at most [`MICROBATCH_ROWS_MAX`] rows. Judged samples and
 /// demonstrations keep apart: nobody asks what the candidate says of the latter.
 fn cut(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     let (judged, shown): (Vec<usize>, Vec<usize>) =
@@ -536,7 +529,7 @@ fn pieces(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     for episode in episodes {
         let own = samples[*episode].tail.len();
         match pieces.last_mut() {
-            Some(piece) if rows + own <= TAIL_ROWS => piece.push(*episode),
+            Some(piece) if rows + own <= MICROBATCH_ROWS_MAX => piece.push(*episode),
             _ => {
                 pieces.push(vec![*episode]);
                 rows = 0;
