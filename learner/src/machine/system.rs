@@ -1,17 +1,14 @@
 //! The calls to the operating system that the standard library lacks.
-//! `unsafe` because they are C; none touches memory of ours except the structs
-//! that `getrusage` and `getrlimit` fill.
-#![allow(unsafe_code)]
 
-/// Niceness of the learner: it takes what completions leave over.
-#[cfg(unix)]
-const NICENESS: libc::c_int = 10;
+use crate::limits::MEMORY_HEADROOM_MB;
 
-/// Lowers this process's priority. False where the system does not let it.
+/// The learner's niceness. Completions are served with niceness 0 and come first.
+const NICENESS: i32 = 10;
+
+/// Lowers this process's priority. Returns false if the system refuses.
 #[cfg(unix)]
 pub fn lower_priority() -> bool {
-    // 0 is the calling process.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) == 0 }
+    rustix::process::setpriority_process(None, NICENESS).is_ok()
 }
 
 #[cfg(not(unix))]
@@ -19,15 +16,21 @@ pub fn lower_priority() -> bool {
     false
 }
 
-/// Largest resident memory of this process so far, in MiB; 0 where unknown.
+/// The largest resident memory of this process so far, in MiB; 0 if it is unknown.
+///
+/// `unsafe` because rustix has no `getrusage`.
 #[cfg(unix)]
+#[allow(unsafe_code)]
 pub fn peak_memory_mb() -> u64 {
     // Linux counts in KiB, macOS in bytes.
     const UNITS_PER_MIB: u64 = if cfg!(target_os = "macos") { 1024 * 1024 } else { 1024 };
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } != 0 {
-        return 0;
-    }
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `rusage` consists of integers, so that zeros are a valid value. The call
+    // writes to nothing else.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
     u64::try_from(usage.ru_maxrss).unwrap_or(0) / UNITS_PER_MIB
 }
 
@@ -36,32 +39,29 @@ pub fn peak_memory_mb() -> u64 {
     0
 }
 
-/// Memory this process may ask for beyond its stated limit before it is refused
-/// any: what a limit on resident memory does not see, such as thread stacks.
+/// Makes the system refuse this process memory beyond `limit_mb` and
+/// [`MEMORY_HEADROOM_MB`]; 0 lifts the limit. An allocation beyond it fails and ends the
+/// process. This is the second line of defence: a job checks its memory itself.
+///
+/// Only Linux counts what is needed here: `RLIMIT_DATA` includes private mappings.
 #[cfg(target_os = "linux")]
-const HEADROOM_MB: u64 = 512;
-
-/// The second line behind the checks of a job: past it an allocation fails and
-/// the process ends with that message. 0 lifts it. Linux alone counts what it
-/// needs (`RLIMIT_DATA` includes private mappings).
-#[cfg(target_os = "linux")]
-pub fn limit_memory(mb: u64) {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    if unsafe { libc::getrlimit(libc::RLIMIT_DATA, &mut limit) } != 0 {
-        return;
-    }
-    let wanted = match mb {
-        0 => libc::RLIM_INFINITY,
-        mb => (mb + HEADROOM_MB) << 20,
+pub fn limit_memory(limit_mb: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Data).maximum;
+    let wanted = (limit_mb + MEMORY_HEADROOM_MB) << 20;
+    let current = if limit_mb == 0 {
+        maximum
+    } else {
+        Some(maximum.map_or(wanted, |maximum| wanted.min(maximum)))
     };
-    limit.rlim_cur = wanted.min(limit.rlim_max);
-    unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) };
+    // The checks of the job hold without it.
+    let _ = setrlimit(Resource::Data, Rlimit { current, maximum });
 }
 
 #[cfg(not(target_os = "linux"))]
 pub fn limit_memory(_: u64) {}
 
-/// Resident memory of this process now, in MiB; 0 where unknown.
+/// The resident memory of this process now, in MiB; 0 if it is unknown.
 pub fn memory_mb() -> u64 {
     use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
     let Ok(own) = sysinfo::get_current_pid() else { return 0 };
