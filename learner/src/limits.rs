@@ -1,8 +1,10 @@
 //! The limits of the learner, and how they relate to each other. Tile sizes of the
 //! kernels are not limits and stay beside the loops that they are measured for.
 
-/// Episodes of a job.
-pub const EPISODES_MAX: usize = 4096;
+use feedback::episode::{REPLAY_LIMIT, WAITING_LIMIT};
+
+/// Episodes of a job: all that may wait in the daemon, and all that may be replayed.
+pub const EPISODES_MAX: usize = WAITING_LIMIT + REPLAY_LIMIT;
 
 /// LoRA rank. A higher one makes the adapter larger and no better.
 pub const LORA_RANK_MAX: usize = 256;

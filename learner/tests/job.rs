@@ -3,6 +3,7 @@
 mod common;
 
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
+use feedback::episode::{REPLAY_LIMIT, WAITING_LIMIT};
 use feedback::event::Outcome;
 use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, Report};
 use learner::job::lines as stream;
@@ -453,4 +454,18 @@ fn the_newline_that_ended_a_shown_line_is_trained() {
         completion.stop = feedback::event::StopReason::Newline;
     }
     assert_eq!(run(&job).unwrap().tokens_trained, 24);
+}
+
+/// The settings allow 4096 episodes in a batch and 256 replayed ones beside them, but a
+/// job took 4096 in all. With both settings at their maximum every update failed, and its
+/// labels were set aside. A job now takes all that may wait and all that may be replayed.
+#[test]
+fn a_job_as_large_as_the_settings_allow_is_taken() {
+    let place = place("qwen2");
+    let mut job = place.job("large");
+    job.episodes[0].outcome = None;
+    job.replay = vec![job.episodes[0].clone(); REPLAY_LIMIT];
+    job.episodes = vec![job.episodes[0].clone(); WAITING_LIMIT];
+    let error = run(&job).unwrap_err();
+    assert!(error.contains("no episode to learn from: of 4352, 4352 unlabelled"), "{error}");
 }
