@@ -2,7 +2,7 @@
 //! through the events of a home in order, and has each batch of texts scored by the
 //! adapter that the earlier ones made, before it is learned from (Dawid 1984).
 //!
-//!   prequential --model base.gguf --prompts shelf HOME… --variant rate=1e-3 …
+//!   prequential --model base.gguf --prompts cache HOME… --variant rate=1e-3 …
 //!
 //! A rehearsal tells what it is worth to the user; this takes a tenth of its time,
 //! and tells what to rehearse. The stream is that of the arm that served: what
@@ -20,12 +20,12 @@ use learner::machine::threads::Threads;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::weights;
-use learner::model::{Model, Tail, TailBatch};
+use learner::model::{Tail, TailBatch, Transformer};
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
-use learner::ppo::batch::{Batch, Context as BatchContext};
+use learner::ppo::batch::{Batch, BatchInputs};
 use models::gguf::Gguf;
-use models::shelf::Shelf;
+use models::shelf::Shelf as DiskCache;
 use models::vocab::Vocab;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -93,28 +93,28 @@ impl FromStr for Variant {
 struct Base {
     sha256: String,
     vocab: Vocab,
-    model: Model<f32>,
+    model: Transformer<f32>,
 }
 
 /// What was typed at one place.
 #[derive(Clone, Copy)]
-struct Text {
+struct ScoredText {
     tokens: usize,
-    base: Eyes,
-    adapter: Eyes,
+    base: Score,
+    adapter: Score,
 }
 
 /// How one of them sees it.
 #[derive(Clone, Copy)]
-struct Eyes {
+struct Score {
     /// Of the whole, in nats.
     logprob: f64,
     /// Decoding greedily it would have said just this.
-    says: bool,
+    is_greedy: bool,
 }
 
 /// So cold that the likeliest token has all of the probability.
-const COLD: f64 = 1e-3;
+const GREEDY_TEMPERATURE: f64 = 1e-3;
 /// After as many updates half of a running mean is of the newest.
 const AVERAGE_WARMUP: f64 = 9.0;
 /// Few enough for their rows to fit a cache.
@@ -145,9 +145,9 @@ fn main() -> anyhow::Result<()> {
         println!("texts   base   gain  by quarter              base learned  base gain lost     s");
         for variant in &arguments.variants {
             let started = Instant::now();
-            let mut shelf = Shelf::new(&arguments.prompts, &format!("learner {}", base.sha256))
+            let mut cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256))
                 .map_err(anyhow::Error::msg)?;
-            let texts = run(&base, episodes, variant, &mut shelf, &threads, &|texts| {
+            let texts = run(&base, episodes, variant, &mut cache, &threads, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
                 }
@@ -175,15 +175,15 @@ fn run(
     base: &Base,
     episodes: &[Episode],
     variant: &Variant,
-    shelf: &mut Shelf,
+    cache: &mut DiskCache,
     threads: &Threads,
-    scored: &dyn Fn(&[Text]),
-) -> anyhow::Result<Vec<Text>> {
+    scored: &dyn Fn(&[ScoredText]),
+) -> anyhow::Result<Vec<ScoredText>> {
     let hyper = &variant.hyper;
-    let context = |hyper| BatchContext {
+    let inputs = |hyper| BatchInputs {
         vocab: &base.vocab,
         base_sha256: &base.sha256,
-        context: base.model.shape.context,
+        context_tokens: base.model.shape.context,
         parent: 0,
         reward: RewardVersion::V1,
         hyper,
@@ -194,21 +194,21 @@ fn run(
     let mut served = lora.clone();
     let mut texts = vec![];
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
-        if let Ok(batch) = Batch::new(fresh, &[], &context(&imitating)) {
-            let kv = prompts(base, &batch, shelf, threads)?;
-            let seen = look(base, &batch, &kv, &served, threads)?;
+        if let Ok(batch) = Batch::new(fresh, &[], &inputs(&imitating)) {
+            let kv = prompts(base, &batch, cache, threads)?;
+            let seen = score_texts(base, &batch, &kv, &served, threads)?;
             scored(&seen);
             texts.extend(seen);
         }
         let end = index * variant.batch;
         let replay = &episodes[end.saturating_sub(variant.replay)..end];
-        let Ok(batch) = Batch::new(fresh, replay, &context(hyper)) else { continue };
-        let kv = prompts(base, &batch, shelf, threads)?;
+        let Ok(batch) = Batch::new(fresh, replay, &inputs(hyper)) else { continue };
+        let kv = prompts(base, &batch, cache, threads)?;
         let seed = index as u64 + 1;
-        let start = ppo::Start { lora, optimizer, fresh: index == 0, seed };
-        let inputs =
+        let start = ppo::UpdateStart { lora, optimizer, fresh: index == 0, seed };
+        let update_inputs =
             ppo::UpdateInputs { model: &base.model, batch: &batch, kv: &kv, hyper, threads };
-        let update = ppo::update(&inputs, start, &mut |_, _, _| Ok(()))?;
+        let update = ppo::update(&update_inputs, start, &mut |_, _, _| Ok(()))?;
         (lora, optimizer) = (update.lora, update.optimizer);
         // Warmed up: the mean of a few should not be mostly of the base.
         let updates = index as f64 + 1.0;
@@ -227,22 +227,22 @@ fn run(
 fn prompts(
     base: &Base,
     batch: &Batch,
-    shelf: &mut Shelf,
+    cache: &mut DiskCache,
     threads: &Threads,
 ) -> anyhow::Result<PromptKv> {
     let prompts: Vec<&[u32]> = batch.samples.iter().map(|s| s.prompt.as_slice()).collect();
-    PromptKv::compute(&base.model, &prompts, Some(shelf), threads, |_| Ok(()))
+    PromptKv::compute(&base.model, &prompts, Some(cache), threads, |_| Ok(()))
 }
 
-fn look(
+fn score_texts(
     base: &Base,
     batch: &Batch,
     kv: &PromptKv,
     lora: &Lora,
     threads: &Threads,
-) -> anyhow::Result<Vec<Text>> {
+) -> anyhow::Result<Vec<ScoredText>> {
     let written: Vec<usize> =
-        (0..batch.samples.len()).filter(|&i| batch.samples[i].written).collect();
+        (0..batch.samples.len()).filter(|&i| batch.samples[i].in_demonstration_loss).collect();
     let tail = |index: usize, temperature: Option<f64>| {
         let sample = &batch.samples[index];
         let mut targets = sample.targets.clone();
@@ -254,39 +254,41 @@ fn look(
     };
     let mut texts = vec![];
     for few in written.chunks(TEXTS_AT_ONCE) {
-        let look = |lora| -> anyhow::Result<Vec<Eyes>> {
+        let scores = |lora| -> anyhow::Result<Vec<Score>> {
             let logprobs = |temperature| {
                 let tails: Vec<Tail> = few.iter().map(|&index| tail(index, temperature)).collect();
                 threads.run(|| base.model.logprobs(lora, &TailBatch::new(&tails), kv))
             };
             let (mut warm, mut cold) =
-                (logprobs(None)?.into_iter(), logprobs(Some(COLD))?.into_iter());
-            let eyes = few.iter().map(|&index| {
+                (logprobs(None)?.into_iter(), logprobs(Some(GREEDY_TEMPERATURE))?.into_iter());
+            let found = few.iter().map(|&index| {
                 let targets = batch.samples[index].targets.len();
                 let logprob = warm.by_ref().take(targets).map(f64::from).sum();
                 // All of them, though the first may tell: the next text's follow.
                 let mut cold = cold.by_ref().take(targets).collect::<Vec<f32>>().into_iter();
-                Eyes { logprob, says: cold.all(|logprob| logprob > 0.5f32.ln()) }
+                Score { logprob, is_greedy: cold.all(|logprob| logprob > 0.5f32.ln()) }
             });
-            Ok(eyes.collect())
+            Ok(found.collect())
         };
-        for ((&index, base), adapter) in few.iter().zip(look(None)?).zip(look(Some(lora))?) {
-            texts.push(Text { tokens: batch.samples[index].targets.len(), base, adapter });
+        for ((&index, base), adapter) in few.iter().zip(scores(None)?).zip(scores(Some(lora))?) {
+            texts.push(ScoredText { tokens: batch.samples[index].targets.len(), base, adapter });
         }
     }
     Ok(texts)
 }
 
-fn row(texts: &[Text]) -> String {
-    let tokens = |texts: &[Text]| texts.iter().map(|text| text.tokens).sum::<usize>().max(1) as f64;
-    let gain = |texts: &[Text]| {
+fn row(texts: &[ScoredText]) -> String {
+    let tokens =
+        |texts: &[ScoredText]| texts.iter().map(|text| text.tokens).sum::<usize>().max(1) as f64;
+    let gain = |texts: &[ScoredText]| {
         let gains = texts.iter().map(|text| text.adapter.logprob - text.base.logprob);
         gains.sum::<f64>() / tokens(texts)
     };
-    let mean = |value: &dyn Fn(&Text) -> f64| {
+    let mean = |value: &dyn Fn(&ScoredText) -> f64| {
         texts.iter().map(value).sum::<f64>() / texts.len().max(1) as f64
     };
-    let count = |which: &dyn Fn(&Text) -> bool| texts.iter().filter(|text| which(text)).count();
+    let count =
+        |which: &dyn Fn(&ScoredText) -> bool| texts.iter().filter(|text| which(text)).count();
     let quarters: Vec<String> = (0..4)
         .map(|q| &texts[q * texts.len() / 4..(q + 1) * texts.len() / 4])
         .map(|texts| format!("{:+.2}", gain(texts)))
@@ -299,8 +301,8 @@ fn row(texts: &[Text]) -> String {
         quarters.join(" "),
         mean(&|text| text.base.logprob.exp()),
         mean(&|text| text.adapter.logprob.exp()),
-        count(&|text| text.base.says),
-        count(&|text| text.adapter.says && !text.base.says),
-        -(count(&|text| text.base.says && !text.adapter.says) as i64),
+        count(&|text| text.base.is_greedy),
+        count(&|text| text.adapter.is_greedy && !text.base.is_greedy),
+        -(count(&|text| text.base.is_greedy && !text.adapter.is_greedy) as i64),
     )
 }

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use feedback::job::LearnerLine;
-use learner::job::lines as stream;
+use learner::job::lines;
 use learner::job::trainer::Trainer;
 use learner::machine::system;
 use std::io::{self, Write};
@@ -34,8 +34,8 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// Share the prompts' KV with other learners through this folder (rehearsal)
-    #[arg(long, value_name = "DIR", hide = true)]
-    prompt_shelf: Option<PathBuf>,
+    #[arg(long, alias = "prompt-shelf", value_name = "DIR", hide = true)]
+    prompt_cache: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -59,9 +59,13 @@ fn main() -> ExitCode {
         eprintln!("hone-learner: the priority could not be lowered; completions may slow down");
     }
     let result = match arguments.command {
-        None => stream::serve(io::stdin(), io::stdout(), Trainer::sharing(arguments.prompt_shelf))
-            .context("cannot serve jobs")
-            .map(|()| ExitCode::SUCCESS),
+        None => lines::serve(
+            io::stdin(),
+            io::stdout(),
+            Trainer::with_prompt_cache(arguments.prompt_cache),
+        )
+        .context("cannot serve jobs")
+        .map(|()| ExitCode::SUCCESS),
         Some(Command::Run { job }) => run(&job),
     };
     result.unwrap_or_else(|error| {
@@ -79,11 +83,11 @@ fn run(path: &std::path::Path) -> anyhow::Result<ExitCode> {
         writeln!(out)?;
         Ok(())
     };
-    let answer = match stream::parse(&text) {
+    let answer = match lines::parse(&text) {
         Err(failed) => failed,
         Ok(job) => {
             let mut unprinted = Ok(());
-            let answer = stream::run(&mut Trainer::default(), &job, &mut |progress| {
+            let answer = lines::run(&mut Trainer::default(), &job, &mut |progress| {
                 if unprinted.is_ok() {
                     unprinted = print(&LearnerLine::Progress(progress));
                 }

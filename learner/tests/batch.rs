@@ -7,7 +7,7 @@ use feedback::episode::Episode;
 use feedback::event::{Outcome, Sampling, StopReason, TokenRecord};
 use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
-use learner::ppo::batch::{Batch, BatchError, Context, Dropped, Sample};
+use learner::ppo::batch::{Batch, BatchError, BatchInputs, Dropped, Sample};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 
@@ -23,15 +23,15 @@ fn try_batch(episodes: &[Episode], replay: &[Episode], hyper: &Hyper) -> Result<
     let path = folder.path().join("base.gguf");
     write_gguf(&path, "qwen2", 1);
     let vocab = Vocab::from_gguf(&Gguf::open(&path).unwrap()).unwrap();
-    let context = Context {
+    let inputs = BatchInputs {
         vocab: &vocab,
         base_sha256: SHA256,
-        context: 256,
+        context_tokens: 256,
         parent: 5,
         reward: RewardVersion::V1,
         hyper,
     };
-    Batch::new(episodes, replay, &context)
+    Batch::new(episodes, replay, &inputs)
 }
 
 /// "a", "b", "c" and so on, accepted, served by version 5.
@@ -65,13 +65,13 @@ fn what_cannot_be_learned_from_is_dropped_and_counted() {
     let batch = batch(&episodes);
     let seqs: Vec<u64> = batch.samples.iter().map(|sample| sample.seq).collect();
     assert_eq!(seqs, [0, 6], "version 1 is four versions away, just fresh enough");
-    let expected = Dropped { unlabelled: 2, stale: 2, foreign: 1, empty: 2, flat: 0 };
+    let expected = Dropped { unlabelled: 2, stale: 2, other_base: 1, empty: 2, equal_groups: 0 };
     assert_eq!(batch.dropped, expected);
     assert_eq!(batch.dropped.total(), 7);
 }
 
 #[test]
-fn advantage_is_reward_minus_the_value_of_silence() {
+fn advantage_is_reward_minus_the_value_of_no_offer() {
     let mut episodes: Vec<Episode> = (0..3).map(|seq| accepted(seq, &[0, 1, 2, 3])).collect();
     episodes[1].outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
     episodes[2].outcome.as_mut().unwrap().0 = Outcome::PartlyAccepted { utf16: 2 };
@@ -165,10 +165,10 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
     let mut rejected = accepted(0, &[0, 1]);
     rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
     rejected.instead = Some(vec![4, 5, 6]);
-    let mut taken = accepted(1, &[0, 1]);
-    taken.instead = Some(vec![4]);
+    let mut accepted_offer = accepted(1, &[0, 1]);
+    accepted_offer.instead = Some(vec![4]);
     let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
-    let batch = try_batch(&[rejected.clone(), taken], &[], &wanted).unwrap();
+    let batch = try_batch(&[rejected.clone(), accepted_offer], &[], &wanted).unwrap();
     let demonstrations: Vec<&Sample> =
         batch.samples.iter().filter(|sample| sample.verdict.is_none()).collect();
     assert_eq!(demonstrations.len(), 1, "an accepted offer needs none");
@@ -208,41 +208,41 @@ fn the_line_that_was_typed_ends_the_same_before_an_empty_line() {
 }
 
 #[test]
-fn a_reject_is_the_fault_of_the_first_token_that_differs() {
+fn a_reject_is_credited_to_the_first_token_that_differs() {
     // "a", "b", "c", … are the tokens 0, 1, 2, …
-    let answers = |said: &[u32], typed: &[u32]| {
+    let credited = |said: &[u32], typed: &[u32]| {
         let mut rejected = accepted(0, said);
         rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
         rejected.instead = (!typed.is_empty()).then(|| typed.to_vec());
         let batch = try_batch(&[rejected], &[], &Hyper::default()).unwrap();
         let (_, verdict) = batch.judged().next().unwrap();
-        verdict.answers[..said.len()].to_vec()
+        verdict.credited[..said.len()].to_vec()
     };
-    assert_eq!(answers(&[0, 1, 2, 3], &[0, 1, 5, 6]), [false, false, true, false]);
-    assert_eq!(answers(&[0, 1], &[5]), [true, false]);
-    assert_eq!(answers(&[0, 1, 2], &[0, 1]), [false; 3], "what comes next is not known");
-    assert_eq!(answers(&[0, 1, 2], &[0, 1, NEWLINE]), [false, false, true], "it went too far");
-    assert_eq!(answers(&[0, 1], &[]), [true; 2], "what was typed is not known");
-    let taken = batch(&[accepted(0, &[0, 1])]);
-    let (_, verdict) = taken.judged().next().unwrap();
-    assert!(verdict.answers.iter().all(|answers| *answers), "all of it was right");
+    assert_eq!(credited(&[0, 1, 2, 3], &[0, 1, 5, 6]), [false, false, true, false]);
+    assert_eq!(credited(&[0, 1], &[5]), [true, false]);
+    assert_eq!(credited(&[0, 1, 2], &[0, 1]), [false; 3], "what comes next is not known");
+    assert_eq!(credited(&[0, 1, 2], &[0, 1, NEWLINE]), [false, false, true], "it went too far");
+    assert_eq!(credited(&[0, 1], &[]), [true; 2], "what was typed is not known");
+    let accepted_batch = batch(&[accepted(0, &[0, 1])]);
+    let (_, verdict) = accepted_batch.judged().next().unwrap();
+    assert!(verdict.credited.iter().all(|credited| *credited), "all of it was right");
 }
 
 #[test]
 fn what_was_typed_where_nothing_was_offered_is_a_demonstration_of_its_own() {
-    let mut silence = accepted(0, &[0]);
-    silence.outcome = None;
-    silence.completion.shown = String::new();
-    silence.completion.adapter = 40;
-    silence.instead = Some(vec![4, 5]);
+    let mut no_offer = accepted(0, &[0]);
+    no_offer.outcome = None;
+    no_offer.completion.shown = String::new();
+    no_offer.completion.adapter = 40;
+    no_offer.instead = Some(vec![4, 5]);
     let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
-    let batch = try_batch(&[silence.clone(), accepted(1, &[0, 1])], &[], &wanted).unwrap();
+    let batch = try_batch(&[no_offer.clone(), accepted(1, &[0, 1])], &[], &wanted).unwrap();
     let seen: Vec<_> = batch.samples.iter().map(|s| (s.seq, s.verdict.is_some())).collect();
     assert_eq!(seen, [(0, false), (1, true)], "whoever was silent, it is right");
     assert_eq!(batch.dropped.total(), 0);
     let unwanted = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
-    assert!(try_batch(&[silence.clone()], &[], &unwanted).is_err(), "not wanted");
-    assert_eq!(try_batch(&[silence], &[], &wanted).unwrap().samples.len(), 1, "enough by itself");
+    assert!(try_batch(&[no_offer.clone()], &[], &unwanted).is_err(), "not wanted");
+    assert_eq!(try_batch(&[no_offer], &[], &wanted).unwrap().samples.len(), 1, "enough by itself");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_replayed_episode_is_marked_and_held_to_the_same_rules() {
     assert_eq!(batch.dropped.stale, 1);
 }
 
-/// Four samples of one prompt (one of them silence, which earns V), two of a
+/// Four samples of one prompt (one of them no_offer, which earns V), two of a
 /// prompt where both earned the same, one that is alone.
 #[test]
 fn groups_compare_the_samples_of_one_prompt() {
@@ -267,16 +267,16 @@ fn groups_compare_the_samples_of_one_prompt() {
         episode.outcome.as_mut().unwrap().0 = outcome;
         episode
     };
-    let mut silence = of(3, 1, Outcome::Unseen);
-    silence.outcome = None;
-    silence.completion.shown = String::new();
-    silence.completion.tokens.truncate(1);
-    silence.completion.stop = StopReason::StopToken;
+    let mut no_offer = of(3, 1, Outcome::Unseen);
+    no_offer.outcome = None;
+    no_offer.completion.shown = String::new();
+    no_offer.completion.tokens.truncate(1);
+    no_offer.completion.stop = StopReason::StopToken;
     let episodes = [
         of(0, 1, Outcome::Accepted),
         of(1, 1, Outcome::RejectedEsc),
         of(2, 1, Outcome::RejectedEsc),
-        silence,
+        no_offer,
         of(4, 2, Outcome::Accepted),
         of(5, 2, Outcome::Accepted),
         of(6, 3, Outcome::Accepted),
@@ -288,7 +288,7 @@ fn groups_compare_the_samples_of_one_prompt() {
     let advantages: Vec<f32> = batch.judged().map(|(_, verdict)| verdict.advantage).collect();
     assert_eq!(advantages.len(), 4);
     assert!(advantages.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4), "{advantages:?}");
-    assert_eq!(batch.dropped.flat, 3);
+    assert_eq!(batch.dropped.equal_groups, 3);
     let alone = try_batch(&episodes[6..], &[], &grouped).unwrap_err().to_string();
-    assert!(alone.contains("1 in groups of one opinion"), "{alone}");
+    assert!(alone.contains("1 in groups of equal rewards"), "{alone}");
 }

@@ -8,8 +8,8 @@ use learner::machine::threads::Threads;
 use learner::model::lm_head::Target;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
-use learner::model::{Model, Tail, TailBatch};
-use models::shelf::Shelf;
+use learner::model::{Tail, TailBatch, Transformer};
+use models::shelf::Shelf as DiskCache;
 use std::sync::Arc;
 
 /// Two prompts that share a prefix.
@@ -45,18 +45,18 @@ fn batch(kv: &PromptKv) -> TailBatch {
 /// Weights of the log-probs in the test's loss.
 const LOSS: [f64; 5] = [0.7, -1.3, 0.4, 1.1, -0.6];
 
-fn loss(model: &Model<f64>, lora: &Lora, batch: &TailBatch, kv: &PromptKv) -> f64 {
+fn loss(model: &Transformer<f64>, lora: &Lora, batch: &TailBatch, kv: &PromptKv) -> f64 {
     let logprobs = model.logprobs(Some(lora), batch, kv).unwrap();
     logprobs.iter().zip(LOSS).map(|(logprob, weight)| logprob * weight).sum()
 }
 
 #[test]
-fn a_shelf_gives_the_bits_that_were_computed() {
+fn a_disk_cache_gives_the_bits_that_were_computed() {
     let model = model::<f32>(ARCHITECTURES[0], 1);
     let folder = tempfile::TempDir::new().unwrap();
-    let shelf = || Shelf::new(folder.path(), "learner").unwrap();
-    let compute = |prompts: &[&[u32]], shelf: Option<&mut Shelf>| {
-        PromptKv::compute(&model, prompts, shelf, &Threads::fixed(2), |_| Ok(())).unwrap()
+    let cache = || DiskCache::new(folder.path(), "learner").unwrap();
+    let compute = |prompts: &[&[u32]], cache: Option<&mut DiskCache>| {
+        PromptKv::compute(&model, prompts, cache, &Threads::fixed(2), |_| Ok(())).unwrap()
     };
     let bits = |kv: &PromptKv, prompt: usize| -> Vec<u32> {
         let layers = (0..model.shape.layers).map(|layer| {
@@ -67,22 +67,22 @@ fn a_shelf_gives_the_bits_that_were_computed() {
     };
     let plain = compute(&PROMPTS, None);
     // One prompt lies there, and was computed without its neighbours.
-    compute(&PROMPTS[..1], Some(&mut shelf()));
-    let half = compute(&PROMPTS, Some(&mut shelf()));
-    let whole = compute(&PROMPTS, Some(&mut shelf()));
+    compute(&PROMPTS[..1], Some(&mut cache()));
+    let half = compute(&PROMPTS, Some(&mut cache()));
+    let whole = compute(&PROMPTS, Some(&mut cache()));
     for prompt in 0..PROMPTS.len() {
         assert_eq!(bits(&half, prompt), bits(&plain, prompt));
         assert_eq!(bits(&whole, prompt), bits(&plain, prompt));
     }
     assert!(std::fs::read_dir(folder.path()).unwrap().count() > 1, "nothing lies there");
-    let twice = compute(&[PROMPTS[0], &[], PROMPTS[0]], Some(&mut shelf()));
+    let twice = compute(&[PROMPTS[0], &[], PROMPTS[0]], Some(&mut cache()));
     assert_eq!(bits(&twice, 2), bits(&plain, 0));
     assert_eq!(twice.place(0), twice.place(2), "held once");
     for file in std::fs::read_dir(folder.path()).unwrap() {
         std::fs::write(file.unwrap().path(), b"short").unwrap();
     }
     assert_eq!(
-        bits(&compute(&PROMPTS, Some(&mut shelf())), 1),
+        bits(&compute(&PROMPTS, Some(&mut cache())), 1),
         bits(&plain, 1),
         "damaged: computed"
     );

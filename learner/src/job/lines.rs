@@ -30,8 +30,8 @@ pub fn serve(
 ) -> io::Result<()> {
     let (lines_in, lines) = sync_channel(JOB_QUEUE_LINES);
     let (answers, answers_out) = sync_channel(ANSWER_QUEUE_LINES);
-    let unwanted = Unwanted::default();
-    let noted = unwanted.clone();
+    let cancelled = CancelledJob::default();
+    let noted = cancelled.clone();
     let reader = thread::Builder::new()
         .name("jobs".into())
         .spawn(move || read_lines(io::BufReader::new(input), &lines_in, &noted))?;
@@ -39,7 +39,7 @@ pub fn serve(
         .name("answers".into())
         .spawn(move || write_lines(output, &answers_out))?;
 
-    train(trainer, &lines, &answers, &unwanted);
+    answer_lines(trainer, &lines, &answers, &cancelled);
 
     drop((lines, answers));
     // Closed stdout ends the learner as closed stdin does; the reader may then
@@ -52,14 +52,14 @@ pub fn serve(
 }
 
 /// A line, or why it is none.
-type Line = Result<Vec<u8>, String>;
+type JobLine = Result<Vec<u8>, String>;
 
 /// The job that was cancelled last. One is enough: jobs are asked for, and
 /// cancelled, one at a time.
 #[derive(Clone, Default)]
-struct Unwanted(Arc<Mutex<Option<String>>>);
+struct CancelledJob(Arc<Mutex<Option<String>>>);
 
-impl Unwanted {
+impl CancelledJob {
     /// Notes a [`Cancel`] line; any other is not taken.
     fn take(&self, line: &[u8]) -> bool {
         if line.len() > CANCEL_LINE_BYTES_MAX {
@@ -77,8 +77,8 @@ impl Unwanted {
 
 fn read_lines(
     mut input: impl BufRead,
-    lines: &SyncSender<Line>,
-    unwanted: &Unwanted,
+    lines: &SyncSender<JobLine>,
+    cancelled: &CancelledJob,
 ) -> io::Result<()> {
     loop {
         let mut line = Vec::new();
@@ -94,7 +94,7 @@ fn read_lines(
             ))
         } else if !ended {
             Err("the last job line is truncated".to_owned())
-        } else if line.iter().all(u8::is_ascii_whitespace) || unwanted.take(&line) {
+        } else if line.iter().all(u8::is_ascii_whitespace) || cancelled.take(&line) {
             continue;
         } else {
             Ok(line)
@@ -121,11 +121,11 @@ fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
 }
 
 /// Answers lines until either end is gone.
-fn train(
+fn answer_lines(
     mut trainer: Trainer,
-    lines: &Receiver<Line>,
+    lines: &Receiver<JobLine>,
     answers: &SyncSender<LearnerLine>,
-    unwanted: &Unwanted,
+    cancelled: &CancelledJob,
 ) {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     if answers.send(LearnerLine::Ready { format: JOB_FORMAT, version }).is_err() {
@@ -133,7 +133,7 @@ fn train(
     }
     for line in lines {
         let mut progress = |progress: Progress| {
-            if unwanted.is(&progress.job) {
+            if cancelled.is(&progress.job) {
                 return ControlFlow::Break(());
             }
             // A reader that is behind misses a step of the bar, never an answer.
@@ -282,11 +282,11 @@ mod tests {
     #[test]
     fn a_cancel_line_is_noted_and_is_no_job() {
         let (sender, lines) = sync_channel(4);
-        let unwanted = Unwanted::default();
+        let cancelled = CancelledJob::default();
         let input = &b"{\"cancel\":\"a\"}\n{\"cancel\":\"b\",\"x\":1}\n"[..];
-        read_lines(input, &sender, &unwanted).unwrap();
+        read_lines(input, &sender, &cancelled).unwrap();
         drop(sender);
-        assert!(unwanted.is("a") && !unwanted.is("b"));
+        assert!(cancelled.is("a") && !cancelled.is("b"));
         assert_eq!(lines.iter().count(), 1, "what is no cancel line is answered as a job");
     }
 
@@ -294,9 +294,9 @@ mod tests {
     fn a_line_past_the_limit_is_skipped_whole() {
         let (sender, lines) = sync_channel(4);
         let long = io::repeat(b'x').take(JOB_LINE_BYTES_MAX as u64 + 5).chain(&b"\nnext\n"[..]);
-        read_lines(io::BufReader::new(long), &sender, &Unwanted::default()).unwrap();
+        read_lines(io::BufReader::new(long), &sender, &CancelledJob::default()).unwrap();
         drop(sender);
-        let lines: Vec<Line> = lines.iter().collect();
+        let lines: Vec<JobLine> = lines.iter().collect();
         assert!(lines[0].is_err());
         assert_eq!(lines[1], Ok(b"next".to_vec()));
         assert_eq!(lines.len(), 2);

@@ -3,19 +3,19 @@
 use crate::limits::{EPISODES_MAX, LORA_RANK_MAX};
 use crate::machine::system;
 use crate::machine::threads::Threads;
-use crate::model::Model;
+use crate::model::Transformer;
 use crate::model::lora::Lora;
 use crate::model::prompt_pass::PromptKv;
 use crate::model::weights;
 use crate::ppo;
 use crate::ppo::adamw::AdamW;
-use crate::ppo::batch::{Batch, Context as BatchContext};
+use crate::ppo::batch::{Batch, BatchInputs};
 use anyhow::{Context, bail, ensure};
-use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Phase, Progress, Report};
+use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Phase, Progress, Report as UpdateReport};
 use models::adapter::Adapter;
 use models::file;
 use models::gguf::Gguf;
-use models::shelf::Shelf;
+use models::shelf::Shelf as DiskCache;
 use models::vocab::Vocab;
 use std::fs::Metadata;
 use std::ops::ControlFlow;
@@ -24,10 +24,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Runs jobs one after another and keeps the base model between them.
 pub struct Trainer {
-    loaded: Option<Loaded>,
+    loaded: Option<LoadedBase>,
     threads: Threads,
     /// Where prompts are shared with other learners.
-    prompt_shelf: Option<PathBuf>,
+    prompt_cache: Option<PathBuf>,
 }
 
 impl Default for Trainer {
@@ -42,36 +42,36 @@ impl Default for Trainer {
 pub struct Cancelled;
 
 /// A base model in memory, and the file it came from.
-struct Loaded {
+struct LoadedBase {
     path: PathBuf,
     sha256: String,
-    stamp: Stamp,
+    stamp: FileStamp,
     gguf: Gguf,
     vocab: Vocab,
-    model: Model<f32>,
+    model: Transformer<f32>,
 }
 
 /// Tells a file that was replaced from one that was not.
 #[derive(PartialEq)]
-struct Stamp {
+struct FileStamp {
     bytes: u64,
     modified: Option<SystemTime>,
 }
 
-impl Stamp {
-    fn of(metadata: &Metadata) -> Stamp {
-        Stamp { bytes: metadata.len(), modified: metadata.modified().ok() }
+impl FileStamp {
+    fn of(metadata: &Metadata) -> FileStamp {
+        FileStamp { bytes: metadata.len(), modified: metadata.modified().ok() }
     }
 }
 
 impl Trainer {
     pub fn with_threads(threads: Threads) -> Trainer {
-        Trainer { loaded: None, threads, prompt_shelf: None }
+        Trainer { loaded: None, threads, prompt_cache: None }
     }
 
     /// Shares prompts with other learners through this folder, if there is one.
-    pub fn sharing(prompt_shelf: Option<PathBuf>) -> Trainer {
-        Trainer { prompt_shelf, ..Trainer::default() }
+    pub fn with_prompt_cache(prompt_cache: Option<PathBuf>) -> Trainer {
+        Trainer { prompt_cache, ..Trainer::default() }
     }
 
     /// Runs the job; the candidate and its optimizer state are on disk when it
@@ -83,31 +83,32 @@ impl Trainer {
         &mut self,
         job: &Job,
         progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> anyhow::Result<Report> {
+    ) -> anyhow::Result<UpdateReport> {
         let started = Instant::now();
         let mut progress = |phase, done, total| -> anyhow::Result<()> {
             let on = progress(Progress { job: job.id.clone(), phase, done, total });
             ensure!(on.is_continue(), Cancelled);
             check_memory(job.memory_limit_mb)
         };
-        check(job)?;
+        check_job(job)?;
         system::limit_memory(job.memory_limit_mb);
 
         progress(Phase::Load, 0, 1)?;
-        let Trainer { loaded, threads, prompt_shelf } = self;
-        let base = base(loaded, &job.base)?;
+        let Trainer { loaded, threads, prompt_cache } = self;
+        let base = load_base(loaded, &job.base)?;
         let StartingAdapter { lora, optimizer, mut invocation } = StartingAdapter::of(job, base)?;
         progress(Phase::Load, 1, 1)?;
         let load = started.elapsed();
 
         let prompt_started = Instant::now();
-        let batch = batch(job, base)?;
+        let batch = read_batch(job, base)?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
         }
-        let kv = prompt_kv(base, &batch, prompt_shelf.as_deref(), threads, &mut progress)?;
+        let kv = compute_prompts(base, &batch, prompt_cache.as_deref(), threads, &mut progress)?;
         let (model, hyper) = (&base.model, &job.hyper);
-        let start = ppo::Start { lora, optimizer, fresh: job.parent.is_none(), seed: job.seed };
+        let start =
+            ppo::UpdateStart { lora, optimizer, fresh: job.parent.is_none(), seed: job.seed };
         let inputs = ppo::UpdateInputs { model, batch: &batch, kv: &kv, hyper, threads };
         let update = ppo::update(&inputs, start, &mut progress)?;
         let prompt = update.trained_from.duration_since(prompt_started);
@@ -115,7 +116,7 @@ impl Trainer {
 
         let architecture = &model.shape.architecture;
         let candidate = update.lora.to_adapter(architecture, &base.sha256, invocation)?;
-        let adapter_sha256 = write(job, &candidate, &update.optimizer)?;
+        let adapter_sha256 = write_files(job, &candidate, &update.optimizer)?;
         let times = Times { load, prompt, train, total: started.elapsed() };
         Ok(report(job, &batch, update, adapter_sha256, &times))
     }
@@ -141,7 +142,7 @@ struct StartingAdapter {
 
 impl StartingAdapter {
     /// The parent and its optimizer state, or a fresh adapter.
-    fn of(job: &Job, base: &Loaded) -> anyhow::Result<StartingAdapter> {
+    fn of(job: &Job, base: &LoadedBase) -> anyhow::Result<StartingAdapter> {
         let Some(parent) = &job.parent else {
             let (rank, alpha) = (job.hyper.lora_rank, job.hyper.lora_alpha);
             let lora = Lora::fresh(&base.model.shape, rank, alpha, job.seed)?;
@@ -163,33 +164,33 @@ impl StartingAdapter {
 }
 
 /// The samples of a job's episodes.
-fn batch(job: &Job, base: &Loaded) -> anyhow::Result<Batch> {
-    let context = BatchContext {
+fn read_batch(job: &Job, base: &LoadedBase) -> anyhow::Result<Batch> {
+    let inputs = BatchInputs {
         vocab: &base.vocab,
         base_sha256: &base.sha256,
-        context: base.model.shape.context,
+        context_tokens: base.model.shape.context,
         parent: job.parent.as_ref().map_or(0, |parent| parent.version),
         reward: job.reward,
         hyper: &job.hyper,
     };
-    Ok(Batch::new(&job.episodes, &job.replay, &context)?)
+    Ok(Batch::new(&job.episodes, &job.replay, &inputs)?)
 }
 
 /// The keys and values of a batch's prompts.
-fn prompt_kv(
-    base: &Loaded,
+fn compute_prompts(
+    base: &LoadedBase,
     batch: &Batch,
-    shelf_folder: Option<&Path>,
+    cache_folder: Option<&Path>,
     threads: &Threads,
     progress: &mut dyn FnMut(Phase, usize, usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<PromptKv> {
     let prompts: Vec<&[u32]> =
         batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect();
-    let mut shelf = match shelf_folder {
-        Some(folder) => Some(shelf(folder, &base.sha256)?),
+    let mut disk_cache = match cache_folder {
+        Some(folder) => Some(disk_cache(folder, &base.sha256)?),
         None => None,
     };
-    PromptKv::compute(&base.model, &prompts, shelf.as_mut(), threads, |done| {
+    PromptKv::compute(&base.model, &prompts, disk_cache.as_mut(), threads, |done| {
         progress(Phase::Prompt, done, 2 * prompts.len())
     })
 }
@@ -205,12 +206,12 @@ struct Times {
 fn report(
     job: &Job,
     batch: &Batch,
-    update: ppo::Update,
+    update: ppo::UpdateResult,
     adapter_sha256: String,
     times: &Times,
-) -> Report {
+) -> UpdateReport {
     let milliseconds = |time: Duration| time.as_millis() as u64;
-    Report {
+    UpdateReport {
         job: job.id.clone(),
         candidate: job.candidate,
         adapter_sha256,
@@ -239,16 +240,19 @@ fn report(
     }
 }
 
-fn shelf(folder: &Path, base_sha256: &str) -> anyhow::Result<Shelf> {
-    Shelf::new(folder, &format!("learner {base_sha256}")).map_err(anyhow::Error::msg)
+fn disk_cache(folder: &Path, base_sha256: &str) -> anyhow::Result<DiskCache> {
+    DiskCache::new(folder, &format!("learner {base_sha256}")).map_err(anyhow::Error::msg)
 }
 
 /// The base model, from memory if its file is still the one that was read.
-fn base<'a>(kept: &'a mut Option<Loaded>, wanted: &Base) -> anyhow::Result<&'a Loaded> {
+fn load_base<'a>(
+    kept: &'a mut Option<LoadedBase>,
+    wanted: &Base,
+) -> anyhow::Result<&'a LoadedBase> {
     let path = &wanted.path;
     let metadata = std::fs::metadata(path)
         .with_context(|| format!("cannot read the base model {}", path.display()))?;
-    let stamp = Stamp::of(&metadata);
+    let stamp = FileStamp::of(&metadata);
     let current = kept.take_if(|loaded| loaded.path != *path || loaded.stamp != stamp);
     // Freed before the next one is read: two bases never share the memory.
     drop(current);
@@ -268,7 +272,7 @@ fn base<'a>(kept: &'a mut Option<Loaded>, wanted: &Base) -> anyhow::Result<&'a L
             vocab.len(),
             model.shape.vocabulary
         );
-        *kept = Some(Loaded { path: path.clone(), sha256, stamp, gguf, vocab, model });
+        *kept = Some(LoadedBase { path: path.clone(), sha256, stamp, gguf, vocab, model });
     }
     let Some(loaded) = kept else { bail!("the base model was not kept") };
     check_base(path, &loaded.sha256, &wanted.sha256)?;
@@ -278,15 +282,15 @@ fn base<'a>(kept: &'a mut Option<Loaded>, wanted: &Base) -> anyhow::Result<&'a L
 /// A GPU is used where there is one and the program was built for it; the CPU
 /// serves as well, so that its absence is a notice and no error.
 #[cfg(feature = "cuda")]
-fn use_gpu(model: &mut Model<f32>) {
-    match crate::machine::gpu::take_over(model) {
+fn use_gpu(model: &mut Transformer<f32>) {
+    match crate::machine::gpu::move_layers(model) {
         Ok(name) => eprintln!("hone-learner: learning on {name}"),
         Err(error) => eprintln!("hone-learner: learning on the CPU: {error:#}"),
     }
 }
 
 #[cfg(not(feature = "cuda"))]
-fn use_gpu(_: &mut Model<f32>) {}
+fn use_gpu(_: &mut Transformer<f32>) {}
 
 fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
     ensure!(
@@ -301,7 +305,7 @@ fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
 fn read_parent(
     path: &Path,
     sha256: &str,
-    base: &Loaded,
+    base: &LoadedBase,
     hyper: &Hyper,
 ) -> anyhow::Result<(Lora, Vec<u32>)> {
     let found = file::sha256(path)
@@ -328,7 +332,7 @@ fn read_parent(
 }
 
 /// Writes both files or neither; returns the adapter's SHA-256.
-fn write(job: &Job, adapter: &Adapter, optimizer: &AdamW) -> anyhow::Result<String> {
+fn write_files(job: &Job, adapter: &Adapter, optimizer: &AdamW) -> anyhow::Result<String> {
     let sha256 = adapter.write(&job.adapter_out)?;
     let state = optimizer.to_bytes(&sha256).and_then(|bytes| {
         file::write_atomic(&job.optimizer_out, &bytes).with_context(|| {
@@ -347,7 +351,7 @@ fn write(job: &Job, adapter: &Adapter, optimizer: &AdamW) -> anyhow::Result<Stri
 }
 
 /// What can be refused before anything is read.
-fn check(job: &Job) -> anyhow::Result<()> {
+fn check_job(job: &Job) -> anyhow::Result<()> {
     ensure!(
         job.format == JOB_FORMAT,
         "job format {} is not {JOB_FORMAT}, the one this learner speaks; use daemon and learner of one version",

@@ -13,7 +13,7 @@
 //! place here, on arrays of exactly the loaded size.
 #![allow(unsafe_code)]
 
-/// Rows of x, and columns of the result, that one call works on.
+/// Int8Rows of x, and columns of the result, that one call works on.
 pub const ROWS: usize = 6;
 pub const COLUMNS: usize = 32;
 
@@ -23,7 +23,7 @@ const WIDE_OFFSET: i32 = 128;
 
 /// Some values of `COLUMNS` rows of W, which are columns of the result.
 #[derive(Clone, Copy)]
-pub struct Panel<'a> {
+pub struct Int8Panel<'a> {
     /// Four integers of each column, the first lowest, for every four values.
     pub quads: &'a [[u32; COLUMNS]],
     /// Of every group of values.
@@ -36,14 +36,14 @@ pub struct Panel<'a> {
 
 /// `ROWS` rows of x over the same values, side by side.
 #[derive(Clone, Copy)]
-pub struct Rows<'a> {
+pub struct Int8Rows<'a> {
     pub quads: &'a [[u32; ROWS]],
-    pub groups: &'a [[Group; ROWS]],
+    pub groups: &'a [[RowGroup; ROWS]],
 }
 
 /// What a row of x tells of a group of its values.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Group {
+pub struct RowGroup {
     pub scale: f32,
     /// −offset · (sum of the integers): what the sum of products starts from.
     pub start: i32,
@@ -52,11 +52,11 @@ pub struct Group {
 }
 
 /// Results: y[i][j] += row i · column j.
-pub type Block = [[f32; COLUMNS]; ROWS];
+pub type ResultBlock = [[f32; COLUMNS]; ROWS];
 
 /// What the CPU multiplies 8-bit integers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum Int8Unit {
     /// AVX-512 with VNNI.
     Vnni512,
     /// AVX2 with VNNI.
@@ -66,36 +66,38 @@ pub enum Unit {
     Portable,
 }
 
-impl Unit {
+impl Int8Unit {
     /// The fastest one here. `None`: products of floats are faster than what is
-    /// left, [`Unit::Portable`].
-    pub fn find() -> Option<Unit> {
-        [Unit::Vnni512, Unit::Vnni256, Unit::Avx2].into_iter().find(|unit| unit.is_here())
+    /// left, [`Int8Unit::Portable`].
+    pub fn fastest() -> Option<Int8Unit> {
+        [Int8Unit::Vnni512, Int8Unit::Vnni256, Int8Unit::Avx2]
+            .into_iter()
+            .find(|unit| unit.is_available())
     }
 
     #[cfg(target_arch = "x86_64")]
-    pub fn is_here(self) -> bool {
+    pub fn is_available(self) -> bool {
         let fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         match self {
-            Unit::Vnni512 => {
+            Int8Unit::Vnni512 => {
                 is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni")
             }
-            Unit::Vnni256 => fma && is_x86_feature_detected!("avxvnni"),
-            Unit::Avx2 => fma,
-            Unit::Portable => true,
+            Int8Unit::Vnni256 => fma && is_x86_feature_detected!("avxvnni"),
+            Int8Unit::Avx2 => fma,
+            Int8Unit::Portable => true,
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    pub fn is_here(self) -> bool {
-        self == Unit::Portable
+    pub fn is_available(self) -> bool {
+        self == Int8Unit::Portable
     }
 
     /// y += the products, in groups of `4 · QUADS` values.
     ///
     /// # Panics
     /// The CPU has no such unit, or rows and panel differ in length.
-    pub fn dots<const QUADS: usize>(self, panel: Panel, rows: Rows, y: &mut Block) {
+    pub fn dots<const QUADS: usize>(self, panel: Int8Panel, rows: Int8Rows, y: &mut ResultBlock) {
         if panel.mins.is_empty() {
             self.run::<QUADS, false>(panel, rows, y);
         } else {
@@ -103,7 +105,12 @@ impl Unit {
         }
     }
 
-    fn run<const QUADS: usize, const MINS: bool>(self, panel: Panel, rows: Rows, y: &mut Block) {
+    fn run<const QUADS: usize, const MINS: bool>(
+        self,
+        panel: Int8Panel,
+        rows: Int8Rows,
+        y: &mut ResultBlock,
+    ) {
         let groups = panel.scales.len();
         let fits = panel.quads.len() == groups * QUADS
             && rows.quads.len() == groups * QUADS
@@ -111,13 +118,13 @@ impl Unit {
             && panel.mins.len() == if MINS { groups } else { 0 };
         assert!(fits, "a panel and rows of different lengths");
         #[cfg(target_arch = "x86_64")]
-        if self != Unit::Portable {
-            assert!(self.is_here(), "the CPU has no {self:?}");
+        if self != Int8Unit::Portable {
+            assert!(self.is_available(), "the CPU has no {self:?}");
             // SAFETY: the CPU has the unit, and with it the functions' features.
             unsafe {
                 match self {
-                    Unit::Vnni512 => x86::vnni512::<QUADS, MINS>(panel, rows, y),
-                    Unit::Vnni256 => x86::vnni256::<QUADS, MINS>(panel, rows, y),
+                    Int8Unit::Vnni512 => x86::vnni512::<QUADS, MINS>(panel, rows, y),
+                    Int8Unit::Vnni256 => x86::vnni256::<QUADS, MINS>(panel, rows, y),
                     _ if panel.offset < WIDE_OFFSET => x86::avx2::<QUADS, MINS>(panel, rows, y),
                     _ => x86::avx2_wide::<QUADS, MINS>(panel, rows, y),
                 }
@@ -128,7 +135,11 @@ impl Unit {
     }
 }
 
-fn portable<const QUADS: usize, const MINS: bool>(panel: Panel, rows: Rows, y: &mut Block) {
+fn portable<const QUADS: usize, const MINS: bool>(
+    panel: Int8Panel,
+    rows: Int8Rows,
+    y: &mut ResultBlock,
+) {
     for (i, y) in y.iter_mut().enumerate() {
         for (g, groups) in rows.groups.iter().enumerate() {
             let group = groups[i];
@@ -154,7 +165,7 @@ fn portable<const QUADS: usize, const MINS: bool>(panel: Panel, rows: Rows, y: &
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Block, COLUMNS, Panel, ROWS, Rows};
+    use super::{COLUMNS, Int8Panel, Int8Rows, ROWS, ResultBlock};
     use std::arch::x86_64::*;
 
     /// All variants' loop over groups: `$m` rows by two vectors of `$lanes`
@@ -168,9 +179,9 @@ mod x86 {
             $(#[$meta])*
             #[target_feature(enable = $features)]
             pub fn $name<const QUADS: usize, const MINS: bool>(
-                panel: Panel,
-                rows: Rows,
-                y: &mut Block,
+                panel: Int8Panel,
+                rows: Int8Rows,
+                y: &mut ResultBlock,
             ) {
                 const { assert!(ROWS.is_multiple_of($m) && COLUMNS.is_multiple_of(2 * $lanes)) };
                 fn part<T>(row: &[T; COLUMNS], at: usize) -> *const T {
@@ -338,26 +349,26 @@ mod tests {
             (0..GROUPS).map(|_| std::array::from_fn(|_| float())).collect();
         let minima: Vec<[f32; COLUMNS]> =
             (0..if mins { GROUPS } else { 0 }).map(|_| std::array::from_fn(|_| float())).collect();
-        let groups: Vec<[Group; ROWS]> = x
+        let groups: Vec<[RowGroup; ROWS]> = x
             .chunks(QUADS)
             .map(|quads| {
                 std::array::from_fn(|i| {
                     let bytes = quads.iter().flat_map(|quads| quads[i].to_le_bytes());
                     let sum: i32 = bytes.map(|byte| i32::from(byte as i8)).sum();
-                    Group { scale: float(), start: -offset * sum, total: float() }
+                    RowGroup { scale: float(), start: -offset * sum, total: float() }
                 })
             })
             .collect();
-        let panel = Panel { quads: &w, scales: &scales, mins: &minima, offset };
-        let rows = Rows { quads: &x, groups: &groups };
-        let run = |unit: Unit| {
+        let panel = Int8Panel { quads: &w, scales: &scales, mins: &minima, offset };
+        let rows = Int8Rows { quads: &x, groups: &groups };
+        let run = |unit: Int8Unit| {
             let mut y = [[0.5; COLUMNS]; ROWS];
             unit.dots::<QUADS>(panel, rows, &mut y);
             y.map(|row| row.map(f32::to_bits))
         };
-        let expected = run(Unit::Portable);
-        for unit in [Unit::Vnni512, Unit::Vnni256, Unit::Avx2] {
-            if unit.is_here() {
+        let expected = run(Int8Unit::Portable);
+        for unit in [Int8Unit::Vnni512, Int8Unit::Vnni256, Int8Unit::Avx2] {
+            if unit.is_available() {
                 assert_eq!(run(unit), expected, "{unit:?}");
             } else {
                 println!("{unit:?} is not here");

@@ -6,9 +6,9 @@
 //! four values of many columns, and multiplies it with every row of x.
 //! A row's result depends neither on the other rows nor on the number of threads.
 
-use crate::kernels::int8_dot::{Block, COLUMNS, Panel, ROWS, Unit};
-use crate::kernels::int8_round::Rounded;
-use crate::kernels::matmul::Quantised;
+use crate::kernels::int8_dot::{COLUMNS, Int8Panel, Int8Unit, ROWS, ResultBlock};
+use crate::kernels::int8_round::Int8Activations;
+use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::quant_blocks::Format;
 use pulp::Arch;
 use rayon::prelude::*;
@@ -23,14 +23,14 @@ const DEPTH: usize = 1024;
 
 const _: () = assert!(DEPTH.is_multiple_of(256));
 
-impl Quantised {
-    /// Whether [`Quantised::add_rounded`] can: the weights are integers.
+impl QuantisedMatrix {
+    /// Whether [`QuantisedMatrix::add_int8_product`] can: the weights are integers.
     pub fn has_integers(&self) -> bool {
         self.format().block_values() > 1
     }
 
     /// y += x · Wᵀ: `n × width` → `n × rows`.
-    pub fn add_rounded(&self, unit: Unit, x: &Rounded, y: &mut [f32]) {
+    pub fn add_int8_product(&self, unit: Int8Unit, x: &Int8Activations, y: &mut [f32]) {
         let mut tiles: Vec<Vec<&mut [f32]>> = Vec::new();
         tiles.resize_with(self.rows().div_ceil(TILE), || Vec::with_capacity(x.count));
         for row in y.chunks_mut(self.rows()) {
@@ -52,12 +52,12 @@ impl Quantised {
     /// Some columns of the result, from `first` on.
     fn tile<const QUADS: usize>(
         &self,
-        unit: Unit,
-        x: &Rounded,
+        unit: Int8Unit,
+        x: &Int8Activations,
         first: usize,
         y: &mut [&mut [f32]],
     ) {
-        let mut panel = Unpacked::new(self.format(), DEPTH.min(self.width()));
+        let mut panel = UnpackedPanel::new(self.format(), DEPTH.min(self.width()));
         let width = y.first().map_or(0, |y| y.len());
         for from in (0..self.width()).step_by(DEPTH) {
             let columns = from..self.width().min(from + DEPTH);
@@ -67,7 +67,7 @@ impl Quantised {
                 Arch::new().dispatch(|| panel.fill(self, first + at..first + at + here, &columns));
                 let panel = panel.part(depth);
                 for (block, y) in y.chunks_mut(ROWS).enumerate() {
-                    let mut sums: Block = [[0.0; COLUMNS]; ROWS];
+                    let mut sums: ResultBlock = [[0.0; COLUMNS]; ROWS];
                     for (sums, y) in sums.iter_mut().zip(y.iter()) {
                         load(sums, &y[at..at + here]);
                     }
@@ -99,7 +99,7 @@ fn store(sums: &[f32; COLUMNS], y: &mut [f32]) {
 }
 
 /// A panel of W.
-struct Unpacked {
+struct UnpackedPanel {
     format: Format,
     quads: Vec<[u32; COLUMNS]>,
     scales: Vec<[f32; COLUMNS]>,
@@ -110,10 +110,10 @@ struct Unpacked {
     min: Vec<f32>,
 }
 
-impl Unpacked {
-    fn new(format: Format, depth: usize) -> Unpacked {
+impl UnpackedPanel {
+    fn new(format: Format, depth: usize) -> UnpackedPanel {
         let groups = depth / format.group_values();
-        Unpacked {
+        UnpackedPanel {
             format,
             quads: vec![[0; COLUMNS]; depth / 4],
             scales: vec![[0.0; COLUMNS]; groups],
@@ -127,7 +127,7 @@ impl Unpacked {
     /// Unpacks `columns` of some rows of W. What a panel has beyond `rows` is
     /// from before, or zero; nobody reads what comes of it.
     #[inline(always)]
-    fn fill(&mut self, weight: &Quantised, rows: Range<usize>, columns: &Range<usize>) {
+    fn fill(&mut self, weight: &QuantisedMatrix, rows: Range<usize>, columns: &Range<usize>) {
         let depth = columns.len();
         let bytes = &mut self.bytes[..depth];
         for (j, row) in rows.enumerate() {
@@ -145,9 +145,9 @@ impl Unpacked {
         }
     }
 
-    fn part(&self, depth: usize) -> Panel<'_> {
+    fn part(&self, depth: usize) -> Int8Panel<'_> {
         let groups = depth / self.format.group_values();
-        Panel {
+        Int8Panel {
             quads: &self.quads[..depth / 4],
             scales: &self.scales[..groups],
             mins: if self.format.has_mins() { &self.mins[..groups] } else { &[] },
@@ -177,7 +177,12 @@ mod tests {
     ];
 
     /// Random integers under scales of some hundredths.
-    fn random_weight(random: &mut StdRng, format: Format, rows: usize, width: usize) -> Quantised {
+    fn random_weight(
+        random: &mut StdRng,
+        format: Format,
+        rows: usize,
+        width: usize,
+    ) -> QuantisedMatrix {
         let size = format.block_bytes();
         let blocks = rows * width / format.block_values();
         let mut bytes: Vec<u8> = (0..blocks * size).map(|_| random.random()).collect();
@@ -192,16 +197,20 @@ mod tests {
         for block in bytes.chunks_mut(size) {
             high.iter().for_each(|at| block[*at] = 0x28);
         }
-        Quantised::new(format, bytes, rows, width).unwrap()
+        QuantisedMatrix::new(format, bytes, rows, width).unwrap()
     }
 
     fn random_values(random: &mut StdRng, count: usize) -> Vec<f32> {
         (0..count).map(|_| random.random_range(-1f32..1.0)).collect()
     }
 
-    fn product(weight: &Quantised, unit: Unit, x: &[f32]) -> Vec<f32> {
+    fn product(weight: &QuantisedMatrix, unit: Int8Unit, x: &[f32]) -> Vec<f32> {
         let mut y = vec![0.5; x.len() / weight.width() * weight.rows()];
-        weight.add_rounded(unit, &Rounded::of(x, weight.width(), weight.format()), &mut y);
+        weight.add_int8_product(
+            unit,
+            &Int8Activations::round(x, weight.width(), weight.format()),
+            &mut y,
+        );
         y
     }
 
@@ -218,7 +227,7 @@ mod tests {
             let x = random_values(&mut random, 7 * width);
             let exact = weight.forward(&matrix(x.clone(), 7, width).unwrap()).unwrap();
             let exact = values::<f32>(&exact).unwrap();
-            let ours = product(&weight, Unit::Portable, &x);
+            let ours = product(&weight, Int8Unit::Portable, &x);
             let step = 1.0 / 127.0;
             for (index, (ours, exact)) in ours.iter().zip(&exact).enumerate() {
                 let w = &w[index % rows * width..][..width];
@@ -239,17 +248,17 @@ mod tests {
         for format in FORMATS {
             let weight = random_weight(&mut random, format, 75, 512);
             let x = random_values(&mut random, 8 * 512);
-            let expected = product(&weight, Unit::Portable, &x);
-            for unit in [Unit::Vnni512, Unit::Vnni256, Unit::Avx2] {
+            let expected = product(&weight, Int8Unit::Portable, &x);
+            for unit in [Int8Unit::Vnni512, Int8Unit::Vnni256, Int8Unit::Avx2] {
                 for threads in [1, 3] {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                    if unit.is_here() {
+                    if unit.is_available() {
                         let ours = pool.unwrap().install(|| product(&weight, unit, &x));
                         assert!(ours == expected, "{format:?}, {unit:?}, {threads} threads");
                     }
                 }
             }
-            let alone = product(&weight, Unit::Portable, &x[3 * 512..4 * 512]);
+            let alone = product(&weight, Int8Unit::Portable, &x[3 * 512..4 * 512]);
             assert!(alone == expected[3 * 75..4 * 75], "{format:?}: a row beside others");
         }
     }

@@ -3,7 +3,7 @@
 //! single blocks of 32 a scale in half precision for each 32 values, with
 //! K-quants one for each 256.
 
-use crate::kernels::int8_dot::{Group, ROWS, Rows};
+use crate::kernels::int8_dot::{Int8Rows, ROWS, RowGroup};
 use crate::kernels::quant_blocks::Format;
 use half::f16;
 use pulp::Arch;
@@ -18,23 +18,23 @@ const LONGEST_BLOCK: usize = 256;
 /// Blocks of rows a parallel task rounds at least.
 const BLOCKS_PER_TASK: usize = 4;
 
-/// Rows of activations, rounded for products with matrices of one format: in
+/// Int8Rows of activations, rounded for products with matrices of one format: in
 /// blocks of `ROWS`, side by side; what the last block has beyond is zero.
-pub struct Rounded {
+pub struct Int8Activations {
     quads: Vec<[u32; ROWS]>,
-    groups: Vec<[Group; ROWS]>,
+    groups: Vec<[RowGroup; ROWS]>,
     pub count: usize,
     pub width: usize,
     group: usize,
 }
 
-impl Rounded {
+impl Int8Activations {
     /// `x` holds whole rows of whole blocks.
-    pub fn of(x: &[f32], width: usize, format: Format) -> Rounded {
+    pub fn round(x: &[f32], width: usize, format: Format) -> Int8Activations {
         let (count, group) = (x.len() / width, format.group_values());
         let blocks = count.div_ceil(ROWS);
         let mut quads = vec![[0; ROWS]; blocks * width / 4];
-        let mut groups = vec![[Group::default(); ROWS]; blocks * width / group];
+        let mut groups = vec![[RowGroup::default(); ROWS]; blocks * width / group];
         quads
             .par_chunks_mut(width / 4)
             .zip(groups.par_chunks_mut(width / group))
@@ -43,17 +43,17 @@ impl Rounded {
             .for_each(|((quads, groups), x)| {
                 Arch::new().dispatch(|| {
                     for (i, x) in x.chunks_exact(width).enumerate() {
-                        round(x, format, i, quads, groups);
+                        round_row(x, format, i, quads, groups);
                     }
                 });
             });
-        Rounded { quads, groups, count, width, group }
+        Int8Activations { quads, groups, count, width, group }
     }
 
     /// `depth` values from `from` on of a block of rows.
-    pub fn rows(&self, block: usize, from: usize, depth: usize) -> Rows<'_> {
+    pub fn rows(&self, block: usize, from: usize, depth: usize) -> Int8Rows<'_> {
         let first = block * self.width + from;
-        Rows {
+        Int8Rows {
             quads: &self.quads[first / 4..][..depth / 4],
             groups: &self.groups[first / self.group..][..depth / self.group],
         }
@@ -62,12 +62,12 @@ impl Rounded {
 
 /// One row, the `i`-th of its block.
 #[inline(always)]
-fn round(
+fn round_row(
     x: &[f32],
     format: Format,
     i: usize,
     quads: &mut [[u32; ROWS]],
-    groups: &mut [[Group; ROWS]],
+    groups: &mut [[RowGroup; ROWS]],
 ) {
     let (block, group) = (format.block_values(), format.group_values());
     let blocks = x
@@ -98,7 +98,7 @@ fn round(
             } else {
                 scale * sum as f32
             };
-            of[i] = Group { scale, start: -format.offset() * sum, total };
+            of[i] = RowGroup { scale, start: -format.offset() * sum, total };
         }
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     /// The integers of the i-th of some rows, and its groups.
-    fn row(rows: Rows, i: usize) -> (Vec<i8>, Vec<Group>) {
+    fn row(rows: Int8Rows, i: usize) -> (Vec<i8>, Vec<RowGroup>) {
         let bytes = rows.quads.iter().flat_map(|quads| quads[i].to_le_bytes());
         let groups = rows.groups.iter().map(|groups| groups[i]).collect();
         (bytes.map(|byte| byte as i8).collect(), groups)
@@ -137,18 +137,18 @@ mod tests {
     fn the_largest_becomes_127_and_halves_go_to_even() {
         let mut x = vec![0.0; 64];
         x[..5].copy_from_slice(&[254.0, -254.0, 1.0, 3.0, -7.0]);
-        let rounded = Rounded::of(&x, 64, Format::Q8_0);
+        let rounded = Int8Activations::round(&x, 64, Format::Q8_0);
         let (integers, groups) = row(rounded.rows(0, 0, 64), 0);
         assert_eq!(integers[..6], [127, -127, 0, 2, -4, 0]);
-        assert_eq!(groups[0], Group { scale: 2.0, start: 2 * 128, total: -4.0 });
-        assert_eq!(groups[1], Group::default(), "a block of zeros");
+        assert_eq!(groups[0], RowGroup { scale: 2.0, start: 2 * 128, total: -4.0 });
+        assert_eq!(groups[1], RowGroup::default(), "a block of zeros");
     }
 
     /// One block of 256 has one scale, and a sum for each 16 or 32 values.
     #[test]
     fn k_quants_have_one_scale_for_256_values() {
         let x: Vec<f32> = (0..256).map(|i| i as f32 - 255.0).collect();
-        let rounded = Rounded::of(&x, 256, Format::Q6K);
+        let rounded = Int8Activations::round(&x, 256, Format::Q6K);
         let (integers, groups) = row(rounded.rows(0, 0, 256), 0);
         assert_eq!(groups.len(), 16);
         assert!(groups.iter().all(|group| group.scale == groups[0].scale));
@@ -160,7 +160,7 @@ mod tests {
     fn no_value_moves_by_more_than_half_a_step() {
         let x: Vec<f32> = (0..512).map(|i| ((i * 37 % 101) as f32 - 50.0) / 7.0).collect();
         for format in [Format::Q5_0, Format::Q4_1, Format::Q4K, Format::Q6K] {
-            let rounded = Rounded::of(&x, 256, format);
+            let rounded = Int8Activations::round(&x, 256, format);
             for (index, x) in x.iter().enumerate() {
                 let (integers, groups) = row(rounded.rows(0, 0, 256), index / 256);
                 let at = index % 256;

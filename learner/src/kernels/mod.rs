@@ -12,7 +12,7 @@ pub mod matmul;
 pub mod quant_blocks;
 pub mod tile;
 
-use crate::model::float::Real;
+use crate::model::float::Float;
 use candle_core::{Device, Result, Storage, Tensor, bail};
 use pulp::Arch;
 use rayon::prelude::*;
@@ -25,7 +25,7 @@ const VALUES_PER_TASK: usize = 8192;
 const LANES: usize = 16;
 
 /// Runs `f` on the values of a contiguous CPU tensor.
-pub fn with_values<T: Real, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> Result<R> {
+pub fn with_values<T: Float, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> Result<R> {
     let (storage, layout) = tensor.storage_and_layout();
     let Storage::Cpu(cpu) = &*storage else { bail!("a tensor of the learner left the CPU") };
     let Some((start, end)) = layout.contiguous_offsets() else {
@@ -35,12 +35,12 @@ pub fn with_values<T: Real, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> Re
 }
 
 /// The values of `tensor`, copied out.
-pub fn values<T: Real>(tensor: &Tensor) -> Result<Vec<T>> {
+pub fn values<T: Float>(tensor: &Tensor) -> Result<Vec<T>> {
     with_values(tensor, <[T]>::to_vec)
 }
 
 /// A `rows × width` tensor that takes the vector over without a copy.
-pub fn matrix<T: Real>(values: Vec<T>, rows: usize, width: usize) -> Result<Tensor> {
+pub fn matrix<T: Float>(values: Vec<T>, rows: usize, width: usize) -> Result<Tensor> {
     Tensor::from_vec(values, (rows, width), &Device::Cpu)
 }
 
@@ -49,7 +49,7 @@ fn rows_per_task(width: usize) -> usize {
 }
 
 #[inline(always)]
-fn sum_of<T: Real>(count: usize, term: impl Fn(usize) -> T) -> T {
+fn sum_of<T: Float>(count: usize, term: impl Fn(usize) -> T) -> T {
     let mut lanes = [T::zero(); LANES];
     let whole = count / LANES * LANES;
     for start in (0..whole).step_by(LANES) {
@@ -68,7 +68,7 @@ fn sum_of<T: Real>(count: usize, term: impl Fn(usize) -> T) -> T {
 }
 
 #[inline(always)]
-pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+pub fn dot<T: Float>(a: &[T], b: &[T]) -> T {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
     let mut lanes = [T::zero(); LANES];
@@ -88,7 +88,7 @@ pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
 }
 
 /// y = x · w / √(mean(x²) + ε), row by row.
-pub fn rms_norm<T: Real>(x: &Tensor, weight: &[T], epsilon: f64) -> Result<Tensor> {
+pub fn rms_norm<T: Float>(x: &Tensor, weight: &[T], epsilon: f64) -> Result<Tensor> {
     let (rows, width) = x.dims2()?;
     let mut y = vec![T::zero(); rows * width];
     with_values(x, |x: &[T]| rms_norm_rows(x, weight, epsilon, &mut y))?;
@@ -96,7 +96,7 @@ pub fn rms_norm<T: Real>(x: &Tensor, weight: &[T], epsilon: f64) -> Result<Tenso
 }
 
 /// The same on slices.
-pub fn rms_norm_rows<T: Real>(x: &[T], weight: &[T], epsilon: f64, y: &mut [T]) {
+pub fn rms_norm_rows<T: Float>(x: &[T], weight: &[T], epsilon: f64, y: &mut [T]) {
     let width = weight.len();
     y.par_chunks_mut(width).zip(x.par_chunks(width)).with_min_len(rows_per_task(width)).for_each(
         |(y, x)| {
@@ -111,14 +111,14 @@ pub fn rms_norm_rows<T: Real>(x: &[T], weight: &[T], epsilon: f64, y: &mut [T]) 
 }
 
 #[inline(always)]
-fn inverse_rms<T: Real>(x: &[T], epsilon: f64) -> T {
+fn inverse_rms<T: Float>(x: &[T], epsilon: f64) -> T {
     let mean = dot(x, x) / T::from_f64(x.len() as f64);
     T::one() / (mean + T::from_f64(epsilon)).sqrt()
 }
 
 /// residual + the gradient of [`rms_norm`] with respect to x:
 /// dx = dy·w·s − x · s³/n · Σ(dy·w·x), where s = 1/√(mean(x²) + ε).
-pub fn rms_norm_backward<T: Real>(
+pub fn rms_norm_backward<T: Float>(
     residual: &Tensor,
     dy: &Tensor,
     x: &Tensor,
@@ -147,7 +147,7 @@ pub fn rms_norm_backward<T: Real>(
 }
 
 /// h = silu(gate) · up.
-pub fn swiglu<T: Real>(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+pub fn swiglu<T: Float>(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     let (rows, width) = gate.dims2()?;
     let mut h = values::<T>(gate)?;
     with_values(up, |up: &[T]| swiglu_in_place(&mut h, up))?;
@@ -155,7 +155,7 @@ pub fn swiglu<T: Real>(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
 }
 
 /// The same, written over the gate.
-pub fn swiglu_in_place<T: Real>(gate: &mut [T], up: &[T]) {
+pub fn swiglu_in_place<T: Float>(gate: &mut [T], up: &[T]) {
     gate.par_chunks_mut(VALUES_PER_TASK).zip(up.par_chunks(VALUES_PER_TASK)).for_each(
         |(gate, up)| {
             Arch::new().dispatch(|| {
@@ -168,12 +168,12 @@ pub fn swiglu_in_place<T: Real>(gate: &mut [T], up: &[T]) {
 }
 
 #[inline(always)]
-fn sigmoid<T: Real>(x: T) -> T {
+fn sigmoid<T: Float>(x: T) -> T {
     T::one() / (T::one() + (T::zero() - x).exp())
 }
 
 /// (dgate, dup) of [`swiglu`]: dup = dh · silu(g), dgate = dh · u · σ(g)(1 + g(1 − σ(g))).
-pub fn swiglu_backward<T: Real>(
+pub fn swiglu_backward<T: Float>(
     dh: &Tensor,
     gate: &Tensor,
     up: &Tensor,
@@ -209,7 +209,7 @@ pub fn swiglu_backward<T: Real>(
 }
 
 /// x + y.
-pub fn add<T: Real>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+pub fn add<T: Float>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let (rows, width) = x.dims2()?;
     let mut sum = values::<T>(x)?;
     with_values(y, |y: &[T]| {
@@ -225,7 +225,7 @@ pub fn add<T: Real>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 }
 
 /// x with `bias` added to every row.
-pub fn add_bias<T: Real>(x: &Tensor, bias: &[T]) -> Result<Tensor> {
+pub fn add_bias<T: Float>(x: &Tensor, bias: &[T]) -> Result<Tensor> {
     let (rows, width) = x.dims2()?;
     let mut sum = values::<T>(x)?;
     for row in sum.chunks_mut(width) {
@@ -267,16 +267,16 @@ impl Rope {
     }
 
     /// Rotates every head of every row to its position.
-    pub fn rotate<T: Real>(&self, x: &Tensor, positions: &[usize]) -> Result<Tensor> {
-        self.turned::<T>(x, positions, 1.0)
+    pub fn rotate<T: Float>(&self, x: &Tensor, positions: &[usize]) -> Result<Tensor> {
+        self.rotated::<T>(x, positions, 1.0)
     }
 
     /// The gradient of [`Rope::rotate`]: a rotation's transpose is its inverse.
-    pub fn rotate_back<T: Real>(&self, dx: &Tensor, positions: &[usize]) -> Result<Tensor> {
-        self.turned::<T>(dx, positions, -1.0)
+    pub fn rotate_back<T: Float>(&self, dx: &Tensor, positions: &[usize]) -> Result<Tensor> {
+        self.rotated::<T>(dx, positions, -1.0)
     }
 
-    fn turned<T: Real>(&self, x: &Tensor, positions: &[usize], sign: f64) -> Result<Tensor> {
+    fn rotated<T: Float>(&self, x: &Tensor, positions: &[usize], sign: f64) -> Result<Tensor> {
         let (rows, width) = x.dims2()?;
         let mut y = values::<T>(x)?;
         self.rotate_rows(&mut y, width, &self.angles(positions, sign));
@@ -284,7 +284,7 @@ impl Rope {
     }
 
     /// (sin, cos) of every pair at every position, for all layers.
-    pub fn angles<T: Real>(&self, positions: &[usize], sign: f64) -> Vec<(T, T)> {
+    pub fn angles<T: Float>(&self, positions: &[usize], sign: f64) -> Vec<(T, T)> {
         let mut angles = Vec::with_capacity(positions.len() * self.frequencies.len());
         for position in positions {
             angles.extend(self.frequencies.iter().map(|frequency| {
@@ -296,7 +296,7 @@ impl Rope {
     }
 
     /// Rotates rows of `width` values by their angles.
-    pub fn rotate_rows<T: Real>(&self, rows: &mut [T], width: usize, angles: &[(T, T)]) {
+    pub fn rotate_rows<T: Float>(&self, rows: &mut [T], width: usize, angles: &[(T, T)]) {
         let half = self.head / 2;
         rows.par_chunks_mut(width)
             .zip(angles.par_chunks(half))
@@ -308,13 +308,13 @@ impl Rope {
                             RopePairs::Halves => {
                                 let (first, second) = head.split_at_mut(half);
                                 for ((a, b), angle) in first.iter_mut().zip(second).zip(angles) {
-                                    turn(a, b, *angle);
+                                    rotate_pair(a, b, *angle);
                                 }
                             }
                             RopePairs::Adjacent => {
                                 for ([a, b], angle) in head.as_chunks_mut().0.iter_mut().zip(angles)
                                 {
-                                    turn(a, b, *angle);
+                                    rotate_pair(a, b, *angle);
                                 }
                             }
                         }
@@ -325,6 +325,6 @@ impl Rope {
 }
 
 #[inline(always)]
-fn turn<T: Real>(a: &mut T, b: &mut T, (sin, cos): (T, T)) {
+fn rotate_pair<T: Float>(a: &mut T, b: &mut T, (sin, cos): (T, T)) {
     (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
 }

@@ -5,7 +5,7 @@
 use half::bf16;
 
 /// Values of a K-quant's super-block.
-const SUPER: usize = 256;
+const SUPER_BLOCK_VALUES: usize = 256;
 
 /// A number format of a GGUF tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Format {
 
 impl Format {
     /// From ggml's type number (ggml.h).
-    pub fn of_ggml(number: u32) -> Option<Format> {
+    pub fn from_ggml(number: u32) -> Option<Format> {
         Some(match number {
             0 => Format::F32,
             1 => Format::F16,
@@ -51,7 +51,7 @@ impl Format {
         match self {
             Format::F32 | Format::F16 | Format::Bf16 => 1,
             Format::Q4_0 | Format::Q4_1 | Format::Q5_0 | Format::Q5_1 | Format::Q8_0 => 32,
-            _ => SUPER,
+            _ => SUPER_BLOCK_VALUES,
         }
     }
 
@@ -182,12 +182,12 @@ fn half_at(bytes: &[u8], at: usize) -> f32 {
     /// 2¹¹²: what is left between the two formats' exponents.
     const REBIAS: f32 = f32::from_bits(0x7780_0000);
     /// The exponent of infinity and of what is no number.
-    const ENDLESS: u32 = 0x7f80_0000;
+    const INFINITY_BITS: u32 = 0x7f80_0000;
     let bits = u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let (sign, rest) = ((bits & 0x8000) << 16, bits & 0x7fff);
     let finite = (f32::from_bits(rest << 13) * REBIAS).to_bits();
-    let endless = rest << 13 | ENDLESS;
-    f32::from_bits(sign | if rest < 0x7c00 { finite } else { endless })
+    let not_finite = rest << 13 | INFINITY_BITS;
+    f32::from_bits(sign | if rest < 0x7c00 { finite } else { not_finite })
 }
 
 /// Four-bit values: the low halves of the bytes are the first sixteen.
@@ -276,7 +276,7 @@ fn q8_0<Y>(
 #[inline(always)]
 fn q2k<Y>(
     b: &[u8; 84],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -297,7 +297,7 @@ fn q2k<Y>(
 #[inline(always)]
 fn q3k<Y>(
     b: &[u8; 110],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -332,7 +332,7 @@ fn scale_and_min(j: usize, packed: &[u8]) -> (u8, u8) {
 #[inline(always)]
 fn q4k<Y>(
     b: &[u8; 144],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -353,7 +353,7 @@ fn q4k<Y>(
 #[inline(always)]
 fn q5k<Y>(
     b: &[u8; 176],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -375,7 +375,7 @@ fn q5k<Y>(
 #[inline(always)]
 fn q6k<Y>(
     b: &[u8; 210],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -452,18 +452,18 @@ mod tests {
         ];
         let mut random = StdRng::seed_from_u64(1);
         for (number, dtype) in cases {
-            let format = Format::of_ggml(number).unwrap();
+            let format = Format::from_ggml(number).unwrap();
             assert_eq!(format.block_values(), dtype.block_size(), "{format:?}");
             assert_eq!(format.block_bytes(), dtype.type_size(), "{format:?}");
-            let blocks = 2 * SUPER / format.block_values();
+            let blocks = 2 * SUPER_BLOCK_VALUES / format.block_values();
             let bytes: Vec<u8> =
                 (0..blocks * format.block_bytes()).map(|_| random.random()).collect();
-            let shape = vec![1, 2 * SUPER];
+            let shape = vec![1, 2 * SUPER_BLOCK_VALUES];
             let reference =
                 ggml_file::qtensor_from_ggml(dtype, &bytes, shape, &Device::Cpu).unwrap();
             let reference = reference.dequantize(&Device::Cpu).unwrap();
             let reference: Vec<f32> = reference.flatten_all().unwrap().to_vec1().unwrap();
-            let mut ours = vec![0.0; 2 * SUPER];
+            let mut ours = vec![0.0; 2 * SUPER_BLOCK_VALUES];
             format.dequantise(&bytes, &mut ours);
             for (ours, reference) in ours.iter().zip(&reference) {
                 // Random bytes make scales that are infinite or no number.

@@ -15,16 +15,16 @@ pub fn stride(width: usize) -> usize {
 }
 
 /// Zeros that begin at a cache line.
-pub struct Aligned {
+pub struct AlignedVec {
     values: Vec<f32>,
     start: usize,
 }
 
-impl Aligned {
-    pub fn zeros(length: usize) -> Aligned {
+impl AlignedVec {
+    pub fn zeros(length: usize) -> AlignedVec {
         let values = vec![0.0; length + LINE];
         let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        Aligned { values, start }
+        AlignedVec { values, start }
     }
 
     #[inline(always)]
@@ -40,14 +40,14 @@ impl Aligned {
 
 /// `count` rows of `depth` values each, `stride` apart.
 #[derive(Clone, Copy)]
-pub struct Rows<'a> {
+pub struct TileRows<'a> {
     pub values: &'a [f32],
     pub count: usize,
     pub stride: usize,
     pub depth: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> TileRows<'a> {
     #[inline(always)]
     pub fn row(self, index: usize) -> &'a [f32] {
         &self.values[index * self.stride..][..self.depth]
@@ -66,14 +66,14 @@ impl<'a> Rows<'a> {
 
     /// `depth` columns from `from` on.
     #[inline(always)]
-    pub fn part(self, from: usize, depth: usize) -> Rows<'a> {
-        Rows { values: &self.values[from..], depth, ..self }
+    pub fn part(self, from: usize, depth: usize) -> TileRows<'a> {
+        TileRows { values: &self.values[from..], depth, ..self }
     }
 }
 
 /// y[i][j] += x[i] · w[j], M × N of them in registers.
 #[inline(always)]
-fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
     let (n, count) = (x.count, w.count);
     for i in (0..n).step_by(M) {
         for j in (0..count).step_by(N) {
@@ -126,7 +126,7 @@ fn dot_block<S: Simd, const M: usize, const N: usize>(
 }
 
 #[inline(always)]
-pub fn best_dots<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+pub fn dot_products<S: Simd>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
     if S::REGISTER_COUNT >= 32 {
         dots::<S, 6, 4>(simd, x, w, y);
     } else {
@@ -135,7 +135,7 @@ pub fn best_dots<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
 }
 
 #[inline(always)]
-pub fn best_sums<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+pub fn row_sums<S: Simd>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
     if S::REGISTER_COUNT >= 32 {
         sums::<S, 6, 4>(simd, x, w, y, 0);
     } else {
@@ -148,8 +148,8 @@ pub fn best_sums<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
 #[inline(always)]
 fn sums<S: Simd, const M: usize, const N: usize>(
     simd: S,
-    dy: Rows,
-    w: Rows,
+    dy: TileRows,
+    w: TileRows,
     dx: &mut [f32],
     from: usize,
 ) {

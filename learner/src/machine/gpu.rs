@@ -14,7 +14,7 @@
 
 use crate::kernels::{matrix, with_values};
 use crate::limits::GPU_SPARE_BYTES;
-use crate::model::weights::{MAPS, Weight, Weights};
+use crate::model::weights::{MAPS, Transformer, Weight};
 use anyhow::{Context, bail, ensure};
 use candle_core::Tensor;
 use cudarc::cublas::sys::cublasOperation_t::{self, CUBLAS_OP_N, CUBLAS_OP_T};
@@ -41,7 +41,7 @@ pub struct GpuMatrix {
 /// # Errors
 /// No driver, no cuBLAS, no GPU, or not enough free memory on it; the weights
 /// are then as they were.
-pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
+pub fn move_layers(weights: &mut Transformer<f32>) -> anyhow::Result<String> {
     let gpu = Arc::new(Gpu::open()?);
     let shape = &weights.shape;
     let values_a_layer: usize =
@@ -56,7 +56,7 @@ pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
     let moved = weights
         .layers
         .iter()
-        .map(|layer| layer.maps.iter().map(|weight| gpu.keep(weight)).collect())
+        .map(|layer| layer.maps.iter().map(|weight| gpu.upload(weight)).collect())
         .collect::<anyhow::Result<Vec<Vec<GpuMatrix>>>>()?;
     for (layer, moved) in weights.layers.iter_mut().zip(moved) {
         for (weight, moved) in layer.maps.iter_mut().zip(moved) {
@@ -77,7 +77,7 @@ impl Gpu {
         Ok(Gpu { stream, blas })
     }
 
-    fn keep(self: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
+    fn upload(self: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
         let rows_out = weight.rows()?;
         let rows: Vec<u32> = (0..rows_out as u32).collect();
         let host = weight.rows_of::<f32>(&rows)?;
@@ -163,7 +163,7 @@ mod tests {
         // A square matrix too: its transpose has the same shape.
         for (rows_out, rows_in) in [(7, 5), (6, 6)] {
             let on_cpu = host(rows_out, rows_in);
-            let on_gpu = gpu.keep(&Weight::Plain(on_cpu.clone())).unwrap();
+            let on_gpu = gpu.upload(&Weight::Plain(on_cpu.clone())).unwrap();
             let (x, dy) = (host(3, rows_in), host(3, rows_out));
             let pairs = [
                 (on_gpu.forward(&x).unwrap(), x.matmul(&on_cpu.t().unwrap()).unwrap()),

@@ -10,27 +10,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use sysinfo::{CpuRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System};
 
-/// The machine's load is looked at this often, at most.
-const LOOK: Duration = Duration::from_millis(500);
+/// The machine's load is checked_at at this often, at most.
+const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-const _: () = assert!(LOOK.as_millis() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL.as_millis());
+const _: () =
+    assert!(LOAD_CHECK_INTERVAL.as_millis() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL.as_millis());
 
-pub struct Threads(Mutex<State>);
+pub struct Threads(Mutex<ThreadsState>);
 
-struct State {
+struct ThreadsState {
     cores: usize,
     count: usize,
     /// `None`: the count is fixed.
-    load: Option<Load>,
+    load: Option<MachineLoad>,
     pools: HashMap<usize, Arc<ThreadPool>>,
 }
 
-struct Load {
+struct MachineLoad {
     system: System,
     /// This process and the daemon that started it: the daemon stops us while it
     /// computes, so that the two never want a core at once.
     ours: Vec<Pid>,
-    looked: Instant,
+    checked_at: Instant,
 }
 
 impl Threads {
@@ -38,14 +39,14 @@ impl Threads {
     pub fn adaptive() -> Threads {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let cpu = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing().with_cpu_usage());
-        let load = Load {
+        let load = MachineLoad {
             system: System::new_with_specifics(cpu),
             ours: [Some(std::process::id()), parent()]
                 .into_iter()
                 .flatten()
                 .map(Pid::from_u32)
                 .collect(),
-            looked: Instant::now(),
+            checked_at: Instant::now(),
         };
         Threads::new(cores, Some(load))
     }
@@ -54,8 +55,8 @@ impl Threads {
         Threads::new(count.max(1), None)
     }
 
-    fn new(cores: usize, load: Option<Load>) -> Threads {
-        Threads(Mutex::new(State { cores, count: cores, load, pools: HashMap::new() }))
+    fn new(cores: usize, load: Option<MachineLoad>) -> Threads {
+        Threads(Mutex::new(ThreadsState { cores, count: cores, load, pools: HashMap::new() }))
     }
 
     /// Runs `work` in a pool of threads; the caller waits for it.
@@ -74,9 +75,9 @@ impl Threads {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         if let Some(load) = &mut state.load
-            && load.looked.elapsed() >= LOOK
+            && load.checked_at.elapsed() >= LOAD_CHECK_INTERVAL
         {
-            state.count = idle(state.cores, load.busy_with_others(state.cores));
+            state.count = free_cores(state.cores, load.busy_with_others(state.cores));
         }
         if let Some(pool) = state.pools.get(&state.count) {
             return Ok(pool.clone());
@@ -88,14 +89,14 @@ impl Threads {
 }
 
 /// Threads for us when others keep `busy` of the cores.
-fn idle(cores: usize, busy: f32) -> usize {
+fn free_cores(cores: usize, busy: f32) -> usize {
     ((cores as f32 - busy).round() as usize).clamp(1, cores)
 }
 
-impl Load {
+impl MachineLoad {
     /// Cores that others than these have kept busy since the last look.
     fn busy_with_others(&mut self, cores: usize) -> f32 {
-        self.looked = Instant::now();
+        self.checked_at = Instant::now();
         self.system.refresh_cpu_usage();
         let all = self.system.global_cpu_usage() / 100.0 * cores as f32;
         self.system.refresh_processes_specifics(
@@ -125,11 +126,11 @@ mod tests {
 
     #[test]
     fn others_take_their_cores_and_one_is_always_left() {
-        assert_eq!(idle(8, 0.2), 8);
-        assert_eq!(idle(8, 3.1), 5);
-        assert_eq!(idle(8, 8.0), 1);
-        assert_eq!(idle(1, 0.0), 1);
-        assert_eq!(idle(2, 9.0), 1, "a measurement may be off");
+        assert_eq!(free_cores(8, 0.2), 8);
+        assert_eq!(free_cores(8, 3.1), 5);
+        assert_eq!(free_cores(8, 8.0), 1);
+        assert_eq!(free_cores(1, 0.0), 1);
+        assert_eq!(free_cores(2, 9.0), 1, "a measurement may be off");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! gradients of k and v need comes out of the product itself.
 
 use crate::kernels::{dot, matrix, values, with_values};
-use crate::model::float::Real;
+use crate::model::float::Float;
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;
 
@@ -40,13 +40,13 @@ pub struct Sequence {
 }
 
 /// One task: a key/value head and a block of queries.
-struct Task {
+struct GroupTask {
     head: usize,
     from: usize,
     rows: usize,
 }
 
-fn tasks(heads: Heads, rows: usize) -> Vec<Task> {
+fn tasks(heads: Heads, rows: usize) -> Vec<GroupTask> {
     // The blocks with the most keys first: better balance at the end.
     let blocks = rows.div_ceil(QUERY_BLOCK);
     (0..blocks)
@@ -54,27 +54,27 @@ fn tasks(heads: Heads, rows: usize) -> Vec<Task> {
         .flat_map(|block| {
             let from = block * QUERY_BLOCK;
             let rows = QUERY_BLOCK.min(rows - from);
-            (0..heads.key_value).map(move |head| Task { head, from, rows })
+            (0..heads.key_value).map(move |head| GroupTask { head, from, rows })
         })
         .collect()
 }
 
 impl Sequence {
     /// The attention's output, `rows × query·width`.
-    pub fn forward<T: Real>(&self, heads: Heads) -> Result<Tensor> {
+    pub fn forward<T: Float>(&self, heads: Heads) -> Result<Tensor> {
         let (rows, width) = self.q.dims2()?;
         let single = with_values(&self.q, |q: &[T]| {
             with_values(&self.k, |k: &[T]| {
                 with_values(&self.v, |v: &[T]| {
-                    let (q, k, v) = (T::single(q)?, T::single(k)?, T::single(v)?);
-                    Some(crate::model::attention_forward::attend(heads, q, k, v))
+                    let (q, k, v) = (T::as_f32(q)?, T::as_f32(k)?, T::as_f32(v)?);
+                    Some(crate::model::attention_forward::attention_f32(heads, q, k, v))
                 })
             })
         })???;
         if let Some(output) = single {
             return matrix(output, rows, width);
         }
-        let parts: Vec<(Task, Vec<T>)> = tasks(heads, rows)
+        let parts: Vec<(GroupTask, Vec<T>)> = tasks(heads, rows)
             .into_par_iter()
             .with_max_len(1)
             .map(|task| {
@@ -97,14 +97,14 @@ impl Sequence {
     ///
     /// With P = softmax(qkᵀ/√w) and o = Pv: dv = Pᵀdo, dP = do·vᵀ,
     /// dS = P∘(dP − rowsum(P∘dP)), dq = dS·k/√w, dk = dSᵀq/√w.
-    pub fn backward<T: Real>(
+    pub fn backward<T: Float>(
         &self,
         heads: Heads,
         d_output: &Tensor,
     ) -> Result<(Tensor, Tensor, Tensor)> {
         let (rows, width) = self.q.dims2()?;
         let kv_width = heads.key_value * heads.width;
-        let parts: Vec<(Task, [Vec<T>; 3])> = tasks(heads, rows)
+        let parts: Vec<(GroupTask, [Vec<T>; 3])> = tasks(heads, rows)
             .into_par_iter()
             .with_max_len(1)
             .map(|task| {
@@ -133,17 +133,17 @@ impl Sequence {
     }
 
     /// The keys and values a task can see: `(past + from + rows) × width`, strided.
-    fn keys_values(&self, heads: Heads, task: &Task) -> Result<(Tensor, Tensor)> {
+    fn keys_values(&self, heads: Heads, task: &GroupTask) -> Result<(Tensor, Tensor)> {
         let seen = self.past + task.from + task.rows;
         let of = |x: &Tensor| x.narrow(0, 0, seen)?.narrow(1, task.head * heads.width, heads.width);
         Ok((of(&self.k)?, of(&self.v)?))
     }
 
     /// softmax(q·kᵀ/√width) with the future masked, `rows·group × seen`.
-    fn weights<T: Real>(
+    fn weights<T: Float>(
         &self,
         heads: Heads,
-        task: &Task,
+        task: &GroupTask,
         q: &Tensor,
         k: &Tensor,
     ) -> Result<Tensor> {
@@ -180,7 +180,7 @@ pub fn scale(heads: Heads) -> f64 {
 }
 
 /// scale · P∘(dP − rowsum(P∘dP)).
-fn softmax_backward<T: Real>(p: &Tensor, dp: &Tensor, scale: f64) -> Result<Tensor> {
+fn softmax_backward<T: Float>(p: &Tensor, dp: &Tensor, scale: f64) -> Result<Tensor> {
     let (rows, seen) = p.dims2()?;
     let scale = T::from_f64(scale);
     let mut ds = values::<T>(dp)?;
@@ -196,7 +196,7 @@ fn softmax_backward<T: Real>(p: &Tensor, dp: &Tensor, scale: f64) -> Result<Tens
 }
 
 /// The rows of a task for the query heads of its group, stacked `rows·group × width`.
-fn gather<T: Real>(x: &Tensor, heads: Heads, task: &Task) -> Result<Tensor> {
+fn gather<T: Float>(x: &Tensor, heads: Heads, task: &GroupTask) -> Result<Tensor> {
     let width = x.dim(1)?;
     let (from, span) = group_span(heads, task);
     let mut stacked = Vec::with_capacity(task.rows * span);
@@ -209,7 +209,7 @@ fn gather<T: Real>(x: &Tensor, heads: Heads, task: &Task) -> Result<Tensor> {
 }
 
 /// The reverse of [`gather`].
-fn scatter<T: Real>(x: &mut [T], part: &[T], heads: Heads, task: &Task) {
+fn scatter<T: Float>(x: &mut [T], part: &[T], heads: Heads, task: &GroupTask) {
     let width = heads.query * heads.width;
     let (from, span) = group_span(heads, task);
     for (row, part) in x[task.from * width..].chunks_mut(width).zip(part.chunks(span)) {
@@ -218,13 +218,13 @@ fn scatter<T: Real>(x: &mut [T], part: &[T], heads: Heads, task: &Task) {
 }
 
 /// Columns of the query heads that share the task's key/value head.
-fn group_span(heads: Heads, task: &Task) -> (usize, usize) {
+fn group_span(heads: Heads, task: &GroupTask) -> (usize, usize) {
     let span = heads.group() * heads.width;
     (task.head * span, span)
 }
 
 /// Adds a task's gradient of one key/value head to the whole.
-fn accumulate<T: Real>(x: &mut [T], part: &[T], heads: Heads, task: &Task) {
+fn accumulate<T: Float>(x: &mut [T], part: &[T], heads: Heads, task: &GroupTask) {
     let width = heads.key_value * heads.width;
     let from = task.head * heads.width;
     for (row, part) in x.chunks_mut(width).zip(part.chunks(heads.width)) {

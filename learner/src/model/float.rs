@@ -3,27 +3,27 @@
 
 use candle_core::{DType, WithDType};
 
-pub trait Real: WithDType {
+pub trait Float: WithDType {
     /// How the prompt's keys and values are kept: f16 as llama.cpp keeps them,
     /// and full precision where gradients are checked.
     const KV: DType;
 
     /// The values if they are f32: what has kernels of its own.
-    fn single(values: &[Self]) -> Option<&[f32]>;
-    fn single_mut(values: &mut [Self]) -> Option<&mut [f32]>;
+    fn as_f32(values: &[Self]) -> Option<&[f32]>;
+    fn as_f32_mut(values: &mut [Self]) -> Option<&mut [f32]>;
 
     fn exp(self) -> Self;
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
 }
 
-impl Real for f32 {
+impl Float for f32 {
     const KV: DType = DType::F16;
 
-    fn single(values: &[f32]) -> Option<&[f32]> {
+    fn as_f32(values: &[f32]) -> Option<&[f32]> {
         Some(values)
     }
-    fn single_mut(values: &mut [f32]) -> Option<&mut [f32]> {
+    fn as_f32_mut(values: &mut [f32]) -> Option<&mut [f32]> {
         Some(values)
     }
 
@@ -54,13 +54,13 @@ impl Real for f32 {
     }
 }
 
-impl Real for f64 {
+impl Float for f64 {
     const KV: DType = DType::F64;
 
-    fn single(_: &[f64]) -> Option<&[f32]> {
+    fn as_f32(_: &[f64]) -> Option<&[f32]> {
         None
     }
-    fn single_mut(_: &mut [f64]) -> Option<&mut [f32]> {
+    fn as_f32_mut(_: &mut [f64]) -> Option<&mut [f32]> {
         None
     }
 
@@ -77,14 +77,14 @@ impl Real for f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Real;
+    use super::Float;
 
     #[test]
     fn the_fast_exponential_stays_within_its_stated_error() {
         for step in -8700..=8700 {
             let x = step as f32 / 100.0;
             let exact = f64::from(x).exp();
-            let error = (f64::from(Real::exp(x)) - exact).abs() / exact;
+            let error = (f64::from(Float::exp(x)) - exact).abs() / exact;
             assert!(error < 3e-7, "exp({x}): relative error {error:e}");
         }
     }

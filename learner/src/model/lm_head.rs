@@ -8,13 +8,13 @@
 //! logits never exist, and one pass over the matrix serves value and gradient.
 
 use crate::kernels::{matrix, values};
-use crate::model::float::Real;
-use crate::model::weights::Vocabulary;
+use crate::model::float::Float;
+use crate::model::weights::VocabularyMatrix;
 use candle_core::{Error, Result, Tensor};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Vocabulary blocks worked on at once: bounds memory on machines with many cores.
+/// VocabularyMatrix blocks worked on at once: bounds memory on machines with many cores.
 const BLOCKS_AT_ONCE: usize = 4;
 
 /// What one row predicts.
@@ -50,14 +50,14 @@ impl Target {
 }
 
 /// A sum of exponentials with the largest exponent taken out, and of what each weighs.
-struct Share<T> {
+struct ExpSum<T> {
     top: T,
     sum: T,
     weighted: Vec<T>,
 }
 
-impl<T: Real> Share<T> {
-    fn add(&mut self, other: &Share<T>) {
+impl<T: Float> ExpSum<T> {
+    fn add(&mut self, other: &ExpSum<T>) {
         let top = self.top.max(other.top);
         let (keep, take) = ((self.top - top).exp(), (other.top - top).exp());
         self.top = top;
@@ -69,7 +69,7 @@ impl<T: Real> Share<T> {
 }
 
 /// One block's share of a row's softmax.
-struct Partial<T> {
+struct BlockSoftmax<T> {
     /// Largest logit of the block per row; `None` where the policy allowed none of it.
     top: Vec<Option<T>>,
     /// Σ exp(logit − top).
@@ -77,12 +77,12 @@ struct Partial<T> {
     /// Σ exp(logit − top) · W[v].
     weighted: Option<Vec<T>>,
     /// Of the targets that lie in the block, one by one: the row, and exp(logit) · W.
-    targets: Vec<(usize, Share<T>)>,
+    targets: Vec<(usize, ExpSum<T>)>,
 }
 
 /// Log-probs of the targets for normed rows `x` (`targets.len() × width`).
-pub fn predict<T: Real>(
-    head: &Vocabulary,
+pub fn predict<T: Float>(
+    head: &VocabularyMatrix,
     x: &Tensor,
     targets: &[Target],
     want_gradient: bool,
@@ -91,14 +91,14 @@ pub fn predict<T: Real>(
     let mut softmax = RunningSoftmax::new(rows, width, want_gradient);
     for first in (0..head.blocks.len()).step_by(BLOCKS_AT_ONCE) {
         let last = (first + BLOCKS_AT_ONCE).min(head.blocks.len());
-        let partials: Vec<Partial<T>> = (first..last)
+        let blocks: Vec<BlockSoftmax<T>> = (first..last)
             .into_par_iter()
             .with_max_len(1)
-            .map(|block| partial(head, block, x, targets, want_gradient))
+            .map(|block| block_softmax(head, block, x, targets, want_gradient))
             .collect::<Result<_>>()?;
         // In the blocks' order, whichever was computed first.
-        for part in partials {
-            softmax.add(part);
+        for block in blocks {
+            softmax.add(block);
         }
     }
     softmax.finish(targets, want_gradient)
@@ -112,22 +112,22 @@ struct RunningSoftmax<T> {
     /// `rows × width`; empty without a gradient.
     weighted: Vec<T>,
     /// The targets of each row together.
-    wanted: Vec<Option<Share<T>>>,
+    target_sums: Vec<Option<ExpSum<T>>>,
 }
 
-impl<T: Real> RunningSoftmax<T> {
+impl<T: Float> RunningSoftmax<T> {
     fn new(rows: usize, width: usize, want_gradient: bool) -> RunningSoftmax<T> {
         RunningSoftmax {
             width,
             top: vec![None; rows],
             sum: vec![T::zero(); rows],
             weighted: vec![T::zero(); if want_gradient { rows * width } else { 0 }],
-            wanted: (0..rows).map(|_| None).collect(),
+            target_sums: (0..rows).map(|_| None).collect(),
         }
     }
 
-    fn add(&mut self, part: Partial<T>) {
-        let RunningSoftmax { width, top, sum, weighted, wanted } = self;
+    fn add(&mut self, part: BlockSoftmax<T>) {
+        let RunningSoftmax { width, top, sum, weighted, target_sums } = self;
         for row in 0..top.len() {
             let Some(part_top) = part.top[row] else { continue };
             let new_top = top[row].map_or(part_top, |top| top.max(part_top));
@@ -143,7 +143,7 @@ impl<T: Real> RunningSoftmax<T> {
             }
         }
         for (row, share) in part.targets {
-            match &mut wanted[row] {
+            match &mut target_sums[row] {
                 Some(all) => all.add(&share),
                 none => *none = Some(share),
             }
@@ -151,12 +151,12 @@ impl<T: Real> RunningSoftmax<T> {
     }
 
     fn finish(self, targets: &[Target], want_gradient: bool) -> Result<Prediction<T>> {
-        let wanted: Vec<Share<T>> = self
-            .wanted
+        let target_sums: Vec<ExpSum<T>> = self
+            .target_sums
             .into_iter()
             .map(|share| share.ok_or_else(|| Error::msg("a target is outside the vocabulary")))
             .collect::<Result<_>>()?;
-        let logprobs = wanted
+        let logprobs = target_sums
             .iter()
             .zip(self.top.iter().zip(&self.sum))
             .map(|(share, (top, sum))| {
@@ -167,7 +167,7 @@ impl<T: Real> RunningSoftmax<T> {
             return Ok(Prediction { logprobs, gradient: None });
         }
         let mut gradient = Vec::with_capacity(self.weighted.len());
-        for (row, share) in wanted.iter().enumerate() {
+        for (row, share) in target_sums.iter().enumerate() {
             let (ours, all) = (T::one() / share.sum, T::one() / self.sum[row]);
             let sharpness = T::from_f64(1.0 / targets[row].temperature);
             let expected = &self.weighted[row * self.width..(row + 1) * self.width];
@@ -175,62 +175,62 @@ impl<T: Real> RunningSoftmax<T> {
             gradient
                 .extend(each.map(|(own, expected)| (*own * ours - *expected * all) * sharpness));
         }
-        let gradient = matrix(gradient, wanted.len(), self.width)?;
+        let gradient = matrix(gradient, target_sums.len(), self.width)?;
         Ok(Prediction { logprobs, gradient: Some(gradient) })
     }
 }
 
-fn partial<T: Real>(
-    head: &Vocabulary,
+fn block_softmax<T: Float>(
+    head: &VocabularyMatrix,
     block: usize,
     x: &Tensor,
     targets: &[Target],
     want_gradient: bool,
-) -> Result<Partial<T>> {
+) -> Result<BlockSoftmax<T>> {
     let weight = &head.blocks[block];
     let count = weight.rows()?;
     let from = block * head.block_rows;
-    let mut odds = values::<T>(&weight.forward(x)?)?;
+    let mut logits = values::<T>(&weight.forward(x)?)?;
     let mut top = vec![None; targets.len()];
     let mut sum = vec![T::zero(); targets.len()];
     let mut found = Vec::new();
-    for (row, (odds, target)) in odds.chunks_mut(count).zip(targets).enumerate() {
+    for (row, (logits, target)) in logits.chunks_mut(count).zip(targets).enumerate() {
         let sharpness = T::from_f64(1.0 / target.temperature);
-        for logit in odds.iter_mut() {
+        for logit in logits.iter_mut() {
             *logit *= sharpness;
         }
         for id in target.ids(from, count) {
             let weighted = if want_gradient { weight.rows_of(&[id as u32])? } else { Vec::new() };
-            found.push((row, Share { top: odds[id], sum: T::one(), weighted }));
+            found.push((row, ExpSum { top: logits[id], sum: T::one(), weighted }));
         }
         let exponentials = match &target.allowed {
-            None => Some(exponentials(odds)),
-            Some(allowed) => allowed_exponentials(odds, allowed, from),
+            None => Some(exponentials(logits)),
+            Some(allowed) => allowed_exponentials(logits, allowed, from),
         };
         if let Some((highest, total)) = exponentials {
             (top[row], sum[row]) = (Some(highest), total);
         }
     }
     let weighted = if want_gradient {
-        Some(values(&weight.backward(&matrix(odds, targets.len(), count)?)?)?)
+        Some(values(&weight.backward(&matrix(logits, targets.len(), count)?)?)?)
     } else {
         None
     };
-    Ok(Partial { top, sum, weighted, targets: found })
+    Ok(BlockSoftmax { top, sum, weighted, targets: found })
 }
 
 /// Writes exp(logit − highest) over the logits; returns the highest one and the sum.
 #[inline(always)]
-fn exponentials<T: Real>(odds: &mut [T]) -> (T, T) {
-    let mut highest = odds[0];
-    for logit in odds.iter() {
+fn exponentials<T: Float>(logits: &mut [T]) -> (T, T) {
+    let mut highest = logits[0];
+    for logit in logits.iter() {
         highest = highest.max(*logit);
     }
-    for logit in odds.iter_mut() {
+    for logit in logits.iter_mut() {
         *logit = (*logit - highest).exp();
     }
     let mut sum = T::zero();
-    for share in odds.iter() {
+    for share in logits.iter() {
         sum += *share;
     }
     (highest, sum)
@@ -239,19 +239,23 @@ fn exponentials<T: Real>(odds: &mut [T]) -> (T, T) {
 /// The same for the `allowed` tokens of a block that begins at `from`, and 0 for the
 /// others; `None` if the block has none of them.
 #[inline(always)]
-fn allowed_exponentials<T: Real>(odds: &mut [T], allowed: &[u32], from: usize) -> Option<(T, T)> {
+fn allowed_exponentials<T: Float>(
+    logits: &mut [T],
+    allowed: &[u32],
+    from: usize,
+) -> Option<(T, T)> {
     let start = allowed.partition_point(|id| (*id as usize) < from);
-    let end = allowed.partition_point(|id| (*id as usize) < from + odds.len());
-    let logits: Vec<(usize, T)> = allowed[start..end]
+    let end = allowed.partition_point(|id| (*id as usize) < from + logits.len());
+    let chosen: Vec<(usize, T)> = allowed[start..end]
         .iter()
-        .map(|id| (*id as usize - from, odds[*id as usize - from]))
+        .map(|id| (*id as usize - from, logits[*id as usize - from]))
         .collect();
-    odds.fill(T::zero());
-    let highest = logits.iter().map(|(_, logit)| *logit).reduce(|a, b| a.max(b))?;
+    logits.fill(T::zero());
+    let highest = chosen.iter().map(|(_, logit)| *logit).reduce(|a, b| a.max(b))?;
     let mut sum = T::zero();
-    for (token, logit) in logits {
-        odds[token] = (logit - highest).exp();
-        sum += odds[token];
+    for (token, logit) in chosen {
+        logits[token] = (logit - highest).exp();
+        sum += logits[token];
     }
     Some((highest, sum))
 }

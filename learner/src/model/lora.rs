@@ -2,7 +2,7 @@
 //! linear map of every layer.
 
 use crate::kernels::{matrix, values};
-use crate::model::float::Real;
+use crate::model::float::Float;
 use crate::model::weights::{MAPS, Shape};
 use anyhow::{Context, bail};
 use candle_core::{Result, Tensor};
@@ -31,7 +31,7 @@ pub struct LoraGradient {
 
 impl LoraLayer {
     /// Adds the pair's part to the frozen map's output `y`.
-    pub fn forward<T: Real>(
+    pub fn forward<T: Float>(
         &self,
         x: &Tensor,
         y: &Tensor,

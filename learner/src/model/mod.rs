@@ -19,21 +19,21 @@ use crate::kernels::{
     add, add_bias, matrix, rms_norm, rms_norm_backward, swiglu, swiglu_backward, with_values,
 };
 use crate::model::attention::{Heads, Sequence};
-use crate::model::float::Real;
+use crate::model::float::Float;
 use crate::model::lm_head::{Target, predict};
 use crate::model::lora::{Lora, LoraGradient, LoraLayer, Reduced};
-use crate::model::prompt_pass::{Place, PromptKv};
-use crate::model::weights::{DOWN, GATE, K, Layer, MAPS, O, Q, UP, V, Weights};
+use crate::model::prompt_pass::{PromptKv, PromptPlace};
+use crate::model::weights::{DOWN, GATE, K, Layer, MAPS, O, Q, UP, V};
 use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
 use std::ops::Range;
 
-pub type Model<T> = Weights<T>;
+pub use crate::model::weights::Transformer;
 
 /// The tail of one episode.
 #[derive(Debug, Clone)]
 pub struct Tail {
-    pub place: Place,
+    pub place: PromptPlace,
     /// Rows before the tail, all of them in the prompt's keys and values.
     pub past: usize,
     /// `prompt[adapter_from..]` and every generated token but the last.
@@ -46,7 +46,7 @@ pub struct Tail {
 pub struct TailBatch {
     tokens: Vec<u32>,
     positions: Vec<usize>,
-    tails: Vec<(Place, usize, Range<usize>)>,
+    tails: Vec<(PromptPlace, usize, Range<usize>)>,
     /// Row of each target.
     predicting: Vec<u32>,
     targets: Vec<Target>,
@@ -85,7 +85,7 @@ impl TailBatch {
 
 /// What a layer keeps for its gradient. Tensors share memory with the forward
 /// pass where they can; norms, attention weights and swiglu are recomputed.
-struct Saved {
+struct SavedLayer {
     x: Tensor,
     sequences: Vec<Sequence>,
     attended: Tensor,
@@ -96,21 +96,21 @@ struct Saved {
 }
 
 /// A forward pass that can be differentiated.
-pub struct Pass<'a, T> {
-    model: &'a Model<T>,
+pub struct ForwardPass<'a, T> {
+    model: &'a Transformer<T>,
     lora: &'a Lora,
     batch: &'a TailBatch,
     /// ln π of each target, in the batch's order.
     pub logprobs: Vec<T>,
     x: Tensor,
     d_logprob: Tensor,
-    saved: Vec<Saved>,
+    saved: Vec<SavedLayer>,
 }
 
-/// Gradient of every pair, in the adapter's order.
-pub type Gradient = Vec<LoraGradient>;
+/// LoraGradients of every pair, in the adapter's order.
+pub type LoraGradients = Vec<LoraGradient>;
 
-impl<T: Real> Model<T> {
+impl<T: Float> Transformer<T> {
     pub fn heads(&self) -> Heads {
         Heads {
             query: self.shape.heads,
@@ -130,20 +130,28 @@ impl<T: Real> Model<T> {
         Ok(self.predict(&x, batch, false)?.logprobs)
     }
 
-    /// The same, keeping what [`Pass::backward`] needs.
+    /// The same, keeping what [`ForwardPass::backward`] needs.
     pub fn forward<'a>(
         &'a self,
         lora: &'a Lora,
         batch: &'a TailBatch,
         kv: &PromptKv,
-    ) -> Result<Pass<'a, T>> {
+    ) -> Result<ForwardPass<'a, T>> {
         let mut saved = Vec::with_capacity(self.layers.len());
         let x = self.layers(Some(lora), batch, kv, Some(&mut saved))?;
         let prediction = self.predict(&x, batch, true)?;
         let Some(d_logprob) = prediction.gradient else {
             candle_core::bail!("the head returned no gradient")
         };
-        Ok(Pass { model: self, lora, batch, logprobs: prediction.logprobs, x, d_logprob, saved })
+        Ok(ForwardPass {
+            model: self,
+            lora,
+            batch,
+            logprobs: prediction.logprobs,
+            x,
+            d_logprob,
+            saved,
+        })
     }
 
     fn predict(
@@ -163,7 +171,7 @@ impl<T: Real> Model<T> {
         lora: Option<&Lora>,
         batch: &TailBatch,
         kv: &PromptKv,
-        mut saved: Option<&mut Vec<Saved>>,
+        mut saved: Option<&mut Vec<SavedLayer>>,
     ) -> Result<Tensor> {
         let mut x = self.embedding.embed::<T>(&batch.tokens)?;
         for (index, layer) in self.layers.iter().enumerate() {
@@ -185,7 +193,7 @@ impl<T: Real> Model<T> {
         lora: Option<(&[LoraLayer], f64)>,
         batch: &TailBatch,
         kv: &PromptKv,
-    ) -> Result<(Tensor, Saved)> {
+    ) -> Result<(Tensor, SavedLayer)> {
         let epsilon = self.shape.rms_epsilon;
         let maps = &layer.maps;
         let mut reduced = Vec::with_capacity(MAPS.len());
@@ -231,14 +239,14 @@ impl<T: Real> Model<T> {
         let up = linear(UP, &normed)?;
         let h = swiglu::<T>(&gate, &up)?;
         let y = add::<T>(&middle, &linear(DOWN, &h)?)?;
-        Ok((y, Saved { x, sequences, attended, middle, gate, up, reduced }))
+        Ok((y, SavedLayer { x, sequences, attended, middle, gate, up, reduced }))
     }
 
     /// (gradient with respect to the layer's input, gradients of its pairs).
     fn layer_backward(
         &self,
         layer: &Layer<T>,
-        saved: Saved,
+        saved: SavedLayer,
         dy: Tensor,
         pairs: &[LoraLayer],
         scale: f64,
@@ -286,9 +294,9 @@ impl<T: Real> Model<T> {
     }
 }
 
-impl<T: Real> Pass<'_, T> {
+impl<T: Float> ForwardPass<'_, T> {
     /// The gradient of a loss with `d_loss[i]` = ∂loss/∂logprobs[i].
-    pub fn backward(self, d_loss: &[T]) -> Result<Gradient> {
+    pub fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
         let model = self.model;
         let (rows, width) = self.x.dims2()?;
         let predicting = &self.batch.predicting;
@@ -327,7 +335,7 @@ impl<T: Real> Pass<'_, T> {
 }
 
 /// x plus a bias where the map has one.
-fn bias<T: Real>(x: Tensor, bias: &Option<Vec<T>>) -> Result<Tensor> {
+fn bias<T: Float>(x: Tensor, bias: &Option<Vec<T>>) -> Result<Tensor> {
     match bias {
         Some(bias) => add_bias(&x, bias),
         None => Ok(x),

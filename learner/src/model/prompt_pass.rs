@@ -6,17 +6,17 @@
 //! Attention is causal, so this is exact. The pass runs layer by layer over all
 //! rows of a group.
 
-use crate::kernels::int8_dot::Unit;
+use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
 use crate::limits::{PROMPT_KV_BYTES_MAX, PROMPT_PASS_ROWS_MAX};
 use crate::machine::threads::Threads;
-use crate::model::Model;
+use crate::model::Transformer;
 use crate::model::attention::Sequence;
-use crate::model::float::Real;
+use crate::model::float::Float;
 use crate::model::weights::{DOWN, GATE, K, O, Q, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
-use models::shelf::Shelf;
+use models::shelf::Shelf as DiskCache;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -26,14 +26,14 @@ const FEED_FORWARD_ROWS: usize = 512;
 
 /// Where a prompt's rows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PromptPlace {
     group: usize,
     prompt: usize,
 }
 
 /// The new rows a prompt adds to the tree of its group.
 #[derive(Debug, PartialEq, Eq)]
-struct Branch {
+struct TreeBranch {
     prompt: usize,
     /// Rows of the group.
     rows: Range<usize>,
@@ -43,17 +43,17 @@ struct Branch {
 
 /// The prefix tree of one group of prompts.
 #[derive(Debug, Default)]
-struct Tree {
+struct PrefixTree {
     /// Token of each row.
     tokens: Vec<u32>,
     /// Position of each row.
     positions: Vec<usize>,
-    branches: Vec<Branch>,
+    branches: Vec<TreeBranch>,
     /// Row of each token of each prompt.
     paths: Vec<Vec<u32>>,
 }
 
-impl Tree {
+impl PrefixTree {
     /// Rows `prompt` would share with the tree, and the prompt it shares them with.
     fn shared(&self, prompt: &[u32]) -> (usize, usize) {
         let common = |path: &[u32]| {
@@ -81,7 +81,7 @@ impl Tree {
         self.tokens.extend_from_slice(&prompt[shared..]);
         self.positions.extend(shared..prompt.len());
         if own > 0 {
-            self.branches.push(Branch {
+            self.branches.push(TreeBranch {
                 prompt: self.paths.len(),
                 rows: first..first + own,
                 start: shared,
@@ -93,14 +93,14 @@ impl Tree {
 
 /// Keys (rotated) and values of a group, per layer.
 struct GroupKv {
-    /// `rows × kv_heads·head_width`, of type [`Real::KV`].
+    /// `rows × kv_heads·head_width`, of type [`Float::KV`].
     layers: Vec<(Tensor, Tensor)>,
     paths: Vec<Vec<u32>>,
 }
 
 impl GroupKv {
     /// One prompt as [`PromptKv::bytes`] wrote it; `None` if it is not that.
-    fn read<T: Real>(model: &Model<T>, prompt: &[u32], bytes: &[u8]) -> Option<GroupKv> {
+    fn read<T: Float>(model: &Transformer<T>, prompt: &[u32], bytes: &[u8]) -> Option<GroupKv> {
         let rows = prompt.len();
         let width = model.shape.kv_heads * model.shape.head_width;
         let part = rows * width * T::KV.size_in_bytes();
@@ -119,81 +119,82 @@ impl GroupKv {
 /// Keys and values of every prompt of a job.
 pub struct PromptKv {
     groups: Vec<GroupKv>,
-    places: Vec<Place>,
-    /// Tree rows computed, over all groups.
+    places: Vec<PromptPlace>,
+    /// PrefixTree rows computed, over all groups.
     pub rows: usize,
 }
 
 impl PromptKv {
     /// Computes the prompts as the server's CPU does. `done` hears after every
     /// layer how many of them that makes, and ends the pass with an error.
-    pub fn compute<T: Real>(
-        model: &Model<T>,
+    pub fn compute<T: Float>(
+        model: &Transformer<T>,
         prompts: &[&[u32]],
-        shelf: Option<&mut Shelf>,
+        cache: Option<&mut DiskCache>,
         threads: &Threads,
         done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
-        PromptKv::compute_with(Unit::find(), model, prompts, shelf, threads, done)
+        PromptKv::compute_with(Int8Unit::fastest(), model, prompts, cache, threads, done)
     }
 
     /// The same with products of 8-bit integers by `unit`, or of floats.
-    pub fn compute_with<T: Real>(
-        unit: Option<Unit>,
-        model: &Model<T>,
+    pub fn compute_with<T: Float>(
+        unit: Option<Int8Unit>,
+        model: &Transformer<T>,
         prompts: &[&[u32]],
-        shelf: Option<&mut Shelf>,
+        cache: Option<&mut DiskCache>,
         threads: &Threads,
         mut done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
         let mut kv = PromptKv { groups: Vec::new(), places: Vec::new(), rows: 0 };
-        kv.places.resize(prompts.len(), Place { group: 0, prompt: 0 });
-        let missing = match &shelf {
-            Some(shelf) => kv.fetch(model, prompts, shelf)?,
+        kv.places.resize(prompts.len(), PromptPlace { group: 0, prompt: 0 });
+        let missing = match &cache {
+            Some(cache) => kv.read_cached(model, prompts, cache)?,
             None => (0..prompts.len()).collect(),
         };
         let mut finished = prompts.len() - missing.len();
-        let mut tree = Tree::default();
+        let mut tree = PrefixTree::default();
         for index in &missing {
             let prompt = prompts[*index];
             let own = prompt.len() - tree.shared(prompt).0;
             if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
                 let tree = std::mem::take(&mut tree);
-                finished += kv.finish(unit, model, tree, threads, |part| done(finished + part))?;
+                finished +=
+                    kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
             }
-            kv.places[*index] = Place { group: kv.groups.len(), prompt: tree.paths.len() };
+            kv.places[*index] = PromptPlace { group: kv.groups.len(), prompt: tree.paths.len() };
             tree.insert(prompt);
         }
         if !tree.paths.is_empty() {
-            kv.finish(unit, model, tree, threads, |part| done(finished + part))?;
+            kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
         }
-        if let Some(shelf) = shelf {
-            kv.put(prompts, &missing, shelf)?;
+        if let Some(cache) = cache {
+            kv.write_cache(prompts, &missing, cache)?;
         }
         Ok(kv)
     }
 
-    /// Takes from the shelf what lies there; answers which prompts do not.
-    fn fetch<T: Real>(
+    /// Takes from the cache what lies there; answers which prompts do not.
+    fn read_cached<T: Float>(
         &mut self,
-        model: &Model<T>,
+        model: &Transformer<T>,
         prompts: &[&[u32]],
-        shelf: &Shelf,
+        cache: &DiskCache,
     ) -> anyhow::Result<Vec<usize>> {
         let mut missing = Vec::new();
-        let mut known: HashMap<&[u32], Option<Place>> = HashMap::new();
+        let mut known: HashMap<&[u32], Option<PromptPlace>> = HashMap::new();
         for (index, prompt) in prompts.iter().enumerate() {
             let place = match known.get(prompt) {
                 Some(place) => *place,
                 None => {
                     let kv =
-                        shelf.take(prompt).and_then(|bytes| GroupKv::read(model, prompt, &bytes));
+                        cache.take(prompt).and_then(|bytes| GroupKv::read(model, prompt, &bytes));
                     let place = kv.map(|kv| {
                         self.groups.push(kv);
-                        Place { group: self.groups.len() - 1, prompt: 0 }
+                        PromptPlace { group: self.groups.len() - 1, prompt: 0 }
                     });
                     if place.is_some() {
-                        self.grow(prompt.len(), model)?;
+                        self.reserve(prompt.len(), model)?;
                     }
                     known.insert(prompt, place);
                     place
@@ -207,13 +208,18 @@ impl PromptKv {
         Ok(missing)
     }
 
-    /// Leaves on the shelf what had to be computed. That it could not be is no
+    /// Leaves on the cache what had to be computed. That it could not be is no
     /// reason to fail an update.
-    fn put(&self, prompts: &[&[u32]], computed: &[usize], shelf: &mut Shelf) -> Result<()> {
-        let mut put = HashSet::new();
+    fn write_cache(
+        &self,
+        prompts: &[&[u32]],
+        computed: &[usize],
+        cache: &mut DiskCache,
+    ) -> Result<()> {
+        let mut written = HashSet::new();
         for index in computed.iter().filter(|index| !prompts[**index].is_empty()) {
-            if put.insert(prompts[*index])
-                && let Err(error) = shelf.put(prompts[*index], &self.bytes(self.places[*index])?)
+            if written.insert(prompts[*index])
+                && let Err(error) = cache.put(prompts[*index], &self.bytes(self.places[*index])?)
             {
                 eprintln!("hone-learner: a prompt could not be kept: {error}");
             }
@@ -222,7 +228,7 @@ impl PromptKv {
     }
 
     /// Keys and values of one prompt, layer by layer, as [`GroupKv::read`] reads them.
-    fn bytes(&self, place: Place) -> Result<Vec<u8>> {
+    fn bytes(&self, place: PromptPlace) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let group = &self.groups[place.group];
         let path = Tensor::new(group.paths[place.prompt].as_slice(), &Device::Cpu)?;
@@ -235,7 +241,7 @@ impl PromptKv {
     }
 
     /// Notes rows that are held from now on.
-    fn grow<T: Real>(&mut self, rows: usize, model: &Model<T>) -> anyhow::Result<()> {
+    fn reserve<T: Float>(&mut self, rows: usize, model: &Transformer<T>) -> anyhow::Result<()> {
         self.rows += rows;
         let shape = &model.shape;
         let row_bytes =
@@ -249,15 +255,15 @@ impl PromptKv {
         Ok(())
     }
 
-    fn finish<T: Real>(
+    fn compute_group<T: Float>(
         &mut self,
-        unit: Option<Unit>,
-        model: &Model<T>,
-        tree: Tree,
+        unit: Option<Int8Unit>,
+        model: &Transformer<T>,
+        tree: PrefixTree,
         threads: &Threads,
         mut done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<usize> {
-        self.grow(tree.tokens.len(), model)?;
+        self.reserve(tree.tokens.len(), model)?;
         let prompts = tree.paths.len();
         let layers =
             pass(unit, model, &tree, threads, |layer| done(prompts * layer / model.shape.layers))?;
@@ -266,13 +272,17 @@ impl PromptKv {
     }
 
     /// Where the `index`-th prompt lies.
-    pub fn place(&self, index: usize) -> Place {
+    pub fn place(&self, index: usize) -> PromptPlace {
         self.places[index]
     }
 
     /// Keys and values of one prompt in one layer, `adapter_from × kv_width`;
     /// `None` for an empty prompt.
-    pub fn prefix<T: Real>(&self, place: Place, layer: usize) -> Result<Option<(Tensor, Tensor)>> {
+    pub fn prefix<T: Float>(
+        &self,
+        place: PromptPlace,
+        layer: usize,
+    ) -> Result<Option<(Tensor, Tensor)>> {
         let group = &self.groups[place.group];
         let path = &group.paths[place.prompt];
         if path.is_empty() {
@@ -286,10 +296,10 @@ impl PromptKv {
 }
 
 /// The base over one tree; `done` hears how many layers are finished.
-fn pass<T: Real>(
-    unit: Option<Unit>,
-    model: &Model<T>,
-    tree: &Tree,
+fn pass<T: Float>(
+    unit: Option<Int8Unit>,
+    model: &Transformer<T>,
+    tree: &PrefixTree,
     threads: &Threads,
     mut done: impl FnMut(usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<(Tensor, Tensor)>> {
@@ -314,9 +324,9 @@ fn pass<T: Real>(
 
 /// All rows of a tree on their way through the layers.
 struct TreeRows<'a, T> {
-    unit: Option<Unit>,
-    model: &'a Model<T>,
-    tree: &'a Tree,
+    unit: Option<Int8Unit>,
+    model: &'a Transformer<T>,
+    tree: &'a PrefixTree,
     /// Of the rows' rotations.
     angles: Vec<(T, T)>,
     x: Vec<T>,
@@ -325,7 +335,7 @@ struct TreeRows<'a, T> {
 }
 
 /// `rows` copies of `first`, or of zeros, over what the buffer held.
-fn filled<T: Real>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Option<&[T]>) {
+fn filled<T: Float>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Option<&[T]>) {
     buffer.clear();
     match first {
         Some(first) => (0..rows).for_each(|_| buffer.extend_from_slice(first)),
@@ -333,7 +343,7 @@ fn filled<T: Real>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Option
     }
 }
 
-impl<T: Real> TreeRows<'_, T> {
+impl<T: Float> TreeRows<'_, T> {
     /// Keys and values of a layer; `x` becomes its output. The last layer has
     /// none: nothing reads what it says of the prompt.
     fn layer(&mut self, index: usize) -> Result<(Tensor, Tensor)> {
@@ -347,10 +357,10 @@ impl<T: Real> TreeRows<'_, T> {
         filled(normed, rows, shape.width, None);
         rms_norm_rows(x, &layer.attention_norm, shape.rms_epsilon, normed);
         filled(k, rows, kv_width, layer.bias[K].as_deref());
-        layer.maps[K].add_constant(*unit, normed, k)?;
+        layer.maps[K].add_product(*unit, normed, k)?;
         model.rope.rotate_rows(k, kv_width, angles);
         filled(v, rows, kv_width, layer.bias[V].as_deref());
-        layer.maps[V].add_constant(*unit, normed, v)?;
+        layer.maps[V].add_product(*unit, normed, v)?;
         let as_kept =
             |x: &[T]| Tensor::from_slice(x, (rows, kv_width), &Device::Cpu)?.to_dtype(T::KV);
         let kept = (as_kept(k)?, as_kept(v)?);
@@ -358,10 +368,10 @@ impl<T: Real> TreeRows<'_, T> {
             return Ok(kept);
         }
         filled(q, rows, q_width, layer.bias[Q].as_deref());
-        layer.maps[Q].add_constant(*unit, normed, q)?;
+        layer.maps[Q].add_product(*unit, normed, q)?;
         model.rope.rotate_rows(q, q_width, angles);
         let attended = attention(model, tree, q, k, v)?;
-        layer.maps[O].add_constant(*unit, &attended, x)?;
+        layer.maps[O].add_product(*unit, &attended, x)?;
 
         let [normed, gate, up, _] = buffers;
         for x in x.chunks_mut(FEED_FORWARD_ROWS * shape.width) {
@@ -369,11 +379,11 @@ impl<T: Real> TreeRows<'_, T> {
             filled(normed, rows, shape.width, None);
             rms_norm_rows(x, &layer.feed_forward_norm, shape.rms_epsilon, normed);
             filled(gate, rows, shape.feed_forward, None);
-            layer.maps[GATE].add_constant(*unit, normed, gate)?;
+            layer.maps[GATE].add_product(*unit, normed, gate)?;
             filled(up, rows, shape.feed_forward, None);
-            layer.maps[UP].add_constant(*unit, normed, up)?;
+            layer.maps[UP].add_product(*unit, normed, up)?;
             swiglu_in_place(gate, up);
-            layer.maps[DOWN].add_constant(*unit, gate, x)?;
+            layer.maps[DOWN].add_product(*unit, gate, x)?;
         }
         Ok(kept)
     }
@@ -381,7 +391,13 @@ impl<T: Real> TreeRows<'_, T> {
 
 /// Every branch's rows see the path to them. Branches were appended in the order
 /// of their rows, and so are the results.
-fn attention<T: Real>(model: &Model<T>, tree: &Tree, q: &[T], k: &[T], v: &[T]) -> Result<Vec<T>> {
+fn attention<T: Float>(
+    model: &Transformer<T>,
+    tree: &PrefixTree,
+    q: &[T],
+    k: &[T],
+    v: &[T],
+) -> Result<Vec<T>> {
     let width = |x: &[T]| x.len() / tree.tokens.len();
     let parts: Vec<Vec<T>> = tree
         .branches
@@ -411,7 +427,7 @@ mod tests {
 
     #[test]
     fn prompts_of_one_document_share_their_rows() {
-        let mut tree = Tree::default();
+        let mut tree = PrefixTree::default();
         tree.insert(&[1, 2, 3, 4]);
         tree.insert(&[1, 2, 9]);
         tree.insert(&[1, 2, 3, 4, 5]);

@@ -3,12 +3,12 @@
 //! Matrices stay quantised in memory and are dequantised where they are used:
 //! the learner then computes with exactly the numbers the server's engine holds.
 
-use crate::kernels::int8_dot::Unit;
-use crate::kernels::int8_round::Rounded;
-use crate::kernels::matmul::Quantised;
+use crate::kernels::int8_dot::Int8Unit;
+use crate::kernels::int8_round::Int8Activations;
+use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::quant_blocks::Format;
 use crate::kernels::{Rope, RopePairs, matrix, with_values};
-use crate::model::float::Real;
+use crate::model::float::Float;
 use anyhow::{Context, bail};
 use candle_core::{Device, Tensor};
 use models::gguf::{Gguf, TensorInfo, Value};
@@ -65,7 +65,7 @@ impl Shape {
 pub enum Weight {
     /// Already in the number type of the model (tests).
     Plain(Tensor),
-    Quantised(Quantised),
+    Quantised(QuantisedMatrix),
     /// Dequantised, in GPU memory.
     #[cfg(feature = "cuda")]
     Gpu(crate::machine::gpu::GpuMatrix),
@@ -84,17 +84,21 @@ impl Weight {
 
     /// y += x · Wᵀ for a constant. With a `unit` as the server's CPU computes it,
     /// activations rounded to 8 bits, where W is quantised.
-    pub fn add_constant<T: Real>(
+    pub fn add_product<T: Float>(
         &self,
-        unit: Option<Unit>,
+        unit: Option<Int8Unit>,
         x: &[T],
         y: &mut [T],
     ) -> candle_core::Result<()> {
         if let (Weight::Quantised(weight), Some(unit)) = (self, unit)
             && weight.has_integers()
-            && let (Some(x), Some(y)) = (T::single(x), T::single_mut(y))
+            && let (Some(x), Some(y)) = (T::as_f32(x), T::as_f32_mut(y))
         {
-            weight.add_rounded(unit, &Rounded::of(x, weight.width(), weight.format()), y);
+            weight.add_int8_product(
+                unit,
+                &Int8Activations::round(x, weight.width(), weight.format()),
+                y,
+            );
             return Ok(());
         }
         let rows = y.len() / self.rows()?;
@@ -124,7 +128,7 @@ impl Weight {
     }
 
     /// Some rows, one after the other, in the model's number type.
-    pub fn rows_of<T: Real>(&self, rows: &[u32]) -> candle_core::Result<Vec<T>> {
+    pub fn rows_of<T: Float>(&self, rows: &[u32]) -> candle_core::Result<Vec<T>> {
         match self {
             Weight::Plain(tensor) => {
                 crate::kernels::values(&tensor.index_select(&Tensor::new(rows, &Device::Cpu)?, 0)?)
@@ -150,16 +154,16 @@ pub struct Layer<T> {
 }
 
 /// A `vocabulary × width` matrix in row blocks.
-pub struct Vocabulary {
+pub struct VocabularyMatrix {
     pub blocks: Vec<Weight>,
     /// Rows of every block but the last, which may have fewer.
     pub block_rows: usize,
     pub width: usize,
 }
 
-impl Vocabulary {
+impl VocabularyMatrix {
     /// The rows of `ids`, in their order. The ids are checked by the caller.
-    pub fn embed<T: Real>(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
+    pub fn embed<T: Float>(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
         let mut rows = vec![T::zero(); ids.len() * self.width];
         for (block, weight) in self.blocks.iter().enumerate() {
             let here: Vec<usize> =
@@ -178,11 +182,11 @@ impl Vocabulary {
 }
 
 /// Everything frozen.
-pub struct Weights<T> {
+pub struct Transformer<T> {
     pub shape: Shape,
-    pub embedding: Arc<Vocabulary>,
+    pub embedding: Arc<VocabularyMatrix>,
     /// The same matrix as the embedding where the file ties them.
-    pub head: Arc<Vocabulary>,
+    pub head: Arc<VocabularyMatrix>,
     pub output_norm: Vec<T>,
     pub layers: Vec<Layer<T>>,
     pub rope: Rope,
@@ -193,20 +197,20 @@ pub struct Weights<T> {
 /// # Errors
 /// An architecture, tensor type or RoPE scaling the learner cannot compute
 /// exactly, a missing or misshapen tensor, or a file that cannot be read.
-pub fn load(gguf: &Gguf) -> anyhow::Result<Weights<f32>> {
+pub fn load(gguf: &Gguf) -> anyhow::Result<Transformer<f32>> {
     let file = File::open(&gguf.path)
         .with_context(|| format!("cannot open the base model {}", gguf.path.display()))?;
-    let mut reader = Reader { gguf, file };
+    let mut reader = WeightsReader { gguf, file };
     reader.weights().with_context(|| format!("cannot use the base model {}", gguf.path.display()))
 }
 
-struct Reader<'a> {
+struct WeightsReader<'a> {
     gguf: &'a Gguf,
     file: File,
 }
 
-impl Reader<'_> {
-    fn weights(&mut self) -> anyhow::Result<Weights<f32>> {
+impl WeightsReader<'_> {
+    fn weights(&mut self) -> anyhow::Result<Transformer<f32>> {
         let (shape, rope_base) = self.shape()?;
         let pairs = match shape.architecture.as_str() {
             "qwen2" => RopePairs::Halves,
@@ -227,7 +231,7 @@ impl Reader<'_> {
         let layers = (0..shape.layers)
             .map(|layer| self.layer(layer, &shape))
             .collect::<anyhow::Result<_>>()?;
-        Ok(Weights { shape, embedding, head, output_norm, layers, rope })
+        Ok(Transformer { shape, embedding, head, output_norm, layers, rope })
     }
 
     fn layer(&mut self, layer: usize, shape: &Shape) -> anyhow::Result<Layer<f32>> {
@@ -329,14 +333,14 @@ impl Reader<'_> {
         self.rows(name, 0, rows, width)
     }
 
-    fn vocabulary(&mut self, name: &str, shape: &Shape) -> anyhow::Result<Vocabulary> {
+    fn vocabulary(&mut self, name: &str, shape: &Shape) -> anyhow::Result<VocabularyMatrix> {
         let (rows, width) = (shape.vocabulary, shape.width);
         self.info(name, &[width as u64, rows as u64])?;
         let blocks = (0..rows)
             .step_by(VOCABULARY_BLOCK_ROWS)
             .map(|from| self.rows(name, from, VOCABULARY_BLOCK_ROWS.min(rows - from), width))
             .collect::<anyhow::Result<_>>()?;
-        Ok(Vocabulary { blocks, block_rows: VOCABULARY_BLOCK_ROWS, width })
+        Ok(VocabularyMatrix { blocks, block_rows: VOCABULARY_BLOCK_ROWS, width })
     }
 
     /// `count` rows of a matrix from row `from` on, as they lie in the file.
@@ -348,7 +352,7 @@ impl Reader<'_> {
         width: usize,
     ) -> anyhow::Result<Weight> {
         let info = self.gguf.tensor(name).with_context(|| format!("{name} is missing"))?;
-        let format = Format::of_ggml(info.ggml_type).with_context(|| {
+        let format = Format::from_ggml(info.ggml_type).with_context(|| {
             format!("{name} has ggml type {}, which is not supported", info.ggml_type)
         })?;
         let row_bytes = width / format.block_values() * format.block_bytes();
@@ -357,7 +361,7 @@ impl Reader<'_> {
         self.file.seek(SeekFrom::Start(offset))?;
         self.file.read_exact(&mut bytes).with_context(|| format!("{name} is truncated"))?;
         let quantised =
-            Quantised::new(format, bytes, count, width).with_context(|| name.to_owned())?;
+            QuantisedMatrix::new(format, bytes, count, width).with_context(|| name.to_owned())?;
         Ok(Weight::Quantised(quantised))
     }
 

@@ -7,7 +7,7 @@
 //! bytes before it. The same state gives the same bytes.
 
 use crate::kernels::{matrix, values, with_values};
-use crate::model::Gradient;
+use crate::model::LoraGradients;
 use crate::model::lora::Lora;
 use anyhow::{Context, bail};
 use feedback::job::Hyper;
@@ -30,7 +30,7 @@ impl GradientSum {
         Ok(GradientSum { tensors: lora.tensors().map(|t| vec![0.0; t.elem_count()]).collect() })
     }
 
-    pub fn add(&mut self, gradient: &Gradient) -> candle_core::Result<()> {
+    pub fn add(&mut self, gradient: &LoraGradients) -> candle_core::Result<()> {
         let parts = gradient.iter().flat_map(|pair| [&pair.a, &pair.b]);
         for (sum, part) in self.tensors.iter_mut().zip(parts) {
             with_values(part, |part: &[f32]| {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 const LOGPROB_ROUNDING: f32 = 1e-3;
 
 /// A reward from here on: the text was taken whole, and still stands.
-const TAKEN: f32 = 0.99;
+const FULLY_ACCEPTED_REWARD: f32 = 0.99;
 
 /// One episode as PPO sees it.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Sample {
     /// What stands in the user's file now, and is to be imitated: typed by hand, or
     /// taken. Imitating the first alone would teach that whatever the model expects
     /// is wrong.
-    pub written: bool,
+    pub in_demonstration_loss: bool,
     /// An earlier update has learned from it.
     pub replayed: bool,
 }
@@ -54,7 +54,7 @@ pub struct Verdict {
     /// Whether the advantage is that of this token. Where it is known what the user
     /// typed instead, a reject is the fault of the first token that differs: those
     /// before it were right, and those behind it follow from it.
-    pub answers: Vec<bool>,
+    pub credited: Vec<bool>,
     /// Served by the very adapter this job starts from.
     pub by_parent: bool,
 }
@@ -64,23 +64,23 @@ pub struct Dropped {
     pub unlabelled: usize,
     pub stale: usize,
     /// Served by another base model.
-    pub foreign: usize,
+    pub other_base: usize,
     /// Nothing was shown.
     pub empty: usize,
     /// In a group whose samples all earned the same, or alone in it.
-    pub flat: usize,
+    pub equal_groups: usize,
 }
 
 impl Dropped {
     pub fn total(&self) -> usize {
-        self.unlabelled + self.stale + self.foreign + self.empty + self.flat
+        self.unlabelled + self.stale + self.other_base + self.empty + self.equal_groups
     }
 
-    fn count(&mut self, why: &Unjudged) {
+    fn count(&mut self, why: &DropReason) {
         match why {
-            Unjudged::Unlabelled => self.unlabelled += 1,
-            Unjudged::Stale => self.stale += 1,
-            Unjudged::Empty => self.empty += 1,
+            DropReason::Unlabelled => self.unlabelled += 1,
+            DropReason::Stale => self.stale += 1,
+            DropReason::Empty => self.empty += 1,
         }
     }
 }
@@ -99,8 +99,8 @@ pub struct Batch {
 pub enum BatchError {
     #[error(
         "no episode to learn from: of {episodes}, {} unlabelled, {} stale, {} of another base, \
-         {} empty, {} in groups of one opinion",
-        dropped.unlabelled, dropped.stale, dropped.foreign, dropped.empty, dropped.flat
+         {} empty, {} in groups of equal rewards",
+        dropped.unlabelled, dropped.stale, dropped.other_base, dropped.empty, dropped.equal_groups
     )]
     Nothing { episodes: usize, dropped: Dropped },
     #[error("episode {seq}: {what}; drop it from the batch")]
@@ -108,11 +108,11 @@ pub enum BatchError {
 }
 
 /// What the batch is made against.
-pub struct Context<'a> {
+pub struct BatchInputs<'a> {
     pub vocab: &'a Vocab,
     pub base_sha256: &'a str,
     /// Tokens the base was trained to see.
-    pub context: usize,
+    pub context_tokens: usize,
     /// Version of the adapter the job starts from; 0 is the base.
     pub parent: AdapterVersion,
     pub reward: RewardVersion,
@@ -124,7 +124,7 @@ impl Batch {
     pub fn new(
         episodes: &[Episode],
         replay: &[Episode],
-        context: &Context,
+        inputs: &BatchInputs,
     ) -> Result<Batch, BatchError> {
         let fresh = episodes.iter().map(|episode| (episode, false));
         let mut order: Vec<(&Episode, bool)> =
@@ -133,8 +133,8 @@ impl Batch {
             (&a.completion.path, a.seq).cmp(&(&b.completion.path, b.seq))
         });
         let mut builder = BatchBuilder {
-            context,
-            healing: Healing { vocab: context.vocab, known: HashMap::new() },
+            inputs,
+            healing: HealingMasks { vocab: inputs.vocab, known: HashMap::new() },
             samples: Vec::with_capacity(order.len()),
             dropped: Dropped::default(),
         };
@@ -163,8 +163,8 @@ impl Batch {
 
 /// Turns episodes into samples, one episode after the other.
 struct BatchBuilder<'a> {
-    context: &'a Context<'a>,
-    healing: Healing<'a>,
+    inputs: &'a BatchInputs<'a>,
+    healing: HealingMasks<'a>,
     samples: Vec<Sample>,
     dropped: Dropped,
 }
@@ -172,15 +172,15 @@ struct BatchBuilder<'a> {
 impl BatchBuilder<'_> {
     /// Adds the samples of an episode: the judged one, a demonstration, both or none.
     fn add(&mut self, episode: &Episode, replayed: bool) -> Result<(), BatchError> {
-        if episode.completion.model_sha256 != self.context.base_sha256 {
-            self.dropped.foreign += 1;
+        if episode.completion.model_sha256 != self.inputs.base_sha256 {
+            self.dropped.other_base += 1;
             return Ok(());
         }
         let reward = self.reward(episode);
-        let judged = judged(episode, reward, self.nothing_to_judge(episode), self.context);
+        let judged = judged(episode, reward, self.nothing_to_judge(episode), self.inputs);
         // What was taken is what was typed: nothing is to be added.
-        let wanted = reward.is_none_or(|reward| reward < self.context.hyper.baseline);
-        let typed = instead(episode, self.context).filter(|_| wanted);
+        let wanted = reward.is_none_or(|reward| reward < self.inputs.hyper.baseline);
+        let typed = typed_instead(episode, self.inputs).filter(|_| wanted);
         if let Err(why) = &judged
             && typed.is_none()
         {
@@ -188,7 +188,7 @@ impl BatchBuilder<'_> {
             return Ok(());
         }
         let broken = |what: String| BatchError::Broken { seq: episode.seq, what };
-        check(&episode.completion, self.context).map_err(broken)?;
+        check(&episode.completion, self.inputs).map_err(broken)?;
         if let Ok((ids, verdict)) = judged {
             let sample = self.judged_sample(episode, &ids, verdict, typed).map_err(broken)?;
             self.samples.push(Sample { replayed, ..sample });
@@ -201,23 +201,23 @@ impl BatchBuilder<'_> {
 
     /// Silence earns V by definition; only a group can prefer it.
     fn reward(&self, episode: &Episode) -> Option<f32> {
-        if self.is_grouped() && is_silent(episode) {
-            Some(self.context.hyper.baseline)
+        if self.is_grouped() && is_no_offer(episode) {
+            Some(self.inputs.hyper.baseline)
         } else {
-            episode.reward(self.context.reward)
+            episode.reward(self.inputs.reward)
         }
     }
 
     fn nothing_to_judge(&self, episode: &Episode) -> bool {
-        is_silent(episode) && !self.is_grouped()
+        is_no_offer(episode) && !self.is_grouped()
     }
 
     fn is_grouped(&self) -> bool {
-        self.context.hyper.advantage == Advantage::Group
+        self.inputs.hyper.advantage == Advantage::Group
     }
 
     /// The tokens `ids` that the verdict is about. Where it is known what was `typed`
-    /// instead, one of them answers for the verdict.
+    /// instead, one of them credited for the verdict.
     fn judged_sample(
         &mut self,
         episode: &Episode,
@@ -225,16 +225,18 @@ impl BatchBuilder<'_> {
         verdict: Verdict,
         typed: Option<&[u32]>,
     ) -> Result<Sample, String> {
-        let mut judged =
-            sample(episode, ids, self.context, &mut self.healing).map_err(|Unhealed(index)| {
+        let mut judged = sample(episode, ids, self.inputs, &mut self.healing).map_err(
+            |ContradictsHealing(index)| {
                 format!("token {index} does not reproduce the text that healing cut")
-            })?;
-        judged.written = imitates(self.context) && verdict.reward >= TAKEN;
-        let answers = match typed {
-            Some(typed) => blamed(ids, typed, self.context.vocab),
+            },
+        )?;
+        judged.in_demonstration_loss =
+            has_demonstration_loss(self.inputs) && verdict.reward >= FULLY_ACCEPTED_REWARD;
+        let credited = match typed {
+            Some(typed) => credit_first_difference(ids, typed, self.inputs.vocab),
             None => vec![true; ids.len()],
         };
-        judged.verdict = Some(Verdict { answers, ..verdict });
+        judged.verdict = Some(Verdict { credited, ..verdict });
         Ok(judged)
     }
 
@@ -246,8 +248,8 @@ impl BatchBuilder<'_> {
         if tail > TAIL_TOKENS_MAX {
             return None;
         }
-        let mut typed = sample(episode, ids, self.context, &mut self.healing).ok()?;
-        typed.written = true;
+        let mut typed = sample(episode, ids, self.inputs, &mut self.healing).ok()?;
+        typed.in_demonstration_loss = true;
         // What the tokenizer would have merged with the line break is not what the user
         // wrote.
         if let Some(last) = typed.targets.last_mut() {
@@ -258,28 +260,28 @@ impl BatchBuilder<'_> {
 
     fn finish(self, episodes: usize) -> Result<Batch, BatchError> {
         let grouped = self.is_grouped();
-        let BatchBuilder { context, mut samples, mut dropped, .. } = self;
+        let BatchBuilder { inputs, mut samples, mut dropped, .. } = self;
         if grouped {
-            dropped.flat = compare_within_groups(&mut samples);
+            dropped.equal_groups = compare_within_groups(&mut samples);
         }
         if samples.is_empty() {
             return Err(BatchError::Nothing { episodes, dropped });
         }
         let invocation = samples[0].tail[0];
-        let shared = context.vocab.piece(invocation).is_empty()
+        let shared = inputs.vocab.piece(invocation).is_empty()
             && samples.iter().all(|sample| sample.tail[0] == invocation);
         Ok(Batch { samples, dropped, invocation: shared.then_some(invocation) })
     }
 }
 
 /// Nothing was offered. A broken text that was cut to nothing is judged all the same.
-fn is_silent(episode: &Episode) -> bool {
+fn is_no_offer(episode: &Episode) -> bool {
     let broken = episode.completion.decision.broken.is_some();
     episode.is_silence() && !broken || episode.completion.tokens.is_empty()
 }
 
 /// Why there is nothing to weigh in an episode.
-enum Unjudged {
+enum DropReason {
     Unlabelled,
     Stale,
     Empty,
@@ -290,33 +292,33 @@ fn judged(
     episode: &Episode,
     reward: Option<f32>,
     nothing_said: bool,
-    context: &Context,
-) -> Result<(Vec<u32>, Verdict), Unjudged> {
+    inputs: &BatchInputs,
+) -> Result<(Vec<u32>, Verdict), DropReason> {
     let completion = &episode.completion;
-    let reward = reward.ok_or(Unjudged::Unlabelled)?;
+    let reward = reward.ok_or(DropReason::Unlabelled)?;
     // Counted both ways: after a roll-back an episode may come from a
     // version that is newer than the parent, and as far from it.
-    if completion.adapter.abs_diff(context.parent) > context.hyper.max_staleness {
-        return Err(Unjudged::Stale);
+    if completion.adapter.abs_diff(inputs.parent) > inputs.hyper.max_staleness {
+        return Err(DropReason::Stale);
     }
-    let count = trained(completion, context.vocab);
+    let count = trained(completion, inputs.vocab);
     if nothing_said || count == 0 {
-        return Err(Unjudged::Empty);
+        return Err(DropReason::Empty);
     }
     let tokens = &completion.tokens[..count];
     let verdict = Verdict {
         behaviour: tokens.iter().map(|token| token.logprob).collect(),
         reward,
-        advantage: reward - context.hyper.baseline,
-        by_parent: completion.adapter == context.parent,
-        answers: Vec::new(),
+        advantage: reward - inputs.hyper.baseline,
+        by_parent: completion.adapter == inputs.parent,
+        credited: Vec::new(),
     };
     Ok((tokens.iter().map(|token| token.id).collect(), verdict))
 }
 
 /// Marks the first of `ids` that does not go on as `typed` does; none where what
 /// was typed ends before the two differ.
-fn blamed(ids: &[u32], typed: &[u32], vocab: &Vocab) -> Vec<bool> {
+fn credit_first_difference(ids: &[u32], typed: &[u32], vocab: &Vocab) -> Vec<bool> {
     let typed: Vec<u8> = typed.iter().flat_map(|id| vocab.piece(*id)).copied().collect();
     let mut agreed = Some(0);
     ids.iter()
@@ -363,7 +365,7 @@ fn compare_within_groups(samples: &mut Vec<Sample>) -> usize {
 }
 
 /// Everything about a record that would make its numbers meaningless.
-fn check(completion: &Completion, context: &Context) -> Result<(), String> {
+fn check(completion: &Completion, inputs: &BatchInputs) -> Result<(), String> {
     let prompt = &completion.prompt;
     if prompt.len() > PROMPT_TOKENS_MAX {
         return Err(format!(
@@ -382,12 +384,15 @@ fn check(completion: &Completion, context: &Context) -> Result<(), String> {
     if tail > TAIL_TOKENS_MAX {
         return Err(format!("{tail} tokens from adapter_from on, the limit is {TAIL_TOKENS_MAX}"));
     }
-    if prompt.len() + completion.tokens.len() > context.context {
-        return Err(format!("it is longer than the model's context of {} tokens", context.context));
+    if prompt.len() + completion.tokens.len() > inputs.context_tokens {
+        return Err(format!(
+            "it is longer than the model's context of {} tokens",
+            inputs.context_tokens
+        ));
     }
     let ids = prompt.iter().copied().chain(completion.tokens.iter().map(|token| token.id));
-    if let Some(id) = ids.into_iter().find(|id| *id as usize >= context.vocab.len()) {
-        return Err(format!("token {id} is out of the vocabulary of {}", context.vocab.len()));
+    if let Some(id) = ids.into_iter().find(|id| *id as usize >= inputs.vocab.len()) {
+        return Err(format!("token {id} is out of the vocabulary of {}", inputs.vocab.len()));
     }
     for (index, token) in completion.tokens.iter().enumerate() {
         if !token.logprob.is_finite() || token.logprob > LOGPROB_ROUNDING {
@@ -402,15 +407,15 @@ fn check(completion: &Completion, context: &Context) -> Result<(), String> {
 }
 
 /// Index of a token that does not reproduce the text that healing cut.
-struct Unhealed(usize);
+struct ContradictsHealing(usize);
 
 /// `ids` as the continuation of the episode's prompt.
 fn sample(
     episode: &Episode,
     ids: &[u32],
-    context: &Context,
-    healing: &mut Healing,
-) -> Result<Sample, Unhealed> {
+    inputs: &BatchInputs,
+    healing: &mut HealingMasks,
+) -> Result<Sample, ContradictsHealing> {
     let completion = &episode.completion;
     let temperature = f64::from(completion.sampling.policy_temperature());
     let mut need = completion.healing.as_bytes();
@@ -421,9 +426,9 @@ fn sample(
             _ => Some(healing.allowed(need)),
         };
         if allowed.as_ref().is_some_and(|allowed| allowed.binary_search(id).is_err()) {
-            return Err(Unhealed(index));
+            return Err(ContradictsHealing(index));
         }
-        let piece = context.vocab.piece(*id);
+        let piece = inputs.vocab.piece(*id);
         need = if need.is_empty() { need } else { &need[piece.len().min(need.len())..] };
         targets.push(Target { token: *id, equivalents: [].into(), temperature, allowed });
     }
@@ -435,20 +440,23 @@ fn sample(
         tail: ours.iter().chain(fed).copied().collect(),
         targets,
         verdict: None,
-        written: false,
+        in_demonstration_loss: false,
         replayed: false,
     })
 }
 
-fn imitates(context: &Context) -> bool {
-    context.hyper.demonstration_coefficient > 0.0
+fn has_demonstration_loss(inputs: &BatchInputs) -> bool {
+    inputs.hyper.demonstration_coefficient > 0.0
 }
 
 /// What the user typed instead of the offer, or of silence, where it is known and
 /// to be imitated. It does not grow stale: it is right whoever served.
-fn instead<'a>(episode: &'a Episode, context: &Context) -> Option<&'a [u32]> {
-    let ids = episode.instead.as_deref().filter(|ids| imitates(context) && !ids.is_empty())?;
-    ids.iter().all(|id| (*id as usize) < context.vocab.len()).then_some(ids)
+fn typed_instead<'a>(episode: &'a Episode, inputs: &BatchInputs) -> Option<&'a [u32]> {
+    let ids = episode
+        .instead
+        .as_deref()
+        .filter(|ids| has_demonstration_loss(inputs) && !ids.is_empty())?;
+    ids.iter().all(|id| (*id as usize) < inputs.vocab.len()).then_some(ids)
 }
 
 /// How many of the tokens the user's verdict is about, counted from the first:
@@ -473,12 +481,12 @@ fn trained(completion: &Completion, vocab: &Vocab) -> usize {
 }
 
 /// The token sets of healing steps; episodes of one place ask for the same ones.
-struct Healing<'a> {
+struct HealingMasks<'a> {
     vocab: &'a Vocab,
     known: HashMap<Vec<u8>, Arc<[u32]>>,
 }
 
-impl Healing<'_> {
+impl HealingMasks<'_> {
     /// Other tokens that end a line as this one does.
     fn line_ends(&self, id: u32) -> Arc<[u32]> {
         self.vocab.line_ends(id).iter().copied().filter(|&end| end != id).collect()

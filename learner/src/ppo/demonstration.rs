@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// A text in the eyes of the parent.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Text {
+pub struct DemonstratedText {
     /// Of the whole, in nats.
     pub logprob: f64,
     pub tokens: usize,
@@ -21,13 +21,16 @@ pub struct Text {
 /// What a token of each text weighs in its minibatch: π(y)^exponent, scaled so that
 /// all together weigh `demonstration_coefficient`. The parent's probabilities stand
 /// for π's: weights stay what they are while an update goes on.
-pub fn weights(texts: &BTreeMap<usize, Text>, hyper: &Hyper) -> BTreeMap<usize, f64> {
+pub fn token_weights(
+    texts: &BTreeMap<usize, DemonstratedText>,
+    hyper: &Hyper,
+) -> BTreeMap<usize, f64> {
     let exponent = f64::from(hyper.demonstration_exponent);
-    let likely = |text: &Text| (exponent * text.logprob).exp();
-    let total: f64 = texts.values().map(|text| likely(text) * text.tokens as f64).sum();
+    let likelihood = |text: &DemonstratedText| (exponent * text.logprob).exp();
+    let total: f64 = texts.values().map(|text| likelihood(text) * text.tokens as f64).sum();
     // Less than one token's worth in all is out of reach: no reason for a full step.
     let scale = f64::from(hyper.demonstration_coefficient) / total.max(1.0);
-    texts.iter().map(|(&sample, text)| (sample, scale * likely(text))).collect()
+    texts.iter().map(|(&sample, text)| (sample, scale * likelihood(text))).collect()
 }
 
 #[cfg(test)]
@@ -40,9 +43,10 @@ mod tests {
             demonstration_coefficient: 0.5,
             ..Hyper::default()
         };
-        let texts =
-            texts.iter().map(|&(probability, tokens)| Text { logprob: probability.ln(), tokens });
-        weights(&texts.enumerate().collect(), &hyper).into_values().collect()
+        let texts = texts
+            .iter()
+            .map(|&(probability, tokens)| DemonstratedText { logprob: probability.ln(), tokens });
+        token_weights(&texts.enumerate().collect(), &hyper).into_values().collect()
     }
 
     #[test]

@@ -24,10 +24,10 @@ use crate::limits::{LOG_RATIO_NATS_MAX, MICROBATCH_ROWS_MAX};
 use crate::machine::threads::Threads;
 use crate::model::lora::Lora;
 use crate::model::prompt_pass::PromptKv;
-use crate::model::{Model, Tail, TailBatch};
+use crate::model::{Tail, TailBatch, Transformer};
 use crate::ppo::adamw::{AdamW, GradientSum};
 use crate::ppo::batch::{Batch, Sample, Verdict};
-use crate::ppo::demonstration as imitation;
+use crate::ppo::demonstration::DemonstratedText;
 use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepLog};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -40,7 +40,7 @@ const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
 
 /// ln π of one sampled token under each policy, and its advantage.
 #[derive(Debug, Clone, Copy)]
-pub struct Token {
+pub struct TokenLogprobs {
     pub policy: f64,
     pub parent: f64,
     pub behaviour: f64,
@@ -61,14 +61,15 @@ pub struct TokenLoss {
     pub kl_base: f64,
 }
 
-impl Token {
+impl TokenLogprobs {
     /// −α·w · min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)·A) + β·k3, where
     /// ρ = π/parent and w = min(parent/behaviour, cap).
     pub fn loss(&self, hyper: &Hyper) -> TokenLoss {
-        let log_ratio = bounded(self.policy - self.parent);
+        let log_ratio = clamp_log_ratio(self.policy - self.parent);
         let ratio = log_ratio.exp();
-        let weight =
-            bounded(self.parent - self.behaviour).exp().min(f64::from(hyper.max_importance_weight));
+        let weight = clamp_log_ratio(self.parent - self.behaviour)
+            .exp()
+            .min(f64::from(hyper.max_importance_weight));
         let low = 1.0 - f64::from(hyper.clip_low);
         let high = 1.0 + f64::from(hyper.clip_high);
         let unclipped = ratio * self.advantage;
@@ -80,7 +81,7 @@ impl Token {
 
         // k3 = e^d − 1 − d with d = ln base − ln π (Schulman, "Approximating KL
         // divergence", 2020): never negative, and unbiased for tokens of π.
-        let distance = bounded(self.base - self.policy);
+        let distance = clamp_log_ratio(self.base - self.policy);
         let kl_base = distance.exp() - 1.0 - distance;
         let d_kl = if distance.abs() < LOG_RATIO_NATS_MAX { 1.0 - distance.exp() } else { 0.0 };
 
@@ -100,19 +101,20 @@ impl Token {
     /// rejected, and made unlikely, counts e^d: few of them look like a policy that
     /// has lost its mind.
     pub fn kl_base(&self, hyper: &Hyper) -> f64 {
-        let weight =
-            bounded(self.policy - self.behaviour).exp().min(f64::from(hyper.max_importance_weight));
-        let distance = bounded(self.base - self.policy);
+        let weight = clamp_log_ratio(self.policy - self.behaviour)
+            .exp()
+            .min(f64::from(hyper.max_importance_weight));
+        let distance = clamp_log_ratio(self.base - self.policy);
         weight * (distance.exp() - 1.0 - distance)
     }
 }
 
-fn bounded(log_ratio: f64) -> f64 {
+fn clamp_log_ratio(log_ratio: f64) -> f64 {
     log_ratio.clamp(-LOG_RATIO_NATS_MAX, LOG_RATIO_NATS_MAX)
 }
 
 /// What an update did.
-pub struct Update {
+pub struct UpdateResult {
     pub lora: Lora,
     pub optimizer: AdamW,
     pub steps: Vec<StepLog>,
@@ -129,7 +131,7 @@ pub struct Update {
 }
 
 /// Where an update starts.
-pub struct Start {
+pub struct UpdateStart {
     pub lora: Lora,
     pub optimizer: AdamW,
     /// The adapter is new and changes nothing yet: the parent is the base.
@@ -153,15 +155,15 @@ impl Microbatch {
         index: usize,
         policy: f32,
         samples: &'a [Sample],
-    ) -> Option<(Token, &'a Verdict)> {
+    ) -> Option<(TokenLogprobs, &'a Verdict)> {
         let (sample, token) = self.tokens[index];
         let verdict = samples[sample].verdict.as_ref()?;
-        let token = Token {
+        let token = TokenLogprobs {
             policy: f64::from(policy),
             parent: f64::from(self.parent[index]),
             behaviour: f64::from(verdict.behaviour[token]),
             base: f64::from(self.base[index]),
-            advantage: if verdict.answers[token] { f64::from(verdict.advantage) } else { 0.0 },
+            advantage: if verdict.credited[token] { f64::from(verdict.advantage) } else { 0.0 },
         };
         Some((token, verdict))
     }
@@ -203,7 +205,7 @@ impl Microbatch {
 
 /// What every part of an update reads and none changes.
 pub struct UpdateInputs<'a> {
-    pub model: &'a Model<f32>,
+    pub model: &'a Transformer<f32>,
     pub batch: &'a Batch,
     pub kv: &'a PromptKv,
     pub hyper: &'a Hyper,
@@ -230,10 +232,10 @@ type UpdateProgress<'a> = dyn FnMut(Phase, usize, usize) -> anyhow::Result<()> +
 /// The loss, a gradient or a log-prob is not finite, or `progress` returned an error.
 pub fn update(
     inputs: &UpdateInputs,
-    start: Start,
+    start: UpdateStart,
     progress: &mut UpdateProgress,
-) -> anyhow::Result<Update> {
-    let Start { lora, optimizer, fresh, seed } = start;
+) -> anyhow::Result<UpdateResult> {
+    let UpdateStart { lora, optimizer, fresh, seed } = start;
     let parent = lora.clone();
     let mut random = StdRng::seed_from_u64(seed ^ ORDER_STREAM);
 
@@ -244,7 +246,7 @@ pub fn update(
     let known_parent = (!fresh).then_some(&parent);
     score_references(inputs, known_parent, &mut minibatches, progress)?;
     let (mismatch, ratio_before) = compare_with_server(&minibatches, inputs.samples());
-    let demonstrated = demonstrated(minibatches.iter().flatten(), inputs.samples());
+    let demonstrated = mean_demonstrated(minibatches.iter().flatten(), inputs.samples());
     let trained_from = Instant::now();
 
     // 3. Epochs over the minibatches, one optimizer step each.
@@ -258,7 +260,7 @@ pub fn update(
     if !evaluation.kl_base.is_finite() || !update_ratio.is_finite() {
         anyhow::bail!("the candidate holds numbers that are not finite; nothing was written");
     }
-    Ok(Update {
+    Ok(UpdateResult {
         lora: trainee.lora,
         optimizer: trainee.optimizer,
         steps: trainee.steps,
@@ -280,7 +282,7 @@ pub fn update(
 /// minibatch with the offer it replaced.
 fn draw_minibatches(inputs: &UpdateInputs, random: &mut StdRng) -> Vec<Vec<Microbatch>> {
     let samples = inputs.samples();
-    let mut episodes = episodes(samples);
+    let mut episodes = samples_by_episode(samples);
     episodes.shuffle(random);
     episodes
         .chunks(inputs.hyper.minibatch_episodes)
@@ -320,7 +322,7 @@ fn compare_with_server(
     minibatches: &[Vec<Microbatch>],
     samples: &[Sample],
 ) -> (Distribution, Distribution) {
-    let by_parent: Vec<Token> = minibatches
+    let by_parent: Vec<TokenLogprobs> = minibatches
         .iter()
         .flatten()
         .flat_map(|micro| {
@@ -330,12 +332,12 @@ fn compare_with_server(
             })
         })
         .collect();
-    let measured = |measure: fn(&Token) -> f64| {
+    let measured = |measure: fn(&TokenLogprobs) -> f64| {
         Distribution::of(by_parent.iter().map(|token| measure(token) as f32).collect())
     };
     (
         measured(|token| (token.parent - token.behaviour).abs()),
-        measured(|token| bounded(token.parent - token.behaviour).exp()),
+        measured(|token| clamp_log_ratio(token.parent - token.behaviour).exp()),
     )
 }
 
@@ -396,7 +398,10 @@ impl Trainee<'_> {
         let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
         let weights = LossWeights {
             judged: 1.0 / judged.max(1) as f64,
-            demonstrated: imitation::weights(&written(minibatch, samples), hyper),
+            demonstrated: demonstration::token_weights(
+                &demonstrated_texts(minibatch, samples),
+                hyper,
+            ),
         };
         let mut gradient = GradientSum::like(&self.lora)?;
         let mut log = StepLog::default();
@@ -431,8 +436,8 @@ impl Trainee<'_> {
 /// What the candidate says of the judged tokens.
 #[derive(Default)]
 struct Evaluation {
-    rewarded: Means,
-    unrewarded: Means,
+    rewarded: LogprobMeans,
+    unrewarded: LogprobMeans,
     kl_base: f32,
 }
 
@@ -466,11 +471,14 @@ fn evaluate(
 }
 
 /// The texts of a minibatch that are to be imitated, by sample.
-fn written(minibatch: &[Microbatch], samples: &[Sample]) -> BTreeMap<usize, imitation::Text> {
-    let mut texts: BTreeMap<usize, imitation::Text> = BTreeMap::new();
+fn demonstrated_texts(
+    minibatch: &[Microbatch],
+    samples: &[Sample],
+) -> BTreeMap<usize, DemonstratedText> {
+    let mut texts: BTreeMap<usize, DemonstratedText> = BTreeMap::new();
     for micro in minibatch {
         for (&(sample, _), &parent) in micro.tokens.iter().zip(&micro.parent) {
-            if samples[sample].written {
+            if samples[sample].in_demonstration_loss {
                 let text = texts.entry(sample).or_default();
                 text.logprob += f64::from(parent);
                 text.tokens += 1;
@@ -482,7 +490,7 @@ fn written(minibatch: &[Microbatch], samples: &[Sample]) -> BTreeMap<usize, imit
 
 /// Indices of samples, those of one episode together: a demonstration goes with
 /// the offer it replaced.
-fn episodes(samples: &[Sample]) -> Vec<Vec<usize>> {
+fn samples_by_episode(samples: &[Sample]) -> Vec<Vec<usize>> {
     let mut episodes: Vec<Vec<usize>> = Vec::new();
     for index in 0..samples.len() {
         match episodes.last_mut() {
@@ -494,7 +502,7 @@ fn episodes(samples: &[Sample]) -> Vec<Vec<usize>> {
 }
 
 /// What parent and base say of the demonstrations that neither has seen.
-fn demonstrated<'a>(
+fn mean_demonstrated<'a>(
     minibatches: impl Iterator<Item = &'a Microbatch>,
     samples: &[Sample],
 ) -> Option<Demonstrated> {
@@ -515,15 +523,15 @@ fn demonstrated<'a>(
 
 /// Cuts a minibatch into pieces of at most [`MICROBATCH_ROWS_MAX`] rows. Judged samples and
 /// demonstrations keep apart: nobody asks what the candidate says of the latter.
-fn cut(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
-    let (judged, shown): (Vec<usize>, Vec<usize>) =
+fn cut_into_microbatches(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
+    let (judged, demonstrations): (Vec<usize>, Vec<usize>) =
         episodes.iter().partition(|index| samples[**index].verdict.is_some());
-    let mut pieces = pieces(&judged, samples);
-    pieces.extend(self::pieces(&shown, samples));
+    let mut pieces = cut_by_rows(&judged, samples);
+    pieces.extend(cut_by_rows(&demonstrations, samples));
     pieces
 }
 
-fn pieces(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
+fn cut_by_rows(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     let mut pieces: Vec<Vec<usize>> = Vec::new();
     let mut rows = 0;
     for episode in episodes {
@@ -560,7 +568,7 @@ fn microbatches(episodes: &[usize], samples: &[Sample], kv: &PromptKv) -> Vec<Mi
             .collect();
         Microbatch { tails: TailBatch::new(&tails), tokens, parent: Vec::new(), base: Vec::new() }
     };
-    cut(episodes, samples).into_iter().map(piece).collect()
+    cut_into_microbatches(episodes, samples).into_iter().map(piece).collect()
 }
 
 /// Keeps ‖θ − θ_parent‖ within a share of ‖θ_parent‖ over the whole job.
@@ -613,13 +621,13 @@ impl UpdateLimit {
 }
 
 #[derive(Default)]
-struct Means {
+struct LogprobMeans {
     before: f64,
     after: f64,
     count: usize,
 }
 
-impl Means {
+impl LogprobMeans {
     fn add(&mut self, before: f32, after: f32) {
         self.before += f64::from(before);
         self.after += f64::from(after);
@@ -637,10 +645,10 @@ mod tests {
     use super::*;
 
     /// A token whose ratio to the parent is `ratio`, served by the parent.
-    fn token(ratio: f64, advantage: f64) -> Token {
+    fn token(ratio: f64, advantage: f64) -> TokenLogprobs {
         let parent = -1.5;
         let policy = parent + ratio.ln();
-        Token { policy, parent, behaviour: parent, base: policy, advantage }
+        TokenLogprobs { policy, parent, behaviour: parent, base: policy, advantage }
     }
 
     fn without_kl() -> Hyper {
@@ -687,9 +695,10 @@ mod tests {
             for advantage in [0.75, -0.25] {
                 for base in [-3.0, -1.4, -0.2] {
                     for behaviour in [-4.0, -1.6, -0.4] {
-                        let at = Token { base, behaviour, ..token(ratio, advantage) };
-                        let moved =
-                            |step: f64| Token { policy: at.policy + step, ..at }.loss(&hyper).loss;
+                        let at = TokenLogprobs { base, behaviour, ..token(ratio, advantage) };
+                        let moved = |step: f64| {
+                            TokenLogprobs { policy: at.policy + step, ..at }.loss(&hyper).loss
+                        };
                         let numeric = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
                         let analytic = at.loss(&hyper).d_policy;
                         assert!((numeric - analytic).abs() < 1e-7, "{at:?}");
@@ -703,7 +712,7 @@ mod tests {
     fn the_importance_weight_corrects_the_behaviour_up_to_its_cap() {
         let hyper = without_kl();
         let gradient =
-            |behaviour: f64| Token { behaviour, ..token(1.0, 0.5) }.loss(&hyper).d_policy;
+            |behaviour: f64| TokenLogprobs { behaviour, ..token(1.0, 0.5) }.loss(&hyper).d_policy;
         assert!(close(gradient(-1.5 - 1.5f64.ln()), -0.5 * 1.5), "parent 1.5 times likelier");
         assert!(close(gradient(-1.5 + 4f64.ln()), -0.5 / 4.0), "a quarter as likely");
         assert!(close(gradient(-9.0), -0.5 * 2.0), "capped");
@@ -712,7 +721,7 @@ mod tests {
     #[test]
     fn the_kl_penalty_pulls_towards_the_base_from_either_side() {
         let hyper = Hyper { kl_coefficient: 1.0, ..Hyper::default() };
-        let pull = |base: f64| Token { base, ..token(1.0, 0.0) }.loss(&hyper);
+        let pull = |base: f64| TokenLogprobs { base, ..token(1.0, 0.0) }.loss(&hyper);
         assert_eq!(pull(-1.5).kl_base, 0.0);
         assert_eq!(pull(-1.5).d_policy, 0.0);
         assert!(pull(-1.0).d_policy < 0.0, "the base likes it more: raise it");
@@ -727,8 +736,13 @@ mod tests {
         for p in [0.5, 0.9, 0.999, 1e-4] {
             let term = |policy: f64| {
                 let half = 0.5f64.ln();
-                let token =
-                    Token { policy, parent: half, behaviour: half, base: half, advantage: 0.0 };
+                let token = TokenLogprobs {
+                    policy,
+                    parent: half,
+                    behaviour: half,
+                    base: half,
+                    advantage: 0.0,
+                };
                 token.kl_base(&Hyper::default())
             };
             let estimate = 0.5 * (term(f64::ln(p)) + term((1.0 - p).ln()));
@@ -740,8 +754,13 @@ mod tests {
     #[test]
     fn no_distance_overflows() {
         for policy in [-1e4, -300.0, 0.0] {
-            let far =
-                Token { policy, parent: -150.0, behaviour: -1e4, base: -150.0, advantage: 0.75 };
+            let far = TokenLogprobs {
+                policy,
+                parent: -150.0,
+                behaviour: -1e4,
+                base: -150.0,
+                advantage: 0.75,
+            };
             let loss = far.loss(&Hyper::default());
             assert!(loss.loss.is_finite() && loss.d_policy.is_finite(), "{loss:?}");
             assert!(loss.kl_parent.is_finite() && loss.kl_base.is_finite(), "{loss:?}");
@@ -756,10 +775,13 @@ mod tests {
             tail: vec![0; rows],
             targets: vec![],
             verdict: None,
-            written: true,
+            in_demonstration_loss: true,
             replayed: false,
         };
         let samples: Vec<Sample> = [100, 28, 1, 500, 60, 60].map(sample).into();
-        assert_eq!(cut(&[0, 1, 2, 3, 4, 5], &samples), [vec![0, 1], vec![2], vec![3], vec![4, 5]]);
+        assert_eq!(
+            cut_into_microbatches(&[0, 1, 2, 3, 4, 5], &samples),
+            [vec![0, 1], vec![2], vec![3], vec![4, 5]]
+        );
     }
 }

@@ -9,16 +9,16 @@ use feedback::event::{Completion, Evidence, Outcome, Sampling, StopReason, Timin
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job};
 use feedback::reward::RewardVersion;
 use learner::kernels::{Rope, RopePairs, matrix};
-use learner::model::Model;
-use learner::model::float::Real;
+use learner::model::Transformer;
+use learner::model::float::Float;
 use learner::model::lora::{Lora, LoraLayer};
-use learner::model::weights::{Layer, MAPS, Shape, Vocabulary, Weight};
+use learner::model::weights::{Layer, MAPS, Shape, VocabularyMatrix, Weight};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Vocabulary rows of a block in the models in memory.
+/// VocabularyMatrix rows of a block in the models in memory.
 const BLOCK_ROWS: usize = 7;
 
 pub const ARCHITECTURES: [&str; 2] = ["qwen2", "llama"];
@@ -39,11 +39,11 @@ pub fn shape(architecture: &str) -> Shape {
     }
 }
 
-pub fn random<T: Real>(random: &mut StdRng, count: usize, size: f64) -> Vec<T> {
+pub fn random<T: Float>(random: &mut StdRng, count: usize, size: f64) -> Vec<T> {
     (0..count).map(|_| T::from_f64(random.random_range(-size..size))).collect()
 }
 
-pub fn model<T: Real>(architecture: &str, seed: u64) -> Model<T> {
+pub fn model<T: Float>(architecture: &str, seed: u64) -> Transformer<T> {
     let shape = shape(architecture);
     let rng = &mut StdRng::seed_from_u64(seed);
     let qwen = architecture == "qwen2";
@@ -55,7 +55,7 @@ pub fn model<T: Real>(architecture: &str, seed: u64) -> Model<T> {
         let rows = (0..shape.vocabulary).step_by(BLOCK_ROWS);
         let rows = rows.map(|from| BLOCK_ROWS.min(shape.vocabulary - from));
         let blocks = rows.map(|rows| plain(rng, rows, shape.width)).collect();
-        Arc::new(Vocabulary { blocks, block_rows: BLOCK_ROWS, width: shape.width })
+        Arc::new(VocabularyMatrix { blocks, block_rows: BLOCK_ROWS, width: shape.width })
     };
     let norm = |rng: &mut StdRng| -> Vec<T> {
         (0..shape.width).map(|_| T::from_f64(rng.random_range(0.5..1.5))).collect()
@@ -81,11 +81,11 @@ pub fn model<T: Real>(architecture: &str, seed: u64) -> Model<T> {
         .collect();
     let pairs = if qwen { RopePairs::Halves } else { RopePairs::Adjacent };
     let rope = Rope::new(pairs, shape.head_width, 100.0, None);
-    Model { output_norm: norm(rng), shape, embedding, head, layers, rope }
+    Transformer { output_norm: norm(rng), shape, embedding, head, layers, rope }
 }
 
 /// An adapter whose two factors are both away from zero.
-pub fn adapter<T: Real>(shape: &Shape, rank: usize, seed: u64) -> Lora {
+pub fn adapter<T: Float>(shape: &Shape, rank: usize, seed: u64) -> Lora {
     let rng = &mut StdRng::seed_from_u64(seed);
     let layers = (0..shape.layers)
         .map(|_| {
