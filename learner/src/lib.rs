@@ -13,3 +13,5 @@ pub mod limits;
 pub mod machine;
 pub mod model;
 pub mod ppo;
+#[cfg(test)]
+mod testing;

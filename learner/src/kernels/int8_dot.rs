@@ -323,6 +323,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::for_each_int8_unit;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
@@ -367,13 +368,7 @@ mod tests {
             y.map(|row| row.map(f32::to_bits))
         };
         let expected = run(Int8Unit::Portable);
-        for unit in [Int8Unit::Vnni512, Int8Unit::Vnni256, Int8Unit::Avx2] {
-            if unit.is_available() {
-                assert_eq!(run(unit), expected, "{unit:?}");
-            } else {
-                println!("{unit:?} is not here");
-            }
-        }
+        for_each_int8_unit(|unit| assert_eq!(run(unit), expected, "{unit:?}"));
     }
 
     #[test]

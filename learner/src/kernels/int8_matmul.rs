@@ -160,6 +160,7 @@ impl UnpackedPanel {
 mod tests {
     use super::*;
     use crate::kernels::{matrix, values};
+    use crate::testing::for_each_int8_unit;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
@@ -249,15 +250,13 @@ mod tests {
             let weight = random_weight(&mut random, format, 75, 512);
             let x = random_values(&mut random, 8 * 512);
             let expected = product(&weight, Int8Unit::Portable, &x);
-            for unit in [Int8Unit::Vnni512, Int8Unit::Vnni256, Int8Unit::Avx2] {
+            for_each_int8_unit(|unit| {
                 for threads in [1, 3] {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                    if unit.is_available() {
-                        let ours = pool.unwrap().install(|| product(&weight, unit, &x));
-                        assert!(ours == expected, "{format:?}, {unit:?}, {threads} threads");
-                    }
+                    let ours = pool.unwrap().install(|| product(&weight, unit, &x));
+                    assert!(ours == expected, "{format:?}, {unit:?}, {threads} threads");
                 }
-            }
+            });
             let alone = product(&weight, Int8Unit::Portable, &x[3 * 512..4 * 512]);
             assert!(alone == expected[3 * 75..4 * 75], "{format:?}: a row beside others");
         }
