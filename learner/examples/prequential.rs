@@ -1,12 +1,14 @@
-//! What a setting of the learner is worth, without typing anything again: goes
-//! through the events of a home in order, and has each batch of texts scored by the
-//! adapter that the earlier ones made, before it is learned from (Dawid 1984).
+//! Measures settings of the learner on recorded events, without typing anything again.
 //!
-//!   prequential --model base.gguf --prompts cache HOME… --variant rate=1e-3 …
+//!   prequential --model base.gguf --prompts CACHE HOME… --variant learning_rate=1e-3 …
 //!
-//! A rehearsal tells what it is worth to the user; this takes a tenth of its time,
-//! and tells what to rehearse. The stream is that of the arm that served: what
-//! another adapter would have offered on the way is not asked.
+//! It goes through the events of a home in order. Each batch of texts is scored by the adapter
+//! that has learned from the earlier batches, before it is learned from itself (prequential
+//! analysis, Dawid 1984).
+//!
+//! A rehearsal measures what a setting is worth to the user. This example takes a tenth of the
+//! time and shows which settings are worth a rehearsal. The events are those of the adapters
+//! that served; what another adapter would have offered is unknown.
 
 use anyhow::{Context, ensure};
 use clap::Parser;
@@ -36,20 +38,20 @@ use std::time::Instant;
 struct Arguments {
     #[arg(long)]
     model: PathBuf,
-    /// Where prompts are kept for the next variant
+    /// The folder that keeps the prompts for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, and `average`: what
-    /// serves is a running mean of the weights, of which an update keeps at most this share
+    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch` and `average`. With
+    /// `average` a running mean of the weights serves, of which an update keeps this share
     #[arg(long = "variant")]
     variants: Vec<Variant>,
-    /// Episodes to go through, at most
+    /// The largest number of episodes of a home
     #[arg(long, default_value_t = usize::MAX)]
     limit: usize,
-    /// One stream out of all homes: what is learned in one is asked about in the next
+    /// Go through all homes as one stream, so that an adapter learns from all of them
     #[arg(long)]
     together: bool,
-    /// A row for every batch, too
+    /// Print a row for every batch, too
     #[arg(long)]
     batches: bool,
     homes: Vec<PathBuf>,
@@ -71,17 +73,17 @@ impl FromStr for Variant {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
         let (mut replay, mut batch, mut average) = (0, 16, 0.0);
         for part in text.split(',').filter(|part| !part.is_empty()) {
-            let (name, value) = part.split_once('=').ok_or(format!("{part}: no NAME=VALUE"))?;
-            let number = || value.parse().map_err(|_| format!("{value}: no number"));
+            let (name, value) = part.split_once('=').ok_or(format!("{part} is not NAME=VALUE"))?;
+            let number = || value.parse().map_err(|_| format!("{value} is not a number"));
             match name {
                 "replay" => replay = number()?,
                 "batch" => batch = number()?,
                 "average" => {
-                    average = value.parse().map_err(|_| format!("{value}: no number"))?;
+                    average = value.parse().map_err(|_| format!("{value} is not a number"))?;
                 }
                 _ => {
                     let value = serde_json::from_str(value).map_err(|e| e.to_string())?;
-                    *hyper.get_mut(name).ok_or(format!("{name}: no setting"))? = value;
+                    *hyper.get_mut(name).ok_or(format!("{name} is not a setting"))? = value;
                 }
             }
         }
@@ -96,7 +98,7 @@ struct Base {
     model: Transformer<f32>,
 }
 
-/// What was typed at one place.
+/// A text that the user typed, and its scores.
 #[derive(Clone, Copy)]
 struct ScoredText {
     tokens: usize,
@@ -104,20 +106,20 @@ struct ScoredText {
     adapter: Score,
 }
 
-/// How one of them sees it.
+/// The score of a text under the base or an adapter.
 #[derive(Clone, Copy)]
 struct Score {
-    /// Of the whole, in nats.
+    /// The log-prob of the whole text, in nats.
     logprob: f64,
-    /// Decoding greedily it would have said just this.
+    /// Greedy decoding gives exactly this text.
     is_greedy: bool,
 }
 
-/// So cold that the likeliest token has all of the probability.
+/// At this temperature the likeliest token has all of the probability.
 const GREEDY_TEMPERATURE: f64 = 1e-3;
-/// After as many updates half of a running mean is of the newest.
+/// The running mean is warmed up: after n updates its decay is at most n / (n + 9).
 const AVERAGE_WARMUP: f64 = 9.0;
-/// Few enough for their rows to fit a cache.
+/// The number of texts that are scored at once. Their rows fit into the cache of the CPU.
 const TEXTS_AT_ONCE: usize = 8;
 
 fn main() -> anyhow::Result<()> {
@@ -168,7 +170,7 @@ fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
         ControlFlow::Continue(())
     })?;
     let batch = fold.take_batch(usize::MAX);
-    Ok(batch.context("no episodes")?.episodes)
+    Ok(batch.context("there are no episodes")?.episodes)
 }
 
 fn run(
@@ -210,7 +212,7 @@ fn run(
             ppo::UpdateInputs { model: &base.model, batch: &batch, kv: &kv, hyper, threads };
         let update = ppo::update(&update_inputs, start, &mut |_, _, _| Ok(()))?;
         (lora, optimizer) = (update.lora, update.optimizer);
-        // Warmed up: the mean of a few should not be mostly of the base.
+        // After a few updates the mean must not consist of the base for the most part.
         let updates = index as f64 + 1.0;
         let decay = variant.average.min(updates / (updates + AVERAGE_WARMUP));
         let mean = served
@@ -220,7 +222,7 @@ fn run(
         let mean = mean.collect::<candle_core::Result<Vec<_>>>()?;
         served.replace(mean);
     }
-    ensure!(!texts.is_empty(), "nothing was typed");
+    ensure!(!texts.is_empty(), "the events contain no typed text");
     Ok(texts)
 }
 
@@ -264,7 +266,7 @@ fn score_texts(
             let found = few.iter().map(|&index| {
                 let targets = batch.samples[index].targets.len();
                 let logprob = warm.by_ref().take(targets).map(f64::from).sum();
-                // All of them, though the first may tell: the next text's follow.
+                // All log-probs of this text are taken, because those of the next text follow.
                 let mut cold = cold.by_ref().take(targets).collect::<Vec<f32>>().into_iter();
                 Score { logprob, is_greedy: cold.all(|logprob| logprob > 0.5f32.ln()) }
             });

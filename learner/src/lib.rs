@@ -1,11 +1,15 @@
-//! hone-learner: labelled episodes in, a LoRA adapter out.
+//! The learner turns labelled episodes into a LoRA adapter.
 //!
-//! From the border inwards: [`job`] (its lines, and one job from its line to its files),
-//! [`ppo`] (the algorithm, its batch, its optimizer), [`model`] (forward and backward through
-//! the base model), [`kernels`] (the products and row-wise functions below it) and
-//! [`machine`] (what of the machine is taken).
+//! From the outside to the inside:
 //!
-//! Only this crate knows candle.
+//! - [`job`] reads job lines and runs one job from its line to its files and its report;
+//! - [`ppo`] is the algorithm: the batch, the loss, the optimizer;
+//! - [`model`] computes log-probs and gradients of the base model with an adapter;
+//! - [`kernels`] has the matrix products and row-wise functions that the model consists of;
+//! - [`machine`] knows the threads, the memory and the GPU;
+//! - [`limits`] has all limits, with assertions on how they relate.
+//!
+//! No other crate of the workspace depends on candle.
 
 pub mod job;
 pub mod kernels;

@@ -19,11 +19,12 @@ pub fn for_each_int8_unit(run: impl Fn(Int8Unit)) {
     }
 }
 
-/// Says that a test is skipped because hardware is missing that goes by one of `names`.
+/// Reports that a test is skipped because this machine lacks some hardware. `names` are the
+/// names of this hardware.
 ///
 /// # Panics
-/// `HONE_TEST_STRICT` is 1, and `HONE_TEST_WITHOUT`, a list with commas, has none of the
-/// names: then a skipped test is a failure.
+/// A skipped test is a failure if `HONE_TEST_STRICT` is 1, unless `HONE_TEST_WITHOUT` has one
+/// of the names. That variable is a list with commas.
 pub fn skip(what: &str, names: &[&str]) {
     let strict = env::var("HONE_TEST_STRICT").is_ok_and(|value| value == "1");
     let without = env::var("HONE_TEST_WITHOUT").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Whole jobs on a tiny GGUF, through the public entry.
+//! Whole jobs on a tiny GGUF.
 
 mod common;
 
@@ -128,7 +128,7 @@ fn a_cancelled_job_ends_at_its_next_piece_of_work_and_leaves_nothing() {
             if seen > pieces { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!(answer, LearnerLine::Cancelled { job: "cancelled".into() });
-        assert_eq!(seen, pieces + 1, "nothing was done after it");
+        assert_eq!(seen, pieces + 1, "no work follows the cancellation");
         assert!(!job.adapter_out.exists() && !job.optimizer_out.exists());
     }
 }
@@ -148,7 +148,7 @@ fn what_the_user_typed_instead_becomes_likelier() {
         let report = run(&job).unwrap();
         assert_eq!(report.episodes_used, 6);
         assert_eq!(report.demonstrations, if coefficient > 0.0 { 3 } else { 0 });
-        // The learned adapter's log-prob of those tokens, as a next job sees it.
+        // The next job reports the log-prob of those tokens under the learned adapter.
         let mut next = fixture.job(&format!("{name}-next"));
         next.parent = Some(parent(&job));
         next.hyper.learning_rate = 0.0;
@@ -190,11 +190,15 @@ fn with_the_demonstration_loss_alone_accepted_text_becomes_likelier() {
     assert_eq!((typed.episodes_used, typed.demonstrations), (0, 6));
     assert!(typed.update_ratio > 0.0);
     let expected = typed.demonstrated.unwrap();
-    assert_eq!((expected.tokens, expected.base), (18, expected.parent), "it starts at the base");
+    assert_eq!(
+        (expected.tokens, expected.base),
+        (18, expected.parent),
+        "the first adapter starts at the base"
+    );
 }
 
 #[test]
-fn what_is_told_of_typed_texts_leaves_out_those_learned_from_before() {
+fn the_report_on_typed_texts_leaves_out_replayed_ones() {
     let fixture = fixture("llama");
     let mut job = fixture.job("replayed");
     job.hyper.demonstration_coefficient = 1.0;
@@ -222,10 +226,10 @@ fn groups_of_one_prompt_are_learned_from() {
         (report.logprob_rewarded.unwrap(), report.logprob_unrewarded.unwrap());
     assert!(rewarded.after > rewarded.before + 0.05, "{rewarded:?}");
     assert!(unrewarded.after < unrewarded.before - 0.05, "{unrewarded:?}");
-    assert!(report.mean_advantage.abs() < 1e-6, "a group's advantages add up to nothing");
+    assert!(report.mean_advantage.abs() < 1e-6, "the advantages of a group add up to 0");
 }
 
-/// A prompt that every episode of a group shares.
+/// The prompt that all episodes of a group share.
 fn job_prompt() -> Vec<u32> {
     vec![37, 34, 0, 28, 38, 29, 30, 1, MIDDLE]
 }
@@ -252,8 +256,8 @@ fn parent(job: &Job) -> Parent {
     }
 }
 
-/// Where the adapter is switched on travels from the first job's episodes into
-/// every descendant's file.
+/// The token that switches the adapter on comes from the episodes of the first job, and is
+/// written to the files of all its descendants.
 #[test]
 fn the_adapter_file_names_its_invocation_token() {
     let fixture = fixture("qwen2");
@@ -275,8 +279,8 @@ fn the_learner_reports_how_far_it_is_from_the_server() {
     let mut job = fixture.job("mismatch");
     job.episodes[0].completion.adapter = 1;
     let report = run(&job).unwrap();
-    assert_eq!(report.mismatch.count, 15, "version 0 alone is the parent's: the base");
-    assert!(report.mismatch.mean > 0.0, "every record says −3");
+    assert_eq!(report.mismatch.count, 15, "the parent is the base, which is version 0");
+    assert!(report.mismatch.mean > 0.0, "every recorded log-prob is −3");
 }
 
 #[test]
@@ -317,7 +321,7 @@ fn progress_runs_through_every_phase() {
     assert_eq!(seen, [Phase::Load, Phase::Prompt, Phase::Train, Phase::Evaluate]);
 }
 
-/// Each broken job gives one line that names what is wrong, and no file.
+/// Each broken job gives one line that says what is wrong, and leaves no file.
 #[test]
 fn a_broken_job_fails_clearly_and_leaves_nothing() {
     let fixture = fixture("qwen2");
@@ -402,10 +406,10 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
     });
 }
 
-/// A parent goes on learning without a state that it cannot use, as one that never
-/// had any: a learner that refused would never learn again.
+/// If the optimizer state of a parent cannot be used, the job goes on as if there were none.
+/// If it were an error, every later job would fail too.
 #[test]
-fn an_optimizer_state_that_cannot_be_used_costs_its_momentum_alone() {
+fn an_unusable_optimizer_state_costs_only_its_momentum() {
     let fixture = fixture("qwen2");
     let (first, other) = (fixture.job("first"), Job { seed: 99, ..fixture.job("other") });
     run(&first).unwrap();
@@ -426,13 +430,19 @@ fn an_optimizer_state_that_cannot_be_used_costs_its_momentum_alone() {
     let without = learned("without", None);
     let cut = damaged("cut.opt", &|content| content.truncate(content.len() - 7));
     let flipped = damaged("flipped.opt", &|content| content[900] ^= 1);
-    assert!(learned("cut", cut) == without, "cut off");
-    assert!(learned("flipped", flipped) == without, "a bit of it changed");
-    assert!(learned("foreign", Some(other.optimizer_out.clone())) == without, "another's");
-    assert!(learned("whole", Some(first.optimizer_out.clone())) != without, "it matters");
+    assert!(learned("cut", cut) == without, "it is truncated");
+    assert!(learned("flipped", flipped) == without, "a bit of it is flipped");
+    assert!(
+        learned("foreign", Some(other.optimizer_out.clone())) == without,
+        "it belongs to another adapter"
+    );
+    assert!(
+        learned("whole", Some(first.optimizer_out.clone())) != without,
+        "a usable state makes a difference"
+    );
 }
 
-/// An update whose numbers overflow must not reach the disk.
+/// An update whose numbers overflow is never written.
 #[test]
 fn an_update_that_is_not_finite_is_refused() {
     let fixture = fixture("qwen2");

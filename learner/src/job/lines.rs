@@ -1,11 +1,12 @@
-//! Job lines in, learner lines out.
+//! Reads job lines and writes learner lines.
 //!
-//! Three threads around two bounded channels: a reader that only cuts lines, the
-//! trainer (the caller's thread), and a writer that owns stdout. A job that
-//! arrives while another trains waits in its channel, and beyond it in the pipe:
-//! none is dropped. A [`Cancel`] line overtakes them: the reader notes it, and the
-//! trainer looks between two pieces of work. Progress is dropped when the reader
-//! of stdout is behind; answers are not.
+//! Three threads work around two bounded channels: a reader that only splits the input
+//! into lines, the trainer (the caller's thread), and a writer that owns stdout.
+//!
+//! A job that arrives while another one trains waits in the channel, or in the pipe if
+//! the channel is full. No job is dropped. A [`Cancel`] line overtakes the jobs: the reader
+//! notes it, and the trainer looks for it between two pieces of work. If nobody reads
+//! stdout fast enough, progress is dropped and answers wait.
 
 use crate::job::trainer::{Cancelled, Trainer};
 use crate::limits::{
@@ -22,7 +23,7 @@ use std::thread;
 /// Serves jobs until `input` ends or `output` is closed.
 ///
 /// # Errors
-/// `input` cannot be read. A bad line is not an error: it is answered `failed`.
+/// `input` cannot be read. A bad line is not an error but is answered with `failed`.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
@@ -42,26 +43,25 @@ pub fn serve(
     answer_lines(trainer, &lines, &answers, &cancelled);
 
     drop((lines, answers));
-    // Closed stdout ends the learner as closed stdin does; the reader may then
-    // still wait for a line and ends with the process.
-    let written = writer.join();
-    match written {
+    // If stdout was closed, the reader may still wait for a line. It is not joined, and
+    // ends with the process.
+    match writer.join() {
         Ok(true) => reader.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked"))),
         _ => Ok(()),
     }
 }
 
-/// A line, or why it is none.
+/// A line, or the reason why it cannot be read.
 type JobLine = Result<Vec<u8>, String>;
 
-/// The job that was cancelled last. One is enough: jobs are asked for, and
-/// cancelled, one at a time.
+/// The job that was cancelled last. One is enough, because the daemon asks for one job at
+/// a time.
 #[derive(Clone, Default)]
 struct CancelledJob(Arc<Mutex<Option<String>>>);
 
 impl CancelledJob {
-    /// Notes a [`Cancel`] line; any other is not taken.
-    fn take(&self, line: &[u8]) -> bool {
+    /// Notes the job of a [`Cancel`] line. Returns false for any other line.
+    fn note(&self, line: &[u8]) -> bool {
         if line.len() > CANCEL_LINE_BYTES_MAX {
             return false;
         }
@@ -94,7 +94,7 @@ fn read_lines(
             ))
         } else if !ended {
             Err("the last job line is truncated".to_owned())
-        } else if line.iter().all(u8::is_ascii_whitespace) || cancelled.take(&line) {
+        } else if line.iter().all(u8::is_ascii_whitespace) || cancelled.note(&line) {
             continue;
         } else {
             Ok(line)
@@ -105,7 +105,7 @@ fn read_lines(
     }
 }
 
-/// True if every line went out.
+/// Returns true if every line was written.
 fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
     for line in lines {
         let sent = serde_json::to_vec(&line).map_err(io::Error::from).and_then(|mut bytes| {
@@ -120,7 +120,7 @@ fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
     true
 }
 
-/// Answers lines until either end is gone.
+/// Answers lines until the reader ends or the writer is gone.
 fn answer_lines(
     mut trainer: Trainer,
     lines: &Receiver<JobLine>,
@@ -136,7 +136,7 @@ fn answer_lines(
             if cancelled.is(&progress.job) {
                 return ControlFlow::Break(());
             }
-            // A reader that is behind misses a step of the bar, never an answer.
+            // If the queue is full, only this step of a progress bar is lost.
             let _ = answers.try_send(LearnerLine::Progress(progress));
             ControlFlow::Continue(())
         };
@@ -169,12 +169,12 @@ pub fn run(
     }
 }
 
-/// The job of a line, or its refusal.
+/// Returns the job of a line, or the answer that refuses it.
 ///
-/// Serde's own messages quote the text they trip over, which may be the user's
-/// code: only the place is passed on.
+/// The messages of serde quote the text that they cannot parse, which may be the user's
+/// code. Only the position is passed on.
 pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
-    /// What every version of a job has, and must be known before the rest is read.
+    /// What a job of every format has. It is read first, because the rest depends on it.
     #[derive(Deserialize)]
     struct Header {
         format: u32,
@@ -182,15 +182,16 @@ pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
         id: String,
     }
     let failed = |job: String, error: String| LearnerLine::Failed { job, error };
-    let place =
+    let position =
         |error: &serde_json::Error| format!("at line {} column {}", error.line(), error.column());
     let header: Header = serde_json::from_slice(line).map_err(|error| {
         let what = if error.is_eof() { "is truncated" } else { "is not a job" };
-        failed(String::new(), format!("the job line {what} ({})", place(&error)))
+        failed(String::new(), format!("the job line {what} ({})", position(&error)))
     })?;
     if header.format != JOB_FORMAT {
         let error = format!(
-            "job format {} is not {JOB_FORMAT}, the one this learner speaks; use daemon and learner of one version",
+            "job format {} is not {JOB_FORMAT}, the one this learner speaks; \
+             use daemon and learner of one version",
             header.format
         );
         return Err(failed(header.id, error));
@@ -198,7 +199,7 @@ pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
     serde_json::from_slice(line).map_err(|error| {
         failed(
             header.id,
-            format!("the job has a field this learner cannot read ({})", place(&error)),
+            format!("the job has a field this learner cannot read ({})", position(&error)),
         )
     })
 }
@@ -241,9 +242,9 @@ mod tests {
     }
 
     #[test]
-    fn it_says_ready_and_ends_with_its_input() {
+    fn it_says_ready_and_ends_when_its_input_ends() {
         assert!(errors("").is_empty());
-        assert!(errors("\n  \n").is_empty(), "blank lines are nothing");
+        assert!(errors("\n  \n").is_empty(), "blank lines are ignored");
     }
 
     #[test]
@@ -253,7 +254,7 @@ mod tests {
             "nonsense\n{ours},\"id\":\"a\"\n{{\"format\":700,\"id\":\"b\"}}\n\
              {ours},\"id\":\"c\"}}\n{ours}"
         );
-        // The stream's reader wants its input for good; a test may leak a line.
+        // The reader thread needs input that lives as long as the program.
         let errors = errors(input.leak());
         let other = format!("job format 700 is not {JOB_FORMAT}");
         let expected = [
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_a_parser_trips_over_is_not_repeated() {
+    fn text_that_cannot_be_parsed_is_not_repeated() {
         for (_, error) in
             errors("{\"format\":3,\"id\":\"a\",\"base\":\"let secret = 1;\"}\n\"let secret\"\n")
         {
@@ -287,7 +288,7 @@ mod tests {
         read_lines(input, &sender, &cancelled).unwrap();
         drop(sender);
         assert!(cancelled.is("a") && !cancelled.is("b"));
-        assert_eq!(lines.iter().count(), 1, "what is no cancel line is answered as a job");
+        assert_eq!(lines.iter().count(), 1, "a line with another field is answered as a job");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One job: the lines it comes in ([`lines`]) and what is done with it ([`trainer`]).
+//! Jobs: how they arrive and are answered ([`lines`]), and how one is run ([`trainer`]).
 
 pub mod lines;
 pub mod trainer;

@@ -1,4 +1,4 @@
-//! One job from its line to its files and its report.
+//! Runs one job: reads its files, trains, writes the candidate, and reports.
 
 use crate::limits::{EPISODES_MAX, LORA_RANK_MAX};
 use crate::machine::system;
@@ -22,11 +22,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Runs jobs one after another and keeps the base model between them.
+/// Runs jobs one after the other and keeps the base model in memory between them.
 pub struct Trainer {
     loaded: Option<LoadedBase>,
     threads: Threads,
-    /// Where prompts are shared with other learners.
+    /// The folder through which learners share the keys and values of prompts.
     prompt_cache: Option<PathBuf>,
 }
 
@@ -36,12 +36,12 @@ impl Default for Trainer {
     }
 }
 
-/// The job was given up because whoever asked for it does not want it any more.
+/// The job was given up because it was cancelled.
 #[derive(Debug, thiserror::Error)]
 #[error("cancelled")]
 pub struct Cancelled;
 
-/// A base model in memory, and the file it came from.
+/// A base model in memory, and the file that it was read from.
 struct LoadedBase {
     path: PathBuf,
     sha256: String,
@@ -51,7 +51,7 @@ struct LoadedBase {
     model: Transformer<f32>,
 }
 
-/// Tells a file that was replaced from one that was not.
+/// Changes when a file is replaced.
 #[derive(PartialEq)]
 struct FileStamp {
     bytes: u64,
@@ -69,16 +69,16 @@ impl Trainer {
         Trainer { loaded: None, threads, prompt_cache: None }
     }
 
-    /// Shares prompts with other learners through this folder, if there is one.
+    /// Shares the keys and values of prompts with other learners through this folder.
     pub fn with_prompt_cache(prompt_cache: Option<PathBuf>) -> Trainer {
         Trainer { prompt_cache, ..Trainer::default() }
     }
 
-    /// Runs the job; the candidate and its optimizer state are on disk when it
-    /// returns `Ok`, and neither is when it returns an error.
+    /// Runs the job. When it returns `Ok`, the candidate and its optimizer state are on
+    /// disk; when it returns an error, neither of them is.
     ///
-    /// `progress` is asked after every piece of work, at most some hundred
-    /// milliseconds of it, and may end the job: [`Cancelled`].
+    /// `progress` is called after every piece of work, which takes a few hundred
+    /// milliseconds at most. If it breaks, the job ends with [`Cancelled`].
     pub fn run(
         &mut self,
         job: &Job,
@@ -132,11 +132,11 @@ fn check_memory(limit_mb: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a job's update starts from.
+/// What the update of a job starts from.
 struct StartingAdapter {
     lora: Lora,
     optimizer: AdamW,
-    /// The tokens that switch the adapter on; empty if that is not known yet.
+    /// The tokens that switch the adapter on; empty if they are not known yet.
     invocation: Vec<u32>,
 }
 
@@ -151,8 +151,8 @@ impl StartingAdapter {
         };
         let (lora, invocation) = read_parent(&parent.path, &parent.sha256, base, &job.hyper)?;
         let optimizer = match &parent.optimizer {
-            // Without its momentum an adapter learns on; a learner that refused a state
-            // that it cannot read would never learn again.
+            // An adapter can go on learning without its momentum. If an unreadable state
+            // were an error, every later job would fail too.
             Some(path) => AdamW::read(path, &lora, &parent.sha256).unwrap_or_else(|error| {
                 eprintln!("hone-learner: {error:#}; Adam starts afresh");
                 AdamW::new(&lora)
@@ -163,7 +163,7 @@ impl StartingAdapter {
     }
 }
 
-/// The samples of a job's episodes.
+/// Turns the episodes of a job into samples.
 fn read_batch(job: &Job, base: &LoadedBase) -> anyhow::Result<Batch> {
     let inputs = BatchInputs {
         vocab: &base.vocab,
@@ -176,7 +176,7 @@ fn read_batch(job: &Job, base: &LoadedBase) -> anyhow::Result<Batch> {
     Ok(Batch::new(&job.episodes, &job.replay, &inputs)?)
 }
 
-/// The keys and values of a batch's prompts.
+/// Computes the keys and values of a batch's prompts.
 fn compute_prompts(
     base: &LoadedBase,
     batch: &Batch,
@@ -195,7 +195,7 @@ fn compute_prompts(
     })
 }
 
-/// How long the parts of a job took.
+/// The time that each part of a job took.
 struct Times {
     load: Duration,
     prompt: Duration,
@@ -244,7 +244,8 @@ fn disk_cache(folder: &Path, base_sha256: &str) -> anyhow::Result<DiskCache> {
     DiskCache::new(folder, &format!("learner {base_sha256}")).map_err(anyhow::Error::msg)
 }
 
-/// The base model, from memory if its file is still the one that was read.
+/// Returns the base model. It is read from its file unless it is in memory and the file
+/// has not changed.
 fn load_base<'a>(
     kept: &'a mut Option<LoadedBase>,
     wanted: &Base,
@@ -254,12 +255,12 @@ fn load_base<'a>(
         .with_context(|| format!("cannot read the base model {}", path.display()))?;
     let stamp = FileStamp::of(&metadata);
     let current = kept.take_if(|loaded| loaded.path != *path || loaded.stamp != stamp);
-    // Freed before the next one is read: two bases never share the memory.
+    // The old one is freed before the next one is read: memory never has to hold both.
     drop(current);
     if kept.is_none() {
         let sha256 = file::sha256(path)
             .with_context(|| format!("cannot read the base model {}", path.display()))?;
-        // Before a model of hundreds of megabytes is read for nothing.
+        // The wrong model is refused before hundreds of megabytes are read into memory.
         check_base(path, &sha256, &wanted.sha256)?;
         let gguf = Gguf::open(path)?;
         let vocab = Vocab::from_gguf(&gguf)?;
@@ -279,8 +280,8 @@ fn load_base<'a>(
     Ok(loaded)
 }
 
-/// A GPU is used where there is one and the program was built for it; the CPU
-/// serves as well, so that its absence is a notice and no error.
+/// Moves the model to a GPU if there is one and the program was built for it. Without one
+/// the CPU does the work, so that this is never an error.
 #[cfg(feature = "cuda")]
 fn use_gpu(model: &mut Transformer<f32>) {
     match crate::machine::gpu::move_layers(model) {
@@ -301,7 +302,7 @@ fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The parent adapter and the tokens that invoke it.
+/// Reads the parent adapter and the tokens that switch it on.
 fn read_parent(
     path: &Path,
     sha256: &str,
@@ -312,7 +313,8 @@ fn read_parent(
         .with_context(|| format!("cannot read the parent adapter {}", path.display()))?;
     ensure!(
         found.eq_ignore_ascii_case(sha256),
-        "the parent adapter {} has SHA-256 {found}, the job names {sha256}; roll back to another version",
+        "the parent adapter {} has SHA-256 {found}, the job names {sha256}; \
+         roll back to another version",
         path.display()
     );
     let adapter = Adapter::read(path)?;
@@ -331,7 +333,7 @@ fn read_parent(
     Ok((lora, adapter.invocation))
 }
 
-/// Writes both files or neither; returns the adapter's SHA-256.
+/// Writes both files or neither of them. Returns the adapter's SHA-256.
 fn write_files(job: &Job, adapter: &Adapter, optimizer: &AdamW) -> anyhow::Result<String> {
     let sha256 = adapter.write(&job.adapter_out)?;
     let state = optimizer.to_bytes(&sha256).and_then(|bytes| {
@@ -340,7 +342,7 @@ fn write_files(job: &Job, adapter: &Adapter, optimizer: &AdamW) -> anyhow::Resul
         })
     });
     if let Err(error) = state {
-        // An adapter without its report is nobody's; the job's error says why.
+        // Without its optimizer state and report the adapter must not stay.
         if let Err(left) = std::fs::remove_file(&job.adapter_out) {
             let path = job.adapter_out.display();
             return Err(error.context(format!("and {path} could not be removed again: {left}")));
@@ -350,11 +352,12 @@ fn write_files(job: &Job, adapter: &Adapter, optimizer: &AdamW) -> anyhow::Resul
     Ok(sha256)
 }
 
-/// What can be refused before anything is read.
+/// Refuses a job that cannot be right, before any file is read.
 fn check_job(job: &Job) -> anyhow::Result<()> {
     ensure!(
         job.format == JOB_FORMAT,
-        "job format {} is not {JOB_FORMAT}, the one this learner speaks; use daemon and learner of one version",
+        "job format {} is not {JOB_FORMAT}, the one this learner speaks; \
+         use daemon and learner of one version",
         job.format
     );
     let episodes = job.episodes.len() + job.replay.len();

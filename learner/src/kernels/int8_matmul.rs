@@ -1,10 +1,11 @@
-//! x·Wᵀ with x rounded to 8-bit integers, as llama.cpp's CPU backend computes
-//! it: for a prompt pass alone, whose result is a constant of the adapter. What
-//! has a gradient is multiplied in f32 (`product.rs`).
+//! x·Wᵀ with x rounded to 8-bit integers, as the CPU backend of llama.cpp computes it.
 //!
-//! A task unpacks the integers of a panel of W once, laid so that a vector holds
-//! four values of many columns, and multiplies it with every row of x.
-//! A row's result depends neither on the other rows nor on the number of threads.
+//! Only the prompt pass uses it, because its result does not depend on the adapter. Products
+//! that need a gradient are computed in f32 ([`matmul`](crate::kernels::matmul)).
+//!
+//! A task unpacks the integers of a panel of W once and multiplies them with every row of x.
+//! In the panel a vector has four values of each of many columns. The result for a row depends
+//! neither on the other rows nor on the number of threads.
 
 use crate::kernels::int8_dot::{COLUMNS, Int8Panel, Int8Unit, ROWS, ResultBlock};
 use crate::kernels::int8_round::Int8Activations;
@@ -14,17 +15,18 @@ use pulp::Arch;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Columns of the result a task owns.
+/// The columns of the result that belong to a task.
 const TILE: usize = 2 * COLUMNS;
 
-/// Values of a row of W unpacked together: a panel of COLUMNS · DEPTH bytes
-/// stays in the L1 or L2 cache.
+/// The values of a row of W that are unpacked together. A panel of COLUMNS · DEPTH bytes stays
+/// in the L1 or L2 cache.
 const DEPTH: usize = 1024;
 
+// A panel consists of whole blocks of every format.
 const _: () = assert!(DEPTH.is_multiple_of(256));
 
 impl QuantisedMatrix {
-    /// Whether [`QuantisedMatrix::add_int8_product`] can: the weights are integers.
+    /// Whether the weights are integers, which [`QuantisedMatrix::add_int8_product`] needs.
     pub fn has_integers(&self) -> bool {
         self.format().block_values() > 1
     }
@@ -49,7 +51,7 @@ impl QuantisedMatrix {
             .for_each(|(index, y)| groups(y, index * TILE));
     }
 
-    /// Some columns of the result, from `first` on.
+    /// Computes some columns of the result, from `first` on.
     fn tile<const QUADS: usize>(
         &self,
         unit: Int8Unit,
@@ -81,7 +83,7 @@ impl QuantisedMatrix {
     }
 }
 
-/// Copies of a length known beforehand are no calls.
+/// A copy whose length is known at compile time needs no function call.
 #[inline(always)]
 fn load(sums: &mut [f32; COLUMNS], y: &[f32]) {
     match y.first_chunk() {
@@ -90,6 +92,7 @@ fn load(sums: &mut [f32; COLUMNS], y: &[f32]) {
     }
 }
 
+/// The reverse of [`load`].
 #[inline(always)]
 fn store(sums: &[f32; COLUMNS], y: &mut [f32]) {
     match y.first_chunk_mut() {
@@ -98,13 +101,13 @@ fn store(sums: &[f32; COLUMNS], y: &mut [f32]) {
     }
 }
 
-/// A panel of W.
+/// The memory of a panel of W.
 struct UnpackedPanel {
     format: Format,
     quads: Vec<[u32; COLUMNS]>,
     scales: Vec<[f32; COLUMNS]>,
     mins: Vec<[f32; COLUMNS]>,
-    /// Of one row of W.
+    /// The integers, scales and mins of one row of W.
     bytes: Vec<u8>,
     scale: Vec<f32>,
     min: Vec<f32>,
@@ -124,8 +127,8 @@ impl UnpackedPanel {
         }
     }
 
-    /// Unpacks `columns` of some rows of W. What a panel has beyond `rows` is
-    /// from before, or zero; nobody reads what comes of it.
+    /// Unpacks some columns of some rows of W. If there are fewer rows than the panel has
+    /// room for, the rest keeps old values. The caller ignores what they give.
     #[inline(always)]
     fn fill(&mut self, weight: &QuantisedMatrix, rows: Range<usize>, columns: &Range<usize>) {
         let depth = columns.len();
@@ -177,7 +180,7 @@ mod tests {
         Format::Q6K,
     ];
 
-    /// Random integers under scales of some hundredths.
+    /// A matrix of random integers with scales of some hundredths.
     fn random_weight(
         random: &mut StdRng,
         format: Format,
@@ -187,7 +190,7 @@ mod tests {
         let size = format.block_bytes();
         let blocks = rows * width / format.block_values();
         let mut bytes: Vec<u8> = (0..blocks * size).map(|_| random.random()).collect();
-        // Where a block's halves have their exponents.
+        // The positions in a block of the bytes with the exponents of its f16 values.
         let high: &[usize] = match format {
             Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[1, 3],
             Format::Q2K => &[81, 83],
@@ -215,11 +218,11 @@ mod tests {
         y
     }
 
-    /// Sizes that fill no panel, no block of rows and no depth. The bound is the
-    /// most that rounding x can do: half a step of each value's block, and what
-    /// its scale loses in half precision.
+    /// The sizes fill neither a panel nor a block of rows nor a depth. The bound is the largest
+    /// effect that the rounding of x can have: half a step for each value, and the rounding
+    /// of its scale to half precision.
     #[test]
-    fn only_the_rounding_of_x_lies_between_both_products() {
+    fn the_two_products_differ_only_by_the_rounding_of_x() {
         let mut random = StdRng::seed_from_u64(1);
         for format in FORMATS {
             let (rows, width) = (70, if format.block_values() == 32 { 1120 } else { 1280 });
@@ -233,7 +236,8 @@ mod tests {
             for (index, (ours, exact)) in ours.iter().zip(&exact).enumerate() {
                 let w = &w[index % rows * width..][..width];
                 let most: f32 = w.iter().map(|w| w.abs() * step * (0.5 + 127.0 / 1024.0)).sum();
-                // The rounding of a sum of many values cancels: a tenth of the most.
+                // In a sum of many values most of the rounding cancels, so that a tenth of
+                // the bound is enough.
                 let off = (ours - 0.5 - exact).abs();
                 assert!(
                     off < 0.1 * most,

@@ -1,7 +1,8 @@
-//! Activations rounded to 8-bit integers exactly as ggml's CPU backend rounds
-//! them (quantize_row_q8_0, _q8_1 and _q8_K of llama.cpp): with the formats of
-//! single blocks of 32 a scale in half precision for each 32 values, with
-//! K-quants one for each 256.
+//! Rounds activations to 8-bit integers, exactly as the CPU backend of ggml does
+//! (quantize_row_q8_0, _q8_1 and _q8_K of llama.cpp).
+//!
+//! For Q4_0 to Q8_0 there is a scale in half precision for each 32 values. For K-quants there
+//! is a scale for each 256 values.
 
 use crate::kernels::int8_dot::{Int8Rows, ROWS, RowGroup};
 use crate::kernels::quant_blocks::Format;
@@ -12,14 +13,14 @@ use rayon::prelude::*;
 /// The largest integer.
 const LARGEST: f32 = 127.0;
 
-/// Values of the longest block.
+/// The number of values in the longest block.
 const LONGEST_BLOCK: usize = 256;
 
-/// Blocks of rows a parallel task rounds at least.
+/// A parallel task rounds at least this many blocks of rows.
 const BLOCKS_PER_TASK: usize = 4;
 
-/// Int8Rows of activations, rounded for products with matrices of one format: in
-/// blocks of `ROWS`, side by side; what the last block has beyond is zero.
+/// Rows of activations, rounded for products with matrices of one format. `ROWS` rows lie side
+/// by side in a block; missing rows of the last block are zero.
 pub struct Int8Activations {
     quads: Vec<[u32; ROWS]>,
     groups: Vec<[RowGroup; ROWS]>,
@@ -29,7 +30,7 @@ pub struct Int8Activations {
 }
 
 impl Int8Activations {
-    /// `x` holds whole rows of whole blocks.
+    /// Rounds `x`, which consists of whole rows.
     pub fn round(x: &[f32], width: usize, format: Format) -> Int8Activations {
         let (count, group) = (x.len() / width, format.group_values());
         let blocks = count.div_ceil(ROWS);
@@ -50,7 +51,7 @@ impl Int8Activations {
         Int8Activations { quads, groups, count, width, group }
     }
 
-    /// `depth` values from `from` on of a block of rows.
+    /// `depth` values, from `from` on, of a block of rows.
     pub fn rows(&self, block: usize, from: usize, depth: usize) -> Int8Rows<'_> {
         let first = block * self.width + from;
         Int8Rows {
@@ -60,7 +61,7 @@ impl Int8Activations {
     }
 }
 
-/// One row, the `i`-th of its block.
+/// Rounds one row, which is the `i`-th of its block.
 #[inline(always)]
 fn round_row(
     x: &[f32],
@@ -78,12 +79,14 @@ fn round_row(
         let largest = largest(x);
         let inverse = if largest == 0.0 { 0.0 } else { LARGEST / largest };
         let exact = largest / LARGEST;
-        let scale = match (block, largest == 0.0) {
-            (_, true) => 0.0,
-            (32, _) => f16::from_f32(exact).to_f32(),
-            _ => 1.0 / inverse,
+        let scale = if largest == 0.0 {
+            0.0
+        } else if block == 32 {
+            f16::from_f32(exact).to_f32()
+        } else {
+            1.0 / inverse
         };
-        // By way of bytes in a row, for then each of the three loops vectorises.
+        // With the bytes in an array of their own, each of the three loops vectorises.
         let mut bytes = [0; LONGEST_BLOCK];
         for (byte, x) in bytes.iter_mut().zip(x) {
             *byte = nearest(x * inverse);
@@ -103,6 +106,7 @@ fn round_row(
     }
 }
 
+/// The largest absolute value.
 #[inline(always)]
 fn largest(x: &[f32]) -> f32 {
     let mut lanes = [0f32; 16];
@@ -114,10 +118,10 @@ fn largest(x: &[f32]) -> f32 {
     lanes.into_iter().fold(0.0, f32::max)
 }
 
-/// The nearest integer, of two the even one, as the byte of an i8; |x| ≤ 127.
+/// The nearest integer, or the even one of two, as the byte of an i8. |x| is at most 127.
 #[inline(always)]
 fn nearest(x: f32) -> u8 {
-    // 1.5 · 2²³: adding it leaves the integer in the lowest bits.
+    // 1.5 · 2²³. After adding it the integer is in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     (x + ROUND).to_bits() as u8
 }
@@ -126,7 +130,7 @@ fn nearest(x: f32) -> u8 {
 mod tests {
     use super::*;
 
-    /// The integers of the i-th of some rows, and its groups.
+    /// The integers and the groups of the i-th row.
     fn row(rows: Int8Rows, i: usize) -> (Vec<i8>, Vec<RowGroup>) {
         let bytes = rows.quads.iter().flat_map(|quads| quads[i].to_le_bytes());
         let groups = rows.groups.iter().map(|groups| groups[i]).collect();
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_becomes_127_and_halves_go_to_even() {
+    fn the_largest_value_becomes_127_and_halves_are_rounded_to_even() {
         let mut x = vec![0.0; 64];
         x[..5].copy_from_slice(&[254.0, -254.0, 1.0, 3.0, -7.0]);
         let rounded = Int8Activations::round(&x, 64, Format::Q8_0);
@@ -144,7 +148,7 @@ mod tests {
         assert_eq!(groups[1], RowGroup::default(), "a block of zeros");
     }
 
-    /// One block of 256 has one scale, and a sum for each 16 or 32 values.
+    /// A block of 256 has one scale, and a sum for each 16 or 32 values.
     #[test]
     fn k_quants_have_one_scale_for_256_values() {
         let x: Vec<f32> = (0..256).map(|i| i as f32 - 255.0).collect();
@@ -166,7 +170,7 @@ mod tests {
                 let at = index % 256;
                 let scale = groups[at / format.group_values()].scale;
                 let off = (f32::from(integers[at]) * scale - x).abs();
-                // Half a step, and what a scale in half precision is off by.
+                // Half a step, and the rounding of the scale to half precision.
                 assert!(off <= scale * (0.5 + 127.0 / 2048.0), "{format:?}: {off}");
             }
         }

@@ -1,13 +1,13 @@
-//! Products with a matrix that stays quantised: x·Wᵀ and its gradient dy·W.
+//! Products with a matrix that stays quantised: x·Wᵀ, and its gradient dy·W.
 //!
-//! A task dequantises a tile of W into its own cache and multiplies it there
-//! with every row of x, so that W crosses the memory bus as the few bits it is
-//! stored in and is never written back. That is what a step of few rows spends
-//! its time on; with the many rows of a prompt the arithmetic dominates, and the
-//! same kernels run at the speed of the CPU's multipliers.
+//! A task dequantises a tile of W into the cache of its core and multiplies it there with
+//! every row of x. W is therefore read from memory as the few bits that it is stored in, and
+//! never written. With few rows, as in a training step, reading W takes most of the time.
+//! With the many rows of a prompt the arithmetic does, and the same kernels are limited by
+//! the multipliers of the CPU.
 //!
-//! Results do not depend on the number of threads: a task owns its columns of
-//! the result and adds up in one fixed order.
+//! Results do not depend on the number of threads: each task has columns of the result of its
+//! own, and adds in a fixed order.
 
 use crate::kernels::quant_blocks::Format;
 use crate::kernels::tile::{AlignedVec, LINE, TileRows, dot_products, row_sums, stride};
@@ -17,28 +17,29 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// TileRows of W a task of the forward product dequantises assemble.
+/// The rows of W that a task of the forward product dequantises together.
 const ROW_TILE: usize = 64;
 
-/// Values of a row of W, and of x, worked on assemble: a tile of
-/// ROW_TILE · DEPTH f32 stays in the L2 cache, what one kernel call reads in L1.
+/// The values of a row of W, and of x, that are multiplied together. A tile of
+/// ROW_TILE · DEPTH f32 stays in the L2 cache; what one kernel call reads stays in L1.
 const DEPTH: usize = 1024;
 
-/// Columns of W a task of the backward product owns: wide enough that what it
-/// reads of a row spans cache lines.
+/// The columns of W that belong to a task of the backward product. They are enough to read
+/// whole cache lines of a row.
 const COLUMN_TILE: usize = 256;
 
-/// TileRows of W the backward product dequantises assemble.
+/// The rows of W that the backward product dequantises together.
 const BACK_DEPTH: usize = 128;
 
-/// TileRows of W a task of the backward product owns. Their sums are added up in
-/// the order of the rows.
+/// The rows of W that belong to a task of the backward product. The sums of the tasks are
+/// added in the order of the rows.
 const BACK_ROWS: usize = 1024;
 
-/// TileRows of x from which on it pays to turn a tile of W round: dot products end
-/// in a sum across a vector, which costs as much as some dozens of products.
+/// From this many rows of x on it is faster to transpose a tile of W first. A dot product
+/// ends with a sum across a vector, which takes as long as some dozens of products.
 const MANY_ROWS: usize = 64;
 
+// Tiles consist of whole blocks of every format.
 const _: () = assert!(DEPTH.is_multiple_of(256) && COLUMN_TILE.is_multiple_of(256));
 
 /// A frozen matrix, `rows × width`, as its file stores it.
@@ -52,7 +53,7 @@ pub struct QuantisedMatrix {
 
 impl QuantisedMatrix {
     /// # Errors
-    /// A row that is no whole number of blocks, or another number of bytes.
+    /// A row is not a whole number of blocks, or the number of bytes is wrong.
     pub fn new(
         format: Format,
         bytes: Vec<u8>,
@@ -81,7 +82,7 @@ impl QuantisedMatrix {
         self.format
     }
 
-    /// Bytes of `columns` of a row; they begin and end at blocks.
+    /// The bytes of some columns of a row. The columns begin and end at blocks.
     #[inline(always)]
     pub fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {
         let (values, bytes) = (self.format.block_values(), self.format.block_bytes());
@@ -89,7 +90,7 @@ impl QuantisedMatrix {
         &self.bytes[start + columns.start / values * bytes..start + columns.end / values * bytes]
     }
 
-    /// `rows` of the matrix, one after the other.
+    /// The values of some rows, one row after the other.
     pub fn dequantised(&self, rows: impl IntoIterator<Item = usize>) -> Vec<f32> {
         let mut all = Vec::new();
         for row in rows {
@@ -116,7 +117,7 @@ impl QuantisedMatrix {
         assemble(vec![parts], ROW_TILE, x.count, self.rows)
     }
 
-    /// The gradient through it, dy · W: `n × rows` → `n × width`.
+    /// The gradient with respect to x, dy · W: `n × rows` → `n × width`.
     pub fn backward(&self, dy: &Tensor) -> Result<Tensor> {
         let dy = AlignedRows::of(dy, self.rows)?;
         let tiles = spans(self.width, COLUMN_TILE);
@@ -142,15 +143,15 @@ impl QuantisedMatrix {
     }
 }
 
-/// 0..`end` in pieces of `length`.
+/// Cuts 0..`end` into ranges of `length`.
 fn spans(end: usize, length: usize) -> Vec<Range<usize>> {
     (0..end).step_by(length).map(|start| start..end.min(start + length)).collect()
 }
 
-/// The sum, in their order, of layers of parts that lie side by side, `tile`
-/// columns each but the last.
+/// Adds the layers in their order. A layer consists of parts that lie side by side, with
+/// `tile` columns each, except that the last may have fewer.
 fn assemble(layers: Vec<Vec<Vec<f32>>>, tile: usize, rows: usize, width: usize) -> Result<Tensor> {
-    /// TileRows a parallel task copies at least.
+    /// A parallel task copies at least this many rows.
     const ROWS: usize = 32;
     let mut y = vec![0.0; rows * width];
     y.par_chunks_mut(width.max(1)).enumerate().with_min_len(ROWS).for_each(|(row, y)| {
@@ -168,7 +169,7 @@ fn assemble(layers: Vec<Vec<Vec<f32>>>, tile: usize, rows: usize, width: usize) 
     matrix(y, rows, width)
 }
 
-/// The rows of a tensor, each beginning at a cache line.
+/// A copy of the rows of a tensor, in which each row begins at a cache line.
 struct AlignedRows {
     values: AlignedVec,
     count: usize,
@@ -198,7 +199,8 @@ impl AlignedRows {
     }
 }
 
-/// Some columns of x·Wᵀ: dot products of rows of x with rows of W.
+/// A task that computes some columns of x·Wᵀ: the dot products of the rows of x with some
+/// rows of W.
 struct ForwardTile<'a> {
     weight: &'a QuantisedMatrix,
     x: TileRows<'a>,
@@ -234,7 +236,7 @@ impl WithSimd for ForwardTile<'_> {
     }
 }
 
-/// y += x · wᵀ by sums of the columns of w, laid side by side first.
+/// y += x · wᵀ, where w is transposed first so that the result is a sum of its rows.
 #[inline(always)]
 fn transposed_sums<S: Simd>(
     simd: S,
@@ -259,7 +261,7 @@ fn transposed_sums<S: Simd>(
     }
 }
 
-/// What some rows of W add to some columns of dy·W.
+/// A task that computes what some rows of W add to some columns of dy·W.
 struct BackwardTile<'a> {
     weight: &'a QuantisedMatrix,
     dy: TileRows<'a>,
@@ -307,7 +309,7 @@ mod tests {
         difference.max(0).unwrap().to_scalar().unwrap()
     }
 
-    /// Odd sizes, so that every edge of every tile is met.
+    /// The sizes are odd, so that no tile is always full.
     #[test]
     fn products_equal_those_with_the_dequantised_matrix() {
         let mut rng = StdRng::seed_from_u64(1);
@@ -324,7 +326,7 @@ mod tests {
             if format == Format::F32 {
                 bytes = [0.5f32, -1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
             } else {
-                // Scales, and the halves themselves, near one: 0x3c00 is 1.0.
+                // Scales, and f16 values, get exponents near that of 1.0, which is 0x3c00.
                 for block in bytes.chunks_mut(format.block_bytes()) {
                     block[1] = 0x28 | block[1] & 1;
                     if format == Format::Q4K {

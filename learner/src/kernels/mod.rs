@@ -1,9 +1,9 @@
-//! Row-wise functions of the transformer and their derivatives, on candle
-//! tensors. Matrix products are candle's; what is here is memory-bound.
+//! The row-wise functions of the transformer and their derivatives, on tensors of candle. The
+//! submodules have the matrix products.
 //!
-//! Every tensor is two-dimensional, contiguous and on the CPU: one row a token.
-//! Results do not depend on the number of threads: rows are independent and no
-//! sum crosses them.
+//! Every tensor is two-dimensional, contiguous and on the CPU, and has one row for each token.
+//! Results do not depend on the number of threads, because rows are independent and no sum
+//! crosses them.
 
 pub mod int8_dot;
 pub mod int8_matmul;
@@ -17,14 +17,15 @@ use candle_core::{Device, Result, Storage, Tensor, bail};
 use pulp::Arch;
 use rayon::prelude::*;
 
-/// Values a parallel task handles at least; smaller ones cost more than they save.
+/// A parallel task handles at least this many values. A smaller task costs more than it
+/// saves.
 const VALUES_PER_TASK: usize = 8192;
 
-/// Accumulators of a sum, so that it vectorises: floating-point addition may
-/// not be reordered by the compiler.
+/// The number of accumulators of a sum. Several of them let it vectorise, because the
+/// compiler must not change the order of floating-point additions.
 const LANES: usize = 16;
 
-/// Runs `f` on the values of a contiguous CPU tensor.
+/// Calls `f` with the values of a contiguous CPU tensor.
 pub fn with_values<T: Float, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> Result<R> {
     let (storage, layout) = tensor.storage_and_layout();
     let Storage::Cpu(cpu) = &*storage else { bail!("a tensor of the learner left the CPU") };
@@ -34,12 +35,12 @@ pub fn with_values<T: Float, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> R
     Ok(f(&cpu.as_slice::<T>()?[start..end]))
 }
 
-/// The values of `tensor`, copied out.
+/// A copy of the values of a tensor.
 pub fn values<T: Float>(tensor: &Tensor) -> Result<Vec<T>> {
     with_values(tensor, <[T]>::to_vec)
 }
 
-/// A `rows × width` tensor that takes the vector over without a copy.
+/// A `rows × width` tensor, which takes the vector without a copy.
 pub fn matrix<T: Float>(values: Vec<T>, rows: usize, width: usize) -> Result<Tensor> {
     Tensor::from_vec(values, (rows, width), &Device::Cpu)
 }
@@ -48,6 +49,7 @@ fn rows_per_task(width: usize) -> usize {
     VALUES_PER_TASK.div_ceil(width.max(1))
 }
 
+/// The sum of `term(i)` over all i below `count`.
 #[inline(always)]
 fn sum_of<T: Float>(count: usize, term: impl Fn(usize) -> T) -> T {
     let mut lanes = [T::zero(); LANES];
@@ -67,6 +69,7 @@ fn sum_of<T: Float>(count: usize, term: impl Fn(usize) -> T) -> T {
     total
 }
 
+/// Σ a[i]·b[i].
 #[inline(always)]
 pub fn dot<T: Float>(a: &[T], b: &[T]) -> T {
     let (a, a_rest) = a.as_chunks::<LANES>();
@@ -116,8 +119,8 @@ fn inverse_rms<T: Float>(x: &[T], epsilon: f64) -> T {
     T::one() / (mean + T::from_f64(epsilon)).sqrt()
 }
 
-/// residual + the gradient of [`rms_norm`] with respect to x:
-/// dx = dy·w·s − x · s³/n · Σ(dy·w·x), where s = 1/√(mean(x²) + ε).
+/// `residual` plus the gradient of [`rms_norm`] with respect to x, which is
+/// dx = dy·w·s − x · s³/n · Σ(dy·w·x) with s = 1/√(mean(x²) + ε).
 pub fn rms_norm_backward<T: Float>(
     residual: &Tensor,
     dy: &Tensor,
@@ -154,7 +157,7 @@ pub fn swiglu<T: Float>(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     matrix(h, rows, width)
 }
 
-/// The same, written over the gate.
+/// The same on slices. The result replaces the gate.
 pub fn swiglu_in_place<T: Float>(gate: &mut [T], up: &[T]) {
     gate.par_chunks_mut(VALUES_PER_TASK).zip(up.par_chunks(VALUES_PER_TASK)).for_each(
         |(gate, up)| {
@@ -172,7 +175,8 @@ fn sigmoid<T: Float>(x: T) -> T {
     T::one() / (T::one() + (T::zero() - x).exp())
 }
 
-/// (dgate, dup) of [`swiglu`]: dup = dh · silu(g), dgate = dh · u · σ(g)(1 + g(1 − σ(g))).
+/// (dgate, dup) of [`swiglu`]: dup = dh · silu(g) and
+/// dgate = dh · u · σ(g)(1 + g(1 − σ(g))).
 pub fn swiglu_backward<T: Float>(
     dh: &Tensor,
     gate: &Tensor,
@@ -236,12 +240,12 @@ pub fn add_bias<T: Float>(x: &Tensor, bias: &[T]) -> Result<Tensor> {
     matrix(sum, rows, width)
 }
 
-/// Which two values of a head a rotation turns together.
+/// Which two values of a head form a pair that is rotated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RopePairs {
     /// (j, j + half): qwen2 in GGUF.
     Halves,
-    /// (2j, 2j + 1): llama in GGUF, whose q and k rows are permuted for it.
+    /// (2j, 2j + 1): llama in GGUF, whose rows of q and k are permuted for this.
     Adjacent,
 }
 
@@ -250,12 +254,12 @@ pub enum RopePairs {
 pub struct Rope {
     pairs: RopePairs,
     head: usize,
-    /// Angle per position of each pair, in radians.
+    /// The angle of each pair at position 1, in radians.
     frequencies: Vec<f64>,
 }
 
 impl Rope {
-    /// `factors` divides the frequencies (llama 3's `rope_freqs.weight`).
+    /// `factors` are divisors of the frequencies (`rope_freqs.weight` of Llama 3).
     pub fn new(pairs: RopePairs, head: usize, base: f64, factors: Option<&[f32]>) -> Rope {
         let frequencies = (0..head / 2)
             .map(|j| {
@@ -271,7 +275,7 @@ impl Rope {
         self.rotated::<T>(x, positions, 1.0)
     }
 
-    /// The gradient of [`Rope::rotate`]: a rotation's transpose is its inverse.
+    /// The gradient of [`Rope::rotate`]. The transpose of a rotation is its inverse.
     pub fn rotate_back<T: Float>(&self, dx: &Tensor, positions: &[usize]) -> Result<Tensor> {
         self.rotated::<T>(dx, positions, -1.0)
     }
@@ -283,7 +287,7 @@ impl Rope {
         matrix(y, rows, width)
     }
 
-    /// (sin, cos) of every pair at every position, for all layers.
+    /// (sin, cos) of every pair at every position. They are the same for all layers.
     pub fn angles<T: Float>(&self, positions: &[usize], sign: f64) -> Vec<(T, T)> {
         let mut angles = Vec::with_capacity(positions.len() * self.frequencies.len());
         for position in positions {

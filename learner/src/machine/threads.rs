@@ -1,8 +1,9 @@
-//! How many cores a pass may take: those that others leave idle.
+//! The number of threads for a piece of work: that of the cores which other programs leave
+//! idle.
 //!
-//! Looked at again before every pass, so that an update that began on an idle
-//! machine makes room for the compiler that starts while it runs. What is
-//! computed does not depend on the number.
+//! The load is measured again before every piece of work. An update that begins on an idle
+//! machine makes room for a compiler that starts while it runs. The results do not depend
+//! on the number of threads.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use sysinfo::{CpuRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System};
 
-/// The machine's load is checked_at at this often, at most.
+/// The load is measured at most once in this time.
 const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 const _: () =
@@ -21,21 +22,21 @@ pub struct Threads(Mutex<ThreadsState>);
 struct ThreadsState {
     cores: usize,
     count: usize,
-    /// `None`: the count is fixed.
+    /// `None` if the count is fixed.
     load: Option<MachineLoad>,
     pools: HashMap<usize, Arc<ThreadPool>>,
 }
 
 struct MachineLoad {
     system: System,
-    /// This process and the daemon that started it: the daemon stops us while it
-    /// computes, so that the two never want a core at once.
+    /// This process and the daemon that started it. The daemon stops the learner while it
+    /// computes, so that the two never need a core at the same time.
     ours: Vec<Pid>,
     checked_at: Instant,
 }
 
 impl Threads {
-    /// As many as others leave idle, from one to all cores.
+    /// As many threads as other programs leave cores idle, but at least one.
     pub fn adaptive() -> Threads {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let cpu = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing().with_cpu_usage());
@@ -59,10 +60,10 @@ impl Threads {
         Threads(Mutex::new(ThreadsState { cores, count: cores, load, pools: HashMap::new() }))
     }
 
-    /// Runs `work` in a pool of threads; the caller waits for it.
+    /// Runs `work` in a pool of threads, and waits for it.
     ///
     /// # Errors
-    /// What `work` answers, or no thread can be started.
+    /// `work` returned an error, or no thread can be started.
     pub fn run<R: Send>(
         &self,
         work: impl FnOnce() -> candle_core::Result<R> + Send,
@@ -88,13 +89,13 @@ impl Threads {
     }
 }
 
-/// Threads for us when others keep `busy` of the cores.
+/// The number of threads to use when other programs keep `busy` cores busy.
 fn free_cores(cores: usize, busy: f32) -> usize {
     ((cores as f32 - busy).round() as usize).clamp(1, cores)
 }
 
 impl MachineLoad {
-    /// Cores that others than these have kept busy since the last look.
+    /// The number of cores that other processes have kept busy since the last measurement.
     fn busy_with_others(&mut self, cores: usize) -> f32 {
         self.checked_at = Instant::now();
         self.system.refresh_cpu_usage();
@@ -125,12 +126,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_take_their_cores_and_one_is_always_left() {
+    fn other_programs_keep_their_cores_and_one_is_always_left() {
         assert_eq!(free_cores(8, 0.2), 8);
         assert_eq!(free_cores(8, 3.1), 5);
         assert_eq!(free_cores(8, 8.0), 1);
         assert_eq!(free_cores(1, 0.0), 1);
-        assert_eq!(free_cores(2, 9.0), 1, "a measurement may be off");
+        assert_eq!(free_cores(2, 9.0), 1, "a measurement may be above the number of cores");
     }
 
     #[test]

@@ -1,36 +1,38 @@
 //! Causal grouped-query attention of one sequence, and its gradient.
 //!
-//! The heads that share a key/value head are stacked into one matrix, so that
-//! each product is one candle matmul and the sum over the group that the
-//! gradients of k and v need comes out of the product itself.
+//! The query heads that share a key/value head are stacked into one matrix. Each product is
+//! then one matmul of candle, and the product itself computes the sum over the group that
+//! the gradients of k and v consist of.
 
 use crate::kernels::{dot, matrix, values, with_values};
 use crate::model::float::Float;
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;
 
-/// Queries handled at once: bounds the score matrix to
-/// QUERY_BLOCK · heads-per-group · keys values a task.
+/// The number of queries of a task. It limits the score matrix of a task to
+/// QUERY_BLOCK · heads-per-group · keys values.
 const QUERY_BLOCK: usize = 64;
 
+/// The numbers of heads, and their size.
 #[derive(Debug, Clone, Copy)]
 pub struct Heads {
     pub query: usize,
     pub key_value: usize,
-    /// Values of one head.
+    /// The number of values in one head.
     pub width: usize,
 }
 
 impl Heads {
+    /// The number of query heads that share a key/value head.
     pub fn group(self) -> usize {
         self.query / self.key_value
     }
 }
 
-/// One sequence: row i of `q` sees keys `0..=past + i`.
+/// The inputs for one sequence. Row i of `q` sees the keys `0..=past + i`.
 ///
-/// `q` is `rows × query·width`, `k` and `v` are `(past + rows) × key_value·width`;
-/// q and k are already rotated.
+/// `q` is `rows × query·width`; `k` and `v` are `(past + rows) × key_value·width`. q and k are
+/// rotated already.
 #[derive(Debug, Clone)]
 pub struct Sequence {
     pub q: Tensor,
@@ -39,7 +41,7 @@ pub struct Sequence {
     pub past: usize,
 }
 
-/// One task: a key/value head and a block of queries.
+/// A task: the queries of one block, for the query heads that share a key/value head.
 struct GroupTask {
     head: usize,
     from: usize,
@@ -47,7 +49,8 @@ struct GroupTask {
 }
 
 fn tasks(heads: Heads, rows: usize) -> Vec<GroupTask> {
-    // The blocks with the most keys first: better balance at the end.
+    // The blocks with the most keys come first, so that all threads end at about the same
+    // time.
     let blocks = rows.div_ceil(QUERY_BLOCK);
     (0..blocks)
         .rev()
@@ -60,7 +63,7 @@ fn tasks(heads: Heads, rows: usize) -> Vec<GroupTask> {
 }
 
 impl Sequence {
-    /// The attention's output, `rows × query·width`.
+    /// The output, `rows × query·width`.
     pub fn forward<T: Float>(&self, heads: Heads) -> Result<Tensor> {
         let (rows, width) = self.q.dims2()?;
         let single = with_values(&self.q, |q: &[T]| {
@@ -92,8 +95,8 @@ impl Sequence {
         matrix(output, rows, width)
     }
 
-    /// (dq, dk, dv) for the rows of this sequence; the past's keys and values
-    /// are constants and get none.
+    /// (dq, dk, dv) for the rows of this sequence. The keys and values of the past are
+    /// constants and have no gradient.
     ///
     /// With P = softmax(qkᵀ/√w) and o = Pv: dv = Pᵀdo, dP = do·vᵀ,
     /// dS = P∘(dP − rowsum(P∘dP)), dq = dS·k/√w, dk = dSᵀq/√w.
@@ -132,14 +135,14 @@ impl Sequence {
         Ok((matrix(dq, rows, width)?, matrix(dk, rows, kv_width)?, matrix(dv, rows, kv_width)?))
     }
 
-    /// The keys and values a task can see: `(past + from + rows) × width`, strided.
+    /// The keys and values that a task can see: `(past + from + rows) × width`, strided.
     fn keys_values(&self, heads: Heads, task: &GroupTask) -> Result<(Tensor, Tensor)> {
         let seen = self.past + task.from + task.rows;
         let of = |x: &Tensor| x.narrow(0, 0, seen)?.narrow(1, task.head * heads.width, heads.width);
         Ok((of(&self.k)?, of(&self.v)?))
     }
 
-    /// softmax(q·kᵀ/√width) with the future masked, `rows·group × seen`.
+    /// softmax(q·kᵀ/√width), where future keys have weight 0: `rows·group × seen`.
     fn weights<T: Float>(
         &self,
         heads: Heads,
@@ -175,6 +178,7 @@ impl Sequence {
     }
 }
 
+/// The factor that scores are multiplied with.
 pub fn scale(heads: Heads) -> f64 {
     1.0 / (heads.width as f64).sqrt()
 }
@@ -195,7 +199,7 @@ fn softmax_backward<T: Float>(p: &Tensor, dp: &Tensor, scale: f64) -> Result<Ten
     matrix(ds, rows, seen)
 }
 
-/// The rows of a task for the query heads of its group, stacked `rows·group × width`.
+/// The rows of a task for the query heads of its group, stacked to `rows·group × width`.
 fn gather<T: Float>(x: &Tensor, heads: Heads, task: &GroupTask) -> Result<Tensor> {
     let width = x.dim(1)?;
     let (from, span) = group_span(heads, task);
@@ -217,13 +221,13 @@ fn scatter<T: Float>(x: &mut [T], part: &[T], heads: Heads, task: &GroupTask) {
     }
 }
 
-/// Columns of the query heads that share the task's key/value head.
+/// The first column and the number of columns of the task's query heads.
 fn group_span(heads: Heads, task: &GroupTask) -> (usize, usize) {
     let span = heads.group() * heads.width;
     (task.head * span, span)
 }
 
-/// Adds a task's gradient of one key/value head to the whole.
+/// Adds a task's gradient of one key/value head to the whole gradient.
 fn accumulate<T: Float>(x: &mut [T], part: &[T], heads: Heads, task: &GroupTask) {
     let width = heads.key_value * heads.width;
     let from = task.head * heads.width;

@@ -1,6 +1,7 @@
-//! Causal grouped-query attention of one sequence in f32, without gradient: what
-//! `attention.rs` computes, but the scores of a task stay in its core's cache and
-//! nothing is copied that is read once.
+//! Causal grouped-query attention of one sequence in f32, without a gradient.
+//!
+//! It computes the same as [`attention`](crate::model::attention) and is faster: the scores
+//! of a task stay in the cache of its core, and nothing is copied that is read only once.
 
 use crate::kernels::tile::{AlignedVec, LINE, TileRows, row_sums};
 use crate::model::attention::{Heads, scale};
@@ -8,21 +9,24 @@ use crate::model::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-/// Queries a task handles: QUERIES · keys scores fit the L2 cache.
+/// The number of queries of a task. QUERIES · keys scores fit into the L2 cache.
 const QUERIES: usize = 48;
 
-/// Keys beside each other: whole blocks of registers, so that no key is alone.
+/// The number of keys is rounded up to a multiple of this, so that the product consists of
+/// whole blocks of registers.
 const KEYS: usize = 4 * LINE;
 
-/// Row i of q, of as many rows as it has, sees all keys but those of the rows
-/// after it; the keys' last rows are the queries' own. The output's rows are q's.
+/// The output of attention, with the shape of `q`.
+///
+/// The last rows of `k` and `v` belong to the rows of `q`. Each row of `q` sees all keys
+/// except those of the rows after it.
 pub fn attention_f32(heads: Heads, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32> {
     let (width, kv_width) = (heads.query * heads.width, heads.key_value * heads.width);
     let (rows, keys) = (q.len() / width, k.len() / kv_width);
     let stride = keys.next_multiple_of(KEYS);
     let transposed = transposed(k, kv_width, stride);
     let mut output = vec![0.0; q.len()];
-    // One task a query head and block of queries, the longest first.
+    // There is one task for each query head and block of queries. The longest comes first.
     let mut tasks: Vec<(usize, usize, Vec<&mut [f32]>)> = (0..rows)
         .step_by(QUERIES)
         .flat_map(|from| (0..heads.query).map(move |head| (from, head, Vec::new())))
@@ -57,7 +61,7 @@ pub fn attention_f32(heads: Heads, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32> 
     output
 }
 
-/// The keys' transpose, rows padded with zeros.
+/// The transpose of the keys, with rows padded with zeros.
 fn transposed(k: &[f32], kv_width: usize, stride: usize) -> AlignedVec {
     let mut transposed = AlignedVec::zeros(kv_width * stride);
     for (key, values) in k.chunks(kv_width).enumerate() {
@@ -68,10 +72,10 @@ fn transposed(k: &[f32], kv_width: usize, stride: usize) -> AlignedVec {
     transposed
 }
 
-/// Some queries of one head.
+/// A task: some queries of one head.
 struct HeadTask<'a> {
     heads: Heads,
-    /// Keys the first query sees.
+    /// The number of keys that the first query sees.
     visible: usize,
     q: TileRows<'a>,
     /// `width × keys`.
@@ -109,7 +113,8 @@ impl WithSimd for HeadTask<'_> {
     }
 }
 
-/// exp((score − largest) · scale) of the visible scores, 0 for the rest; their sum.
+/// Replaces the visible scores by exp((score − largest) · scale), and the others by 0.
+/// Returns the sum.
 #[inline(always)]
 fn exponentials(scores: &mut [f32], visible: usize, scale: f32) -> f32 {
     let (past, future) = scores.split_at_mut(visible);
@@ -146,7 +151,7 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
-    /// Against the f64 path, whose gradient is held to central differences.
+    /// The f64 path is the reference: its gradient is compared with central differences.
     #[test]
     fn attention_in_f32_equals_that_in_f64() {
         let mut random = StdRng::seed_from_u64(1);

@@ -1,11 +1,13 @@
-//! The output layer, for the rows that predict a generated token only.
+//! The output layer, for those rows only that predict a target.
 //!
-//! The loss sees a row through one number, the log-prob ℓ of the token that was
-//! sampled, or of any in a set S of them: ∂ℓ/∂x = (E_p[W | S] − E_p[W]) / τ, where the
-//! first expectation is W[token] for a single one. Both ℓ and the expectations are
-//! accumulated over blocks of the vocabulary with a running maximum (the online
-//! softmax of FlashAttention, arXiv:2205.14135), so the `rows × vocabulary`
-//! logits never exist, and one pass over the matrix serves value and gradient.
+//! The loss depends on a row through one number: the log-prob ℓ of the target token, or of a
+//! set S of tokens that count as the target. Its gradient is
+//! ∂ℓ/∂x = (E_p[W | S] − E_p[W]) / τ. For a single token the first expectation is W[token].
+//!
+//! Value and expectations are accumulated over blocks of the vocabulary with a running
+//! maximum (the online softmax of FlashAttention, arXiv:2205.14135). The
+//! `rows × vocabulary` logits are never in memory as a whole, and one pass over the matrix
+//! gives both value and gradient.
 
 use crate::kernels::{matrix, values};
 use crate::model::float::Float;
@@ -14,30 +16,33 @@ use candle_core::{Error, Result, Tensor};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// VocabularyMatrix blocks worked on at once: bounds memory on machines with many cores.
+/// The number of vocabulary blocks that are computed at the same time. It limits the memory
+/// on machines with many cores.
 const BLOCKS_AT_ONCE: usize = 4;
 
-/// What one row predicts.
+/// The token that one row predicts.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub token: u32,
-    /// Other tokens that count as this one: their probabilities are summed.
+    /// Other tokens that count as this one. Their probabilities are added.
     pub equivalents: Arc<[u32]>,
-    /// Temperature of the policy's softmax.
+    /// The temperature of the policy's softmax.
     pub temperature: f64,
-    /// The tokens the policy could choose from, ascending; `None` is all of them.
+    /// The tokens that the policy could choose from, in ascending order. `None` means all.
     pub allowed: Option<Arc<[u32]>>,
 }
 
+/// The log-probs of the targets, and how they depend on the rows.
 pub struct Prediction<T> {
     /// ln π(token) of each row, in nats.
     pub logprobs: Vec<T>,
-    /// ∂ logprob / ∂ row, `rows × width`; only if asked for.
+    /// ∂ logprob / ∂ row, `rows × width`, if it was asked for.
     pub gradient: Option<Tensor>,
 }
 
 impl Target {
-    /// Ids of a block that begins at `from` which count, less `from`.
+    /// The tokens of this target that are in a block of `count` rows, which begins at token
+    /// `from`, as indices into the block.
     fn ids(&self, from: usize, count: usize) -> impl Iterator<Item = usize> {
         let allowed = |id: &u32| {
             self.allowed.as_ref().is_none_or(|allowed| allowed.binary_search(id).is_ok())
@@ -49,8 +54,9 @@ impl Target {
     }
 }
 
-/// A sum of exponentials with the largest exponent taken out, and of what each weighs.
+/// Σ exp(logit) and Σ exp(logit) · W[v] over some tokens, both divided by exp(top).
 struct ExpSum<T> {
+    /// The largest logit.
     top: T,
     sum: T,
     weighted: Vec<T>,
@@ -68,19 +74,19 @@ impl<T: Float> ExpSum<T> {
     }
 }
 
-/// One block's share of a row's softmax.
+/// What one vocabulary block adds to the softmax of every row.
 struct BlockSoftmax<T> {
-    /// Largest logit of the block per row; `None` where the policy allowed none of it.
+    /// The largest logit of each row; `None` if the policy could choose no token of the block.
     top: Vec<Option<T>>,
     /// Σ exp(logit − top).
     sum: Vec<T>,
     /// Σ exp(logit − top) · W[v].
     weighted: Option<Vec<T>>,
-    /// Of the targets that lie in the block, one by one: the row, and exp(logit) · W.
+    /// The target tokens that are in the block, each with its row.
     targets: Vec<(usize, ExpSum<T>)>,
 }
 
-/// Log-probs of the targets for normed rows `x` (`targets.len() × width`).
+/// The log-probs of the targets for normed rows `x` (`targets.len() × width`).
 pub fn predict<T: Float>(
     head: &VocabularyMatrix,
     x: &Tensor,
@@ -96,7 +102,7 @@ pub fn predict<T: Float>(
             .with_max_len(1)
             .map(|block| block_softmax(head, block, x, targets, want_gradient))
             .collect::<Result<_>>()?;
-        // In the blocks' order, whichever was computed first.
+        // The order is that of the blocks, whichever was computed first.
         for block in blocks {
             softmax.add(block);
         }
@@ -104,14 +110,15 @@ pub fn predict<T: Float>(
     softmax.finish(targets, want_gradient)
 }
 
-/// The softmax of every row over the blocks that were added.
+/// The softmax of every row over the blocks that were added. The fields are those of
+/// [`BlockSoftmax`].
 struct RunningSoftmax<T> {
     width: usize,
     top: Vec<Option<T>>,
     sum: Vec<T>,
     /// `rows × width`; empty without a gradient.
     weighted: Vec<T>,
-    /// The targets of each row together.
+    /// All tokens of each row's target together; `None` until the first one is added.
     target_sums: Vec<Option<ExpSum<T>>>,
 }
 
@@ -180,6 +187,7 @@ impl<T: Float> RunningSoftmax<T> {
     }
 }
 
+/// Computes the logits of one vocabulary block and what follows from them.
 fn block_softmax<T: Float>(
     head: &VocabularyMatrix,
     block: usize,
@@ -219,7 +227,7 @@ fn block_softmax<T: Float>(
     Ok(BlockSoftmax { top, sum, weighted, targets: found })
 }
 
-/// Writes exp(logit − highest) over the logits; returns the highest one and the sum.
+/// Replaces the logits by exp(logit − highest). Returns the highest logit and the sum.
 #[inline(always)]
 fn exponentials<T: Float>(logits: &mut [T]) -> (T, T) {
     let mut highest = logits[0];
@@ -236,8 +244,8 @@ fn exponentials<T: Float>(logits: &mut [T]) -> (T, T) {
     (highest, sum)
 }
 
-/// The same for the `allowed` tokens of a block that begins at `from`, and 0 for the
-/// others; `None` if the block has none of them.
+/// The same for a block that begins at token `from` and in which only some tokens are
+/// `allowed`. The others become 0. Returns `None` if the block has no allowed token.
 #[inline(always)]
 fn allowed_exponentials<T: Float>(
     logits: &mut [T],

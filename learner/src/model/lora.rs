@@ -1,5 +1,4 @@
-//! LoRA (arXiv:2106.09685) on candle tensors: y = Wx + (alpha/r)·B(Ax) for every
-//! linear map of every layer.
+//! LoRA (arXiv:2106.09685): y = Wx + (alpha/r)·B(Ax) for every linear map of every layer.
 
 use crate::kernels::{matrix, values};
 use crate::model::float::Float;
@@ -10,7 +9,7 @@ use models::adapter::{Adapter, LoraPair};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// The pair of one linear map.
+/// The two factors that belong to one linear map.
 #[derive(Debug, Clone)]
 pub struct LoraLayer {
     /// `rank × in`.
@@ -22,7 +21,7 @@ pub struct LoraLayer {
 /// What [`LoraLayer::forward`] keeps for the gradient: (alpha/r)·xAᵀ, `rows × rank`.
 pub type Reduced = Tensor;
 
-/// The gradient of one pair, shaped like it.
+/// The gradient of one pair, with the same shapes.
 #[derive(Debug, Clone)]
 pub struct LoraGradient {
     pub a: Tensor,
@@ -30,7 +29,7 @@ pub struct LoraGradient {
 }
 
 impl LoraLayer {
-    /// Adds the pair's part to the frozen map's output `y`.
+    /// Adds the part of the adapter to the output `y` of the frozen map.
     pub fn forward<T: Float>(
         &self,
         x: &Tensor,
@@ -42,9 +41,9 @@ impl LoraLayer {
         Ok((y, reduced))
     }
 
-    /// The pair's gradient, and its part of dx.
+    /// The gradient of the pair, and its part of dx.
     ///
-    /// With u = s·xAᵀ: dB = dyᵀu, du' = s·dy·B, dA = du'ᵀx, dx += du'·A.
+    /// With u = s·xAᵀ: dB = dyᵀu, du' = s·dy·B, dA = du'ᵀx, and the part of dx is du'·A.
     pub fn backward(
         &self,
         x: &Tensor,
@@ -58,7 +57,7 @@ impl LoraLayer {
     }
 }
 
-/// The adapter: seven pairs a layer, in the order of [`MAPS`].
+/// The adapter: seven pairs for each layer, in the order of [`MAPS`].
 #[derive(Debug, Clone)]
 pub struct Lora {
     pub rank: usize,
@@ -71,8 +70,8 @@ impl Lora {
         f64::from(self.alpha) / self.rank as f64
     }
 
-    /// A fresh adapter that changes nothing: A uniform in ±1/√in (PEFT's
-    /// `kaiming_uniform_(a=√5)`), B zero.
+    /// A new adapter, which changes nothing yet: A is uniform in ±1/√in (PEFT's
+    /// `kaiming_uniform_(a=√5)`), and B is zero.
     pub fn fresh(shape: &Shape, rank: usize, alpha: f32, seed: u64) -> Result<Lora> {
         let mut random = StdRng::seed_from_u64(seed);
         let layers = (0..shape.layers)
@@ -95,8 +94,8 @@ impl Lora {
         Ok(Lora { rank, alpha, layers })
     }
 
-    /// Every trained tensor, in the fixed order the optimizer counts by: layer,
-    /// then map, A before B.
+    /// Every trained tensor, in the fixed order that the optimizer relies on: by layer, then
+    /// by map, A before B.
     pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
         self.layers.iter().flatten().flat_map(|layer| [&layer.a, &layer.b])
     }
@@ -109,7 +108,7 @@ impl Lora {
         }
     }
 
-    /// The adapter in the form of its file.
+    /// The adapter in the form that is written to a file.
     pub fn to_adapter(
         &self,
         architecture: &str,
@@ -138,8 +137,10 @@ impl Lora {
         })
     }
 
+    /// The reverse of [`Lora::to_adapter`].
+    ///
     /// # Errors
-    /// A pair is missing, of another shape, or holds a value that is not finite.
+    /// A pair is missing, has another shape, or contains a value that is not finite.
     pub fn from_adapter(adapter: &Adapter, shape: &Shape) -> anyhow::Result<Lora> {
         let expected = shape.layers * MAPS.len();
         if adapter.pairs.len() != expected {

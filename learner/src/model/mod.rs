@@ -1,11 +1,12 @@
-//! Forward and hand-written backward of qwen2 and llama through the *tail* of an
-//! episode: `prompt[adapter_from..]` and the generated tokens, against the
-//! constant keys and values of the prompt before it.
+//! The forward pass and the hand-written backward pass of qwen2 and llama models.
 //!
-//! The adapter is active on tail rows only (an activated LoRA, arXiv:2504.12397),
-//! so nothing before the tail depends on it and this gradient is exact.
-//! The tails of a batch are concatenated: one matrix product a map, whatever the
-//! number of episodes; only attention looks at them one by one.
+//! Both go through the *tail* of an episode: `prompt[adapter_from..]` and the generated
+//! tokens. The keys and values of the prompt before the tail are constants. The adapter acts
+//! on the rows of the tail only (an activated LoRA, arXiv:2504.12397). Nothing before the
+//! tail depends on it, so that this gradient is exact.
+//!
+//! The tails of a batch are concatenated. Each map then takes one matrix product for any
+//! number of episodes; only attention handles the tails one by one.
 
 pub mod attention;
 pub mod attention_forward;
@@ -34,20 +35,21 @@ pub use crate::model::weights::Transformer;
 #[derive(Debug, Clone)]
 pub struct Tail {
     pub place: PromptPlace,
-    /// Rows before the tail, all of them in the prompt's keys and values.
+    /// The number of rows before the tail, all of them in the keys and values of the prompt.
     pub past: usize,
     /// `prompt[adapter_from..]` and every generated token but the last.
     pub tokens: Vec<u32>,
-    /// What the last `targets.len()` rows predict.
+    /// The tokens that the last `targets.len()` rows predict.
     pub targets: Vec<Target>,
 }
 
-/// Tails side by side.
+/// Concatenated tails.
 pub struct TailBatch {
     tokens: Vec<u32>,
     positions: Vec<usize>,
+    /// Of each tail: where its prompt lies, the rows before it, and its own rows.
     tails: Vec<(PromptPlace, usize, Range<usize>)>,
-    /// Row of each target.
+    /// The row that predicts each target.
     predicting: Vec<u32>,
     targets: Vec<Target>,
 }
@@ -73,7 +75,7 @@ impl TailBatch {
         batch
     }
 
-    /// Episodes in it.
+    /// The number of tails.
     pub fn len(&self) -> usize {
         self.tails.len()
     }
@@ -83,8 +85,8 @@ impl TailBatch {
     }
 }
 
-/// What a layer keeps for its gradient. Tensors share memory with the forward
-/// pass where they can; norms, attention weights and swiglu are recomputed.
+/// What a layer keeps for its gradient. Tensors share memory with the forward pass where
+/// possible. Norms, attention weights and SwiGLU are computed again.
 struct SavedLayer {
     x: Tensor,
     sequences: Vec<Sequence>,
@@ -100,14 +102,14 @@ pub struct ForwardPass<'a, T> {
     model: &'a Transformer<T>,
     lora: &'a Lora,
     batch: &'a TailBatch,
-    /// ln π of each target, in the batch's order.
+    /// ln π of each target, in the order of the batch.
     pub logprobs: Vec<T>,
     x: Tensor,
     d_logprob: Tensor,
     saved: Vec<SavedLayer>,
 }
 
-/// LoraGradients of every pair, in the adapter's order.
+/// The gradient of every pair, in the order of the adapter.
 pub type LoraGradients = Vec<LoraGradient>;
 
 impl<T: Float> Transformer<T> {
@@ -130,7 +132,7 @@ impl<T: Float> Transformer<T> {
         Ok(self.predict(&x, batch, false)?.logprobs)
     }
 
-    /// The same, keeping what [`ForwardPass::backward`] needs.
+    /// The same under base and adapter, which keeps what [`ForwardPass::backward`] needs.
     pub fn forward<'a>(
         &'a self,
         lora: &'a Lora,
@@ -197,7 +199,7 @@ impl<T: Float> Transformer<T> {
         let epsilon = self.shape.rms_epsilon;
         let maps = &layer.maps;
         let mut reduced = Vec::with_capacity(MAPS.len());
-        // Called in the order of MAPS, so that `reduced` is in it too.
+        // It is called in the order of MAPS, so that `reduced` has the same order.
         let mut linear = |map: usize, x: &Tensor| -> Result<Tensor> {
             let y = maps[map].forward(x)?;
             let Some((pairs, scale)) = lora else { return Ok(y) };
@@ -242,7 +244,7 @@ impl<T: Float> Transformer<T> {
         Ok((y, SavedLayer { x, sequences, attended, middle, gate, up, reduced }))
     }
 
-    /// (gradient with respect to the layer's input, gradients of its pairs).
+    /// The gradient with respect to the layer's input, and the gradients of its pairs.
     fn layer_backward(
         &self,
         layer: &Layer<T>,
@@ -295,13 +297,13 @@ impl<T: Float> Transformer<T> {
 }
 
 impl<T: Float> ForwardPass<'_, T> {
-    /// The gradient of a loss with `d_loss[i]` = ∂loss/∂logprobs[i].
+    /// The gradient of a loss, where `d_loss[i]` = ∂loss/∂logprobs[i].
     pub fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
         let model = self.model;
         let (rows, width) = self.x.dims2()?;
         let predicting = &self.batch.predicting;
 
-        // Through the head and the output norm, for the predicting rows.
+        // First through the head and the output norm, for the rows that predict a target.
         let mut d_normed = Vec::with_capacity(predicting.len() * width);
         with_values(&self.d_logprob, |d_logprob: &[T]| {
             for (row, d) in d_logprob.chunks(width).zip(d_loss) {
@@ -334,7 +336,7 @@ impl<T: Float> ForwardPass<'_, T> {
     }
 }
 
-/// x plus a bias where the map has one.
+/// x plus the bias, if the map has one.
 fn bias<T: Float>(x: Tensor, bias: &Option<Vec<T>>) -> Result<Tensor> {
     match bias {
         Some(bias) => add_bias(&x, bias),

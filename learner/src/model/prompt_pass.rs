@@ -1,10 +1,9 @@
-//! The prompt pass: the base's keys and values for `prompt[..adapter_from]` of
-//! many episodes at once, without gradient.
+//! The prompt pass: it computes the base's keys and values for `prompt[..adapter_from]` of
+//! many episodes at once, without a gradient.
 //!
-//! Episodes of one document share long prefixes, so the prompts of a group form
-//! a prefix tree: a row is computed once for every prompt that starts with it.
-//! Attention is causal, so this is exact. The pass runs layer by layer over all
-//! rows of a group.
+//! Episodes of one document share long prefixes. The prompts of a group therefore form a
+//! prefix tree, and a row is computed only once for all prompts that share it. This is exact,
+//! because attention is causal. The pass runs layer by layer over all rows of a group.
 
 use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
@@ -21,40 +20,42 @@ use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Rows of the feed-forward computed at once: its activations are the widest.
+/// The number of rows of which the feed-forward part is computed at once, because its
+/// activations are the widest.
 const FEED_FORWARD_ROWS: usize = 512;
 
-/// Where a prompt's rows lie.
+/// Where the keys and values of a prompt lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PromptPlace {
     group: usize,
     prompt: usize,
 }
 
-/// The new rows a prompt adds to the tree of its group.
+/// The new rows that a prompt adds to the tree of its group.
 #[derive(Debug, PartialEq, Eq)]
 struct TreeBranch {
     prompt: usize,
-    /// Rows of the group.
+    /// Their indices in the group.
     rows: Range<usize>,
-    /// Position in the prompt of the first of them.
+    /// The position in the prompt of the first one.
     start: usize,
 }
 
 /// The prefix tree of one group of prompts.
 #[derive(Debug, Default)]
 struct PrefixTree {
-    /// Token of each row.
+    /// The token of each row.
     tokens: Vec<u32>,
-    /// Position of each row.
+    /// The position of each row in its prompts.
     positions: Vec<usize>,
     branches: Vec<TreeBranch>,
-    /// Row of each token of each prompt.
+    /// For each prompt, the row of each of its tokens.
     paths: Vec<Vec<u32>>,
 }
 
 impl PrefixTree {
-    /// Rows `prompt` would share with the tree, and the prompt it shares them with.
+    /// The number of rows that `prompt` would share with the tree, and the index of the
+    /// prompt that it would share them with.
     fn shared(&self, prompt: &[u32]) -> (usize, usize) {
         let common = |path: &[u32]| {
             path.iter()
@@ -91,15 +92,17 @@ impl PrefixTree {
     }
 }
 
-/// Keys (rotated) and values of a group, per layer.
+/// The keys, which are rotated, and the values of a group.
 struct GroupKv {
-    /// `rows × kv_heads·head_width`, of type [`Float::KV`].
+    /// For each layer, two tensors `rows × kv_heads·head_width` of type [`Float::KV`].
     layers: Vec<(Tensor, Tensor)>,
+    /// The paths of the group's tree.
     paths: Vec<Vec<u32>>,
 }
 
 impl GroupKv {
-    /// One prompt as [`PromptKv::bytes`] wrote it; `None` if it is not that.
+    /// Reads one prompt as [`PromptKv::bytes`] writes it. Returns `None` if the bytes cannot
+    /// be that.
     fn read<T: Float>(model: &Transformer<T>, prompt: &[u32], bytes: &[u8]) -> Option<GroupKv> {
         let rows = prompt.len();
         let width = model.shape.kv_heads * model.shape.head_width;
@@ -116,17 +119,17 @@ impl GroupKv {
     }
 }
 
-/// Keys and values of every prompt of a job.
+/// The keys and values of every prompt of a job.
 pub struct PromptKv {
     groups: Vec<GroupKv>,
     places: Vec<PromptPlace>,
-    /// PrefixTree rows computed, over all groups.
+    /// The number of rows of all groups.
     pub rows: usize,
 }
 
 impl PromptKv {
-    /// Computes the prompts as the server's CPU does. `done` hears after every
-    /// layer how many of them that makes, and ends the pass with an error.
+    /// Computes the prompts as the server does on a CPU. `done` is called after every layer
+    /// with the number of prompts that are done, and its error ends the pass.
     pub fn compute<T: Float>(
         model: &Transformer<T>,
         prompts: &[&[u32]],
@@ -137,7 +140,8 @@ impl PromptKv {
         PromptKv::compute_with(Int8Unit::fastest(), model, prompts, cache, threads, done)
     }
 
-    /// The same with products of 8-bit integers by `unit`, or of floats.
+    /// The same, but `unit` chooses between products of 8-bit integers and of floats
+    /// (`None`).
     pub fn compute_with<T: Float>(
         unit: Option<Int8Unit>,
         model: &Transformer<T>,
@@ -174,7 +178,7 @@ impl PromptKv {
         Ok(kv)
     }
 
-    /// Takes from the cache what lies there; answers which prompts do not.
+    /// Reads the prompts that are in the cache. Returns the indices of the others.
     fn read_cached<T: Float>(
         &mut self,
         model: &Transformer<T>,
@@ -208,8 +212,7 @@ impl PromptKv {
         Ok(missing)
     }
 
-    /// Leaves on the cache what had to be computed. That it could not be is no
-    /// reason to fail an update.
+    /// Writes to the cache what had to be computed. The update goes on if that fails.
     fn write_cache(
         &self,
         prompts: &[&[u32]],
@@ -221,13 +224,13 @@ impl PromptKv {
             if written.insert(prompts[*index])
                 && let Err(error) = cache.put(prompts[*index], &self.bytes(self.places[*index])?)
             {
-                eprintln!("hone-learner: a prompt could not be kept: {error}");
+                eprintln!("hone-learner: cannot write a prompt to the cache: {error}");
             }
         }
         Ok(())
     }
 
-    /// Keys and values of one prompt, layer by layer, as [`GroupKv::read`] reads them.
+    /// The keys and values of one prompt, layer by layer, as [`GroupKv::read`] reads them.
     fn bytes(&self, place: PromptPlace) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let group = &self.groups[place.group];
@@ -240,7 +243,10 @@ impl PromptKv {
         Ok(bytes)
     }
 
-    /// Notes rows that are held from now on.
+    /// Counts rows whose keys and values are about to be kept.
+    ///
+    /// # Errors
+    /// They would need more than [`PROMPT_KV_BYTES_MAX`].
     fn reserve<T: Float>(&mut self, rows: usize, model: &Transformer<T>) -> anyhow::Result<()> {
         self.rows += rows;
         let shape = &model.shape;
@@ -255,6 +261,7 @@ impl PromptKv {
         Ok(())
     }
 
+    /// Computes the prompts of one tree. Returns how many they are.
     fn compute_group<T: Float>(
         &mut self,
         unit: Option<Int8Unit>,
@@ -271,13 +278,13 @@ impl PromptKv {
         Ok(prompts)
     }
 
-    /// Where the `index`-th prompt lies.
+    /// Where the keys and values of the `index`-th prompt lie.
     pub fn place(&self, index: usize) -> PromptPlace {
         self.places[index]
     }
 
-    /// Keys and values of one prompt in one layer, `adapter_from × kv_width`;
-    /// `None` for an empty prompt.
+    /// The keys and values of one prompt in one layer, each `adapter_from × kv_width`. `None`
+    /// for an empty prompt.
     pub fn prefix<T: Float>(
         &self,
         place: PromptPlace,
@@ -295,7 +302,8 @@ impl PromptKv {
     }
 }
 
-/// The base over one tree; `done` hears how many layers are finished.
+/// Runs the base over the rows of one tree. `done` is called with the number of layers that
+/// are done.
 fn pass<T: Float>(
     unit: Option<Int8Unit>,
     model: &Transformer<T>,
@@ -327,14 +335,15 @@ struct TreeRows<'a, T> {
     unit: Option<Int8Unit>,
     model: &'a Transformer<T>,
     tree: &'a PrefixTree,
-    /// Of the rows' rotations.
+    /// (sin, cos) of the rotation of each row.
     angles: Vec<(T, T)>,
     x: Vec<T>,
-    /// Kept from layer to layer: fresh memory costs more than what is written there.
+    /// Memory that is used again in every layer. To get new memory from the system takes
+    /// longer than what is computed there.
     buffers: [Vec<T>; 4],
 }
 
-/// `rows` copies of `first`, or of zeros, over what the buffer held.
+/// Fills the buffer with `rows` copies of `first`, or with zeros.
 fn filled<T: Float>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Option<&[T]>) {
     buffer.clear();
     match first {
@@ -344,8 +353,8 @@ fn filled<T: Float>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Optio
 }
 
 impl<T: Float> TreeRows<'_, T> {
-    /// Keys and values of a layer; `x` becomes its output. The last layer has
-    /// none: nothing reads what it says of the prompt.
+    /// Computes the keys and values of a layer, and then its output in `x`. The last layer
+    /// has no output, because nothing reads it.
     fn layer(&mut self, index: usize) -> Result<(Tensor, Tensor)> {
         let TreeRows { unit, model, tree, angles, x, buffers } = self;
         let shape = &model.shape;
@@ -389,8 +398,8 @@ impl<T: Float> TreeRows<'_, T> {
     }
 }
 
-/// Every branch's rows see the path to them. Branches were appended in the order
-/// of their rows, and so are the results.
+/// Attention of all rows of a tree: the rows of a branch see the path to them. Branches are
+/// in the order of their rows, and so are the results.
 fn attention<T: Float>(
     model: &Transformer<T>,
     tree: &PrefixTree,

@@ -1,7 +1,7 @@
-//! The base model's weights as the served GGUF stores them.
+//! The weights of the base model, as the served GGUF stores them.
 //!
-//! Matrices stay quantised in memory and are dequantised where they are used:
-//! the learner then computes with exactly the numbers the server's engine holds.
+//! Matrices stay quantised in memory and are dequantised where they are used. The learner
+//! then computes with exactly the same numbers as the engine of the server.
 
 use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::int8_round::Int8Activations;
@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-/// Rows of the vocabulary matrices held, and dequantised, as one block:
-/// the whole of one in f32 would be the largest thing in memory.
+/// The vocabulary matrices are used in blocks of this many rows. A whole one in f32 would be
+/// the largest thing in memory.
 const VOCABULARY_BLOCK_ROWS: usize = 4096;
 
 /// The adapted linear maps of a layer, in the order of [`Layer::maps`].
@@ -31,7 +31,7 @@ pub const GATE: usize = 4;
 pub const UP: usize = 5;
 pub const DOWN: usize = 6;
 
-/// Sizes of a model, in values unless said.
+/// The sizes of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
     pub architecture: String,
@@ -42,13 +42,13 @@ pub struct Shape {
     pub head_width: usize,
     pub feed_forward: usize,
     pub vocabulary: usize,
-    /// Tokens the model was trained to see.
+    /// The context length that the model was trained with, in tokens.
     pub context: usize,
     pub rms_epsilon: f64,
 }
 
 impl Shape {
-    /// (rows out, rows in) of a map.
+    /// The numbers of outputs and inputs of a map.
     pub fn map(&self, map: usize) -> (usize, usize) {
         let (q, kv) = (self.heads * self.head_width, self.kv_heads * self.head_width);
         match map {
@@ -63,7 +63,7 @@ impl Shape {
 
 /// A frozen matrix, `out × in`.
 pub enum Weight {
-    /// Already in the number type of the model (tests).
+    /// In the number type of the model, for tests.
     Plain(Tensor),
     Quantised(QuantisedMatrix),
     /// Dequantised, in GPU memory.
@@ -82,8 +82,8 @@ impl Weight {
         }
     }
 
-    /// y += x · Wᵀ for a constant. With a `unit` as the server's CPU computes it,
-    /// activations rounded to 8 bits, where W is quantised.
+    /// y += x · Wᵀ, without a gradient. If there is a `unit` and W is quantised, activations
+    /// are rounded to 8 bits, as the server does on a CPU.
     pub fn add_product<T: Float>(
         &self,
         unit: Option<Int8Unit>,
@@ -108,7 +108,7 @@ impl Weight {
         })
     }
 
-    /// The gradient through it, dy · W: `rows × out` → `rows × in`.
+    /// The gradient with respect to x, dy · W: `rows × out` → `rows × in`.
     pub fn backward(&self, dy: &Tensor) -> candle_core::Result<Tensor> {
         match self {
             Weight::Plain(weight) => dy.matmul(weight),
@@ -127,7 +127,7 @@ impl Weight {
         }
     }
 
-    /// Some rows, one after the other, in the model's number type.
+    /// Some rows, one after the other, in the number type of the model.
     pub fn rows_of<T: Float>(&self, rows: &[u32]) -> candle_core::Result<Vec<T>> {
         match self {
             Weight::Plain(tensor) => {
@@ -144,25 +144,26 @@ impl Weight {
     }
 }
 
+/// The frozen weights of one layer.
 pub struct Layer<T> {
     pub attention_norm: Vec<T>,
     pub feed_forward_norm: Vec<T>,
     /// In the order of [`MAPS`].
     pub maps: [Weight; 7],
-    /// Of q, k and v; qwen2 has them.
+    /// The biases of q, k and v, which qwen2 has.
     pub bias: [Option<Vec<T>>; 3],
 }
 
-/// A `vocabulary × width` matrix in row blocks.
+/// A `vocabulary × width` matrix in blocks of rows.
 pub struct VocabularyMatrix {
     pub blocks: Vec<Weight>,
-    /// Rows of every block but the last, which may have fewer.
+    /// The number of rows of every block but the last one, which may have fewer.
     pub block_rows: usize,
     pub width: usize,
 }
 
 impl VocabularyMatrix {
-    /// The rows of `ids`, in their order. The ids are checked by the caller.
+    /// The rows of the tokens `ids`, in their order. The caller has checked the ids.
     pub fn embed<T: Float>(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
         let mut rows = vec![T::zero(); ids.len() * self.width];
         for (block, weight) in self.blocks.iter().enumerate() {
@@ -181,11 +182,11 @@ impl VocabularyMatrix {
     }
 }
 
-/// Everything frozen.
+/// The base model: all weights that stay as they are.
 pub struct Transformer<T> {
     pub shape: Shape,
     pub embedding: Arc<VocabularyMatrix>,
-    /// The same matrix as the embedding where the file ties them.
+    /// The same matrix as the embedding if the file has only one.
     pub head: Arc<VocabularyMatrix>,
     pub output_norm: Vec<T>,
     pub layers: Vec<Layer<T>>,
@@ -195,8 +196,8 @@ pub struct Transformer<T> {
 /// Reads the weights of a qwen2 or llama model.
 ///
 /// # Errors
-/// An architecture, tensor type or RoPE scaling the learner cannot compute
-/// exactly, a missing or misshapen tensor, or a file that cannot be read.
+/// The learner cannot compute the architecture, a tensor type or the RoPE scaling exactly; a
+/// tensor is missing or has a wrong shape; or the file cannot be read.
 pub fn load(gguf: &Gguf) -> anyhow::Result<Transformer<f32>> {
     let file = File::open(&gguf.path)
         .with_context(|| format!("cannot open the base model {}", gguf.path.display()))?;
@@ -312,7 +313,7 @@ impl WeightsReader<'_> {
             ),
             architecture: architecture.clone(),
         };
-        // llama.cpp's default where the file says nothing.
+        // 10,000 is the default of llama.cpp.
         let base = match self.gguf.metadata.get(&key("rope.freq_base")) {
             Some(Value::F32(base)) => f64::from(*base),
             _ => 10_000.0,
@@ -343,7 +344,7 @@ impl WeightsReader<'_> {
         Ok(VocabularyMatrix { blocks, block_rows: VOCABULARY_BLOCK_ROWS, width })
     }
 
-    /// `count` rows of a matrix from row `from` on, as they lie in the file.
+    /// `count` rows of a matrix, from row `from` on, as the file stores them.
     fn rows(
         &mut self,
         name: &str,

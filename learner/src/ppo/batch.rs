@@ -1,9 +1,10 @@
-//! Episodes → samples: what PPO trains on, and what it leaves out.
+//! Turns episodes into the samples that PPO trains on.
 //!
-//! Dropped with a count (ordinary life): no label, served too long ago, served
-//! by another base model, nothing shown, a group of one opinion. An error (a
-//! broken record that a correct daemon never writes): everything [`BatchError`]
-//! lists.
+//! An episode is dropped and counted if it has no label, was served too many versions ago
+//! or by another base model, showed nothing, or belongs to a group whose samples all have
+//! the same reward. All of this happens in normal use.
+//!
+//! A record that a correct daemon never writes is an error ([`BatchError::InvalidRecord`]).
 
 use crate::limits::{PROMPT_TOKENS_MAX, TAIL_TOKENS_MAX};
 use crate::model::lm_head::Target;
@@ -15,50 +16,51 @@ use models::vocab::Vocab;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Highest recorded log-prob taken for rounding, in nats.
+/// A recorded log-prob may be this far above 0, in nats, because of rounding.
 const LOGPROB_ROUNDING: f32 = 1e-3;
 
-/// A reward from here on: the text was taken whole, and still stands.
+/// From this reward on the whole text was accepted and is still in the document.
 const FULLY_ACCEPTED_REWARD: f32 = 0.99;
 
-/// One episode as PPO sees it.
+/// A text that PPO trains on: what an episode offered, or what the user typed instead.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub seq: u64,
-    /// `prompt[..adapter_from]`, the base's part.
+    /// `prompt[..adapter_from]`, which the base computes.
     pub prompt: Vec<u32>,
-    /// `prompt[adapter_from..]` and every trained token but the last: the
-    /// adapter's part.
+    /// `prompt[adapter_from..]` and every trained token but the last, which base and
+    /// adapter compute.
     pub tail: Vec<u32>,
-    /// The trained tokens, with the softmax each was drawn from.
+    /// The trained tokens, and the softmax that each was drawn from.
     pub targets: Vec<Target>,
-    /// `None`: a demonstration. The tokens were typed by the user, in place of
-    /// those of the sample with the same `seq`, if there is one.
+    /// `None` for a demonstration: the user typed these tokens. If there is a judged
+    /// sample with the same `seq`, they were typed instead of it.
     pub verdict: Option<Verdict>,
-    /// What stands in the user's file now, and is to be imitated: typed by hand, or
-    /// taken. Imitating the first alone would teach that whatever the model expects
-    /// is wrong.
+    /// The text is in the user's file now, and the demonstration loss raises its
+    /// log-prob. That includes accepted text: with typed text alone the adapter would
+    /// learn that whatever the model expects is wrong.
     pub in_demonstration_loss: bool,
-    /// An earlier update has learned from it.
+    /// An earlier update has learned from the episode.
     pub replayed: bool,
 }
 
-/// What became of sampled tokens.
+/// What the user decided about an offer.
 #[derive(Debug, Clone)]
 pub struct Verdict {
     /// Recorded ln π_behaviour of each target, in nats.
     pub behaviour: Vec<f32>,
     pub reward: f32,
-    /// By [`Hyper::advantage`].
+    /// Computed as [`Hyper::advantage`] says.
     pub advantage: f32,
-    /// Whether the advantage is that of this token. Where it is known what the user
-    /// typed instead, a reject is the fault of the first token that differs: those
-    /// before it were right, and those behind it follow from it.
+    /// Whether each token gets the advantage. If it is known what the user typed instead of
+    /// a rejected offer, only the first token that differs gets it: the tokens before it
+    /// were right, and those behind it follow from it.
     pub credited: Vec<bool>,
-    /// Served by the very adapter this job starts from.
+    /// The offer was served by the adapter that this job starts from.
     pub by_parent: bool,
 }
 
+/// How many episodes were dropped, and why.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped {
     pub unlabelled: usize,
@@ -67,7 +69,7 @@ pub struct Dropped {
     pub other_base: usize,
     /// Nothing was shown.
     pub empty: usize,
-    /// In a group whose samples all earned the same, or alone in it.
+    /// The episode's group has the same reward throughout, or only this sample.
     pub equal_groups: usize,
 }
 
@@ -85,13 +87,14 @@ impl Dropped {
     }
 }
 
+/// What one update trains on.
 #[derive(Debug)]
 pub struct Batch {
-    /// Sorted so that episodes of one document follow each other.
+    /// The episodes of one document follow each other.
     pub samples: Vec<Sample>,
     pub dropped: Dropped,
-    /// The token every tail begins with, if it is the same one and a control
-    /// token: where llama.cpp should switch the adapter on.
+    /// The control token that every tail begins with, if there is one. llama.cpp switches
+    /// the adapter on at this token.
     pub invocation: Option<u32>,
 }
 
@@ -104,23 +107,27 @@ pub enum BatchError {
     )]
     Nothing { episodes: usize, dropped: Dropped },
     #[error("episode {seq}: {what}; drop it from the batch")]
-    Broken { seq: u64, what: String },
+    InvalidRecord { seq: u64, what: String },
 }
 
-/// What the batch is made against.
+/// What the samples of a batch depend on, beside the episodes.
 pub struct BatchInputs<'a> {
     pub vocab: &'a Vocab,
     pub base_sha256: &'a str,
-    /// Tokens the base was trained to see.
+    /// The context length that the base was trained with.
     pub context_tokens: usize,
-    /// Version of the adapter the job starts from; 0 is the base.
+    /// The version of the adapter that the job starts from. 0 is the base.
     pub parent: AdapterVersion,
     pub reward: RewardVersion,
     pub hyper: &'a Hyper,
 }
 
 impl Batch {
-    /// `replay`: episodes an earlier update has learned from.
+    /// Builds the batch of new `episodes` and of those that an earlier update has learned
+    /// from (`replay`).
+    ///
+    /// # Errors
+    /// A record is invalid, or no episode is left to learn from.
     pub fn new(
         episodes: &[Episode],
         replay: &[Episode],
@@ -144,16 +151,17 @@ impl Batch {
         builder.finish(episodes.len() + replay.len())
     }
 
-    /// The samples that a verdict is known of.
+    /// The samples with a verdict.
     pub fn judged(&self) -> impl Iterator<Item = (&Sample, &Verdict)> {
         self.samples.iter().filter_map(|sample| Some((sample, sample.verdict.as_ref()?)))
     }
 
-    /// Judged tokens.
+    /// The number of tokens with a verdict.
     pub fn tokens(&self) -> usize {
         self.judged().map(|(sample, _)| sample.targets.len()).sum()
     }
 
+    /// The mean of a number over all verdicts; 0 if there is none.
     pub fn mean_of(&self, value: impl Fn(&Verdict) -> f32) -> f32 {
         let (sum, count) =
             self.judged().fold((0.0, 0), |(sum, n), (_, verdict)| (sum + value(verdict), n + 1));
@@ -170,7 +178,7 @@ struct BatchBuilder<'a> {
 }
 
 impl BatchBuilder<'_> {
-    /// Adds the samples of an episode: the judged one, a demonstration, both or none.
+    /// Adds the samples of an episode: a judged one, a demonstration, both or none.
     fn add(&mut self, episode: &Episode, replayed: bool) -> Result<(), BatchError> {
         if episode.completion.model_sha256 != self.inputs.base_sha256 {
             self.dropped.other_base += 1;
@@ -178,19 +186,19 @@ impl BatchBuilder<'_> {
         }
         let reward = self.reward(episode);
         let judged = judged(episode, reward, self.nothing_to_judge(episode), self.inputs);
-        // What was taken is what was typed: nothing is to be added.
-        let wanted = reward.is_none_or(|reward| reward < self.inputs.hyper.baseline);
-        let typed = typed_instead(episode, self.inputs).filter(|_| wanted);
+        // An accepted text needs no demonstration beside it.
+        let unrewarded = reward.is_none_or(|reward| reward < self.inputs.hyper.baseline);
+        let typed = typed_instead(episode, self.inputs).filter(|_| unrewarded);
         if let Err(why) = &judged
             && typed.is_none()
         {
             self.dropped.count(why);
             return Ok(());
         }
-        let broken = |what: String| BatchError::Broken { seq: episode.seq, what };
-        check(&episode.completion, self.inputs).map_err(broken)?;
+        let invalid = |what: String| BatchError::InvalidRecord { seq: episode.seq, what };
+        check(&episode.completion, self.inputs).map_err(invalid)?;
         if let Ok((ids, verdict)) = judged {
-            let sample = self.judged_sample(episode, &ids, verdict, typed).map_err(broken)?;
+            let sample = self.judged_sample(episode, &ids, verdict, typed).map_err(invalid)?;
             self.samples.push(Sample { replayed, ..sample });
         }
         if let Some(sample) = typed.and_then(|ids| self.demonstration(episode, ids)) {
@@ -199,7 +207,7 @@ impl BatchBuilder<'_> {
         Ok(())
     }
 
-    /// Silence earns V by definition; only a group can prefer it.
+    /// Offering nothing has the reward V by definition. Only a group compares with it.
     fn reward(&self, episode: &Episode) -> Option<f32> {
         if self.is_grouped() && is_no_offer(episode) {
             Some(self.inputs.hyper.baseline)
@@ -216,8 +224,8 @@ impl BatchBuilder<'_> {
         self.inputs.hyper.advantage == Advantage::Group
     }
 
-    /// The tokens `ids` that the verdict is about. Where it is known what was `typed`
-    /// instead, one of them credited for the verdict.
+    /// The sample of the tokens `ids` that the verdict is about. If it is known what the
+    /// user `typed` instead, only one of them is credited.
     fn judged_sample(
         &mut self,
         episode: &Episode,
@@ -240,8 +248,8 @@ impl BatchBuilder<'_> {
         Ok(judged)
     }
 
-    /// The tokens `ids` that the user typed. There is none where they are too many, or
-    /// no token sequence that the policy could have drawn.
+    /// The sample of the tokens `ids` that the user typed. `None` if they are too many, or
+    /// if the policy could not have drawn them because of healing.
     fn demonstration(&mut self, episode: &Episode, ids: &[u32]) -> Option<Sample> {
         let completion = &episode.completion;
         let tail = completion.prompt.len() - completion.adapter_from + ids.len();
@@ -250,8 +258,8 @@ impl BatchBuilder<'_> {
         }
         let mut typed = sample(episode, ids, self.inputs, &mut self.healing).ok()?;
         typed.in_demonstration_loss = true;
-        // What the tokenizer would have merged with the line break is not what the user
-        // wrote.
+        // The tokenizer may merge the line break with an empty line below, which the user
+        // did not type as a part of this text.
         if let Some(last) = typed.targets.last_mut() {
             last.equivalents = self.healing.line_ends(last.token);
         }
@@ -274,13 +282,14 @@ impl BatchBuilder<'_> {
     }
 }
 
-/// Nothing was offered. A broken text that was cut to nothing is judged all the same.
+/// Returns whether nothing was offered. A text that was cut to nothing because of a defect
+/// counts as an offer.
 fn is_no_offer(episode: &Episode) -> bool {
-    let broken = episode.completion.decision.broken.is_some();
-    episode.is_silence() && !broken || episode.completion.tokens.is_empty()
+    let has_defect = episode.completion.decision.broken.is_some();
+    episode.is_silence() && !has_defect || episode.completion.tokens.is_empty()
 }
 
-/// Why there is nothing to weigh in an episode.
+/// Why an episode has no judged sample.
 enum DropReason {
     Unlabelled,
     Stale,
@@ -291,18 +300,18 @@ enum DropReason {
 fn judged(
     episode: &Episode,
     reward: Option<f32>,
-    nothing_said: bool,
+    nothing_to_judge: bool,
     inputs: &BatchInputs,
 ) -> Result<(Vec<u32>, Verdict), DropReason> {
     let completion = &episode.completion;
     let reward = reward.ok_or(DropReason::Unlabelled)?;
-    // Counted both ways: after a roll-back an episode may come from a
-    // version that is newer than the parent, and as far from it.
+    // After a rollback an episode may come from a version that is newer than the parent.
+    // The distance counts in both directions.
     if completion.adapter.abs_diff(inputs.parent) > inputs.hyper.max_staleness {
         return Err(DropReason::Stale);
     }
-    let count = trained(completion, inputs.vocab);
-    if nothing_said || count == 0 {
+    let count = judged_tokens(completion, inputs.vocab);
+    if nothing_to_judge || count == 0 {
         return Err(DropReason::Empty);
     }
     let tokens = &completion.tokens[..count];
@@ -316,8 +325,8 @@ fn judged(
     Ok((tokens.iter().map(|token| token.id).collect(), verdict))
 }
 
-/// Marks the first of `ids` that does not go on as `typed` does; none where what
-/// was typed ends before the two differ.
+/// Marks the first of the tokens `ids` whose text differs from what was `typed`. None is
+/// marked if the typed text ends before the two differ.
 fn credit_first_difference(ids: &[u32], typed: &[u32], vocab: &Vocab) -> Vec<bool> {
     let typed: Vec<u8> = typed.iter().flat_map(|id| vocab.piece(*id)).copied().collect();
     let mut agreed = Some(0);
@@ -325,18 +334,18 @@ fn credit_first_difference(ids: &[u32], typed: &[u32], vocab: &Vocab) -> Vec<boo
         .map(|id| {
             let Some(from) = agreed else { return false };
             let (piece, rest) = (vocab.piece(*id), &typed[from..]);
-            let goes_on = !piece.is_empty() && rest.starts_with(piece);
-            agreed = goes_on.then_some(from + piece.len());
-            !goes_on && !rest.is_empty() && (piece.is_empty() || !piece.starts_with(rest))
+            let agrees = !piece.is_empty() && rest.starts_with(piece);
+            agreed = agrees.then_some(from + piece.len());
+            !agrees && !rest.is_empty() && (piece.is_empty() || !piece.starts_with(rest))
         })
         .collect()
 }
 
-/// GRPO (arXiv:2402.03300): A = (r − mean) / standard deviation over the samples
-/// of one prompt. Answers how many it dropped: where all samples earned the same,
-/// or there is only one, nothing can be told.
+/// GRPO (arXiv:2402.03300): A = (r − mean) / standard deviation over the samples of one
+/// prompt. Drops the samples of groups that have only one reward, because they cannot be
+/// compared with anything. Returns how many were dropped.
 fn compare_within_groups(samples: &mut Vec<Sample>) -> usize {
-    /// Rewards closer than this are the same.
+    /// A smaller standard deviation means that all rewards are the same.
     const SPREAD: f32 = 1e-4;
     let prompt = |sample: &Sample| {
         let ours = sample.tail.len() + 1 - sample.targets.len();
@@ -350,7 +359,7 @@ fn compare_within_groups(samples: &mut Vec<Sample>) -> usize {
     }
     let before = samples.len();
     samples.retain_mut(|sample| {
-        // A demonstration is in no group: nothing is compared with it.
+        // A demonstration belongs to no group.
         let (Some(rewards), Some(verdict)) = (groups.get(&prompt(sample)), &mut sample.verdict)
         else {
             return true;
@@ -364,7 +373,7 @@ fn compare_within_groups(samples: &mut Vec<Sample>) -> usize {
     before - samples.len()
 }
 
-/// Everything about a record that would make its numbers meaningless.
+/// Refuses a record whose numbers cannot be right. Returns what is wrong with it.
 fn check(completion: &Completion, inputs: &BatchInputs) -> Result<(), String> {
     let prompt = &completion.prompt;
     if prompt.len() > PROMPT_TOKENS_MAX {
@@ -375,7 +384,8 @@ fn check(completion: &Completion, inputs: &BatchInputs) -> Result<(), String> {
     }
     if completion.adapter_from >= prompt.len() {
         return Err(format!(
-            "adapter_from is {}, but its prompt has {} tokens and the last one must be the adapter's",
+            "adapter_from is {}, but its prompt has {} tokens \
+             and the last one must be the adapter's",
             completion.adapter_from,
             prompt.len()
         ));
@@ -406,10 +416,10 @@ fn check(completion: &Completion, inputs: &BatchInputs) -> Result<(), String> {
     Ok(())
 }
 
-/// Index of a token that does not reproduce the text that healing cut.
+/// The index of a token that does not reproduce the text that healing has cut.
 struct ContradictsHealing(usize);
 
-/// `ids` as the continuation of the episode's prompt.
+/// A sample of the tokens `ids` as the continuation of the episode's prompt.
 fn sample(
     episode: &Episode,
     ids: &[u32],
@@ -449,8 +459,9 @@ fn has_demonstration_loss(inputs: &BatchInputs) -> bool {
     inputs.hyper.demonstration_coefficient > 0.0
 }
 
-/// What the user typed instead of the offer, or of silence, where it is known and
-/// to be imitated. It does not grow stale: it is right whoever served.
+/// What the user typed instead of an offer, or where nothing was offered; `None` if it is
+/// unknown or there is no demonstration loss. It does not grow stale, because it is right
+/// whichever adapter served.
 fn typed_instead<'a>(episode: &'a Episode, inputs: &BatchInputs) -> Option<&'a [u32]> {
     let ids = episode
         .instead
@@ -459,10 +470,10 @@ fn typed_instead<'a>(episode: &'a Episode, inputs: &BatchInputs) -> Option<&'a [
     ids.iter().all(|id| (*id as usize) < inputs.vocab.len()).then_some(ids)
 }
 
-/// How many of the tokens the user's verdict is about, counted from the first:
-/// those that reach into the shown text or come before it, and the policy's own
-/// stop right behind it. What post-processing cut off, nobody judged.
-fn trained(completion: &Completion, vocab: &Vocab) -> usize {
+/// The number of tokens, counted from the first, that the user's verdict is about: those
+/// that begin before the shown text ends, and the token that stopped the policy if it
+/// begins where the shown text ends. The user never saw what post-processing cut off.
+fn judged_tokens(completion: &Completion, vocab: &Vocab) -> usize {
     if completion.shown.is_empty() && completion.decision.broken.is_some() {
         return completion.tokens.len();
     }
@@ -480,14 +491,15 @@ fn trained(completion: &Completion, vocab: &Vocab) -> usize {
     if stops_here && at == end { count + 1 } else { count }
 }
 
-/// The token sets of healing steps; episodes of one place ask for the same ones.
+/// The tokens that are allowed at each step of healing. They are kept, because episodes at
+/// the same place in a document need the same ones.
 struct HealingMasks<'a> {
     vocab: &'a Vocab,
     known: HashMap<Vec<u8>, Arc<[u32]>>,
 }
 
 impl HealingMasks<'_> {
-    /// Other tokens that end a line as this one does.
+    /// The other tokens that end a line in the same way as this one.
     fn line_ends(&self, id: u32) -> Arc<[u32]> {
         self.vocab.line_ends(id).iter().copied().filter(|&end| end != id).collect()
     }

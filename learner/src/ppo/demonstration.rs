@@ -1,26 +1,29 @@
-//! How much each text that is imitated counts.
+//! The weight of each text in the demonstration loss.
 //!
-//! To raise every text's log-prob alike is maximum likelihood: the tokens that nobody
-//! could have guessed have the largest gradients, and what is right already gives way
-//! to them. An offer is taken if its line is right, so what is wanted is more right
-//! lines: with y the line, ∂π(y) = π(y) ∂ln π(y), which is the policy gradient of the
-//! reward [offered = y] with its expectation taken exactly. Weighted by its own
-//! probability a line out of reach is left alone.
+//! Equal weights are maximum likelihood. The tokens that nobody could have guessed then have
+//! the largest gradients, and lines that are right already become less likely because of
+//! them.
+//!
+//! An offer is accepted if its line is right, so the aim is more lines that are right. For a
+//! line y, ∂π(y) = π(y) ∂ln π(y). This is the policy gradient of the reward [offered = y],
+//! with its expectation taken exactly. If each line has its own probability as its weight,
+//! lines that are out of reach hardly change the adapter.
 
 use feedback::job::Hyper;
 use std::collections::BTreeMap;
 
-/// A text in the eyes of the parent.
+/// The probability of a text under the parent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DemonstratedText {
-    /// Of the whole, in nats.
+    /// The log-prob of the whole text, in nats.
     pub logprob: f64,
     pub tokens: usize,
 }
 
-/// What a token of each text weighs in its minibatch: π(y)^exponent, scaled so that
-/// all together weigh `demonstration_coefficient`. The parent's probabilities stand
-/// for π's: weights stay what they are while an update goes on.
+/// The weight of each token of a text: π(y)^`demonstration_exponent`, scaled so that the
+/// weights of all tokens of the minibatch add up to `demonstration_coefficient`. The
+/// parent's probabilities are used for π(y), so that the weights stay the same during an
+/// update.
 pub fn token_weights(
     texts: &BTreeMap<usize, DemonstratedText>,
     hyper: &Hyper,
@@ -28,7 +31,8 @@ pub fn token_weights(
     let exponent = f64::from(hyper.demonstration_exponent);
     let likelihood = |text: &DemonstratedText| (exponent * text.logprob).exp();
     let total: f64 = texts.values().map(|text| likelihood(text) * text.tokens as f64).sum();
-    // Less than one token's worth in all is out of reach: no reason for a full step.
+    // If all texts are out of reach, the total is below 1. The weights then add up to less
+    // than the coefficient, and the step stays small.
     let scale = f64::from(hyper.demonstration_coefficient) / total.max(1.0);
     texts.iter().map(|(&sample, text)| (sample, scale * likelihood(text))).collect()
 }
@@ -56,15 +60,18 @@ mod tests {
     }
 
     #[test]
-    fn a_line_weighs_what_it_is_likely() {
+    fn a_line_has_its_probability_as_its_weight() {
         let weights = of(1.0, &[(0.5, 4), (0.25, 4), (1e-9, 4)]);
         assert!((weights[0] / weights[1] - 2.0).abs() < 1e-9, "{weights:?}");
         assert!(weights[2] < 1e-8, "{weights:?}");
-        assert!((4.0 * weights.iter().sum::<f64>() - 0.5).abs() < 1e-9, "all of the coefficient");
+        assert!(
+            (4.0 * weights.iter().sum::<f64>() - 0.5).abs() < 1e-9,
+            "the weights add up to the coefficient"
+        );
     }
 
     #[test]
-    fn lines_out_of_reach_are_no_reason_for_a_full_step() {
+    fn lines_out_of_reach_do_not_cause_a_full_step() {
         let weights = of(1.0, &[(1e-4, 4), (1e-5, 4)]);
         assert!(weights.iter().sum::<f64>() < 1e-3, "{weights:?}");
     }

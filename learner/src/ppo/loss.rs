@@ -3,7 +3,7 @@
 use crate::limits::LOG_RATIO_NATS_MAX;
 use feedback::job::Hyper;
 
-/// ln π of one sampled token under each policy, and its advantage.
+/// The log-prob of one sampled token under each policy, in nats, and its advantage.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenLogprobs {
     pub policy: f64,
@@ -13,22 +13,23 @@ pub struct TokenLogprobs {
     pub advantage: f64,
 }
 
+/// The loss of one sampled token, its gradient, and what the report says of the token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TokenLoss {
     pub loss: f64,
     /// ∂loss/∂ ln π.
     pub d_policy: f64,
-    /// The clip cut the policy gradient.
+    /// Whether the clip has set the policy gradient to zero.
     pub clipped: bool,
-    /// k3 estimate of KL(parent‖π) from a token of the parent.
+    /// The k3 estimate of KL(parent‖π), for a token of the parent.
     pub kl_parent: f64,
-    /// k3 estimate of KL(π‖base).
+    /// The k3 estimate of KL(π‖base).
     pub kl_base: f64,
 }
 
 impl TokenLogprobs {
-    /// −α·w · min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)·A) + β·k3, where
-    /// ρ = π/parent and w = min(parent/behaviour, cap).
+    /// −α·w · min(ρA, clip(ρ, 1 − clip_low, 1 + clip_high)·A) + β·k3, where ρ = π/parent,
+    /// w = min(parent/behaviour, cap), α = `policy_coefficient` and β = `kl_coefficient`.
     pub fn loss(&self, hyper: &Hyper) -> TokenLoss {
         let log_ratio = clamp_log_ratio(self.policy - self.parent);
         let ratio = log_ratio.exp();
@@ -39,13 +40,13 @@ impl TokenLogprobs {
         let high = 1.0 + f64::from(hyper.clip_high);
         let unclipped = ratio * self.advantage;
         let surrogate = unclipped.min(ratio.clamp(low, high) * self.advantage);
-        // The minimum takes the clipped branch, which is constant in π.
+        // The clipped branch does not depend on π, so that its gradient is zero.
         let clipped = surrogate < unclipped;
         let moves = !clipped && log_ratio.abs() < LOG_RATIO_NATS_MAX;
         let d_surrogate = if moves { unclipped } else { 0.0 };
 
         // k3 = e^d − 1 − d with d = ln base − ln π (Schulman, "Approximating KL
-        // divergence", 2020): never negative, and unbiased for tokens of π.
+        // Divergence", 2020). It is never negative, and unbiased for tokens drawn from π.
         let distance = clamp_log_ratio(self.base - self.policy);
         let kl_base = distance.exp() - 1.0 - distance;
         let d_kl = if distance.abs() < LOG_RATIO_NATS_MAX { 1.0 - distance.exp() } else { 0.0 };
@@ -61,10 +62,10 @@ impl TokenLogprobs {
         }
     }
 
-    /// What this token adds to an estimate of KL(π‖base): k3, weighted by
-    /// π/behaviour, for the behaviour drew it. Without the weight a token that was
-    /// rejected, and made unlikely, counts e^d: few of them look like a policy that
-    /// has lost its mind.
+    /// The token's part of an estimate of KL(π‖base): k3, weighted by π/behaviour because
+    /// the token was drawn from the behaviour. Without the weight a rejected token, which
+    /// the update has made unlikely, would count e^d. A few of them would make the distance
+    /// look far larger than it is.
     pub fn kl_base(&self, hyper: &Hyper) -> f64 {
         let weight = clamp_log_ratio(self.policy - self.behaviour)
             .exp()
@@ -74,6 +75,7 @@ impl TokenLogprobs {
     }
 }
 
+/// Keeps the exponential of a log-ratio finite.
 pub(super) fn clamp_log_ratio(log_ratio: f64) -> f64 {
     log_ratio.clamp(-LOG_RATIO_NATS_MAX, LOG_RATIO_NATS_MAX)
 }
@@ -97,10 +99,10 @@ mod tests {
         (a - b).abs() < 1e-9
     }
 
-    /// −∂/∂ln π of min(ρA, clip(ρ)A) is −ρA inside, and 0 where the minimum takes
-    /// the clipped branch: ρ too high for A > 0, too low for A < 0.
+    /// −∂/∂ln π of min(ρA, clip(ρ)A) is −ρA, except where the minimum is the clipped branch.
+    /// There it is 0: with ρ too high for A > 0, or too low for A < 0.
     #[test]
-    fn the_policy_gradient_is_cut_only_where_it_would_move_further_away() {
+    fn the_policy_gradient_is_zero_only_where_it_would_move_further_away() {
         let cases = [
             (1.0, 0.75, -0.75, false),
             (1.0, -0.25, 0.25, false),
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_clipped_loss_stays_at_the_edge_of_the_trust_region() {
-        // The hyper-parameters are f32: 1.28 and 0.8 to seven digits.
+        // The hyperparameters are f32, which has 1.28 and 0.8 to seven digits.
         assert!((token(2.0, 0.5).loss(&without_kl()).loss + 1.28 * 0.5).abs() < 1e-7);
         assert!((token(0.5, -0.5).loss(&without_kl()).loss - 0.8 * 0.5).abs() < 1e-7);
     }
@@ -167,10 +169,10 @@ mod tests {
         assert!(pull(-1.0).kl_base > 0.0 && pull(-2.0).kl_base > 0.0);
     }
 
-    /// Two tokens, base and behaviour (1/2, 1/2), policy (p, 1 − p): the expectation
-    /// over what the behaviour draws is KL(π‖base).
+    /// There are two tokens. Base and behaviour have (1/2, 1/2), the policy (p, 1 − p). The
+    /// expectation over the behaviour's draws is then KL(π‖base).
     #[test]
-    fn the_reported_kl_is_that_of_the_policy_however_far_it_went() {
+    fn the_reported_kl_is_exact_at_any_distance() {
         for p in [0.5, 0.9, 0.999, 1e-4] {
             let term = |policy: f64| {
                 let half = 0.5f64.ln();

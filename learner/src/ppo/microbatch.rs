@@ -1,4 +1,4 @@
-//! Minibatches, cut into microbatches that go through the model at once.
+//! Microbatches: the parts of a minibatch that go through the model together.
 
 use crate::limits::MICROBATCH_ROWS_MAX;
 use crate::model::prompt_pass::PromptKv;
@@ -8,17 +8,19 @@ use crate::ppo::loss::TokenLogprobs;
 use feedback::job::{Hyper, StepLog};
 use std::collections::BTreeMap;
 
-/// Tails that go through the model together, and what is known of their tokens.
+/// Tails that go through the model together, and the log-probs of their tokens.
 pub(super) struct Microbatch {
     pub(super) tails: TailBatch,
-    /// Index of each target's sample, and of the token in it.
+    /// For each target, the index of its sample, and its own index in the sample.
     pub(super) tokens: Vec<(usize, usize)>,
+    /// ln π of each target under the parent, once it is computed.
     pub(super) parent: Vec<f32>,
+    /// The same under the base.
     pub(super) base: Vec<f32>,
 }
 
 impl Microbatch {
-    /// The token and the verdict on it; `None` for one of a demonstration.
+    /// The log-probs of a target and the verdict on it; `None` for a demonstration.
     pub(super) fn token<'a>(
         &self,
         index: usize,
@@ -37,11 +39,12 @@ impl Microbatch {
         Some((token, verdict))
     }
 
+    /// The number of targets with a verdict.
     pub(super) fn judged(&self, samples: &[Sample]) -> usize {
         self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
     }
 
-    /// ∂loss/∂ ln π of every token, whose ln π is in `logprobs`; the loss is added to `log`.
+    /// ∂loss/∂ ln π of every target, whose ln π is in `logprobs`. Adds the loss to `log`.
     pub(super) fn d_loss(
         &self,
         logprobs: &[f32],
@@ -72,16 +75,16 @@ impl Microbatch {
     }
 }
 
-/// What a token weighs in the loss of its minibatch.
+/// The weight of a token in the loss of its minibatch.
 pub(super) struct LossWeights {
-    /// Each judged token.
+    /// The weight of each judged token.
     pub(super) judged: f64,
-    /// Each token of a sample that the demonstration loss raises, by sample.
+    /// The weight of each token in the demonstration loss, by sample.
     pub(super) demonstrated: BTreeMap<usize, f64>,
 }
 
-/// Indices of samples, those of one episode together: a demonstration goes with
-/// the offer it replaced.
+/// The indices of the samples, grouped by episode: a demonstration stays with the offer
+/// that it replaced.
 pub(super) fn samples_by_episode(samples: &[Sample]) -> Vec<Vec<usize>> {
     let mut episodes: Vec<Vec<usize>> = Vec::new();
     for index in 0..samples.len() {
@@ -94,7 +97,8 @@ pub(super) fn samples_by_episode(samples: &[Sample]) -> Vec<Vec<usize>> {
 }
 
 /// Cuts a minibatch into pieces of at most [`MICROBATCH_ROWS_MAX`] rows. Judged samples and
-/// demonstrations keep apart: nobody asks what the candidate says of the latter.
+/// demonstrations are in different pieces, because only the judged ones are evaluated at the
+/// end.
 fn cut_into_microbatches(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     let (judged, demonstrations): (Vec<usize>, Vec<usize>) =
         episodes.iter().partition(|index| samples[**index].verdict.is_some());
@@ -120,6 +124,7 @@ fn cut_by_rows(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     pieces
 }
 
+/// The microbatches of a minibatch, whose samples have these indices.
 pub(super) fn microbatches(
     episodes: &[usize],
     samples: &[Sample],

@@ -1,20 +1,22 @@
-//! Critic-free, decoupled PPO on the tokens the user judged. Read it top to
-//! bottom; docs/learning.md gives each step's source and the test that pins it.
+//! Critic-free, decoupled PPO on the tokens that the user judged.
 //!
-//! An episode is one completion: its tokens are the actions, its return is the
-//! reward r of the whole, its advantage is A = r − V with a constant V. Three
-//! frozen policies surround the trained π:
+//! Read [`loss`] and then this file, from top to bottom. The page on learning in the
+//! documentation gives the source of each detail and the test that checks it.
 //!
-//! - *behaviour*: what served the tokens, as recorded with them;
-//! - *parent*: the adapter this job starts from, recomputed here. It is the
-//!   proximal policy the ratio is clipped around (arXiv:2110.00641), so that an
-//!   engine that rounds differently, or an older version that served, costs a
-//!   weight and not the trust region;
-//! - *base*: the model without an adapter, the anchor of the KL penalty.
+//! An episode is one completion. Its tokens are the actions, its return is the reward r of
+//! the whole completion, and its advantage is A = r − V with a constant V. Beside the
+//! policy π, which is trained, there are three fixed policies:
 //!
-//! Beside the judged tokens there may be demonstrations: what the user typed
-//! instead of a rejected offer, or where nothing was offered. Their log-prob is
-//! raised, and so is that of what was taken, each as [`demonstration`] weighs it.
+//! - The *behaviour* drew the tokens. Its log-probs are recorded with them.
+//! - The *parent* is the adapter that the job starts from. Its log-probs are computed here.
+//!   The ratio is clipped around the parent, which is the proximal policy of
+//!   arXiv:2110.00641. If the engine rounds differently, or an older version has served,
+//!   that changes an importance weight and not the trust region.
+//! - The *base* is the model without an adapter. The KL penalty pulls towards it.
+//!
+//! Beside the judged tokens there may be demonstrations: what the user typed instead of a
+//! rejected offer, or where nothing was offered. The demonstration loss raises their
+//! log-prob, and that of accepted text. [`demonstration`] gives each text its weight.
 
 pub mod adamw;
 pub mod batch;
@@ -40,10 +42,10 @@ use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Separates the stream of minibatch orders from that of the initial weights.
+/// Makes the random order of the minibatches independent of the random initial weights.
 const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
 
-/// What an update did.
+/// What an update has trained, and what the report says about it.
 pub struct UpdateResult {
     pub lora: Lora,
     pub optimizer: AdamW,
@@ -56,20 +58,20 @@ pub struct UpdateResult {
     pub demonstrated: Option<Demonstrated>,
     pub kl_base: f32,
     pub update_ratio: f32,
-    /// When the references were known and the first step began.
+    /// The time when the reference log-probs were computed and the first step began.
     pub trained_from: Instant,
 }
 
-/// Where an update starts.
+/// What an update starts from.
 pub struct UpdateStart {
     pub lora: Lora,
     pub optimizer: AdamW,
-    /// The adapter is new and changes nothing yet: the parent is the base.
+    /// The adapter is new and changes nothing yet. The parent is then the base.
     pub fresh: bool,
     pub seed: u64,
 }
 
-/// What every part of an update reads and none changes.
+/// What every part of an update reads and no part changes.
 pub struct UpdateInputs<'a> {
     pub model: &'a Transformer<f32>,
     pub batch: &'a Batch,
@@ -89,13 +91,15 @@ impl<'a> UpdateInputs<'a> {
     }
 }
 
-/// Is told after every microbatch how far the update is, and may end it with an error.
+/// Called after every microbatch with the phase, the samples that are done and their total
+/// number. An error ends the update.
 type UpdateProgress<'a> = dyn FnMut(Phase, usize, usize) -> anyhow::Result<()> + 'a;
 
-/// Runs the epochs.
+/// Trains the adapter on a batch.
 ///
 /// # Errors
-/// The loss, a gradient or a log-prob is not finite, or `progress` returned an error.
+/// A log-prob, the loss, a gradient or a weight is not finite, or `progress` returned an
+/// error.
 pub fn update(
     inputs: &UpdateInputs,
     start: UpdateStart,
@@ -142,10 +146,10 @@ pub fn update(
     })
 }
 
-/// Which episodes share a minibatch is drawn once; only the order of the minibatches
-/// changes between epochs. The parent's log-probs are then computed by the very products
-/// that the first step repeats: its ratio is 1, not 1 ± ε. A demonstration shares a
-/// minibatch with the offer it replaced.
+/// Draws which episodes share a minibatch. Epochs change only the order of the minibatches.
+/// The first step then repeats exactly the products that have computed the parent's
+/// log-probs, and its ratio is 1 and not 1 ± ε. A demonstration shares a minibatch with the
+/// offer that it replaced.
 fn draw_minibatches(inputs: &UpdateInputs, random: &mut StdRng) -> Vec<Vec<Microbatch>> {
     let samples = inputs.samples();
     let mut episodes = samples_by_episode(samples);
@@ -156,8 +160,8 @@ fn draw_minibatches(inputs: &UpdateInputs, random: &mut StdRng) -> Vec<Vec<Micro
         .collect()
 }
 
-/// Notes what the base and the parent say of the sampled tokens. Without a `parent`
-/// the adapter is fresh, and the parent is the base.
+/// Computes the log-probs of the sampled tokens under the base and the parent. `parent` is
+/// `None` for a fresh adapter, whose parent is the base.
 fn score_references(
     inputs: &UpdateInputs,
     parent: Option<&Lora>,
@@ -181,9 +185,9 @@ fn score_references(
     Ok(())
 }
 
-/// How far the parent's log-probs, as the learner computes them, are from those that the
-/// server recorded: |ln parent − ln behaviour| and parent/behaviour of each token that
-/// the parent itself served.
+/// Compares the parent's log-probs, as the learner computes them, with those that the server
+/// has recorded: |ln parent − ln behaviour| and parent/behaviour, for each token that the
+/// parent itself has served.
 fn compare_with_server(
     minibatches: &[Vec<Microbatch>],
     samples: &[Sample],
@@ -207,7 +211,7 @@ fn compare_with_server(
     )
 }
 
-/// The adapter that an update trains, and what takes its steps.
+/// The adapter that is trained, its optimizer, and the steps so far.
 struct Trainee<'a> {
     inputs: &'a UpdateInputs<'a>,
     lora: Lora,
@@ -217,7 +221,8 @@ struct Trainee<'a> {
 }
 
 impl Trainee<'_> {
-    /// True if the policy went too far from the parent before the epochs were over.
+    /// Takes one step for each minibatch of each epoch. Returns true if it stopped early
+    /// because the policy was too far from the parent.
     fn run_epochs(
         &mut self,
         minibatches: &mut [Vec<Microbatch>],
@@ -234,7 +239,7 @@ impl Trainee<'_> {
                     done += samples;
                     progress(Phase::Train, done, total)
                 })?;
-                // The step is not taken: π is already this far from the parent.
+                // π is too far from the parent already, so this step is not taken.
                 if log.kl_parent > hyper.target_kl {
                     return Ok(true);
                 }
@@ -244,8 +249,8 @@ impl Trainee<'_> {
         Ok(false)
     }
 
-    /// The gradient of a minibatch's loss, however the minibatch is cut into
-    /// microbatches. `done` is told how many samples each of them had.
+    /// The gradient of the loss of a minibatch. The loss is a mean over its tokens, however
+    /// it is cut into microbatches. `done` is called with the samples of each microbatch.
     fn gradient(
         &self,
         minibatch: &[Microbatch],
@@ -272,7 +277,7 @@ impl Trainee<'_> {
         Ok((gradient, log))
     }
 
-    /// One optimizer step along a gradient whose loss is in `log`.
+    /// Takes one optimizer step. `log` has the loss that the gradient belongs to.
     fn step(&mut self, mut gradient: GradientSum, mut log: StepLog) -> anyhow::Result<()> {
         let UpdateInputs { hyper, threads, .. } = self.inputs;
         log.grad_norm = gradient.norm();
@@ -291,7 +296,7 @@ impl Trainee<'_> {
     }
 }
 
-/// What the candidate says of the judged tokens.
+/// The judged tokens under the candidate.
 #[derive(Default)]
 struct Evaluation {
     rewarded: LogprobMeans,
@@ -299,6 +304,7 @@ struct Evaluation {
     kl_base: f32,
 }
 
+/// Computes the log-probs of the judged tokens under the candidate.
 fn evaluate(
     inputs: &UpdateInputs,
     candidate: &Lora,
@@ -328,7 +334,7 @@ fn evaluate(
     Ok(evaluation)
 }
 
-/// The texts of a minibatch that are to be imitated, by sample.
+/// The texts of a minibatch in the demonstration loss, by sample.
 fn demonstrated_texts(
     minibatch: &[Microbatch],
     samples: &[Sample],
@@ -346,7 +352,8 @@ fn demonstrated_texts(
     texts
 }
 
-/// What parent and base say of the demonstrations that neither has seen.
+/// The mean log-prob of the demonstrations that no update has learned from yet, under the
+/// parent and the base.
 fn mean_demonstrated<'a>(
     minibatches: impl Iterator<Item = &'a Microbatch>,
     samples: &[Sample],
@@ -366,6 +373,7 @@ fn mean_demonstrated<'a>(
     (tokens > 0).then(|| Demonstrated { tokens, base: mean(base), parent: mean(parent) })
 }
 
+/// The mean log-prob of some tokens before and after the update.
 #[derive(Default)]
 struct LogprobMeans {
     before: f64,

@@ -3,7 +3,7 @@
 use crate::kernels::{matrix, values, with_values};
 use crate::model::lora::Lora;
 
-/// Keeps ‖θ − θ_parent‖ within a share of ‖θ_parent‖ over the whole job.
+/// Keeps ‖θ − θ_parent‖ ≤ `max_ratio` · ‖θ_parent‖ during the whole job.
 pub(super) struct UpdateLimit {
     parent: Vec<Vec<f32>>,
     norm: f64,
@@ -31,7 +31,7 @@ impl UpdateLimit {
         Ok((squares.sqrt() / self.norm.max(f64::MIN_POSITIVE)) as f32)
     }
 
-    /// Scales the change back to the limit where a step went past it.
+    /// Scales the change back to the limit if a step went past it.
     pub(super) fn apply(&self, lora: &mut Lora) -> candle_core::Result<()> {
         let ratio = f64::from(self.ratio(lora)?);
         if ratio <= self.max_ratio {
