@@ -13,11 +13,12 @@ use crate::limits::{
     ANSWER_QUEUE_LINES, CANCEL_LINE_BYTES_MAX, JOB_LINE_BYTES_MAX, JOB_QUEUE_LINES,
 };
 use feedback::job::{Cancel, JOB_FORMAT, Job, LearnerLine, Progress};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::io::{self, BufRead, Read, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// Serves jobs until `input` ends or `output` is closed.
@@ -66,12 +67,12 @@ impl CancelledJob {
             return false;
         }
         let Ok(cancel) = serde_json::from_slice::<Cancel>(line) else { return false };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.cancel);
+        *self.0.lock() = Some(cancel.cancel);
         true
     }
 
     fn is(&self, job: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(job)
+        self.0.lock().as_deref() == Some(job)
     }
 }
 
@@ -207,14 +208,13 @@ pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]
     struct Output(Arc<Mutex<Vec<u8>>>);
 
     impl Write for Output {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().map_err(|_| io::Error::other("poisoned"))?.extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -225,7 +225,7 @@ mod tests {
     fn answers(input: &'static str) -> Vec<LearnerLine> {
         let output = Output::default();
         serve(input.as_bytes(), output.clone(), Trainer::default()).unwrap();
-        let bytes = output.0.lock().unwrap().clone();
+        let bytes = output.0.lock().clone();
         let lines = std::str::from_utf8(&bytes).unwrap().lines();
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }

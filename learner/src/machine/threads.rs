@@ -5,9 +5,10 @@
 //! machine makes room for a compiler that starts while it runs. The results do not depend
 //! on the number of threads.
 
+use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sysinfo::{CpuRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System};
 
@@ -73,7 +74,7 @@ impl Threads {
     }
 
     fn pool(&self) -> Result<Arc<ThreadPool>, rayon::ThreadPoolBuildError> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let state = &mut *state;
         if let Some(load) = &mut state.load
             && load.checked_at.elapsed() >= LOAD_CHECK_INTERVAL
