@@ -71,3 +71,17 @@ const _: () = assert!(TAIL_TOKENS_MAX < PROMPT_TOKENS_MAX);
 const _: () =
     assert!(DEFAULT_EPISODES * TOKEN_JSON_BYTES_MAX * PROMPT_TOKENS_MAX < JOB_LINE_BYTES_MAX);
 const _: () = assert!(CANCEL_LINE_BYTES_MAX < JOB_LINE_BYTES_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::LORA_RANK_MAX;
+    use feedback::job::Hyper;
+
+    /// The range in the schema of the settings is written as a number there.
+    #[test]
+    fn the_settings_allow_the_ranks_that_the_learner_takes() {
+        let schema = schemars::schema_for!(Hyper);
+        let maximum = schema.as_value().pointer("/properties/lora_rank/maximum");
+        assert_eq!(maximum.and_then(|maximum| maximum.as_u64()), Some(LORA_RANK_MAX as u64));
+    }
+}

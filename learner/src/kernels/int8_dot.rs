@@ -50,7 +50,7 @@ pub struct RowGroup {
     pub total: f32,
 }
 
-/// The results: y[i][j] += row i · column j.
+/// The results: `y[i][j] += row i · column j`.
 pub type ResultBlock = [[f32; COLUMNS]; ROWS];
 
 /// The unit of the CPU that multiplies 8-bit integers.

@@ -69,7 +69,7 @@ fn sum_of<T: Float>(count: usize, term: impl Fn(usize) -> T) -> T {
     total
 }
 
-/// Σ a[i]·b[i].
+/// `Σ a[i]·b[i]`.
 #[inline(always)]
 pub fn dot<T: Float>(a: &[T], b: &[T]) -> T {
     let (a, a_rest) = a.as_chunks::<LANES>();

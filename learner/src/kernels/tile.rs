@@ -71,7 +71,7 @@ impl<'a> TileRows<'a> {
     }
 }
 
-/// y[i][j] += x[i] · w[j], with M × N sums in registers.
+/// `y[i][j] += x[i] · w[j]`, with M × N sums in registers.
 #[inline(always)]
 fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
     let (n, count) = (x.count, w.count);
@@ -146,8 +146,8 @@ pub fn row_sums<S: Simd>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
     }
 }
 
-/// dx[i] += Σₖ dy[i][k] · w[k] for the columns from `from` on, with M rows by N vectors of the
-/// result in registers.
+/// `dx[i] += Σₖ dy[i][k] · w[k]` for the columns from `from` on, with M rows by N vectors of
+/// the result in registers.
 #[inline(always)]
 fn sums<S: Simd, const M: usize, const N: usize>(
     simd: S,

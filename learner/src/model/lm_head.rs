@@ -2,7 +2,7 @@
 //!
 //! The loss depends on a row through one number: the log-prob ℓ of the target token, or of a
 //! set S of tokens that count as the target. Its gradient is
-//! ∂ℓ/∂x = (E_p[W | S] − E_p[W]) / τ. For a single token the first expectation is W[token].
+//! `∂ℓ/∂x = (E_p[W | S] − E_p[W]) / τ`. For a single token the first expectation is `W[token]`.
 //!
 //! Value and expectations are accumulated over blocks of the vocabulary with a running
 //! maximum (the online softmax of FlashAttention, arXiv:2205.14135). The
@@ -54,7 +54,7 @@ impl Target {
     }
 }
 
-/// Σ exp(logit) and Σ exp(logit) · W[v] over some tokens, both divided by exp(top).
+/// Σ exp(logit) and `Σ exp(logit) · W[v]` over some tokens, both divided by exp(top).
 struct ExpSum<T> {
     /// The largest logit.
     top: T,
@@ -80,7 +80,7 @@ struct BlockSoftmax<T> {
     top: Vec<Option<T>>,
     /// Σ exp(logit − top).
     sum: Vec<T>,
-    /// Σ exp(logit − top) · W[v].
+    /// `Σ exp(logit − top) · W[v]`.
     weighted: Option<Vec<T>>,
     /// The target tokens that are in the block, each with its row.
     targets: Vec<(usize, ExpSum<T>)>,

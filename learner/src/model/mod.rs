@@ -297,7 +297,7 @@ impl<T: Float> Transformer<T> {
 }
 
 impl<T: Float> ForwardPass<'_, T> {
-    /// The gradient of a loss, where `d_loss[i]` = ∂loss/∂logprobs[i].
+    /// The gradient of a loss, where `d_loss[i] = ∂loss/∂logprobs[i]`.
     pub fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
         let model = self.model;
         let (rows, width) = self.x.dims2()?;
