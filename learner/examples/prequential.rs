@@ -1,12 +1,14 @@
-//! What a setting of the learner is worth, without typing anything again: goes
-//! through the events of a home in order, and has each batch of texts scored by the
-//! adapter that the earlier ones made, before it is learned from (Dawid 1984).
+//! Measures settings of the learner on recorded events, without typing anything again.
 //!
-//!   prequential --model base.gguf --prompts shelf HOME… --variant rate=1e-3 …
+//!   prequential --model base.gguf --prompts CACHE HOME… --variant learning_rate=1e-3 …
 //!
-//! A rehearsal tells what it is worth to the user; this takes a tenth of its time,
-//! and tells what to rehearse. The stream is that of the arm that served: what
-//! another adapter would have offered on the way is not asked.
+//! It goes through the events of a home in order. Each batch of texts is scored by the adapter
+//! that has learned from the earlier batches, before it is learned from itself (prequential
+//! analysis, Dawid 1984).
+//!
+//! A rehearsal measures what a setting is worth to the user. This example takes a tenth of the
+//! time and shows which settings are worth a rehearsal. The events are those of the adapters
+//! that served; what another adapter would have offered is unknown.
 
 use anyhow::{Context, ensure};
 use clap::Parser;
@@ -16,15 +18,15 @@ use feedback::job::Hyper;
 use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
-use learner::batch::{Batch, Context as BatchContext};
-use learner::lora::Lora;
-use learner::model::{Model, Tail, TailBatch};
-use learner::optim::AdamW;
+use learner::machine::threads::Threads;
+use learner::model::lora::Lora;
+use learner::model::prompt_pass::PromptKv;
+use learner::model::weights;
+use learner::model::{Tail, TailBatch, Transformer};
 use learner::ppo;
-use learner::prompt::PromptKv;
-use learner::threads::Threads;
-use learner::weights;
-use models::disk_cache::DiskCache as Shelf;
+use learner::ppo::adamw::AdamW;
+use learner::ppo::batch::{Batch, BatchInputs};
+use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use std::ops::ControlFlow;
@@ -36,20 +38,20 @@ use std::time::Instant;
 struct Arguments {
     #[arg(long)]
     model: PathBuf,
-    /// Where prompts are kept for the next variant
+    /// The folder that keeps the prompts for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, and `average`: what
-    /// serves is a running mean of the weights, of which an update keeps at most this share
+    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch` and `average`. With
+    /// `average` a running mean of the weights serves, of which an update keeps this share
     #[arg(long = "variant")]
     variants: Vec<Variant>,
-    /// Episodes to go through, at most
+    /// The largest number of episodes of a home
     #[arg(long, default_value_t = usize::MAX)]
     limit: usize,
-    /// One stream out of all homes: what is learned in one is asked about in the next
+    /// Go through all homes as one stream, so that an adapter learns from all of them
     #[arg(long)]
     together: bool,
-    /// A row for every batch, too
+    /// Print a row for every batch, too
     #[arg(long)]
     batches: bool,
     homes: Vec<PathBuf>,
@@ -71,17 +73,17 @@ impl FromStr for Variant {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
         let (mut replay, mut batch, mut average) = (0, 16, 0.0);
         for part in text.split(',').filter(|part| !part.is_empty()) {
-            let (name, value) = part.split_once('=').ok_or(format!("{part}: no NAME=VALUE"))?;
-            let number = || value.parse().map_err(|_| format!("{value}: no number"));
+            let (name, value) = part.split_once('=').ok_or(format!("{part} is not NAME=VALUE"))?;
+            let number = || value.parse().map_err(|_| format!("{value} is not a number"));
             match name {
                 "replay" => replay = number()?,
                 "batch" => batch = number()?,
                 "average" => {
-                    average = value.parse().map_err(|_| format!("{value}: no number"))?;
+                    average = value.parse().map_err(|_| format!("{value} is not a number"))?;
                 }
                 _ => {
                     let value = serde_json::from_str(value).map_err(|e| e.to_string())?;
-                    *hyper.get_mut(name).ok_or(format!("{name}: no setting"))? = value;
+                    *hyper.get_mut(name).ok_or(format!("{name} is not a setting"))? = value;
                 }
             }
         }
@@ -93,31 +95,31 @@ impl FromStr for Variant {
 struct Base {
     sha256: String,
     vocab: Vocab,
-    model: Model<f32>,
+    model: Transformer<f32>,
 }
 
-/// What was typed at one place.
+/// A text that the user typed, and its scores.
 #[derive(Clone, Copy)]
-struct Text {
+struct ScoredText {
     tokens: usize,
-    base: Eyes,
-    adapter: Eyes,
+    base: Score,
+    adapter: Score,
 }
 
-/// How one of them sees it.
+/// The score of a text under the base or an adapter.
 #[derive(Clone, Copy)]
-struct Eyes {
-    /// Of the whole, in nats.
+struct Score {
+    /// The log-prob of the whole text, in nats.
     logprob: f64,
-    /// Decoding greedily it would have said just this.
-    says: bool,
+    /// Greedy decoding gives exactly this text.
+    is_greedy: bool,
 }
 
-/// So cold that the likeliest token has all of the probability.
-const COLD: f64 = 1e-3;
-/// After as many updates half of a running mean is of the newest.
+/// At this temperature the likeliest token has all of the probability.
+const GREEDY_TEMPERATURE: f64 = 1e-3;
+/// The running mean is warmed up: after n updates its decay is at most n / (n + 9).
 const AVERAGE_WARMUP: f64 = 9.0;
-/// Few enough for their rows to fit a cache.
+/// The number of texts that are scored at once. Their rows fit into the cache of the CPU.
 const TEXTS_AT_ONCE: usize = 8;
 
 fn main() -> anyhow::Result<()> {
@@ -145,9 +147,9 @@ fn main() -> anyhow::Result<()> {
         println!("texts   base   gain  by quarter              base learned  base gain lost     s");
         for variant in &arguments.variants {
             let started = Instant::now();
-            let mut shelf = Shelf::new(&arguments.prompts, &format!("learner {}", base.sha256))
+            let mut cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256))
                 .map_err(anyhow::Error::msg)?;
-            let texts = run(&base, episodes, variant, &mut shelf, &threads, &|texts| {
+            let texts = run(&base, episodes, variant, &mut cache, &threads, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
                 }
@@ -168,22 +170,22 @@ fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
         ControlFlow::Continue(())
     })?;
     let batch = fold.take_batch(usize::MAX);
-    Ok(batch.context("no episodes")?.episodes)
+    Ok(batch.context("there are no episodes")?.episodes)
 }
 
 fn run(
     base: &Base,
     episodes: &[Episode],
     variant: &Variant,
-    shelf: &mut Shelf,
+    cache: &mut DiskCache,
     threads: &Threads,
-    scored: &dyn Fn(&[Text]),
-) -> anyhow::Result<Vec<Text>> {
+    scored: &dyn Fn(&[ScoredText]),
+) -> anyhow::Result<Vec<ScoredText>> {
     let hyper = &variant.hyper;
-    let context = |hyper| BatchContext {
+    let inputs = |hyper| BatchInputs {
         vocab: &base.vocab,
         base_sha256: &base.sha256,
-        context: base.model.shape.context,
+        context_tokens: base.model.shape.context,
         parent: 0,
         reward: RewardVersion::V1,
         hyper,
@@ -194,22 +196,23 @@ fn run(
     let mut served = lora.clone();
     let mut texts = vec![];
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
-        if let Ok(batch) = Batch::new(fresh, &[], &context(&imitating)) {
-            let kv = prompts(base, &batch, shelf, threads)?;
-            let seen = look(base, &batch, &kv, &served, threads)?;
+        if let Ok(batch) = Batch::new(fresh, &[], &inputs(&imitating)) {
+            let kv = prompts(base, &batch, cache, threads)?;
+            let seen = score_texts(base, &batch, &kv, &served, threads)?;
             scored(&seen);
             texts.extend(seen);
         }
         let end = index * variant.batch;
         let replay = &episodes[end.saturating_sub(variant.replay)..end];
-        let Ok(batch) = Batch::new(fresh, replay, &context(hyper)) else { continue };
-        let kv = prompts(base, &batch, shelf, threads)?;
+        let Ok(batch) = Batch::new(fresh, replay, &inputs(hyper)) else { continue };
+        let kv = prompts(base, &batch, cache, threads)?;
         let seed = index as u64 + 1;
-        let start = ppo::Start { lora, optimizer, fresh: index == 0, seed };
-        let update =
-            ppo::update(&base.model, start, &batch, &kv, hyper, threads, &mut |_, _, _| Ok(()))?;
+        let start = ppo::UpdateStart { lora, optimizer, fresh: index == 0, seed };
+        let update_inputs =
+            ppo::UpdateInputs { model: &base.model, batch: &batch, kv: &kv, hyper, threads };
+        let update = ppo::update(&update_inputs, start, &mut |_, _, _| Ok(()))?;
         (lora, optimizer) = (update.lora, update.optimizer);
-        // Warmed up: the mean of a few should not be mostly of the base.
+        // After a few updates the mean must not consist of the base for the most part.
         let updates = index as f64 + 1.0;
         let decay = variant.average.min(updates / (updates + AVERAGE_WARMUP));
         let mean = served
@@ -219,29 +222,29 @@ fn run(
         let mean = mean.collect::<candle_core::Result<Vec<_>>>()?;
         served.replace(mean);
     }
-    ensure!(!texts.is_empty(), "nothing was typed");
+    ensure!(!texts.is_empty(), "the events contain no typed text");
     Ok(texts)
 }
 
 fn prompts(
     base: &Base,
     batch: &Batch,
-    shelf: &mut Shelf,
+    cache: &mut DiskCache,
     threads: &Threads,
 ) -> anyhow::Result<PromptKv> {
     let prompts: Vec<&[u32]> = batch.samples.iter().map(|s| s.prompt.as_slice()).collect();
-    PromptKv::compute(&base.model, &prompts, Some(shelf), threads, |_| Ok(()))
+    PromptKv::compute(&base.model, &prompts, Some(cache), threads, |_| Ok(()))
 }
 
-fn look(
+fn score_texts(
     base: &Base,
     batch: &Batch,
     kv: &PromptKv,
     lora: &Lora,
     threads: &Threads,
-) -> anyhow::Result<Vec<Text>> {
+) -> anyhow::Result<Vec<ScoredText>> {
     let written: Vec<usize> =
-        (0..batch.samples.len()).filter(|&i| batch.samples[i].written).collect();
+        (0..batch.samples.len()).filter(|&i| batch.samples[i].in_demonstration_loss).collect();
     let tail = |index: usize, temperature: Option<f64>| {
         let sample = &batch.samples[index];
         let mut targets = sample.targets.clone();
@@ -253,39 +256,41 @@ fn look(
     };
     let mut texts = vec![];
     for few in written.chunks(TEXTS_AT_ONCE) {
-        let look = |lora| -> anyhow::Result<Vec<Eyes>> {
+        let scores = |lora| -> anyhow::Result<Vec<Score>> {
             let logprobs = |temperature| {
                 let tails: Vec<Tail> = few.iter().map(|&index| tail(index, temperature)).collect();
                 threads.run(|| base.model.logprobs(lora, &TailBatch::new(&tails), kv))
             };
             let (mut warm, mut cold) =
-                (logprobs(None)?.into_iter(), logprobs(Some(COLD))?.into_iter());
-            let eyes = few.iter().map(|&index| {
+                (logprobs(None)?.into_iter(), logprobs(Some(GREEDY_TEMPERATURE))?.into_iter());
+            let found = few.iter().map(|&index| {
                 let targets = batch.samples[index].targets.len();
                 let logprob = warm.by_ref().take(targets).map(f64::from).sum();
-                // All of them, though the first may tell: the next text's follow.
+                // All log-probs of this text are taken, because those of the next text follow.
                 let mut cold = cold.by_ref().take(targets).collect::<Vec<f32>>().into_iter();
-                Eyes { logprob, says: cold.all(|logprob| logprob > 0.5f32.ln()) }
+                Score { logprob, is_greedy: cold.all(|logprob| logprob > 0.5f32.ln()) }
             });
-            Ok(eyes.collect())
+            Ok(found.collect())
         };
-        for ((&index, base), adapter) in few.iter().zip(look(None)?).zip(look(Some(lora))?) {
-            texts.push(Text { tokens: batch.samples[index].targets.len(), base, adapter });
+        for ((&index, base), adapter) in few.iter().zip(scores(None)?).zip(scores(Some(lora))?) {
+            texts.push(ScoredText { tokens: batch.samples[index].targets.len(), base, adapter });
         }
     }
     Ok(texts)
 }
 
-fn row(texts: &[Text]) -> String {
-    let tokens = |texts: &[Text]| texts.iter().map(|text| text.tokens).sum::<usize>().max(1) as f64;
-    let gain = |texts: &[Text]| {
+fn row(texts: &[ScoredText]) -> String {
+    let tokens =
+        |texts: &[ScoredText]| texts.iter().map(|text| text.tokens).sum::<usize>().max(1) as f64;
+    let gain = |texts: &[ScoredText]| {
         let gains = texts.iter().map(|text| text.adapter.logprob - text.base.logprob);
         gains.sum::<f64>() / tokens(texts)
     };
-    let mean = |value: &dyn Fn(&Text) -> f64| {
+    let mean = |value: &dyn Fn(&ScoredText) -> f64| {
         texts.iter().map(value).sum::<f64>() / texts.len().max(1) as f64
     };
-    let count = |which: &dyn Fn(&Text) -> bool| texts.iter().filter(|text| which(text)).count();
+    let count =
+        |which: &dyn Fn(&ScoredText) -> bool| texts.iter().filter(|text| which(text)).count();
     let quarters: Vec<String> = (0..4)
         .map(|q| &texts[q * texts.len() / 4..(q + 1) * texts.len() / 4])
         .map(|texts| format!("{:+.2}", gain(texts)))
@@ -298,8 +303,8 @@ fn row(texts: &[Text]) -> String {
         quarters.join(" "),
         mean(&|text| text.base.logprob.exp()),
         mean(&|text| text.adapter.logprob.exp()),
-        count(&|text| text.base.says),
-        count(&|text| text.adapter.says && !text.base.says),
-        -(count(&|text| text.base.says && !text.adapter.says) as i64),
+        count(&|text| text.base.is_greedy),
+        count(&|text| text.adapter.is_greedy && !text.base.is_greedy),
+        -(count(&|text| text.base.is_greedy && !text.adapter.is_greedy) as i64),
     )
 }

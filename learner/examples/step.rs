@@ -1,26 +1,28 @@
-//! One training step at a time, for `cargo xtask bench learn`.
+//! Takes one training step at a time, for `cargo xtask bench learn`.
 //!
-//! Reads the tokens of one sequence (prompt, then completion) from a JSON file
-//! and answers each line on stdin with one on stdout:
+//! It reads the tokens of one sequence (prompt, then completion) from a JSON file. It answers
+//! each line on stdin with a line on stdout:
 //!
-//!   prompt   the prompt pass; {"s": seconds}
-//!   step     forward, backward, AdamW on the completion's tokens; {"s": seconds}
-//!   check FOLDER   writes an adapter (also as `hone adapter export` does), the
-//!                  log-probs it gives the completion, and their gradient into a
-//!                  folder, for the peer to compare; {}
-//!   end      {"peak_mb": largest resident memory in MiB}
+//!   prompt         runs the prompt pass; {"s": seconds}
+//!   step           runs forward, backward and AdamW on the completion; {"s": seconds}
+//!   check FOLDER   writes files into a folder, which the peer compares with its own: an
+//!                  adapter (also as `hone adapter export` does), the log-probs of the
+//!                  completion under it, and their gradient; {"s": seconds}
+//!   end            ends the process; {"peak_mb": largest resident memory in MiB}
 
 use anyhow::{Context, bail, ensure};
 use clap::{Parser, ValueEnum};
 use feedback::job::Hyper;
-use learner::head::Target;
-use learner::lora::Lora;
+use learner::kernels;
+use learner::machine::system;
+use learner::machine::threads::Threads;
+use learner::model::lm_head::Target;
+use learner::model::lora::Lora;
+use learner::model::prompt_pass::PromptKv;
+use learner::model::weights;
+use learner::model::weights::Shape;
 use learner::model::{Tail, TailBatch};
-use learner::optim::{AdamW, GradientSum};
-use learner::prompt::PromptKv;
-use learner::threads::Threads;
-use learner::weights::Shape;
-use learner::{kernels, system, weights};
+use learner::ppo::adamw::{AdamW, GradientSum};
 use models::gguf::Gguf;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -32,7 +34,7 @@ use std::time::Instant;
 enum Mode {
     /// The adapter acts after the prompt, as Hone serves it.
     Tail,
-    /// The adapter acts on every token, as PEFT has it.
+    /// The adapter acts on every token, as in PEFT.
     Everywhere,
 }
 
@@ -43,7 +45,7 @@ struct Arguments {
     /// A JSON array of token ids
     #[arg(long)]
     tokens: PathBuf,
-    /// How many of them, at the end, are learned
+    /// The number of tokens at the end that are learned
     #[arg(long)]
     completion: usize,
     #[arg(long)]
@@ -52,7 +54,7 @@ struct Arguments {
     mode: Mode,
 }
 
-/// An adapter whose B is not zero, so that every gradient is alive.
+/// An adapter whose B is not zero, so that no gradient is zero.
 fn random_adapter(shape: &Shape, hyper: &Hyper) -> anyhow::Result<Lora> {
     const SIZE: f32 = 0.02;
     let mut lora = Lora::fresh(shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
@@ -83,7 +85,7 @@ fn main() -> anyhow::Result<()> {
     let base = Gguf::open(&arguments.model)?;
     let model = weights::load(&base)?;
     let learned = tokens.len() - arguments.completion;
-    // The row that predicts the first learned token is the adapter's.
+    // The adapter acts on the row that predicts the first learned token.
     let past = if arguments.mode == Mode::Everywhere { 0 } else { learned - 1 };
     let hyper = Hyper { lora_rank: arguments.rank, ..Hyper::default() };
     let mut lora = Lora::fresh(&model.shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
@@ -108,7 +110,7 @@ fn main() -> anyhow::Result<()> {
                 .collect(),
         }])
     };
-    // Mean negative log-likelihood: any loss on log-probs costs the same.
+    // The loss is the mean negative log-likelihood. Any loss on log-probs takes the same time.
     let d_loss = vec![-1.0 / arguments.completion as f32; arguments.completion];
     let mut step = |kv: &PromptKv| -> anyhow::Result<()> {
         let batch = tail(kv);
@@ -119,11 +121,12 @@ fn main() -> anyhow::Result<()> {
         Ok(())
     };
     let check = |folder: &Path| -> anyhow::Result<()> {
-        // The peer does not round activations.
+        // Activations are not rounded, because the peer does not round them.
         let prompts = [&tokens[..past]];
         let kv = &PromptKv::compute_with(None, &model, &prompts, None, &threads, |_| Ok(()))?;
         let lora = random_adapter(&model.shape, &hyper)?;
-        // No token comes twice, so that an activated LoRA can be told where it begins.
+        // No token occurs twice in the sequence, so that this one tells PEFT where an activated
+        // LoRA begins.
         let invocation = if past == 0 { Vec::new() } else { vec![tokens[past]] };
         let file = lora.to_adapter(&model.shape.architecture, "unchecked", invocation)?;
         file.write(&folder.join("adapter.gguf"))?;
@@ -152,7 +155,7 @@ fn main() -> anyhow::Result<()> {
                 writeln!(out, r#"{{"peak_mb": {}}}"#, system::peak_memory_mb())?;
                 break;
             }
-            (other, _) => bail!("{other:?} is neither prompt, step, check nor end"),
+            (other, _) => bail!("{other:?} is not one of prompt, step, check and end"),
         }
         writeln!(out, r#"{{"s": {}}}"#, started.elapsed().as_secs_f64())?;
         out.flush()?;

@@ -1,10 +1,11 @@
-//! hone-learner: the process that turns labelled episodes into LoRA adapters.
+//! `hone-learner`: the process that turns labelled episodes into LoRA adapters.
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use feedback::job::LearnerLine;
-use learner::train::Trainer;
-use learner::{stream, system};
+use learner::job::lines;
+use learner::job::trainer::Trainer;
+use learner::machine::system;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -12,36 +13,36 @@ use std::process::ExitCode;
 
 /// Turns labelled episodes into a LoRA adapter.
 ///
-/// Started by the Hone daemon as a child process. Reads jobs from stdin, one
-/// JSON object a line, and answers on stdout, one JSON object a line:
+/// The Hone daemon starts it as a child process. It reads jobs from stdin and writes
+/// answers to stdout, each a JSON object on a line of its own:
 ///
 ///   {"line":"ready",…}      once, when it can take jobs
 ///   {"line":"progress",…}   how far a job is
 ///   {"line":"done",…}       the report; adapter and optimizer state are on disk
-///   {"line":"failed",…}     why not; no file was left behind
-///   {"line":"cancelled",…}  given up as a line {"cancel":"<job id>"} asked
+///   {"line":"failed",…}     the reason; no file is left behind
+///   {"line":"cancelled",…}  a line {"cancel":"<job id>"} asked for it; no file is left behind
 ///
-/// A job names a base model (GGUF), a parent adapter, the episodes to learn
-/// from and where to write. The same job gives the same bytes. The base model
-/// stays in memory between jobs. The process ends when stdin does.
+/// A job names a base model (GGUF), a parent adapter, the episodes to learn from and
+/// where to write. The same job gives the same bytes. The base model stays in memory
+/// between jobs. The process ends when stdin ends.
 ///
-/// It lowers its own priority: completions go first. Messages for people go to
-/// stderr and never hold code.
+/// It lowers its own priority, because completions go first. Messages for people go to
+/// stderr and never contain code.
 #[derive(Parser)]
 #[command(name = "hone-learner", version, verbatim_doc_comment)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Share the prompts' KV with other learners through this folder (rehearsal)
-    #[arg(long, value_name = "DIR", hide = true)]
-    prompt_shelf: Option<PathBuf>,
+    /// Share the keys and values of prompts with other learners through this folder
+    #[arg(long, alias = "prompt-shelf", value_name = "DIR", hide = true)]
+    prompt_cache: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the one job in a file, for debugging, and prints its report.
+    /// Runs the job in a file and prints its report, for debugging.
     ///
-    /// The file holds what a line on stdin would, on one or more lines:
+    /// The file contains the same JSON object as a line on stdin, on one or more lines:
     ///
     ///   hone-learner run job.json
     #[command(verbatim_doc_comment)]
@@ -55,12 +56,16 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if !system::lower_priority() {
-        eprintln!("hone-learner: the priority could not be lowered; completions may slow down");
+        eprintln!("hone-learner: cannot lower the priority; completions may become slower");
     }
     let result = match arguments.command {
-        None => stream::serve(io::stdin(), io::stdout(), Trainer::sharing(arguments.prompt_shelf))
-            .context("cannot serve jobs")
-            .map(|()| ExitCode::SUCCESS),
+        None => lines::serve(
+            io::stdin(),
+            io::stdout(),
+            Trainer::with_prompt_cache(arguments.prompt_cache),
+        )
+        .context("cannot serve jobs")
+        .map(|()| ExitCode::SUCCESS),
         Some(Command::Run { job }) => run(&job),
     };
     result.unwrap_or_else(|error| {
@@ -78,11 +83,11 @@ fn run(path: &std::path::Path) -> anyhow::Result<ExitCode> {
         writeln!(out)?;
         Ok(())
     };
-    let answer = match stream::parse(&text) {
+    let answer = match lines::parse(&text) {
         Err(failed) => failed,
         Ok(job) => {
             let mut unprinted = Ok(());
-            let answer = stream::run(&mut Trainer::default(), &job, &mut |progress| {
+            let answer = lines::run(&mut Trainer::default(), &job, &mut |progress| {
                 if unprinted.is_ok() {
                     unprinted = print(&LearnerLine::Progress(progress));
                 }

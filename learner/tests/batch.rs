@@ -1,4 +1,4 @@
-//! Which episodes, and which of their tokens, are learned from.
+//! Which episodes are learned from, and which of their tokens.
 
 mod common;
 
@@ -7,7 +7,7 @@ use feedback::episode::Episode;
 use feedback::event::{Outcome, Sampling, StopReason, TokenRecord};
 use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
-use learner::batch::{Batch, BatchError, Context, Dropped, Sample};
+use learner::ppo::batch::{Batch, BatchError, BatchInputs, Dropped, Sample};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 
@@ -23,18 +23,18 @@ fn try_batch(episodes: &[Episode], replay: &[Episode], hyper: &Hyper) -> Result<
     let path = folder.path().join("base.gguf");
     write_gguf(&path, "qwen2", 1);
     let vocab = Vocab::from_gguf(&Gguf::open(&path).unwrap()).unwrap();
-    let context = Context {
+    let inputs = BatchInputs {
         vocab: &vocab,
         base_sha256: SHA256,
-        context: 256,
+        context_tokens: 256,
         parent: 5,
         reward: RewardVersion::V1,
         hyper,
     };
-    Batch::new(episodes, replay, &context)
+    Batch::new(episodes, replay, &inputs)
 }
 
-/// "a", "b", "c" and so on, accepted, served by version 5.
+/// An accepted episode, served by version 5. The tokens 0, 1, 2 … are "a", "b", "c" ….
 fn accepted(seq: u64, tokens: &[u32]) -> Episode {
     let mut episode = episode(seq, SHA256, tokens, Outcome::Accepted);
     episode.completion.adapter = 5;
@@ -64,14 +64,14 @@ fn what_cannot_be_learned_from_is_dropped_and_counted() {
     episodes[8].completion.tokens.clear();
     let batch = batch(&episodes);
     let seqs: Vec<u64> = batch.samples.iter().map(|sample| sample.seq).collect();
-    assert_eq!(seqs, [0, 6], "version 1 is four versions away, just fresh enough");
-    let expected = Dropped { unlabelled: 2, stale: 2, foreign: 1, empty: 2, flat: 0 };
+    assert_eq!(seqs, [0, 6], "version 1 is four versions away, which is the limit");
+    let expected = Dropped { unlabelled: 2, stale: 2, other_base: 1, empty: 2, equal_groups: 0 };
     assert_eq!(batch.dropped, expected);
     assert_eq!(batch.dropped.total(), 7);
 }
 
 #[test]
-fn advantage_is_reward_minus_the_value_of_silence() {
+fn advantage_is_reward_minus_the_value_of_no_offer() {
     let mut episodes: Vec<Episode> = (0..3).map(|seq| accepted(seq, &[0, 1, 2, 3])).collect();
     episodes[1].outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
     episodes[2].outcome.as_mut().unwrap().0 = Outcome::PartlyAccepted { utf16: 2 };
@@ -95,13 +95,13 @@ fn what_post_processing_cut_off_is_not_trained() {
     let mut cut = accepted(0, &[0, 1, 2, 3]);
     cut.completion.shown = "ab".into();
     assert_eq!(trained(cut.clone()), [0, 1]);
-    // Half a token shown is a token judged.
+    // A token is judged even if only a part of it was shown.
     cut.completion.tokens[1].id = 21;
     assert_eq!(trained(cut), [0, 21]);
 }
 
 #[test]
-fn the_policys_stop_is_trained_right_behind_the_shown_text_only() {
+fn the_stop_token_is_trained_only_right_behind_the_shown_text() {
     let stopped = |shown: &str, stop: StopReason| {
         let mut episode = accepted(0, &[0, 1, NEWLINE]);
         episode.completion.shown = shown.into();
@@ -109,8 +109,12 @@ fn the_policys_stop_is_trained_right_behind_the_shown_text_only() {
         trained(episode)
     };
     assert_eq!(stopped("ab", StopReason::Newline), [0, 1, NEWLINE]);
-    assert_eq!(stopped("a", StopReason::Newline), [0], "not what the user saw end");
-    assert_eq!(stopped("ab", StopReason::MaxTokens), [0, 1], "the budget is no choice");
+    assert_eq!(stopped("a", StopReason::Newline), [0], "the user did not see the text end there");
+    assert_eq!(
+        stopped("ab", StopReason::MaxTokens),
+        [0, 1],
+        "the token limit is not the policy's choice"
+    );
 
     let mut control = accepted(0, &[0, 1]);
     control.completion.tokens.push(TokenRecord { id: MIDDLE, logprob: -1.0 });
@@ -118,7 +122,8 @@ fn the_policys_stop_is_trained_right_behind_the_shown_text_only() {
     assert_eq!(trained(control), [0, 1, MIDDLE]);
 }
 
-/// Need "ab": "a", "ab" and "abc" fit. After "a", need "b": "b" and "ba" fit.
+/// "ab" must be reproduced: "a", "ab" and "abc" fit. After "a", "b" must be reproduced: "b" and
+/// "ba" fit.
 #[test]
 fn healing_narrows_the_softmax_until_its_text_is_reproduced() {
     let mut healed = accepted(0, &[0, 22, 2]);
@@ -133,12 +138,12 @@ fn healing_narrows_the_softmax_until_its_text_is_reproduced() {
 #[test]
 fn the_softmax_has_the_policys_temperature() {
     let mut warm = accepted(0, &[0]);
-    assert_eq!(only(warm.clone()).targets[0].temperature, 1.0, "greedy counts as 1");
+    assert_eq!(only(warm.clone()).targets[0].temperature, 1.0, "greedy decoding counts as 1");
     warm.completion.sampling = Sampling { temperature: 0.5, seed: 1 };
     assert_eq!(only(warm).targets[0].temperature, 0.5);
 }
 
-/// Episodes of one document lie together, where they share prompt rows.
+/// Episodes of one document follow each other, so that they share the rows of their prompts.
 #[test]
 fn samples_are_ordered_by_document_then_time() {
     let mut episodes: Vec<Episode> = (0..4).map(|seq| accepted(seq, &[0])).collect();
@@ -157,7 +162,7 @@ fn the_invocation_token_is_named_only_if_every_tail_begins_with_it() {
     assert_eq!(batch(&episodes).invocation, None);
     episodes[0].completion.adapter_from = 7;
     episodes[1].completion.prompt[7] = episodes[0].completion.prompt[7];
-    assert_eq!(batch(&episodes).invocation, None, "a token of text invokes nothing");
+    assert_eq!(batch(&episodes).invocation, None, "only a control token can switch the adapter on");
 }
 
 #[test]
@@ -165,13 +170,13 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
     let mut rejected = accepted(0, &[0, 1]);
     rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
     rejected.replacement = Some(vec![4, 5, 6]);
-    let mut taken = accepted(1, &[0, 1]);
-    taken.replacement = Some(vec![4]);
+    let mut accepted_offer = accepted(1, &[0, 1]);
+    accepted_offer.replacement = Some(vec![4]);
     let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
-    let batch = try_batch(&[rejected.clone(), taken], &[], &wanted).unwrap();
+    let batch = try_batch(&[rejected.clone(), accepted_offer], &[], &wanted).unwrap();
     let demonstrations: Vec<&Sample> =
         batch.samples.iter().filter(|sample| sample.verdict.is_none()).collect();
-    assert_eq!(demonstrations.len(), 1, "an accepted offer needs none");
+    assert_eq!(demonstrations.len(), 1, "an accepted offer needs no demonstration");
     assert_eq!(demonstrations[0].seq, 0);
     let tokens: Vec<u32> = demonstrations[0].targets.iter().map(|target| target.token).collect();
     assert_eq!(tokens, [4, 5, 6]);
@@ -180,16 +185,16 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
 
     let unwanted = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
     let none = try_batch(&[rejected.clone()], &[], &unwanted).unwrap();
-    assert_eq!(none.samples.len(), 1, "not wanted");
-    // Healing must reproduce "a"; a demonstration that starts otherwise could
-    // not have been drawn.
+    assert_eq!(none.samples.len(), 1, "there is no demonstration loss");
+    // Healing must reproduce "a". The policy could not have drawn a demonstration that
+    // begins with something else.
     rejected.completion.healing = "a".into();
     let unhealed = try_batch(&[rejected], &[], &wanted).unwrap();
     assert_eq!(unhealed.samples.len(), 1);
 }
 
-/// Qwen's vocabulary has `)` with one line break and with two: which of them follows
-/// from the line below, and is no fault of what was expected.
+/// The vocabulary of Qwen has a token for `)` with one line break, and another with two. Which
+/// one the tokenizer uses depends on the line below, so both count as the right one.
 #[test]
 fn the_line_that_was_typed_ends_the_same_before_an_empty_line() {
     let mut rejected = accepted(0, &[0, 1]);
@@ -203,46 +208,53 @@ fn the_line_that_was_typed_ends_the_same_before_an_empty_line() {
     let (judged, _) = batch.judged().next().unwrap();
     assert!(
         judged.targets.iter().all(|target| target.equivalents.is_empty()),
-        "it said what it said"
+        "a sampled token has no equivalents"
     );
 }
 
 #[test]
-fn a_reject_is_the_fault_of_the_first_token_that_differs() {
-    // "a", "b", "c", … are the tokens 0, 1, 2, …
-    let answers = |said: &[u32], typed: &[u32]| {
+fn a_reject_is_credited_to_the_first_token_that_differs() {
+    // The tokens 0, 1, 2 … are "a", "b", "c" ….
+    let credited = |said: &[u32], typed: &[u32]| {
         let mut rejected = accepted(0, said);
         rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
         rejected.replacement = (!typed.is_empty()).then(|| typed.to_vec());
         let batch = try_batch(&[rejected], &[], &Hyper::default()).unwrap();
         let (_, verdict) = batch.judged().next().unwrap();
-        verdict.answers[..said.len()].to_vec()
+        verdict.credited[..said.len()].to_vec()
     };
-    assert_eq!(answers(&[0, 1, 2, 3], &[0, 1, 5, 6]), [false, false, true, false]);
-    assert_eq!(answers(&[0, 1], &[5]), [true, false]);
-    assert_eq!(answers(&[0, 1, 2], &[0, 1]), [false; 3], "what comes next is not known");
-    assert_eq!(answers(&[0, 1, 2], &[0, 1, NEWLINE]), [false, false, true], "it went too far");
-    assert_eq!(answers(&[0, 1], &[]), [true; 2], "what was typed is not known");
-    let taken = batch(&[accepted(0, &[0, 1])]);
-    let (_, verdict) = taken.judged().next().unwrap();
-    assert!(verdict.answers.iter().all(|answers| *answers), "all of it was right");
+    assert_eq!(credited(&[0, 1, 2, 3], &[0, 1, 5, 6]), [false, false, true, false]);
+    assert_eq!(credited(&[0, 1], &[5]), [true, false]);
+    assert_eq!(credited(&[0, 1, 2], &[0, 1]), [false; 3], "what the user types next is unknown");
+    assert_eq!(
+        credited(&[0, 1, 2], &[0, 1, NEWLINE]),
+        [false, false, true],
+        "the offer goes on where the line ended"
+    );
+    assert_eq!(credited(&[0, 1], &[]), [true; 2], "what the user typed is unknown");
+    let accepted_batch = batch(&[accepted(0, &[0, 1])]);
+    let (_, verdict) = accepted_batch.judged().next().unwrap();
+    assert!(
+        verdict.credited.iter().all(|credited| *credited),
+        "all of an accepted text is credited"
+    );
 }
 
 #[test]
 fn what_was_typed_where_nothing_was_offered_is_a_demonstration_of_its_own() {
-    let mut silence = accepted(0, &[0]);
-    silence.outcome = None;
-    silence.completion.shown = String::new();
-    silence.completion.adapter = 40;
-    silence.replacement = Some(vec![4, 5]);
+    let mut no_offer = accepted(0, &[0]);
+    no_offer.outcome = None;
+    no_offer.completion.shown = String::new();
+    no_offer.completion.adapter = 40;
+    no_offer.replacement = Some(vec![4, 5]);
     let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
-    let batch = try_batch(&[silence.clone(), accepted(1, &[0, 1])], &[], &wanted).unwrap();
+    let batch = try_batch(&[no_offer.clone(), accepted(1, &[0, 1])], &[], &wanted).unwrap();
     let seen: Vec<_> = batch.samples.iter().map(|s| (s.seq, s.verdict.is_some())).collect();
-    assert_eq!(seen, [(0, false), (1, true)], "whoever was silent, it is right");
+    assert_eq!(seen, [(0, false), (1, true)], "it does not matter which adapter offered nothing");
     assert_eq!(batch.dropped.total(), 0);
     let unwanted = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
-    assert!(try_batch(&[silence.clone()], &[], &unwanted).is_err(), "not wanted");
-    assert_eq!(try_batch(&[silence], &[], &wanted).unwrap().samples.len(), 1, "enough by itself");
+    assert!(try_batch(&[no_offer.clone()], &[], &unwanted).is_err());
+    assert_eq!(try_batch(&[no_offer], &[], &wanted).unwrap().samples.len(), 1);
 }
 
 #[test]
@@ -256,8 +268,8 @@ fn a_replayed_episode_is_marked_and_held_to_the_same_rules() {
     assert_eq!(batch.dropped.stale, 1);
 }
 
-/// Four samples of one prompt (one of them silence, which earns V), two of a
-/// prompt where both earned the same, one that is alone.
+/// There are four samples of one prompt, of which one offers nothing and has the reward V; two
+/// samples of a prompt that have the same reward; and one sample that is alone.
 #[test]
 fn groups_compare_the_samples_of_one_prompt() {
     let of = |seq: u64, prompt: u32, outcome: Outcome| {
@@ -267,28 +279,29 @@ fn groups_compare_the_samples_of_one_prompt() {
         episode.outcome.as_mut().unwrap().0 = outcome;
         episode
     };
-    let mut silence = of(3, 1, Outcome::Unseen);
-    silence.outcome = None;
-    silence.completion.shown = String::new();
-    silence.completion.tokens.truncate(1);
-    silence.completion.stop = StopReason::StopToken;
+    let mut no_offer = of(3, 1, Outcome::Unseen);
+    no_offer.outcome = None;
+    no_offer.completion.shown = String::new();
+    no_offer.completion.tokens.truncate(1);
+    no_offer.completion.stop = StopReason::StopToken;
     let episodes = [
         of(0, 1, Outcome::Accepted),
         of(1, 1, Outcome::RejectedEsc),
         of(2, 1, Outcome::RejectedEsc),
-        silence,
+        no_offer,
         of(4, 2, Outcome::Accepted),
         of(5, 2, Outcome::Accepted),
         of(6, 3, Outcome::Accepted),
     ];
     let grouped = Hyper { advantage: Advantage::Group, ..Hyper::default() };
     let batch = try_batch(&episodes, &[], &grouped).unwrap();
-    // Rewards 1, 0, 0 and V = 0.25: mean 0.3125, standard deviation 0.40984.
+    // The rewards are 1, 0, 0 and V = 0.25. Their mean is 0.3125 and their standard
+    // deviation 0.40984.
     let expected = [0.6875, -0.3125, -0.3125, -0.0625].map(|off: f32| off / 0.409_84);
     let advantages: Vec<f32> = batch.judged().map(|(_, verdict)| verdict.advantage).collect();
     assert_eq!(advantages.len(), 4);
     assert!(advantages.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4), "{advantages:?}");
-    assert_eq!(batch.dropped.flat, 3);
+    assert_eq!(batch.dropped.equal_groups, 3);
     let alone = try_batch(&episodes[6..], &[], &grouped).unwrap_err().to_string();
-    assert!(alone.contains("1 in groups of one opinion"), "{alone}");
+    assert!(alone.contains("1 in groups of equal rewards"), "{alone}");
 }

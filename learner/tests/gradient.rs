@@ -1,15 +1,15 @@
-//! The hand-written forward and backward, in f64, against slow definitions.
+//! Compares the hand-written forward and backward passes, in f64, with slow definitions.
 
 mod common;
 
 use common::{ARCHITECTURES, adapter, model, shape};
-use learner::head::Target;
 use learner::kernels::{matrix, values};
-use learner::lora::Lora;
-use learner::model::{Model, Tail, TailBatch};
-use learner::prompt::PromptKv;
-use learner::threads::Threads;
-use models::disk_cache::DiskCache as Shelf;
+use learner::machine::threads::Threads;
+use learner::model::lm_head::Target;
+use learner::model::lora::Lora;
+use learner::model::prompt_pass::PromptKv;
+use learner::model::{Tail, TailBatch, Transformer};
+use models::disk_cache::DiskCache;
 use std::sync::Arc;
 
 /// Two prompts that share a prefix.
@@ -19,8 +19,8 @@ fn target(token: u32) -> Target {
     Target { token, equivalents: [].into(), temperature: 1.0, allowed: None }
 }
 
-/// Two tails of different length and start; one token under a healing mask that
-/// spans two vocabulary blocks, one at another temperature.
+/// Two tails with different lengths and starts. One token has a healing mask that spans two
+/// vocabulary blocks, one has another temperature, and one has equivalents.
 fn batch(kv: &PromptKv) -> TailBatch {
     let healed = Target { allowed: Some(Arc::from([3, 8, 9, 14])), ..target(9) };
     let sharp = Target { temperature: 0.7, ..target(17) };
@@ -42,21 +42,21 @@ fn batch(kv: &PromptKv) -> TailBatch {
     TailBatch::new(&tails)
 }
 
-/// Weights of the log-probs in the test's loss.
+/// The weights of the log-probs in the loss of the tests.
 const LOSS: [f64; 5] = [0.7, -1.3, 0.4, 1.1, -0.6];
 
-fn loss(model: &Model<f64>, lora: &Lora, batch: &TailBatch, kv: &PromptKv) -> f64 {
+fn loss(model: &Transformer<f64>, lora: &Lora, batch: &TailBatch, kv: &PromptKv) -> f64 {
     let logprobs = model.logprobs(Some(lora), batch, kv).unwrap();
     logprobs.iter().zip(LOSS).map(|(logprob, weight)| logprob * weight).sum()
 }
 
 #[test]
-fn a_shelf_gives_the_bits_that_were_computed() {
+fn a_disk_cache_gives_the_bits_that_were_computed() {
     let model = model::<f32>(ARCHITECTURES[0], 1);
     let folder = tempfile::TempDir::new().unwrap();
-    let shelf = || Shelf::new(folder.path(), "learner").unwrap();
-    let compute = |prompts: &[&[u32]], shelf: Option<&mut Shelf>| {
-        PromptKv::compute(&model, prompts, shelf, &Threads::fixed(2), |_| Ok(())).unwrap()
+    let cache = || DiskCache::new(folder.path(), "learner").unwrap();
+    let compute = |prompts: &[&[u32]], cache: Option<&mut DiskCache>| {
+        PromptKv::compute(&model, prompts, cache, &Threads::fixed(2), |_| Ok(())).unwrap()
     };
     let bits = |kv: &PromptKv, prompt: usize| -> Vec<u32> {
         let layers = (0..model.shape.layers).map(|layer| {
@@ -66,30 +66,30 @@ fn a_shelf_gives_the_bits_that_were_computed() {
         layers.flatten().map(f32::to_bits).collect()
     };
     let plain = compute(&PROMPTS, None);
-    // One prompt lies there, and was computed without its neighbours.
-    compute(&PROMPTS[..1], Some(&mut shelf()));
-    let half = compute(&PROMPTS, Some(&mut shelf()));
-    let whole = compute(&PROMPTS, Some(&mut shelf()));
+    // The cache has one of the prompts, which was computed without the other one.
+    compute(&PROMPTS[..1], Some(&mut cache()));
+    let half = compute(&PROMPTS, Some(&mut cache()));
+    let whole = compute(&PROMPTS, Some(&mut cache()));
     for prompt in 0..PROMPTS.len() {
         assert_eq!(bits(&half, prompt), bits(&plain, prompt));
         assert_eq!(bits(&whole, prompt), bits(&plain, prompt));
     }
-    assert!(std::fs::read_dir(folder.path()).unwrap().count() > 1, "nothing lies there");
-    let twice = compute(&[PROMPTS[0], &[], PROMPTS[0]], Some(&mut shelf()));
+    assert!(std::fs::read_dir(folder.path()).unwrap().count() > 1, "the cache is empty");
+    let twice = compute(&[PROMPTS[0], &[], PROMPTS[0]], Some(&mut cache()));
     assert_eq!(bits(&twice, 2), bits(&plain, 0));
-    assert_eq!(twice.place(0), twice.place(2), "held once");
+    assert_eq!(twice.place(0), twice.place(2), "the same prompt is in memory once");
     for file in std::fs::read_dir(folder.path()).unwrap() {
         std::fs::write(file.unwrap().path(), b"short").unwrap();
     }
     assert_eq!(
-        bits(&compute(&PROMPTS, Some(&mut shelf())), 1),
+        bits(&compute(&PROMPTS, Some(&mut cache())), 1),
         bits(&plain, 1),
-        "damaged: computed"
+        "a damaged file is not used"
     );
 }
 
-/// Every value of every pair, both architectures. Central differences of step
-/// 1e-5 are off by about 1e-10 relative to gradients of order 1.
+/// Checks every value of every pair, for both architectures. Central differences with a step
+/// of 1e-5 have an error of about 1e-10 for gradients of order 1.
 #[test]
 fn every_lora_gradient_matches_central_differences() {
     const STEP: f64 = 1e-5;
@@ -132,8 +132,8 @@ fn every_lora_gradient_matches_central_differences() {
     }
 }
 
-/// The same tokens as one tail without a prompt, under the base: the split into
-/// prompt pass and tail must not show.
+/// The same tokens as one tail without a prompt give the same log-probs under the base: the
+/// split into prompt and tail makes no difference.
 #[test]
 fn prompt_and_tail_compute_what_one_sequence_does() {
     for architecture in ARCHITECTURES {
@@ -183,10 +183,10 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
         model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp()
     };
     let sum: f64 = [0, 6, 13, 17].iter().map(one_by_one).sum();
-    assert!((together - sum).abs() < 1e-12, "any of them: {together}, {sum}");
+    assert!((together - sum).abs() < 1e-12, "{together} together, {sum} one by one");
 }
 
-/// A mask of one token leaves nothing to decide.
+/// With a mask of one token there is no choice.
 #[test]
 fn a_forced_token_has_logprob_zero_and_no_gradient() {
     let model = model::<f64>("qwen2", 5);
@@ -203,8 +203,8 @@ fn a_forced_token_has_logprob_zero_and_no_gradient() {
     }
 }
 
-/// A new adapter is the base, to the last bit; the update may then skip one of
-/// the two reference passes.
+/// A fresh adapter gives exactly the log-probs of the base. An update relies on this when it
+/// computes only one of the two reference passes.
 #[test]
 fn a_fresh_adapter_changes_no_bit() {
     for architecture in ARCHITECTURES {

@@ -1,31 +1,29 @@
-//! Whole jobs on a tiny GGUF, through the public entry.
+//! Whole jobs on a tiny GGUF.
 
 mod common;
 
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
-use feedback::event::Outcome;
-use feedback::job::{
-    Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport as Report,
-};
-use learner::stream;
-use learner::threads::Threads;
-use learner::train::Trainer;
+use feedback::limits::{REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
+use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport};
+use learner::job::lines;
+use learner::job::trainer::Trainer;
+use learner::machine::threads::Threads;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-struct Place {
+struct Fixture {
     folder: TempDir,
     sha256: String,
 }
 
-fn place(architecture: &str) -> Place {
+fn fixture(architecture: &str) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let sha256 = write_gguf(&folder.path().join("base.gguf"), architecture, 11);
-    Place { folder, sha256 }
+    Fixture { folder, sha256 }
 }
 
-impl Place {
+impl Fixture {
     fn job(&self, name: &str) -> Job {
         let episodes = (0..6)
             .map(|seq| {
@@ -40,8 +38,8 @@ impl Place {
     }
 }
 
-fn run(job: &Job) -> Result<Report, String> {
-    match stream::run(&mut Trainer::default(), job, &mut |_| ControlFlow::Continue(())) {
+fn run(job: &Job) -> Result<UpdateReport, String> {
+    match lines::run(&mut Trainer::default(), job, &mut |_| ControlFlow::Continue(())) {
         LearnerLine::Done(report) => Ok(*report),
         LearnerLine::Failed { job: id, error } => {
             assert_eq!(id, job.id);
@@ -59,8 +57,8 @@ fn bytes(path: &Path) -> Vec<u8> {
 #[test]
 fn accepted_text_becomes_likelier_and_rejected_text_less_likely() {
     for architecture in ARCHITECTURES {
-        let place = place(architecture);
-        let mut job = place.job("learn");
+        let fixture = fixture(architecture);
+        let mut job = fixture.job("learn");
         job.hyper.epochs = 8;
         job.hyper.target_kl = 10.0;
         let report = run(&job).unwrap();
@@ -75,10 +73,10 @@ fn accepted_text_becomes_likelier_and_rejected_text_less_likely() {
 
 #[test]
 fn the_first_step_starts_exactly_at_the_parent() {
-    let place = place("qwen2");
-    let first = place.job("first");
+    let fixture = fixture("qwen2");
+    let first = fixture.job("first");
     run(&first).unwrap();
-    let mut second = place.job("second");
+    let mut second = fixture.job("second");
     second.parent = Some(parent(&first));
     for job in [&first, &second] {
         let report = run(job).unwrap();
@@ -90,25 +88,25 @@ fn the_first_step_starts_exactly_at_the_parent() {
 #[test]
 fn the_same_job_gives_the_same_bytes() {
     for architecture in ARCHITECTURES {
-        let place = place(architecture);
-        let (once, again) = (place.job("once"), place.job("again"));
+        let fixture = fixture(architecture);
+        let (once, again) = (fixture.job("once"), fixture.job("again"));
         let (a, b) = (run(&once).unwrap(), run(&again).unwrap());
         assert_eq!(a.adapter_sha256, b.adapter_sha256);
         assert_eq!(a.steps_log, b.steps_log);
         assert_eq!(bytes(&once.adapter_out), bytes(&again.adapter_out));
         assert_eq!(bytes(&once.optimizer_out), bytes(&again.optimizer_out));
-        let other = Job { seed: 8, ..place.job("other") };
+        let other = Job { seed: 8, ..fixture.job("other") };
         assert_ne!(run(&other).unwrap().adapter_sha256, a.adapter_sha256);
     }
 }
 
 #[test]
 fn the_number_of_threads_changes_no_byte() {
-    let place = place("qwen2");
+    let fixture = fixture("qwen2");
     let sha256 = |threads: usize| {
-        let job = place.job(&format!("threads-{threads}"));
+        let job = fixture.job(&format!("threads-{threads}"));
         let mut trainer = Trainer::with_threads(Threads::fixed(threads));
-        match stream::run(&mut trainer, &job, &mut |_| ControlFlow::Continue(())) {
+        match lines::run(&mut trainer, &job, &mut |_| ControlFlow::Continue(())) {
             LearnerLine::Done(report) => report.adapter_sha256,
             other => panic!("{other:?}"),
         }
@@ -118,16 +116,16 @@ fn the_number_of_threads_changes_no_byte() {
 
 #[test]
 fn a_cancelled_job_ends_at_its_next_piece_of_work_and_leaves_nothing() {
-    let place = place("qwen2");
+    let fixture = fixture("qwen2");
     for pieces in [0, 1, 4, 7] {
-        let job = place.job("cancelled");
+        let job = fixture.job("cancelled");
         let mut seen = 0;
-        let answer = stream::run(&mut Trainer::default(), &job, &mut |_| {
+        let answer = lines::run(&mut Trainer::default(), &job, &mut |_| {
             seen += 1;
             if seen > pieces { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         assert_eq!(answer, LearnerLine::Cancelled { job: "cancelled".into() });
-        assert_eq!(seen, pieces + 1, "nothing was done after it");
+        assert_eq!(seen, pieces + 1, "no work follows the cancellation");
         assert!(!job.adapter_out.exists() && !job.optimizer_out.exists());
     }
 }
@@ -135,9 +133,9 @@ fn a_cancelled_job_ends_at_its_next_piece_of_work_and_leaves_nothing() {
 #[test]
 fn what_the_user_typed_instead_becomes_likelier() {
     const INSTEAD: [u32; 3] = [3, 4, 5];
-    let place = place("llama");
+    let fixture = fixture("llama");
     let likelihood = |name: &str, coefficient: f32| {
-        let mut job = place.job(name);
+        let mut job = fixture.job(name);
         job.hyper.demonstration_coefficient = coefficient;
         job.hyper.epochs = 8;
         job.hyper.target_kl = 10.0;
@@ -147,8 +145,8 @@ fn what_the_user_typed_instead_becomes_likelier() {
         let report = run(&job).unwrap();
         assert_eq!(report.episodes_used, 6);
         assert_eq!(report.demonstrations, if coefficient > 0.0 { 3 } else { 0 });
-        // The learned adapter's log-prob of those tokens, as a next job sees it.
-        let mut next = place.job(&format!("{name}-next"));
+        // The next job reports the log-prob of those tokens under the learned adapter.
+        let mut next = fixture.job(&format!("{name}-next"));
         next.parent = Some(parent(&job));
         next.hyper.learning_rate = 0.0;
         next.episodes.truncate(2);
@@ -163,14 +161,14 @@ fn what_the_user_typed_instead_becomes_likelier() {
 }
 
 #[test]
-fn imitation_alone_asks_of_a_verdict_whether_the_text_was_taken() {
-    let place = place("llama");
-    let moved = |name: &str, imitate: bool| {
-        let mut job = place.job(name);
+fn with_the_demonstration_loss_alone_accepted_text_becomes_likelier() {
+    let fixture = fixture("llama");
+    let moved = |name: &str, typed: bool| {
+        let mut job = fixture.job(name);
         job.hyper.policy_coefficient = 0.0;
         job.hyper.kl_coefficient = 0.0;
         job.hyper.demonstration_coefficient = 1.0;
-        if imitate {
+        if typed {
             for episode in &mut job.episodes {
                 episode.outcome = None;
                 episode.replacement = Some(vec![3, 4, 5]);
@@ -178,24 +176,28 @@ fn imitation_alone_asks_of_a_verdict_whether_the_text_was_taken() {
         }
         run(&job).unwrap()
     };
-    let taken = moved("taken", false);
-    assert_eq!((taken.episodes_used, taken.demonstrations), (6, 0));
+    let accepted = moved("accepted", false);
+    assert_eq!((accepted.episodes_used, accepted.demonstrations), (6, 0));
     let likelier = |change: Option<BeforeAfter>| change.map(|c| c.after - c.before).unwrap();
     let (rewarded, unrewarded) =
-        (likelier(taken.logprob_rewarded), likelier(taken.logprob_unrewarded));
+        (likelier(accepted.logprob_rewarded), likelier(accepted.logprob_unrewarded));
     assert!(rewarded > unrewarded.max(0.0), "{rewarded} {unrewarded}");
 
     let typed = moved("typed", true);
     assert_eq!((typed.episodes_used, typed.demonstrations), (0, 6));
     assert!(typed.update_ratio > 0.0);
     let expected = typed.demonstrated.unwrap();
-    assert_eq!((expected.tokens, expected.base), (18, expected.parent), "it starts at the base");
+    assert_eq!(
+        (expected.tokens, expected.base),
+        (18, expected.parent),
+        "the first adapter starts at the base"
+    );
 }
 
 #[test]
-fn what_is_told_of_typed_texts_leaves_out_those_learned_from_before() {
-    let place = place("llama");
-    let mut job = place.job("replayed");
+fn the_report_on_typed_texts_leaves_out_replayed_ones() {
+    let fixture = fixture("llama");
+    let mut job = fixture.job("replayed");
     job.hyper.demonstration_coefficient = 1.0;
     for episode in &mut job.episodes {
         episode.outcome = None;
@@ -208,8 +210,8 @@ fn what_is_told_of_typed_texts_leaves_out_those_learned_from_before() {
 
 #[test]
 fn groups_of_one_prompt_are_learned_from() {
-    let place = place("qwen2");
-    let mut job = place.job("groups");
+    let fixture = fixture("qwen2");
+    let mut job = fixture.job("groups");
     job.hyper.advantage = Advantage::Group;
     job.hyper.epochs = 8;
     job.hyper.target_kl = 10.0;
@@ -221,19 +223,19 @@ fn groups_of_one_prompt_are_learned_from() {
         (report.logprob_rewarded.unwrap(), report.logprob_unrewarded.unwrap());
     assert!(rewarded.after > rewarded.before + 0.05, "{rewarded:?}");
     assert!(unrewarded.after < unrewarded.before - 0.05, "{unrewarded:?}");
-    assert!(report.mean_advantage.abs() < 1e-6, "a group's advantages add up to nothing");
+    assert!(report.mean_advantage.abs() < 1e-6, "the advantages of a group add up to 0");
 }
 
-/// A prompt that every episode of a group shares.
+/// The prompt that all episodes of a group share.
 fn job_prompt() -> Vec<u32> {
     vec![37, 34, 0, 28, 38, 29, 30, 1, MIDDLE]
 }
 
 #[test]
 fn a_warm_trainer_gives_the_bytes_of_a_cold_one() {
-    let place = place("llama");
+    let fixture = fixture("llama");
     let mut trainer = Trainer::default();
-    let mut sha256 = |name: &str| match stream::run(&mut trainer, &place.job(name), &mut |_| {
+    let mut sha256 = |name: &str| match lines::run(&mut trainer, &fixture.job(name), &mut |_| {
         ControlFlow::Continue(())
     }) {
         LearnerLine::Done(report) => report.adapter_sha256,
@@ -251,37 +253,37 @@ fn parent(job: &Job) -> Parent {
     }
 }
 
-/// Where the adapter is switched on travels from the first job's episodes into
-/// every descendant's file.
+/// The token that switches the adapter on comes from the episodes of the first job, and is
+/// written to the files of all its descendants.
 #[test]
 fn the_adapter_file_names_its_invocation_token() {
-    let place = place("qwen2");
-    let first = place.job("first");
+    let fixture = fixture("qwen2");
+    let first = fixture.job("first");
     run(&first).unwrap();
-    let mut second = place.job("second");
+    let mut second = fixture.job("second");
     second.parent = Some(parent(&first));
     run(&second).unwrap();
     for job in [first, second] {
         let adapter = models::adapter::LoraAdapter::read(&job.adapter_out).unwrap();
         assert_eq!(adapter.invocation, [MIDDLE]);
-        assert_eq!(adapter.base_sha256, place.sha256);
+        assert_eq!(adapter.base_sha256, fixture.sha256);
     }
 }
 
 #[test]
 fn the_learner_reports_how_far_it_is_from_the_server() {
-    let place = place("qwen2");
-    let mut job = place.job("mismatch");
+    let fixture = fixture("qwen2");
+    let mut job = fixture.job("mismatch");
     job.episodes[0].completion.adapter = 1;
     let report = run(&job).unwrap();
-    assert_eq!(report.mismatch.count, 15, "version 0 alone is the parent's: the base");
-    assert!(report.mismatch.mean > 0.0, "every record says −3");
+    assert_eq!(report.mismatch.count, 15, "the parent is the base, which is version 0");
+    assert!(report.mismatch.mean > 0.0, "every recorded log-prob is −3");
 }
 
 #[test]
 fn epochs_stop_when_the_policy_is_far_from_the_parent() {
-    let place = place("qwen2");
-    let mut job = place.job("far");
+    let fixture = fixture("qwen2");
+    let mut job = fixture.job("far");
     job.hyper.epochs = 50;
     job.hyper.learning_rate = 0.05;
     job.hyper.target_kl = 0.02;
@@ -293,8 +295,8 @@ fn epochs_stop_when_the_policy_is_far_from_the_parent() {
 
 #[test]
 fn the_change_of_one_job_stays_within_its_limit() {
-    let place = place("llama");
-    let mut job = place.job("limited");
+    let fixture = fixture("llama");
+    let mut job = fixture.job("limited");
     job.hyper.learning_rate = 0.05;
     job.hyper.max_update_ratio = 0.01;
     job.hyper.target_kl = 10.0;
@@ -304,9 +306,9 @@ fn the_change_of_one_job_stays_within_its_limit() {
 
 #[test]
 fn progress_runs_through_every_phase() {
-    let place = place("qwen2");
+    let fixture = fixture("qwen2");
     let mut seen = Vec::new();
-    stream::run(&mut Trainer::default(), &place.job("progress"), &mut |progress| {
+    lines::run(&mut Trainer::default(), &fixture.job("progress"), &mut |progress| {
         assert!(progress.done <= progress.total, "{progress:?}");
         if seen.last() != Some(&progress.phase) {
             seen.push(progress.phase);
@@ -316,20 +318,20 @@ fn progress_runs_through_every_phase() {
     assert_eq!(seen, [Phase::Load, Phase::Prompt, Phase::Train, Phase::Evaluate]);
 }
 
-/// Each broken job gives one line that names what is wrong, and no file.
+/// Each broken job gives one line that says what is wrong, and leaves no file.
 #[test]
 fn a_broken_job_fails_clearly_and_leaves_nothing() {
-    let place = place("qwen2");
-    let good = place.job("good");
+    let fixture = fixture("qwen2");
+    let good = fixture.job("good");
     run(&good).unwrap();
     let parent_of_good = parent(&good);
     let check = |expected: &str, break_it: &dyn Fn(&mut Job)| {
-        let mut job = place.job("bad");
+        let mut job = fixture.job("bad");
         job.parent = Some(parent_of_good.clone());
         break_it(&mut job);
         let error = run(&job).expect_err(expected);
         assert!(error.contains(expected), "expected {expected:?} in {error:?}");
-        let mut left: Vec<_> = std::fs::read_dir(place.folder.path())
+        let mut left: Vec<_> = std::fs::read_dir(fixture.folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name.contains("bad"))
@@ -338,7 +340,7 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         assert!(left.is_empty(), "{expected}: left {left:?}");
     };
     let damaged = |name: &str, source: &Path, change: &dyn Fn(&mut Vec<u8>)| {
-        let path = place.folder.path().join(name);
+        let path = fixture.folder.path().join(name);
         let mut content = bytes(source);
         change(&mut content);
         std::fs::write(&path, content).unwrap();
@@ -347,7 +349,7 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
 
     check("job format 9", &|job| job.format = 9);
     check("the job was made for", &|job| job.base.sha256 = "0".repeat(64));
-    check("nowhere.gguf", &|job| job.base.path = place.folder.path().join("nowhere.gguf"));
+    check("nowhere.gguf", &|job| job.base.path = fixture.folder.path().join("nowhere.gguf"));
     check("no episode to learn from: of 6, 6 unlabelled", &|job| {
         job.episodes.iter_mut().for_each(|episode| episode.outcome = None);
     });
@@ -388,12 +390,12 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         parent.path = cut.clone();
     });
     check("cannot write the optimizer state", &|job| {
-        job.optimizer_out = place.folder.path().join("no folder").join("bad.opt");
+        job.optimizer_out = fixture.folder.path().join("no folder").join("bad.opt");
     });
     check("no folder", &|job| {
-        job.adapter_out = place.folder.path().join("no folder").join("bad.gguf");
+        job.adapter_out = fixture.folder.path().join("no folder").join("bad.gguf");
     });
-    let base = place.folder.path().join("base.gguf");
+    let base = fixture.folder.path().join("base.gguf");
     let cut = damaged("cut-base.gguf", &base, &|content| content.truncate(content.len() / 2));
     check("cut-base.gguf", &|job| {
         job.base.sha256 = models::file::sha256(&cut).unwrap();
@@ -401,22 +403,22 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
     });
 }
 
-/// A parent goes on learning without a state that it cannot use, as one that never
-/// had any: a learner that refused would never learn again.
+/// If the optimizer state of a parent cannot be used, the job goes on as if there were none.
+/// If it were an error, every later job would fail too.
 #[test]
-fn an_optimizer_state_that_cannot_be_used_costs_its_momentum_alone() {
-    let place = place("qwen2");
-    let (first, other) = (place.job("first"), Job { seed: 99, ..place.job("other") });
+fn an_unusable_optimizer_state_costs_only_its_momentum() {
+    let fixture = fixture("qwen2");
+    let (first, other) = (fixture.job("first"), Job { seed: 99, ..fixture.job("other") });
     run(&first).unwrap();
     run(&other).unwrap();
     let learned = |name: &str, optimizer: Option<PathBuf>| {
-        let mut job = place.job(name);
+        let mut job = fixture.job(name);
         job.parent = Some(Parent { optimizer, ..parent(&first) });
         run(&job).unwrap();
         bytes(&job.adapter_out)
     };
     let damaged = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
-        let path = place.folder.path().join(name);
+        let path = fixture.folder.path().join(name);
         let mut content = bytes(&first.optimizer_out);
         change(&mut content);
         std::fs::write(&path, content).unwrap();
@@ -425,17 +427,23 @@ fn an_optimizer_state_that_cannot_be_used_costs_its_momentum_alone() {
     let without = learned("without", None);
     let cut = damaged("cut.opt", &|content| content.truncate(content.len() - 7));
     let flipped = damaged("flipped.opt", &|content| content[900] ^= 1);
-    assert!(learned("cut", cut) == without, "cut off");
-    assert!(learned("flipped", flipped) == without, "a bit of it changed");
-    assert!(learned("foreign", Some(other.optimizer_out.clone())) == without, "another's");
-    assert!(learned("whole", Some(first.optimizer_out.clone())) != without, "it matters");
+    assert!(learned("cut", cut) == without, "it is truncated");
+    assert!(learned("flipped", flipped) == without, "a bit of it is flipped");
+    assert!(
+        learned("foreign", Some(other.optimizer_out.clone())) == without,
+        "it belongs to another adapter"
+    );
+    assert!(
+        learned("whole", Some(first.optimizer_out.clone())) != without,
+        "a usable state makes a difference"
+    );
 }
 
-/// An update whose numbers overflow must not reach the disk.
+/// An update whose numbers overflow is never written.
 #[test]
 fn an_update_that_is_not_finite_is_refused() {
-    let place = place("qwen2");
-    let mut job = place.job("overflow");
+    let fixture = fixture("qwen2");
+    let mut job = fixture.job("overflow");
     job.hyper.learning_rate = 1e30;
     job.hyper.warmup_steps = 1;
     job.hyper.max_update_ratio = 1e30;
@@ -447,12 +455,26 @@ fn an_update_that_is_not_finite_is_refused() {
 
 #[test]
 fn the_newline_that_ended_a_shown_line_is_trained() {
-    let place = place("qwen2");
-    let mut job = place.job("newline");
+    let fixture = fixture("qwen2");
+    let mut job = fixture.job("newline");
     for episode in &mut job.episodes {
         let completion = &mut episode.completion;
         completion.tokens.push(feedback::event::TokenRecord { id: NEWLINE, logprob: -2.0 });
         completion.stop = feedback::event::StopReason::Newline;
     }
     assert_eq!(run(&job).unwrap().tokens_trained, 24);
+}
+
+/// The settings allow 4096 episodes in a batch and 256 replayed ones beside them, but a
+/// job took 4096 in all. With both settings at their maximum every update failed, and its
+/// labels were set aside. A job now takes all that may wait and all that may be replayed.
+#[test]
+fn a_job_as_large_as_the_settings_allow_is_taken() {
+    let fixture = fixture("qwen2");
+    let mut job = fixture.job("large");
+    job.episodes[0].outcome = None;
+    job.replay = vec![job.episodes[0].clone(); REPLAY_EPISODES_MAX];
+    job.episodes = vec![job.episodes[0].clone(); WAITING_EPISODES_MAX];
+    let error = run(&job).unwrap_err();
+    assert!(error.contains("no episode to learn from: of 4352, 4352 unlabelled"), "{error}");
 }

@@ -9,21 +9,21 @@ use feedback::event::{Completion, Evidence, Outcome, Sampling, StopReason, Timin
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job};
 use feedback::reward::RewardVersion;
 use learner::kernels::{Rope, RopePairs, matrix};
-use learner::lora::{Lora, LoraLayer};
-use learner::model::Model;
-use learner::real::Real;
-use learner::weights::{Layer, MAPS, Shape, Vocabulary, Weight};
+use learner::model::Transformer;
+use learner::model::float::Float;
+use learner::model::lora::{Lora, LoraLayer};
+use learner::model::weights::{Layer, MAPS, Shape, VocabularyMatrix, Weight};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Vocabulary rows of a block in the models in memory.
+/// The rows of a vocabulary block of the models in memory.
 const BLOCK_ROWS: usize = 7;
 
 pub const ARCHITECTURES: [&str; 2] = ["qwen2", "llama"];
 
-/// Grouped-query attention, three vocabulary blocks.
+/// A shape with grouped-query attention and three vocabulary blocks.
 pub fn shape(architecture: &str) -> Shape {
     Shape {
         architecture: architecture.to_owned(),
@@ -39,11 +39,11 @@ pub fn shape(architecture: &str) -> Shape {
     }
 }
 
-pub fn random<T: Real>(random: &mut StdRng, count: usize, size: f64) -> Vec<T> {
+pub fn random<T: Float>(random: &mut StdRng, count: usize, size: f64) -> Vec<T> {
     (0..count).map(|_| T::from_f64(random.random_range(-size..size))).collect()
 }
 
-pub fn model<T: Real>(architecture: &str, seed: u64) -> Model<T> {
+pub fn model<T: Float>(architecture: &str, seed: u64) -> Transformer<T> {
     let shape = shape(architecture);
     let rng = &mut StdRng::seed_from_u64(seed);
     let qwen = architecture == "qwen2";
@@ -55,13 +55,14 @@ pub fn model<T: Real>(architecture: &str, seed: u64) -> Model<T> {
         let rows = (0..shape.vocabulary).step_by(BLOCK_ROWS);
         let rows = rows.map(|from| BLOCK_ROWS.min(shape.vocabulary - from));
         let blocks = rows.map(|rows| plain(rng, rows, shape.width)).collect();
-        Arc::new(Vocabulary { blocks, block_rows: BLOCK_ROWS, width: shape.width })
+        Arc::new(VocabularyMatrix { blocks, block_rows: BLOCK_ROWS, width: shape.width })
     };
     let norm = |rng: &mut StdRng| -> Vec<T> {
         (0..shape.width).map(|_| T::from_f64(rng.random_range(0.5..1.5))).collect()
     };
     let embedding = vocabulary(rng);
-    // qwen2 ties the head here, llama has its own, so both paths are walked.
+    // The head of qwen2 is the embedding, and llama has a head of its own, so that both cases
+    // are tested.
     let head = if qwen { embedding.clone() } else { vocabulary(rng) };
     let layers = (0..shape.layers)
         .map(|_| {
@@ -81,11 +82,11 @@ pub fn model<T: Real>(architecture: &str, seed: u64) -> Model<T> {
         .collect();
     let pairs = if qwen { RopePairs::Halves } else { RopePairs::Adjacent };
     let rope = Rope::new(pairs, shape.head_width, 100.0, None);
-    Model { output_norm: norm(rng), shape, embedding, head, layers, rope }
+    Transformer { output_norm: norm(rng), shape, embedding, head, layers, rope }
 }
 
-/// An adapter whose two factors are both away from zero.
-pub fn adapter<T: Real>(shape: &Shape, rank: usize, seed: u64) -> Lora {
+/// An adapter in which neither factor is zero.
+pub fn adapter<T: Float>(shape: &Shape, rank: usize, seed: u64) -> Lora {
     let rng = &mut StdRng::seed_from_u64(seed);
     let layers = (0..shape.layers)
         .map(|_| {
@@ -103,7 +104,7 @@ pub fn adapter<T: Real>(shape: &Shape, rank: usize, seed: u64) -> Lora {
     Lora { rank, alpha: 3.0, layers }
 }
 
-/// Token texts of the file's vocabulary; the last three are control tokens.
+/// The texts of the tokens in the file's vocabulary. The last three are control tokens.
 pub const TOKENS: [&str; 40] = [
     "a",
     "b",
@@ -151,7 +152,7 @@ pub const CLOSED_BEFORE_AN_EMPTY_LINE: u32 = 35;
 pub const CLOSED: u32 = 36;
 pub const MIDDLE: u32 = 39;
 
-/// Writes a model of width 32 whose matrices are Q8_0; returns its SHA-256.
+/// Writes a model of width 32 whose matrices are Q8_0. Returns its SHA-256.
 pub fn write_gguf(path: &Path, architecture: &str, seed: u64) -> String {
     let rng = &mut StdRng::seed_from_u64(seed);
     let (width, feed_forward, layers, heads, kv_heads) = (32usize, 64usize, 2usize, 4u32, 2u32);
@@ -204,7 +205,8 @@ pub fn write_gguf(path: &Path, architecture: &str, seed: u64) -> String {
     models::file::sha256(path).unwrap()
 }
 
-/// A completion of `tokens` after a short FIM prompt, shown whole, and its fate.
+/// An episode: the completion `tokens` after a short FIM prompt, shown as a whole, and its
+/// outcome.
 pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) -> Episode {
     let shown: String = tokens.iter().map(|id| TOKENS[*id as usize]).collect();
     Episode {
@@ -251,7 +253,7 @@ pub fn job(folder: &Path, base_sha256: &str, name: &str, episodes: Vec<Episode>)
             lora_alpha: 8.0,
             learning_rate: 3e-3,
             demonstration_coefficient: 0.0,
-            // To this random model every line is out of reach.
+            // Every line is out of reach for this random model.
             demonstration_exponent: 0.0,
             ..Hyper::default()
         },

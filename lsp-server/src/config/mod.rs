@@ -18,7 +18,6 @@ use completion::limits::TOKENS_MAX;
 pub use completion::stop_rule::Multiline;
 use feedback::job::Hyper;
 use feedback::limits::REPLAY_EPISODES_MAX;
-use feedback::limits::REPLAY_EPISODES_MAX;
 use feedback::reward::VALUE;
 use patterns::Patterns;
 use schemars::JsonSchema;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 
 /// A file of some hundred lines that a user might have written.
-const TYPED: &str = "learner/src/ppo.rs";
+const TYPED: &str = "learner/src/ppo/mod.rs";
 
 #[derive(Args)]
 pub struct Arguments {

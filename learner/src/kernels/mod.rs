@@ -1,24 +1,32 @@
-//! Row-wise functions of the transformer and their derivatives, on candle
-//! tensors. Matrix products are candle's; what is here is memory-bound.
+//! The row-wise functions of the transformer and their derivatives, on tensors of candle. The
+//! submodules have the matrix products.
 //!
-//! Every tensor is two-dimensional, contiguous and on the CPU: one row a token.
-//! Results do not depend on the number of threads: rows are independent and no
-//! sum crosses them.
+//! Every tensor is two-dimensional, contiguous and on the CPU, and has one row for each token.
+//! Results do not depend on the number of threads, because rows are independent and no sum
+//! crosses them.
 
-use crate::real::Real;
+pub mod int8_dot;
+pub mod int8_matmul;
+pub mod int8_round;
+pub mod matmul;
+pub mod quant_blocks;
+pub mod tile;
+
+use crate::model::float::Float;
 use candle_core::{Device, Result, Storage, Tensor, bail};
 use pulp::Arch;
 use rayon::prelude::*;
 
-/// Values a parallel task handles at least; smaller ones cost more than they save.
+/// A parallel task handles at least this many values. A smaller task costs more than it
+/// saves.
 const VALUES_PER_TASK: usize = 8192;
 
-/// Accumulators of a sum, so that it vectorises: floating-point addition may
-/// not be reordered by the compiler.
+/// The number of accumulators of a sum. Several of them let it vectorise, because the
+/// compiler must not change the order of floating-point additions.
 const LANES: usize = 16;
 
-/// Runs `f` on the values of a contiguous CPU tensor.
-pub fn with_values<T: Real, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> Result<R> {
+/// Calls `f` with the values of a contiguous CPU tensor.
+pub fn with_values<T: Float, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> Result<R> {
     let (storage, layout) = tensor.storage_and_layout();
     let Storage::Cpu(cpu) = &*storage else { bail!("a tensor of the learner left the CPU") };
     let Some((start, end)) = layout.contiguous_offsets() else {
@@ -27,13 +35,13 @@ pub fn with_values<T: Real, R>(tensor: &Tensor, f: impl FnOnce(&[T]) -> R) -> Re
     Ok(f(&cpu.as_slice::<T>()?[start..end]))
 }
 
-/// The values of `tensor`, copied out.
-pub fn values<T: Real>(tensor: &Tensor) -> Result<Vec<T>> {
+/// A copy of the values of a tensor.
+pub fn values<T: Float>(tensor: &Tensor) -> Result<Vec<T>> {
     with_values(tensor, <[T]>::to_vec)
 }
 
-/// A `rows × width` tensor that takes the vector over without a copy.
-pub fn matrix<T: Real>(values: Vec<T>, rows: usize, width: usize) -> Result<Tensor> {
+/// A `rows × width` tensor, which takes the vector without a copy.
+pub fn matrix<T: Float>(values: Vec<T>, rows: usize, width: usize) -> Result<Tensor> {
     Tensor::from_vec(values, (rows, width), &Device::Cpu)
 }
 
@@ -41,8 +49,9 @@ fn rows_per_task(width: usize) -> usize {
     VALUES_PER_TASK.div_ceil(width.max(1))
 }
 
+/// The sum of `term(i)` over all i below `count`.
 #[inline(always)]
-fn sum_of<T: Real>(count: usize, term: impl Fn(usize) -> T) -> T {
+fn sum_of<T: Float>(count: usize, term: impl Fn(usize) -> T) -> T {
     let mut lanes = [T::zero(); LANES];
     let whole = count / LANES * LANES;
     for start in (0..whole).step_by(LANES) {
@@ -60,8 +69,9 @@ fn sum_of<T: Real>(count: usize, term: impl Fn(usize) -> T) -> T {
     total
 }
 
+/// `Σ a[i]·b[i]`.
 #[inline(always)]
-pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+pub fn dot<T: Float>(a: &[T], b: &[T]) -> T {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
     let mut lanes = [T::zero(); LANES];
@@ -81,7 +91,7 @@ pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
 }
 
 /// y = x · w / √(mean(x²) + ε), row by row.
-pub fn rms_norm<T: Real>(x: &Tensor, weight: &[T], epsilon: f64) -> Result<Tensor> {
+pub fn rms_norm<T: Float>(x: &Tensor, weight: &[T], epsilon: f64) -> Result<Tensor> {
     let (rows, width) = x.dims2()?;
     let mut y = vec![T::zero(); rows * width];
     with_values(x, |x: &[T]| rms_norm_rows(x, weight, epsilon, &mut y))?;
@@ -89,7 +99,7 @@ pub fn rms_norm<T: Real>(x: &Tensor, weight: &[T], epsilon: f64) -> Result<Tenso
 }
 
 /// The same on slices.
-pub fn rms_norm_rows<T: Real>(x: &[T], weight: &[T], epsilon: f64, y: &mut [T]) {
+pub fn rms_norm_rows<T: Float>(x: &[T], weight: &[T], epsilon: f64, y: &mut [T]) {
     let width = weight.len();
     y.par_chunks_mut(width).zip(x.par_chunks(width)).with_min_len(rows_per_task(width)).for_each(
         |(y, x)| {
@@ -104,14 +114,14 @@ pub fn rms_norm_rows<T: Real>(x: &[T], weight: &[T], epsilon: f64, y: &mut [T]) 
 }
 
 #[inline(always)]
-fn inverse_rms<T: Real>(x: &[T], epsilon: f64) -> T {
+fn inverse_rms<T: Float>(x: &[T], epsilon: f64) -> T {
     let mean = dot(x, x) / T::from_f64(x.len() as f64);
     T::one() / (mean + T::from_f64(epsilon)).sqrt()
 }
 
-/// residual + the gradient of [`rms_norm`] with respect to x:
-/// dx = dy·w·s − x · s³/n · Σ(dy·w·x), where s = 1/√(mean(x²) + ε).
-pub fn rms_norm_backward<T: Real>(
+/// `residual` plus the gradient of [`rms_norm`] with respect to x, which is
+/// dx = dy·w·s − x · s³/n · Σ(dy·w·x) with s = 1/√(mean(x²) + ε).
+pub fn rms_norm_backward<T: Float>(
     residual: &Tensor,
     dy: &Tensor,
     x: &Tensor,
@@ -140,15 +150,15 @@ pub fn rms_norm_backward<T: Real>(
 }
 
 /// h = silu(gate) · up.
-pub fn swiglu<T: Real>(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
+pub fn swiglu<T: Float>(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     let (rows, width) = gate.dims2()?;
     let mut h = values::<T>(gate)?;
     with_values(up, |up: &[T]| swiglu_in_place(&mut h, up))?;
     matrix(h, rows, width)
 }
 
-/// The same, written over the gate.
-pub fn swiglu_in_place<T: Real>(gate: &mut [T], up: &[T]) {
+/// The same on slices. The result replaces the gate.
+pub fn swiglu_in_place<T: Float>(gate: &mut [T], up: &[T]) {
     gate.par_chunks_mut(VALUES_PER_TASK).zip(up.par_chunks(VALUES_PER_TASK)).for_each(
         |(gate, up)| {
             Arch::new().dispatch(|| {
@@ -161,12 +171,13 @@ pub fn swiglu_in_place<T: Real>(gate: &mut [T], up: &[T]) {
 }
 
 #[inline(always)]
-fn sigmoid<T: Real>(x: T) -> T {
+fn sigmoid<T: Float>(x: T) -> T {
     T::one() / (T::one() + (T::zero() - x).exp())
 }
 
-/// (dgate, dup) of [`swiglu`]: dup = dh · silu(g), dgate = dh · u · σ(g)(1 + g(1 − σ(g))).
-pub fn swiglu_backward<T: Real>(
+/// (dgate, dup) of [`swiglu`]: dup = dh · silu(g) and
+/// dgate = dh · u · σ(g)(1 + g(1 − σ(g))).
+pub fn swiglu_backward<T: Float>(
     dh: &Tensor,
     gate: &Tensor,
     up: &Tensor,
@@ -202,7 +213,7 @@ pub fn swiglu_backward<T: Real>(
 }
 
 /// x + y.
-pub fn add<T: Real>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+pub fn add<T: Float>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let (rows, width) = x.dims2()?;
     let mut sum = values::<T>(x)?;
     with_values(y, |y: &[T]| {
@@ -218,7 +229,7 @@ pub fn add<T: Real>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 }
 
 /// x with `bias` added to every row.
-pub fn add_bias<T: Real>(x: &Tensor, bias: &[T]) -> Result<Tensor> {
+pub fn add_bias<T: Float>(x: &Tensor, bias: &[T]) -> Result<Tensor> {
     let (rows, width) = x.dims2()?;
     let mut sum = values::<T>(x)?;
     for row in sum.chunks_mut(width) {
@@ -229,12 +240,12 @@ pub fn add_bias<T: Real>(x: &Tensor, bias: &[T]) -> Result<Tensor> {
     matrix(sum, rows, width)
 }
 
-/// Which two values of a head a rotation turns together.
+/// Which two values of a head form a pair that is rotated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RopePairs {
     /// (j, j + half): qwen2 in GGUF.
     Halves,
-    /// (2j, 2j + 1): llama in GGUF, whose q and k rows are permuted for it.
+    /// (2j, 2j + 1): llama in GGUF, whose rows of q and k are permuted for this.
     Adjacent,
 }
 
@@ -243,12 +254,12 @@ pub enum RopePairs {
 pub struct Rope {
     pairs: RopePairs,
     head: usize,
-    /// Angle per position of each pair, in radians.
+    /// The angle of each pair at position 1, in radians.
     frequencies: Vec<f64>,
 }
 
 impl Rope {
-    /// `factors` divides the frequencies (llama 3's `rope_freqs.weight`).
+    /// `factors` are divisors of the frequencies (`rope_freqs.weight` of Llama 3).
     pub fn new(pairs: RopePairs, head: usize, base: f64, factors: Option<&[f32]>) -> Rope {
         let frequencies = (0..head / 2)
             .map(|j| {
@@ -260,24 +271,24 @@ impl Rope {
     }
 
     /// Rotates every head of every row to its position.
-    pub fn rotate<T: Real>(&self, x: &Tensor, positions: &[usize]) -> Result<Tensor> {
-        self.turned::<T>(x, positions, 1.0)
+    pub fn rotate<T: Float>(&self, x: &Tensor, positions: &[usize]) -> Result<Tensor> {
+        self.rotated::<T>(x, positions, 1.0)
     }
 
-    /// The gradient of [`Rope::rotate`]: a rotation's transpose is its inverse.
-    pub fn rotate_back<T: Real>(&self, dx: &Tensor, positions: &[usize]) -> Result<Tensor> {
-        self.turned::<T>(dx, positions, -1.0)
+    /// The gradient of [`Rope::rotate`]. The transpose of a rotation is its inverse.
+    pub fn rotate_back<T: Float>(&self, dx: &Tensor, positions: &[usize]) -> Result<Tensor> {
+        self.rotated::<T>(dx, positions, -1.0)
     }
 
-    fn turned<T: Real>(&self, x: &Tensor, positions: &[usize], sign: f64) -> Result<Tensor> {
+    fn rotated<T: Float>(&self, x: &Tensor, positions: &[usize], sign: f64) -> Result<Tensor> {
         let (rows, width) = x.dims2()?;
         let mut y = values::<T>(x)?;
         self.rotate_rows(&mut y, width, &self.angles(positions, sign));
         matrix(y, rows, width)
     }
 
-    /// (sin, cos) of every pair at every position, for all layers.
-    pub fn angles<T: Real>(&self, positions: &[usize], sign: f64) -> Vec<(T, T)> {
+    /// (sin, cos) of every pair at every position. They are the same for all layers.
+    pub fn angles<T: Float>(&self, positions: &[usize], sign: f64) -> Vec<(T, T)> {
         let mut angles = Vec::with_capacity(positions.len() * self.frequencies.len());
         for position in positions {
             angles.extend(self.frequencies.iter().map(|frequency| {
@@ -289,7 +300,7 @@ impl Rope {
     }
 
     /// Rotates rows of `width` values by their angles.
-    pub fn rotate_rows<T: Real>(&self, rows: &mut [T], width: usize, angles: &[(T, T)]) {
+    pub fn rotate_rows<T: Float>(&self, rows: &mut [T], width: usize, angles: &[(T, T)]) {
         let half = self.head / 2;
         rows.par_chunks_mut(width)
             .zip(angles.par_chunks(half))
@@ -301,13 +312,13 @@ impl Rope {
                             RopePairs::Halves => {
                                 let (first, second) = head.split_at_mut(half);
                                 for ((a, b), angle) in first.iter_mut().zip(second).zip(angles) {
-                                    turn(a, b, *angle);
+                                    rotate_pair(a, b, *angle);
                                 }
                             }
                             RopePairs::Adjacent => {
                                 for ([a, b], angle) in head.as_chunks_mut().0.iter_mut().zip(angles)
                                 {
-                                    turn(a, b, *angle);
+                                    rotate_pair(a, b, *angle);
                                 }
                             }
                         }
@@ -318,6 +329,6 @@ impl Rope {
 }
 
 #[inline(always)]
-fn turn<T: Real>(a: &mut T, b: &mut T, (sin, cos): (T, T)) {
+fn rotate_pair<T: Float>(a: &mut T, b: &mut T, (sin, cos): (T, T)) {
     (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
 }

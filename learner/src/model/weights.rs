@@ -1,14 +1,14 @@
-//! The base model's weights as the served GGUF stores them.
+//! The weights of the base model, as the served GGUF stores them.
 //!
-//! Matrices stay quantised in memory and are dequantised where they are used:
-//! the learner then computes with exactly the numbers the server's engine holds.
+//! Matrices stay quantised in memory and are dequantised where they are used. The learner
+//! then computes with exactly the same numbers as the engine of the server.
 
-use crate::blocks::Format;
-use crate::dot8::Unit;
+use crate::kernels::int8_dot::Int8Unit;
+use crate::kernels::int8_round::Int8Activations;
+use crate::kernels::matmul::QuantisedMatrix;
+use crate::kernels::quant_blocks::Format;
 use crate::kernels::{Rope, RopePairs, matrix, with_values};
-use crate::product::Quantised;
-use crate::real::Real;
-use crate::rounded::Rounded;
+use crate::model::float::Float;
 use anyhow::{Context, bail};
 use candle_core::{Device, Tensor};
 use models::gguf::{Gguf, TensorInfo, Value};
@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-/// Rows of the vocabulary matrices held, and dequantised, as one block:
-/// the whole of one in f32 would be the largest thing in memory.
+/// The vocabulary matrices are used in blocks of this many rows. A whole one in f32 would be
+/// the largest thing in memory.
 const VOCABULARY_BLOCK_ROWS: usize = 4096;
 
 /// The adapted linear maps of a layer, in the order of [`Layer::maps`].
@@ -31,7 +31,7 @@ pub const GATE: usize = 4;
 pub const UP: usize = 5;
 pub const DOWN: usize = 6;
 
-/// Sizes of a model, in values unless said.
+/// The sizes of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
     pub architecture: String,
@@ -42,13 +42,13 @@ pub struct Shape {
     pub head_width: usize,
     pub feed_forward: usize,
     pub vocabulary: usize,
-    /// Tokens the model was trained to see.
+    /// The context length that the model was trained with, in tokens.
     pub context: usize,
     pub rms_epsilon: f64,
 }
 
 impl Shape {
-    /// (rows out, rows in) of a map.
+    /// The numbers of outputs and inputs of a map.
     pub fn map(&self, map: usize) -> (usize, usize) {
         let (q, kv) = (self.heads * self.head_width, self.kv_heads * self.head_width);
         match map {
@@ -63,12 +63,12 @@ impl Shape {
 
 /// A frozen matrix, `out × in`.
 pub enum Weight {
-    /// Already in the number type of the model (tests).
+    /// In the number type of the model, for tests.
     Plain(Tensor),
-    Quantised(Quantised),
+    Quantised(QuantisedMatrix),
     /// Dequantised, in GPU memory.
     #[cfg(feature = "cuda")]
-    Gpu(crate::gpu::GpuMatrix),
+    Gpu(crate::machine::gpu::GpuMatrix),
 }
 
 impl Weight {
@@ -82,19 +82,23 @@ impl Weight {
         }
     }
 
-    /// y += x · Wᵀ for a constant. With a `unit` as the server's CPU computes it,
-    /// activations rounded to 8 bits, where W is quantised.
-    pub fn add_constant<T: Real>(
+    /// y += x · Wᵀ, without a gradient. If there is a `unit` and W is quantised, activations
+    /// are rounded to 8 bits, as the server does on a CPU.
+    pub fn add_product<T: Float>(
         &self,
-        unit: Option<Unit>,
+        unit: Option<Int8Unit>,
         x: &[T],
         y: &mut [T],
     ) -> candle_core::Result<()> {
         if let (Weight::Quantised(weight), Some(unit)) = (self, unit)
             && weight.has_integers()
-            && let (Some(x), Some(y)) = (T::single(x), T::single_mut(y))
+            && let (Some(x), Some(y)) = (T::as_f32(x), T::as_f32_mut(y))
         {
-            weight.add_rounded(unit, &Rounded::of(x, weight.width(), weight.format()), y);
+            weight.add_int8_product(
+                unit,
+                &Int8Activations::round(x, weight.width(), weight.format()),
+                y,
+            );
             return Ok(());
         }
         let rows = y.len() / self.rows()?;
@@ -104,7 +108,7 @@ impl Weight {
         })
     }
 
-    /// The gradient through it, dy · W: `rows × out` → `rows × in`.
+    /// The gradient with respect to x, dy · W: `rows × out` → `rows × in`.
     pub fn backward(&self, dy: &Tensor) -> candle_core::Result<Tensor> {
         match self {
             Weight::Plain(weight) => dy.matmul(weight),
@@ -123,8 +127,8 @@ impl Weight {
         }
     }
 
-    /// Some rows, one after the other, in the model's number type.
-    pub fn rows_of<T: Real>(&self, rows: &[u32]) -> candle_core::Result<Vec<T>> {
+    /// Some rows, one after the other, in the number type of the model.
+    pub fn rows_of<T: Float>(&self, rows: &[u32]) -> candle_core::Result<Vec<T>> {
         match self {
             Weight::Plain(tensor) => {
                 crate::kernels::values(&tensor.index_select(&Tensor::new(rows, &Device::Cpu)?, 0)?)
@@ -140,26 +144,27 @@ impl Weight {
     }
 }
 
+/// The frozen weights of one layer.
 pub struct Layer<T> {
     pub attention_norm: Vec<T>,
     pub feed_forward_norm: Vec<T>,
     /// In the order of [`MAPS`].
     pub maps: [Weight; 7],
-    /// Of q, k and v; qwen2 has them.
+    /// The biases of q, k and v, which qwen2 has.
     pub bias: [Option<Vec<T>>; 3],
 }
 
-/// A `vocabulary × width` matrix in row blocks.
-pub struct Vocabulary {
+/// A `vocabulary × width` matrix in blocks of rows.
+pub struct VocabularyMatrix {
     pub blocks: Vec<Weight>,
-    /// Rows of every block but the last, which may have fewer.
+    /// The number of rows of every block but the last one, which may have fewer.
     pub block_rows: usize,
     pub width: usize,
 }
 
-impl Vocabulary {
-    /// The rows of `ids`, in their order. The ids are checked by the caller.
-    pub fn embed<T: Real>(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
+impl VocabularyMatrix {
+    /// The rows of the tokens `ids`, in their order. The caller has checked the ids.
+    pub fn embed<T: Float>(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
         let mut rows = vec![T::zero(); ids.len() * self.width];
         for (block, weight) in self.blocks.iter().enumerate() {
             let here: Vec<usize> =
@@ -177,12 +182,12 @@ impl Vocabulary {
     }
 }
 
-/// Everything frozen.
-pub struct Weights<T> {
+/// The base model: all weights that stay as they are.
+pub struct Transformer<T> {
     pub shape: Shape,
-    pub embedding: Arc<Vocabulary>,
-    /// The same matrix as the embedding where the file ties them.
-    pub head: Arc<Vocabulary>,
+    pub embedding: Arc<VocabularyMatrix>,
+    /// The same matrix as the embedding if the file has only one.
+    pub head: Arc<VocabularyMatrix>,
     pub output_norm: Vec<T>,
     pub layers: Vec<Layer<T>>,
     pub rope: Rope,
@@ -191,22 +196,22 @@ pub struct Weights<T> {
 /// Reads the weights of a qwen2 or llama model.
 ///
 /// # Errors
-/// An architecture, tensor type or RoPE scaling the learner cannot compute
-/// exactly, a missing or misshapen tensor, or a file that cannot be read.
-pub fn load(gguf: &Gguf) -> anyhow::Result<Weights<f32>> {
+/// The learner cannot compute the architecture, a tensor type or the RoPE scaling exactly; a
+/// tensor is missing or has a wrong shape; or the file cannot be read.
+pub fn load(gguf: &Gguf) -> anyhow::Result<Transformer<f32>> {
     let file = File::open(&gguf.path)
         .with_context(|| format!("cannot open the base model {}", gguf.path.display()))?;
-    let mut reader = Reader { gguf, file };
+    let mut reader = WeightsReader { gguf, file };
     reader.weights().with_context(|| format!("cannot use the base model {}", gguf.path.display()))
 }
 
-struct Reader<'a> {
+struct WeightsReader<'a> {
     gguf: &'a Gguf,
     file: File,
 }
 
-impl Reader<'_> {
-    fn weights(&mut self) -> anyhow::Result<Weights<f32>> {
+impl WeightsReader<'_> {
+    fn weights(&mut self) -> anyhow::Result<Transformer<f32>> {
         let (shape, rope_base) = self.shape()?;
         let pairs = match shape.architecture.as_str() {
             "qwen2" => RopePairs::Halves,
@@ -227,7 +232,7 @@ impl Reader<'_> {
         let layers = (0..shape.layers)
             .map(|layer| self.layer(layer, &shape))
             .collect::<anyhow::Result<_>>()?;
-        Ok(Weights { shape, embedding, head, output_norm, layers, rope })
+        Ok(Transformer { shape, embedding, head, output_norm, layers, rope })
     }
 
     fn layer(&mut self, layer: usize, shape: &Shape) -> anyhow::Result<Layer<f32>> {
@@ -308,7 +313,7 @@ impl Reader<'_> {
             ),
             architecture: architecture.clone(),
         };
-        // llama.cpp's default where the file says nothing.
+        // 10,000 is the default of llama.cpp.
         let base = match self.gguf.metadata.get(&key("rope.freq_base")) {
             Some(Value::F32(base)) => f64::from(*base),
             _ => 10_000.0,
@@ -329,17 +334,17 @@ impl Reader<'_> {
         self.rows(name, 0, rows, width)
     }
 
-    fn vocabulary(&mut self, name: &str, shape: &Shape) -> anyhow::Result<Vocabulary> {
+    fn vocabulary(&mut self, name: &str, shape: &Shape) -> anyhow::Result<VocabularyMatrix> {
         let (rows, width) = (shape.vocabulary, shape.width);
         self.info(name, &[width as u64, rows as u64])?;
         let blocks = (0..rows)
             .step_by(VOCABULARY_BLOCK_ROWS)
             .map(|from| self.rows(name, from, VOCABULARY_BLOCK_ROWS.min(rows - from), width))
             .collect::<anyhow::Result<_>>()?;
-        Ok(Vocabulary { blocks, block_rows: VOCABULARY_BLOCK_ROWS, width })
+        Ok(VocabularyMatrix { blocks, block_rows: VOCABULARY_BLOCK_ROWS, width })
     }
 
-    /// `count` rows of a matrix from row `from` on, as they lie in the file.
+    /// `count` rows of a matrix, from row `from` on, as the file stores them.
     fn rows(
         &mut self,
         name: &str,
@@ -348,7 +353,7 @@ impl Reader<'_> {
         width: usize,
     ) -> anyhow::Result<Weight> {
         let info = self.gguf.tensor(name).with_context(|| format!("{name} is missing"))?;
-        let format = Format::of_ggml(info.ggml_type).with_context(|| {
+        let format = Format::from_ggml(info.ggml_type).with_context(|| {
             format!("{name} has ggml type {}, which is not supported", info.ggml_type)
         })?;
         let row_bytes = width / format.block_values() * format.block_bytes();
@@ -357,7 +362,7 @@ impl Reader<'_> {
         self.file.seek(SeekFrom::Start(offset))?;
         self.file.read_exact(&mut bytes).with_context(|| format!("{name} is truncated"))?;
         let quantised =
-            Quantised::new(format, bytes, count, width).with_context(|| name.to_owned())?;
+            QuantisedMatrix::new(format, bytes, count, width).with_context(|| name.to_owned())?;
         Ok(Weight::Quantised(quantised))
     }
 

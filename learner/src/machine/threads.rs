@@ -1,51 +1,54 @@
-//! How many cores a pass may take: those that others leave idle.
+//! The number of threads for a piece of work: that of the cores which other programs leave
+//! idle.
 //!
-//! Looked at again before every pass, so that an update that began on an idle
-//! machine makes room for the compiler that starts while it runs. What is
-//! computed does not depend on the number.
+//! The load is measured again before every piece of work. An update that begins on an idle
+//! machine makes room for a compiler that starts while it runs. The results do not depend
+//! on the number of threads.
 
+use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sysinfo::{CpuRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System};
 
-/// The machine's load is looked at this often, at most.
-const LOOK: Duration = Duration::from_millis(500);
+/// The load is measured at most once in this time.
+const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-const _: () = assert!(LOOK.as_millis() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL.as_millis());
+const _: () =
+    assert!(LOAD_CHECK_INTERVAL.as_millis() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL.as_millis());
 
-pub struct Threads(Mutex<State>);
+pub struct Threads(Mutex<ThreadsState>);
 
-struct State {
+struct ThreadsState {
     cores: usize,
     count: usize,
-    /// `None`: the count is fixed.
-    load: Option<Load>,
+    /// `None` if the count is fixed.
+    load: Option<MachineLoad>,
     pools: HashMap<usize, Arc<ThreadPool>>,
 }
 
-struct Load {
+struct MachineLoad {
     system: System,
-    /// This process and the daemon that started it: the daemon stops us while it
-    /// computes, so that the two never want a core at once.
+    /// This process and the daemon that started it. The daemon stops the learner while it
+    /// computes, so that the two never need a core at the same time.
     ours: Vec<Pid>,
-    looked: Instant,
+    checked_at: Instant,
 }
 
 impl Threads {
-    /// As many as others leave idle, from one to all cores.
+    /// As many threads as other programs leave cores idle, but at least one.
     pub fn adaptive() -> Threads {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let cpu = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing().with_cpu_usage());
-        let load = Load {
+        let load = MachineLoad {
             system: System::new_with_specifics(cpu),
             ours: [Some(std::process::id()), parent()]
                 .into_iter()
                 .flatten()
                 .map(Pid::from_u32)
                 .collect(),
-            looked: Instant::now(),
+            checked_at: Instant::now(),
         };
         Threads::new(cores, Some(load))
     }
@@ -54,14 +57,14 @@ impl Threads {
         Threads::new(count.max(1), None)
     }
 
-    fn new(cores: usize, load: Option<Load>) -> Threads {
-        Threads(Mutex::new(State { cores, count: cores, load, pools: HashMap::new() }))
+    fn new(cores: usize, load: Option<MachineLoad>) -> Threads {
+        Threads(Mutex::new(ThreadsState { cores, count: cores, load, pools: HashMap::new() }))
     }
 
-    /// Runs `work` in a pool of threads; the caller waits for it.
+    /// Runs `work` in a pool of threads, and waits for it.
     ///
     /// # Errors
-    /// What `work` answers, or no thread can be started.
+    /// `work` returned an error, or no thread can be started.
     pub fn run<R: Send>(
         &self,
         work: impl FnOnce() -> candle_core::Result<R> + Send,
@@ -71,12 +74,12 @@ impl Threads {
     }
 
     fn pool(&self) -> Result<Arc<ThreadPool>, rayon::ThreadPoolBuildError> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let state = &mut *state;
         if let Some(load) = &mut state.load
-            && load.looked.elapsed() >= LOOK
+            && load.checked_at.elapsed() >= LOAD_CHECK_INTERVAL
         {
-            state.count = idle(state.cores, load.busy_with_others(state.cores));
+            state.count = free_cores(state.cores, load.busy_with_others(state.cores));
         }
         if let Some(pool) = state.pools.get(&state.count) {
             return Ok(pool.clone());
@@ -87,15 +90,15 @@ impl Threads {
     }
 }
 
-/// Threads for us when others keep `busy` of the cores.
-fn idle(cores: usize, busy: f32) -> usize {
+/// The number of threads to use when other programs keep `busy` cores busy.
+fn free_cores(cores: usize, busy: f32) -> usize {
     ((cores as f32 - busy).round() as usize).clamp(1, cores)
 }
 
-impl Load {
-    /// Cores that others than these have kept busy since the last look.
+impl MachineLoad {
+    /// The number of cores that other processes have kept busy since the last measurement.
     fn busy_with_others(&mut self, cores: usize) -> f32 {
-        self.looked = Instant::now();
+        self.checked_at = Instant::now();
         self.system.refresh_cpu_usage();
         let all = self.system.global_cpu_usage() / 100.0 * cores as f32;
         self.system.refresh_processes_specifics(
@@ -124,12 +127,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_take_their_cores_and_one_is_always_left() {
-        assert_eq!(idle(8, 0.2), 8);
-        assert_eq!(idle(8, 3.1), 5);
-        assert_eq!(idle(8, 8.0), 1);
-        assert_eq!(idle(1, 0.0), 1);
-        assert_eq!(idle(2, 9.0), 1, "a measurement may be off");
+    fn other_programs_keep_their_cores_and_one_is_always_left() {
+        assert_eq!(free_cores(8, 0.2), 8);
+        assert_eq!(free_cores(8, 3.1), 5);
+        assert_eq!(free_cores(8, 8.0), 1);
+        assert_eq!(free_cores(1, 0.0), 1);
+        assert_eq!(free_cores(2, 9.0), 1, "a measurement may be above the number of cores");
     }
 
     #[test]

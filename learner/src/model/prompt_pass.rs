@@ -1,65 +1,61 @@
-//! The prompt pass: the base's keys and values for `prompt[..adapter_from]` of
-//! many episodes at once, without gradient.
+//! The prompt pass: it computes the base's keys and values for `prompt[..adapter_from]` of
+//! many episodes at once, without a gradient.
 //!
-//! Episodes of one document share long prefixes, so the prompts of a group form
-//! a prefix tree: a row is computed once for every prompt that starts with it.
-//! Attention is causal, so this is exact. The pass runs layer by layer over all
-//! rows of a group.
+//! Episodes of one document share long prefixes. The prompts of a group therefore form a
+//! prefix tree, and a row is computed only once for all prompts that share it. This is exact,
+//! because attention is causal. The pass runs layer by layer over all rows of a group.
 
-use crate::attention::Sequence;
-use crate::dot8::Unit;
+use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
-use crate::model::Model;
-use crate::real::Real;
-use crate::threads::Threads;
-use crate::weights::{DOWN, GATE, K, O, Q, UP, V};
+use crate::limits::{PROMPT_KV_BYTES_MAX, PROMPT_PASS_ROWS_MAX};
+use crate::machine::threads::Threads;
+use crate::model::Transformer;
+use crate::model::attention::Sequence;
+use crate::model::float::Float;
+use crate::model::weights::{DOWN, GATE, K, O, Q, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
-use models::disk_cache::DiskCache as Shelf;
+use models::disk_cache::DiskCache;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Tree rows computed in one pass: the activations of all are in memory at once.
-pub const GROUP_ROWS: usize = 4096;
-
-/// Rows of the feed-forward computed at once: its activations are the widest.
+/// The number of rows of which the feed-forward part is computed at once, because its
+/// activations are the widest.
 const FEED_FORWARD_ROWS: usize = 512;
 
-/// Keys and values of all prompts of a job, in bytes at most.
-const KV_BYTES_LIMIT: usize = 1 << 30;
-
-/// Where a prompt's rows lie.
+/// Where the keys and values of a prompt lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PromptPlace {
     group: usize,
     prompt: usize,
 }
 
-/// The new rows a prompt adds to the tree of its group.
+/// The new rows that a prompt adds to the tree of its group.
 #[derive(Debug, PartialEq, Eq)]
-struct Branch {
+struct TreeBranch {
     prompt: usize,
-    /// Rows of the group.
+    /// Their indices in the group.
     rows: Range<usize>,
-    /// Position in the prompt of the first of them.
+    /// The position in the prompt of the first one.
     start: usize,
 }
 
 /// The prefix tree of one group of prompts.
 #[derive(Debug, Default)]
-struct Tree {
-    /// Token of each row.
+struct PrefixTree {
+    /// The token of each row.
     tokens: Vec<u32>,
-    /// Position of each row.
+    /// The position of each row in its prompts.
     positions: Vec<usize>,
-    branches: Vec<Branch>,
-    /// Row of each token of each prompt.
+    branches: Vec<TreeBranch>,
+    /// For each prompt, the row of each of its tokens.
     paths: Vec<Vec<u32>>,
 }
 
-impl Tree {
-    /// Rows `prompt` would share with the tree, and the prompt it shares them with.
+impl PrefixTree {
+    /// The number of rows that `prompt` would share with the tree, and the index of the
+    /// prompt that it would share them with.
     fn shared(&self, prompt: &[u32]) -> (usize, usize) {
         let common = |path: &[u32]| {
             path.iter()
@@ -86,7 +82,7 @@ impl Tree {
         self.tokens.extend_from_slice(&prompt[shared..]);
         self.positions.extend(shared..prompt.len());
         if own > 0 {
-            self.branches.push(Branch {
+            self.branches.push(TreeBranch {
                 prompt: self.paths.len(),
                 rows: first..first + own,
                 start: shared,
@@ -96,16 +92,18 @@ impl Tree {
     }
 }
 
-/// Keys (rotated) and values of a group, per layer.
+/// The keys, which are rotated, and the values of a group.
 struct GroupKv {
-    /// `rows × kv_heads·head_width`, of type [`Real::KV`].
+    /// For each layer, two tensors `rows × kv_heads·head_width` of type [`Float::KV`].
     layers: Vec<(Tensor, Tensor)>,
+    /// The paths of the group's tree.
     paths: Vec<Vec<u32>>,
 }
 
 impl GroupKv {
-    /// One prompt as [`PromptKv::bytes`] wrote it; `None` if it is not that.
-    fn read<T: Real>(model: &Model<T>, prompt: &[u32], bytes: &[u8]) -> Option<GroupKv> {
+    /// Reads one prompt as [`PromptKv::bytes`] writes it. Returns `None` if the bytes cannot
+    /// be that.
+    fn read<T: Float>(model: &Transformer<T>, prompt: &[u32], bytes: &[u8]) -> Option<GroupKv> {
         let rows = prompt.len();
         let width = model.shape.kv_heads * model.shape.head_width;
         let part = rows * width * T::KV.size_in_bytes();
@@ -121,84 +119,86 @@ impl GroupKv {
     }
 }
 
-/// Keys and values of every prompt of a job.
+/// The keys and values of every prompt of a job.
 pub struct PromptKv {
     groups: Vec<GroupKv>,
-    places: Vec<Place>,
-    /// Tree rows computed, over all groups.
+    places: Vec<PromptPlace>,
+    /// The number of rows of all groups.
     pub rows: usize,
 }
 
 impl PromptKv {
-    /// Computes the prompts as the server's CPU does. `done` hears after every
-    /// layer how many of them that makes, and ends the pass with an error.
-    pub fn compute<T: Real>(
-        model: &Model<T>,
+    /// Computes the prompts as the server does on a CPU. `done` is called after every layer
+    /// with the number of prompts that are done, and its error ends the pass.
+    pub fn compute<T: Float>(
+        model: &Transformer<T>,
         prompts: &[&[u32]],
-        shelf: Option<&mut Shelf>,
+        cache: Option<&mut DiskCache>,
         threads: &Threads,
         done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
-        PromptKv::compute_with(Unit::find(), model, prompts, shelf, threads, done)
+        PromptKv::compute_with(Int8Unit::fastest(), model, prompts, cache, threads, done)
     }
 
-    /// The same with products of 8-bit integers by `unit`, or of floats.
-    pub fn compute_with<T: Real>(
-        unit: Option<Unit>,
-        model: &Model<T>,
+    /// The same, but `unit` chooses between products of 8-bit integers and of floats
+    /// (`None`).
+    pub fn compute_with<T: Float>(
+        unit: Option<Int8Unit>,
+        model: &Transformer<T>,
         prompts: &[&[u32]],
-        shelf: Option<&mut Shelf>,
+        cache: Option<&mut DiskCache>,
         threads: &Threads,
         mut done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
         let mut kv = PromptKv { groups: Vec::new(), places: Vec::new(), rows: 0 };
-        kv.places.resize(prompts.len(), Place { group: 0, prompt: 0 });
-        let missing = match &shelf {
-            Some(shelf) => kv.fetch(model, prompts, shelf)?,
+        kv.places.resize(prompts.len(), PromptPlace { group: 0, prompt: 0 });
+        let missing = match &cache {
+            Some(cache) => kv.read_cached(model, prompts, cache)?,
             None => (0..prompts.len()).collect(),
         };
         let mut finished = prompts.len() - missing.len();
-        let mut tree = Tree::default();
+        let mut tree = PrefixTree::default();
         for index in &missing {
             let prompt = prompts[*index];
             let own = prompt.len() - tree.shared(prompt).0;
-            if !tree.paths.is_empty() && tree.tokens.len() + own > GROUP_ROWS {
+            if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
                 let tree = std::mem::take(&mut tree);
-                finished += kv.finish(unit, model, tree, threads, |part| done(finished + part))?;
+                finished +=
+                    kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
             }
-            kv.places[*index] = Place { group: kv.groups.len(), prompt: tree.paths.len() };
+            kv.places[*index] = PromptPlace { group: kv.groups.len(), prompt: tree.paths.len() };
             tree.insert(prompt);
         }
         if !tree.paths.is_empty() {
-            kv.finish(unit, model, tree, threads, |part| done(finished + part))?;
+            kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
         }
-        if let Some(shelf) = shelf {
-            kv.put(prompts, &missing, shelf)?;
+        if let Some(cache) = cache {
+            kv.write_cache(prompts, &missing, cache)?;
         }
         Ok(kv)
     }
 
-    /// Takes from the shelf what lies there; answers which prompts do not.
-    fn fetch<T: Real>(
+    /// Reads the prompts that are in the cache. Returns the indices of the others.
+    fn read_cached<T: Float>(
         &mut self,
-        model: &Model<T>,
+        model: &Transformer<T>,
         prompts: &[&[u32]],
-        shelf: &Shelf,
+        cache: &DiskCache,
     ) -> anyhow::Result<Vec<usize>> {
         let mut missing = Vec::new();
-        let mut known: HashMap<&[u32], Option<Place>> = HashMap::new();
+        let mut known: HashMap<&[u32], Option<PromptPlace>> = HashMap::new();
         for (index, prompt) in prompts.iter().enumerate() {
             let place = match known.get(prompt) {
                 Some(place) => *place,
                 None => {
                     let kv =
-                        shelf.get(prompt).and_then(|bytes| GroupKv::read(model, prompt, &bytes));
+                        cache.get(prompt).and_then(|bytes| GroupKv::read(model, prompt, &bytes));
                     let place = kv.map(|kv| {
                         self.groups.push(kv);
-                        Place { group: self.groups.len() - 1, prompt: 0 }
+                        PromptPlace { group: self.groups.len() - 1, prompt: 0 }
                     });
                     if place.is_some() {
-                        self.grow(prompt.len(), model)?;
+                        self.reserve(prompt.len(), model)?;
                     }
                     known.insert(prompt, place);
                     place
@@ -212,22 +212,26 @@ impl PromptKv {
         Ok(missing)
     }
 
-    /// Leaves on the shelf what had to be computed. That it could not be is no
-    /// reason to fail an update.
-    fn put(&self, prompts: &[&[u32]], computed: &[usize], shelf: &mut Shelf) -> Result<()> {
-        let mut put = HashSet::new();
+    /// Writes to the cache what had to be computed. The update goes on if that fails.
+    fn write_cache(
+        &self,
+        prompts: &[&[u32]],
+        computed: &[usize],
+        cache: &mut DiskCache,
+    ) -> Result<()> {
+        let mut written = HashSet::new();
         for index in computed.iter().filter(|index| !prompts[**index].is_empty()) {
-            if put.insert(prompts[*index])
-                && let Err(error) = shelf.put(prompts[*index], &self.bytes(self.places[*index])?)
+            if written.insert(prompts[*index])
+                && let Err(error) = cache.put(prompts[*index], &self.bytes(self.places[*index])?)
             {
-                eprintln!("hone-learner: a prompt could not be kept: {error}");
+                eprintln!("hone-learner: cannot write a prompt to the cache: {error}");
             }
         }
         Ok(())
     }
 
-    /// Keys and values of one prompt, layer by layer, as [`GroupKv::read`] reads them.
-    fn bytes(&self, place: Place) -> Result<Vec<u8>> {
+    /// The keys and values of one prompt, layer by layer, as [`GroupKv::read`] reads them.
+    fn bytes(&self, place: PromptPlace) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let group = &self.groups[place.group];
         let path = Tensor::new(group.paths[place.prompt].as_slice(), &Device::Cpu)?;
@@ -239,30 +243,34 @@ impl PromptKv {
         Ok(bytes)
     }
 
-    /// Notes rows that are held from now on.
-    fn grow<T: Real>(&mut self, rows: usize, model: &Model<T>) -> anyhow::Result<()> {
+    /// Counts rows whose keys and values are about to be kept.
+    ///
+    /// # Errors
+    /// They would need more than [`PROMPT_KV_BYTES_MAX`].
+    fn reserve<T: Float>(&mut self, rows: usize, model: &Transformer<T>) -> anyhow::Result<()> {
         self.rows += rows;
         let shape = &model.shape;
         let row_bytes =
             2 * shape.layers * shape.kv_heads * shape.head_width * T::KV.size_in_bytes();
-        if self.rows * row_bytes > KV_BYTES_LIMIT {
+        if self.rows * row_bytes > PROMPT_KV_BYTES_MAX {
             bail!(
                 "the prompts' keys and values need more than {} MiB; send fewer episodes",
-                KV_BYTES_LIMIT >> 20
+                PROMPT_KV_BYTES_MAX >> 20
             )
         }
         Ok(())
     }
 
-    fn finish<T: Real>(
+    /// Computes the prompts of one tree. Returns how many they are.
+    fn compute_group<T: Float>(
         &mut self,
-        unit: Option<Unit>,
-        model: &Model<T>,
-        tree: Tree,
+        unit: Option<Int8Unit>,
+        model: &Transformer<T>,
+        tree: PrefixTree,
         threads: &Threads,
         mut done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<usize> {
-        self.grow(tree.tokens.len(), model)?;
+        self.reserve(tree.tokens.len(), model)?;
         let prompts = tree.paths.len();
         let layers =
             pass(unit, model, &tree, threads, |layer| done(prompts * layer / model.shape.layers))?;
@@ -270,14 +278,18 @@ impl PromptKv {
         Ok(prompts)
     }
 
-    /// Where the `index`-th prompt lies.
-    pub fn place(&self, index: usize) -> Place {
+    /// Where the keys and values of the `index`-th prompt lie.
+    pub fn place(&self, index: usize) -> PromptPlace {
         self.places[index]
     }
 
-    /// Keys and values of one prompt in one layer, `adapter_from × kv_width`;
-    /// `None` for an empty prompt.
-    pub fn prefix<T: Real>(&self, place: Place, layer: usize) -> Result<Option<(Tensor, Tensor)>> {
+    /// The keys and values of one prompt in one layer, each `adapter_from × kv_width`. `None`
+    /// for an empty prompt.
+    pub fn prefix<T: Float>(
+        &self,
+        place: PromptPlace,
+        layer: usize,
+    ) -> Result<Option<(Tensor, Tensor)>> {
         let group = &self.groups[place.group];
         let path = &group.paths[place.prompt];
         if path.is_empty() {
@@ -290,11 +302,12 @@ impl PromptKv {
     }
 }
 
-/// The base over one tree; `done` hears how many layers are finished.
-fn pass<T: Real>(
-    unit: Option<Unit>,
-    model: &Model<T>,
-    tree: &Tree,
+/// Runs the base over the rows of one tree. `done` is called with the number of layers that
+/// are done.
+fn pass<T: Float>(
+    unit: Option<Int8Unit>,
+    model: &Transformer<T>,
+    tree: &PrefixTree,
     threads: &Threads,
     mut done: impl FnMut(usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<(Tensor, Tensor)>> {
@@ -319,18 +332,19 @@ fn pass<T: Real>(
 
 /// All rows of a tree on their way through the layers.
 struct TreeRows<'a, T> {
-    unit: Option<Unit>,
-    model: &'a Model<T>,
-    tree: &'a Tree,
-    /// Of the rows' rotations.
+    unit: Option<Int8Unit>,
+    model: &'a Transformer<T>,
+    tree: &'a PrefixTree,
+    /// (sin, cos) of the rotation of each row.
     angles: Vec<(T, T)>,
     x: Vec<T>,
-    /// Kept from layer to layer: fresh memory costs more than what is written there.
+    /// Memory that is used again in every layer. To get new memory from the system takes
+    /// longer than what is computed there.
     buffers: [Vec<T>; 4],
 }
 
-/// `rows` copies of `first`, or of zeros, over what the buffer held.
-fn filled<T: Real>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Option<&[T]>) {
+/// Fills the buffer with `rows` copies of `first`, or with zeros.
+fn filled<T: Float>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Option<&[T]>) {
     buffer.clear();
     match first {
         Some(first) => (0..rows).for_each(|_| buffer.extend_from_slice(first)),
@@ -338,9 +352,9 @@ fn filled<T: Real>(buffer: &mut Vec<T>, rows: usize, width: usize, first: Option
     }
 }
 
-impl<T: Real> TreeRows<'_, T> {
-    /// Keys and values of a layer; `x` becomes its output. The last layer has
-    /// none: nothing reads what it says of the prompt.
+impl<T: Float> TreeRows<'_, T> {
+    /// Computes the keys and values of a layer, and then its output in `x`. The last layer
+    /// has no output, because nothing reads it.
     fn layer(&mut self, index: usize) -> Result<(Tensor, Tensor)> {
         let TreeRows { unit, model, tree, angles, x, buffers } = self;
         let shape = &model.shape;
@@ -352,10 +366,10 @@ impl<T: Real> TreeRows<'_, T> {
         filled(normed, rows, shape.width, None);
         rms_norm_rows(x, &layer.attention_norm, shape.rms_epsilon, normed);
         filled(k, rows, kv_width, layer.bias[K].as_deref());
-        layer.maps[K].add_constant(*unit, normed, k)?;
+        layer.maps[K].add_product(*unit, normed, k)?;
         model.rope.rotate_rows(k, kv_width, angles);
         filled(v, rows, kv_width, layer.bias[V].as_deref());
-        layer.maps[V].add_constant(*unit, normed, v)?;
+        layer.maps[V].add_product(*unit, normed, v)?;
         let as_kept =
             |x: &[T]| Tensor::from_slice(x, (rows, kv_width), &Device::Cpu)?.to_dtype(T::KV);
         let kept = (as_kept(k)?, as_kept(v)?);
@@ -363,10 +377,10 @@ impl<T: Real> TreeRows<'_, T> {
             return Ok(kept);
         }
         filled(q, rows, q_width, layer.bias[Q].as_deref());
-        layer.maps[Q].add_constant(*unit, normed, q)?;
+        layer.maps[Q].add_product(*unit, normed, q)?;
         model.rope.rotate_rows(q, q_width, angles);
         let attended = attention(model, tree, q, k, v)?;
-        layer.maps[O].add_constant(*unit, &attended, x)?;
+        layer.maps[O].add_product(*unit, &attended, x)?;
 
         let [normed, gate, up, _] = buffers;
         for x in x.chunks_mut(FEED_FORWARD_ROWS * shape.width) {
@@ -374,19 +388,25 @@ impl<T: Real> TreeRows<'_, T> {
             filled(normed, rows, shape.width, None);
             rms_norm_rows(x, &layer.feed_forward_norm, shape.rms_epsilon, normed);
             filled(gate, rows, shape.feed_forward, None);
-            layer.maps[GATE].add_constant(*unit, normed, gate)?;
+            layer.maps[GATE].add_product(*unit, normed, gate)?;
             filled(up, rows, shape.feed_forward, None);
-            layer.maps[UP].add_constant(*unit, normed, up)?;
+            layer.maps[UP].add_product(*unit, normed, up)?;
             swiglu_in_place(gate, up);
-            layer.maps[DOWN].add_constant(*unit, gate, x)?;
+            layer.maps[DOWN].add_product(*unit, gate, x)?;
         }
         Ok(kept)
     }
 }
 
-/// Every branch's rows see the path to them. Branches were appended in the order
-/// of their rows, and so are the results.
-fn attention<T: Real>(model: &Model<T>, tree: &Tree, q: &[T], k: &[T], v: &[T]) -> Result<Vec<T>> {
+/// Attention of all rows of a tree: the rows of a branch see the path to them. Branches are
+/// in the order of their rows, and so are the results.
+fn attention<T: Float>(
+    model: &Transformer<T>,
+    tree: &PrefixTree,
+    q: &[T],
+    k: &[T],
+    v: &[T],
+) -> Result<Vec<T>> {
     let width = |x: &[T]| x.len() / tree.tokens.len();
     let parts: Vec<Vec<T>> = tree
         .branches
@@ -416,7 +436,7 @@ mod tests {
 
     #[test]
     fn prompts_of_one_document_share_their_rows() {
-        let mut tree = Tree::default();
+        let mut tree = PrefixTree::default();
         tree.insert(&[1, 2, 3, 4]);
         tree.insert(&[1, 2, 9]);
         tree.insert(&[1, 2, 3, 4, 5]);

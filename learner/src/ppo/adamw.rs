@@ -1,14 +1,23 @@
-//! AdamW (arXiv:1711.05101) with bias correction and linear warm-up, and its
-//! state's file.
+//! AdamW (arXiv:1711.05101) with bias correction and linear warm-up, and the file of its
+//! state.
 //!
-//! The file, little-endian: `HONEOPT\0`, format u32, tensor count u32, step u64,
-//! SHA-256 of the adapter the state belongs to (32 bytes), then per tensor its
-//! length u64, first moments f32…, second moments f32…; last the SHA-256 of all
-//! bytes before it. The same state gives the same bytes.
+//! The file is little-endian:
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 8 | `HONEOPT\0` |
+//! | 4 | format, u32 |
+//! | 4 | number of tensors, u32 |
+//! | 8 | step, u64 |
+//! | 32 | SHA-256 of the adapter that the state belongs to |
+//! | for each tensor | length u64, first moments f32…, second moments f32… |
+//! | 32 | SHA-256 of all bytes before it |
+//!
+//! The same state gives the same bytes.
 
 use crate::kernels::{matrix, values, with_values};
-use crate::lora::Lora;
-use crate::model::Gradient;
+use crate::model::LoraGradients;
+use crate::model::lora::Lora;
 use anyhow::{Context, bail};
 use feedback::job::Hyper;
 use rayon::prelude::*;
@@ -19,7 +28,7 @@ const MAGIC: &[u8; 8] = b"HONEOPT\0";
 const FORMAT: u32 = 1;
 const HASH_BYTES: usize = 32;
 
-/// The gradient of a minibatch, summed over its microbatches; one vector a
+/// The gradient of a minibatch, summed over its microbatches. It has one vector for each
 /// tensor, in the order of [`Lora::tensors`].
 pub struct GradientSum {
     tensors: Vec<Vec<f32>>,
@@ -30,7 +39,7 @@ impl GradientSum {
         Ok(GradientSum { tensors: lora.tensors().map(|t| vec![0.0; t.elem_count()]).collect() })
     }
 
-    pub fn add(&mut self, gradient: &Gradient) -> candle_core::Result<()> {
+    pub fn add(&mut self, gradient: &LoraGradients) -> candle_core::Result<()> {
         let parts = gradient.iter().flat_map(|pair| [&pair.a, &pair.b]);
         for (sum, part) in self.tensors.iter_mut().zip(parts) {
             with_values(part, |part: &[f32]| {
@@ -40,7 +49,7 @@ impl GradientSum {
         Ok(())
     }
 
-    /// Global L2 norm, summed in f64 in a fixed order.
+    /// The global L2 norm, summed in f64 and in a fixed order.
     pub fn norm(&self) -> f32 {
         let squares: Vec<f64> = self
             .tensors
@@ -50,7 +59,7 @@ impl GradientSum {
         squares.iter().sum::<f64>().sqrt() as f32
     }
 
-    /// Scales the gradient to a norm of at most `max_norm`.
+    /// Scales the gradient down if its norm is above `max_norm`.
     pub fn clip(&mut self, max_norm: f32) {
         let norm = self.norm();
         if norm > max_norm {
@@ -60,16 +69,17 @@ impl GradientSum {
     }
 }
 
-/// First and second moments of one tensor.
+/// The first and second moments of one tensor.
 #[derive(Debug, Clone, PartialEq)]
 struct Moments {
     first: Vec<f32>,
     second: Vec<f32>,
 }
 
+/// The state of the optimizer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdamW {
-    /// Steps taken over the adapter's whole life.
+    /// The number of steps over the adapter's whole life.
     step: u64,
     moments: Vec<Moments>,
 }
@@ -87,7 +97,7 @@ impl AdamW {
         self.step
     }
 
-    /// One step; returns the learning rate it was taken with.
+    /// Takes one step. Returns the learning rate of the step.
     ///
     /// m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g²,
     /// θ ← θ − η·(m̂/(√v̂ + ε) + λθ), with m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ).
@@ -150,12 +160,12 @@ impl AdamW {
         Ok(bytes)
     }
 
-    /// Reads the state that belongs to `lora`, whose file has `adapter_sha256`.
+    /// Reads the state that belongs to `lora`, whose file has this SHA-256.
     pub fn read(path: &Path, lora: &Lora, adapter_sha256: &str) -> anyhow::Result<AdamW> {
-        let of = || format!("optimizer state {}", path.display());
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read the {}", of()))?;
+        let name = || format!("optimizer state {}", path.display());
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read the {}", name()))?;
         AdamW::from_bytes(&bytes, lora, adapter_sha256)
-            .with_context(|| format!("the {} is not usable", of()))
+            .with_context(|| format!("the {} is not usable", name()))
     }
 
     fn from_bytes(bytes: &[u8], lora: &Lora, adapter_sha256: &str) -> anyhow::Result<AdamW> {
@@ -164,7 +174,7 @@ impl AdamW {
         };
         let mut rest = body;
         if take(&mut rest, MAGIC.len())? != MAGIC {
-            bail!("it is no optimizer state");
+            bail!("it is not an optimizer state");
         }
         let format = u32::from_le_bytes(fixed(&mut rest)?);
         if format != FORMAT {
@@ -200,7 +210,7 @@ impl AdamW {
     }
 }
 
-/// Rises linearly over the first `warmup_steps` steps.
+/// The learning rate rises linearly over the first `warmup_steps` steps.
 fn learning_rate(hyper: &Hyper, step: u64) -> f32 {
     let warmup = u64::from(hyper.warmup_steps.max(1));
     hyper.learning_rate * (step.min(warmup) as f32 / warmup as f32)
@@ -235,11 +245,11 @@ fn hash_of_hex(hex: &str) -> anyhow::Result<[u8; HASH_BYTES]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lora::LoraLayer;
+    use crate::model::lora::LoraLayer;
 
     const SHA256: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
 
-    /// One pair: A is 1 × 2, B is 1 × 1.
+    /// An adapter with one pair: A is 1 × 2, B is 1 × 1.
     fn lora() -> Lora {
         let layer = LoraLayer {
             a: matrix(vec![0.5f32, -0.25], 1, 2).unwrap(),
@@ -268,10 +278,12 @@ mod tests {
         }
     }
 
-    /// Worked by hand. Step 1, rate 0.05: m̂ = g, v̂ = g², so each weight moves by
-    /// 0.05·(sign g + 0.01·θ). Step 2, rate 0.1, with g = −0.2 after 0.4 on the
-    /// first weight: m = 0.9·0.04 − 0.02 = 0.016, m̂ = 0.016/0.19;
-    /// v = 0.95·0.008 + 0.05·0.04 = 0.0096, v̂ = 0.0096/0.0975.
+    /// In step 1 the rate is 0.05, m̂ = g and v̂ = g². Each weight therefore moves by
+    /// 0.05·(sign g + 0.01·θ).
+    ///
+    /// In step 2 the rate is 0.1, and the first weight has g = −0.2 after 0.4:
+    /// m = 0.9·0.04 − 0.02 = 0.016 and m̂ = 0.016/0.19;
+    /// v = 0.95·0.008 + 0.05·0.04 = 0.0096 and v̂ = 0.0096/0.0975.
     #[test]
     fn two_steps_match_the_hand_computed_ones() {
         let mut lora = lora();
@@ -294,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_and_loaded_the_next_step_is_the_same_to_the_bit() {
+    fn the_next_step_after_saving_and_loading_is_the_same_to_the_bit() {
         let (mut through, mut stopped) = (lora(), lora());
         let mut adam = AdamW::new(&through);
         let steps =
@@ -316,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_not_this_adapters_is_refused() {
+    fn a_damaged_state_or_that_of_another_adapter_is_refused() {
         let bytes = AdamW::new(&lora()).to_bytes(SHA256).unwrap();
         let refused = |bytes: &[u8], sha256: &str| {
             AdamW::from_bytes(bytes, &lora(), sha256).unwrap_err().to_string()
@@ -336,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn clipping_scales_to_the_limit_and_never_up() {
+    fn clipping_scales_down_to_the_limit_and_never_up() {
         let mut long = gradient([3.0, 0.0], 4.0);
         long.clip(1.0);
         assert!((long.norm() - 1.0).abs() < 1e-6);

@@ -1,47 +1,39 @@
-//! Job lines in, learner lines out.
+//! Reads job lines and writes learner lines.
 //!
-//! Three threads around two bounded channels: a reader that only cuts lines, the
-//! trainer (the caller's thread), and a writer that owns stdout. A job that
-//! arrives while another trains waits in its channel, and beyond it in the pipe:
-//! none is dropped. A [`Cancel`] line overtakes them: the reader notes it, and the
-//! trainer looks between two pieces of work. Progress is dropped when the reader
-//! of stdout is behind; answers are not.
+//! Three threads work around two bounded channels: a reader that only splits the input
+//! into lines, the trainer (the caller's thread), and a writer that owns stdout.
+//!
+//! A job that arrives while another one trains waits in the channel, or in the pipe if
+//! the channel is full. No job is dropped. A [`Cancel`] line overtakes the jobs: the reader
+//! notes it, and the trainer looks for it between two pieces of work. If nobody reads
+//! stdout fast enough, progress is dropped and answers wait.
 
-use crate::train::{Cancelled, Trainer};
-use feedback::job::{Cancel, JOB_FORMAT, Job, JobProgress as Progress, LearnerLine};
+use crate::job::trainer::{Cancelled, Trainer};
+use crate::limits::{
+    ANSWER_QUEUE_LINES, CANCEL_LINE_BYTES_MAX, JOB_LINE_BYTES_MAX, JOB_QUEUE_LINES,
+};
+use feedback::job::{Cancel, JOB_FORMAT, Job, JobProgress, LearnerLine};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use std::io::{self, BufRead, Read, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-
-/// Lines waiting for the trainer.
-const JOB_QUEUE: usize = 4;
-
-/// Lines waiting for stdout.
-const LINE_QUEUE: usize = 64;
-
-/// Bytes of a job's line, at most: some thousand episodes of long prompts.
-const LINE_BYTES: usize = 64 * 1024 * 1024;
-
-// A job of one full-length prompt must always fit a line: a token id and its
-// comma take at most 8 bytes.
-const _: () = assert!(LINE_BYTES > 16 * 8 * crate::batch::PROMPT_TOKENS_LIMIT);
 
 /// Serves jobs until `input` ends or `output` is closed.
 ///
 /// # Errors
-/// `input` cannot be read. A bad line is not an error: it is answered `failed`.
+/// `input` cannot be read. A bad line is not an error but is answered with `failed`.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     trainer: Trainer,
 ) -> io::Result<()> {
-    let (lines_in, lines) = sync_channel(JOB_QUEUE);
-    let (answers, answers_out) = sync_channel(LINE_QUEUE);
-    let unwanted = Unwanted::default();
-    let noted = unwanted.clone();
+    let (lines_in, lines) = sync_channel(JOB_QUEUE_LINES);
+    let (answers, answers_out) = sync_channel(ANSWER_QUEUE_LINES);
+    let cancelled = CancelledJob::default();
+    let noted = cancelled.clone();
     let reader = thread::Builder::new()
         .name("jobs".into())
         .spawn(move || read_lines(io::BufReader::new(input), &lines_in, &noted))?;
@@ -49,62 +41,61 @@ pub fn serve(
         .name("answers".into())
         .spawn(move || write_lines(output, &answers_out))?;
 
-    train(trainer, &lines, &answers, &unwanted);
+    answer_lines(trainer, &lines, &answers, &cancelled);
 
     drop((lines, answers));
-    // Closed stdout ends the learner as closed stdin does; the reader may then
-    // still wait for a line and ends with the process.
-    let written = writer.join();
-    match written {
+    // If stdout was closed, the reader may still wait for a line. It is not joined, and
+    // ends with the process.
+    match writer.join() {
         Ok(true) => reader.join().unwrap_or_else(|_| Err(io::Error::other("the reader panicked"))),
         _ => Ok(()),
     }
 }
 
-/// A line, or why it is none.
-type Line = Result<Vec<u8>, String>;
+/// A line, or the reason why it cannot be read.
+type JobLine = Result<Vec<u8>, String>;
 
-/// The job that was cancelled last. One is enough: jobs are asked for, and
-/// cancelled, one at a time.
+/// The job that was cancelled last. One is enough, because the daemon asks for one job at
+/// a time.
 #[derive(Clone, Default)]
-struct Unwanted(Arc<Mutex<Option<String>>>);
+struct CancelledJob(Arc<Mutex<Option<String>>>);
 
-impl Unwanted {
-    /// Notes a [`Cancel`] line; any other is not taken.
-    fn take(&self, line: &[u8]) -> bool {
-        /// Longer lines are jobs, and not parsed twice.
-        const LONGEST: usize = 256;
-        if line.len() > LONGEST {
+impl CancelledJob {
+    /// Notes the job of a [`Cancel`] line. Returns false for any other line.
+    fn note(&self, line: &[u8]) -> bool {
+        if line.len() > CANCEL_LINE_BYTES_MAX {
             return false;
         }
         let Ok(cancel) = serde_json::from_slice::<Cancel>(line) else { return false };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancel.cancel);
+        *self.0.lock() = Some(cancel.cancel);
         true
     }
 
     fn is(&self, job: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(job)
+        self.0.lock().as_deref() == Some(job)
     }
 }
 
 fn read_lines(
     mut input: impl BufRead,
-    lines: &SyncSender<Line>,
-    unwanted: &Unwanted,
+    lines: &SyncSender<JobLine>,
+    cancelled: &CancelledJob,
 ) -> io::Result<()> {
     loop {
         let mut line = Vec::new();
-        let read = (&mut input).take(LINE_BYTES as u64 + 1).read_until(b'\n', &mut line)?;
+        let read = (&mut input).take(JOB_LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;
         if read == 0 {
             return Ok(());
         }
         let ended = line.pop_if(|byte| *byte == b'\n').is_some();
-        let line = if line.len() > LINE_BYTES {
+        let line = if line.len() > JOB_LINE_BYTES_MAX {
             input.skip_until(b'\n')?;
-            Err(format!("a job line is longer than {LINE_BYTES} bytes; send fewer episodes"))
+            Err(format!(
+                "a job line is longer than {JOB_LINE_BYTES_MAX} bytes; send fewer episodes"
+            ))
         } else if !ended {
             Err("the last job line is truncated".to_owned())
-        } else if line.iter().all(u8::is_ascii_whitespace) || unwanted.take(&line) {
+        } else if line.iter().all(u8::is_ascii_whitespace) || cancelled.note(&line) {
             continue;
         } else {
             Ok(line)
@@ -115,7 +106,7 @@ fn read_lines(
     }
 }
 
-/// True if every line went out.
+/// Returns true if every line was written.
 fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
     for line in lines {
         let sent = serde_json::to_vec(&line).map_err(io::Error::from).and_then(|mut bytes| {
@@ -130,23 +121,23 @@ fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
     true
 }
 
-/// Answers lines until either end is gone.
-fn train(
+/// Answers lines until the reader ends or the writer is gone.
+fn answer_lines(
     mut trainer: Trainer,
-    lines: &Receiver<Line>,
+    lines: &Receiver<JobLine>,
     answers: &SyncSender<LearnerLine>,
-    unwanted: &Unwanted,
+    cancelled: &CancelledJob,
 ) {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     if answers.send(LearnerLine::Ready { format: JOB_FORMAT, version }).is_err() {
         return;
     }
     for line in lines {
-        let mut progress = |progress: Progress| {
-            if unwanted.is(&progress.job) {
+        let mut progress = |progress: JobProgress| {
+            if cancelled.is(&progress.job) {
                 return ControlFlow::Break(());
             }
-            // A reader that is behind misses a step of the bar, never an answer.
+            // If the queue is full, only this step of a progress bar is lost.
             let _ = answers.try_send(LearnerLine::Progress(progress));
             ControlFlow::Continue(())
         };
@@ -170,7 +161,7 @@ fn train(
 pub fn run(
     trainer: &mut Trainer,
     job: &Job,
-    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    progress: &mut dyn FnMut(JobProgress) -> ControlFlow<()>,
 ) -> LearnerLine {
     match trainer.run(job, progress) {
         Ok(report) => LearnerLine::Done(Box::new(report)),
@@ -179,12 +170,12 @@ pub fn run(
     }
 }
 
-/// The job of a line, or its refusal.
+/// Returns the job of a line, or the answer that refuses it.
 ///
-/// Serde's own messages quote the text they trip over, which may be the user's
-/// code: only the place is passed on.
+/// The messages of serde quote the text that they cannot parse, which may be the user's
+/// code. Only the position is passed on.
 pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
-    /// What every version of a job has, and must be known before the rest is read.
+    /// What a job of every format has. It is read first, because the rest depends on it.
     #[derive(Deserialize)]
     struct Header {
         format: u32,
@@ -192,15 +183,16 @@ pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
         id: String,
     }
     let failed = |job: String, error: String| LearnerLine::Failed { job, error };
-    let place =
+    let position =
         |error: &serde_json::Error| format!("at line {} column {}", error.line(), error.column());
     let header: Header = serde_json::from_slice(line).map_err(|error| {
         let what = if error.is_eof() { "is truncated" } else { "is not a job" };
-        failed(String::new(), format!("the job line {what} ({})", place(&error)))
+        failed(String::new(), format!("the job line {what} ({})", position(&error)))
     })?;
     if header.format != JOB_FORMAT {
         let error = format!(
-            "job format {} is not {JOB_FORMAT}, the one this learner speaks; use daemon and learner of one version",
+            "job format {} is not {JOB_FORMAT}, the one this learner speaks; \
+             use daemon and learner of one version",
             header.format
         );
         return Err(failed(header.id, error));
@@ -208,7 +200,7 @@ pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
     serde_json::from_slice(line).map_err(|error| {
         failed(
             header.id,
-            format!("the job has a field this learner cannot read ({})", place(&error)),
+            format!("the job has a field this learner cannot read ({})", position(&error)),
         )
     })
 }
@@ -216,14 +208,13 @@ pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]
     struct Output(Arc<Mutex<Vec<u8>>>);
 
     impl Write for Output {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().map_err(|_| io::Error::other("poisoned"))?.extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -234,7 +225,7 @@ mod tests {
     fn answers(input: &'static str) -> Vec<LearnerLine> {
         let output = Output::default();
         serve(input.as_bytes(), output.clone(), Trainer::default()).unwrap();
-        let bytes = output.0.lock().unwrap().clone();
+        let bytes = output.0.lock().clone();
         let lines = std::str::from_utf8(&bytes).unwrap().lines();
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -251,9 +242,9 @@ mod tests {
     }
 
     #[test]
-    fn it_says_ready_and_ends_with_its_input() {
+    fn it_says_ready_and_ends_when_its_input_ends() {
         assert!(errors("").is_empty());
-        assert!(errors("\n  \n").is_empty(), "blank lines are nothing");
+        assert!(errors("\n  \n").is_empty(), "blank lines are ignored");
     }
 
     #[test]
@@ -263,7 +254,7 @@ mod tests {
             "nonsense\n{ours},\"id\":\"a\"\n{{\"format\":700,\"id\":\"b\"}}\n\
              {ours},\"id\":\"c\"}}\n{ours}"
         );
-        // The stream's reader wants its input for good; a test may leak a line.
+        // The reader thread needs input that lives as long as the program.
         let errors = errors(input.leak());
         let other = format!("job format 700 is not {JOB_FORMAT}");
         let expected = [
@@ -281,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_a_parser_trips_over_is_not_repeated() {
+    fn text_that_cannot_be_parsed_is_not_repeated() {
         for (_, error) in
             errors("{\"format\":3,\"id\":\"a\",\"base\":\"let secret = 1;\"}\n\"let secret\"\n")
         {
@@ -292,21 +283,21 @@ mod tests {
     #[test]
     fn a_cancel_line_is_noted_and_is_no_job() {
         let (sender, lines) = sync_channel(4);
-        let unwanted = Unwanted::default();
+        let cancelled = CancelledJob::default();
         let input = &b"{\"cancel\":\"a\"}\n{\"cancel\":\"b\",\"x\":1}\n"[..];
-        read_lines(input, &sender, &unwanted).unwrap();
+        read_lines(input, &sender, &cancelled).unwrap();
         drop(sender);
-        assert!(unwanted.is("a") && !unwanted.is("b"));
-        assert_eq!(lines.iter().count(), 1, "what is no cancel line is answered as a job");
+        assert!(cancelled.is("a") && !cancelled.is("b"));
+        assert_eq!(lines.iter().count(), 1, "a line with another field is answered as a job");
     }
 
     #[test]
     fn a_line_past_the_limit_is_skipped_whole() {
         let (sender, lines) = sync_channel(4);
-        let long = io::repeat(b'x').take(LINE_BYTES as u64 + 5).chain(&b"\nnext\n"[..]);
-        read_lines(io::BufReader::new(long), &sender, &Unwanted::default()).unwrap();
+        let long = io::repeat(b'x').take(JOB_LINE_BYTES_MAX as u64 + 5).chain(&b"\nnext\n"[..]);
+        read_lines(io::BufReader::new(long), &sender, &CancelledJob::default()).unwrap();
         drop(sender);
-        let lines: Vec<Line> = lines.iter().collect();
+        let lines: Vec<JobLine> = lines.iter().collect();
         assert!(lines[0].is_err());
         assert_eq!(lines[1], Ok(b"next".to_vec()));
         assert_eq!(lines.len(), 2);

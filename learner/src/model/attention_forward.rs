@@ -1,28 +1,32 @@
-//! Causal grouped-query attention of one sequence in f32, without gradient: what
-//! `attention.rs` computes, but the scores of a task stay in its core's cache and
-//! nothing is copied that is read once.
+//! Causal grouped-query attention of one sequence in f32, without a gradient.
+//!
+//! It computes the same as [`attention`](crate::model::attention) and is faster: the scores
+//! of a task stay in the cache of its core, and nothing is copied that is read only once.
 
-use crate::attention::{Heads, scale};
-use crate::real::Real;
-use crate::tile::{Aligned, LINE, Rows, best_sums};
+use crate::kernels::tile::{AlignedVec, LINE, TileRows, row_sums};
+use crate::model::attention::{Heads, scale};
+use crate::model::float::Float;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-/// Queries a task handles: QUERIES · keys scores fit the L2 cache.
+/// The number of queries of a task. QUERIES · keys scores fit into the L2 cache.
 const QUERIES: usize = 48;
 
-/// Keys beside each other: whole blocks of registers, so that no key is alone.
+/// The number of keys is rounded up to a multiple of this, so that the product consists of
+/// whole blocks of registers.
 const KEYS: usize = 4 * LINE;
 
-/// Row i of q, of as many rows as it has, sees all keys but those of the rows
-/// after it; the keys' last rows are the queries' own. The output's rows are q's.
-pub fn attend(heads: Heads, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32> {
+/// The output of attention, with the shape of `q`.
+///
+/// The last rows of `k` and `v` belong to the rows of `q`. Each row of `q` sees all keys
+/// except those of the rows after it.
+pub fn attention_f32(heads: Heads, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32> {
     let (width, kv_width) = (heads.query * heads.width, heads.key_value * heads.width);
     let (rows, keys) = (q.len() / width, k.len() / kv_width);
     let stride = keys.next_multiple_of(KEYS);
-    let turned = turned(k, kv_width, stride);
+    let transposed = transposed(k, kv_width, stride);
     let mut output = vec![0.0; q.len()];
-    // One task a query head and block of queries, the longest first.
+    // There is one task for each query head and block of queries. The longest comes first.
     let mut tasks: Vec<(usize, usize, Vec<&mut [f32]>)> = (0..rows)
         .step_by(QUERIES)
         .flat_map(|from| (0..heads.query).map(move |head| (from, head, Vec::new())))
@@ -35,70 +39,70 @@ pub fn attend(heads: Heads, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32> {
     }
     tasks.into_par_iter().rev().with_max_len(1).for_each(|(from, head, output)| {
         let group = head / heads.group() * heads.width;
-        Arch::new().dispatch(Task {
+        Arch::new().dispatch(HeadTask {
             heads,
             visible: keys - rows + from + 1,
-            q: Rows {
+            q: TileRows {
                 values: &q[from * width + head * heads.width..],
                 count: output.len(),
                 stride: width,
                 depth: heads.width,
             },
-            k: Rows {
-                values: &turned.slice()[group * stride..],
+            k: TileRows {
+                values: &transposed.slice()[group * stride..],
                 count: heads.width,
                 stride,
                 depth: stride,
             },
-            v: Rows { values: &v[group..], count: keys, stride: kv_width, depth: heads.width },
+            v: TileRows { values: &v[group..], count: keys, stride: kv_width, depth: heads.width },
             output,
         });
     });
     output
 }
 
-/// The keys' transpose, rows padded with zeros.
-fn turned(k: &[f32], kv_width: usize, stride: usize) -> Aligned {
-    let mut turned = Aligned::zeros(kv_width * stride);
+/// The transpose of the keys, with rows padded with zeros.
+fn transposed(k: &[f32], kv_width: usize, stride: usize) -> AlignedVec {
+    let mut transposed = AlignedVec::zeros(kv_width * stride);
     for (key, values) in k.chunks(kv_width).enumerate() {
-        for (row, value) in turned.slice_mut().chunks_mut(stride).zip(values) {
+        for (row, value) in transposed.slice_mut().chunks_mut(stride).zip(values) {
             row[key] = *value;
         }
     }
-    turned
+    transposed
 }
 
-/// Some queries of one head.
-struct Task<'a> {
+/// A task: some queries of one head.
+struct HeadTask<'a> {
     heads: Heads,
-    /// Keys the first query sees.
+    /// The number of keys that the first query sees.
     visible: usize,
-    q: Rows<'a>,
+    q: TileRows<'a>,
     /// `width × keys`.
-    k: Rows<'a>,
-    v: Rows<'a>,
+    k: TileRows<'a>,
+    v: TileRows<'a>,
     output: Vec<&'a mut [f32]>,
 }
 
-impl WithSimd for Task<'_> {
+impl WithSimd for HeadTask<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Task { heads, visible, q, k, v, output } = self;
+        let HeadTask { heads, visible, q, k, v, output } = self;
         let seen = visible + q.count - 1;
         let padded = seen.next_multiple_of(KEYS);
-        let mut scores = Aligned::zeros(q.count * padded);
+        let mut scores = AlignedVec::zeros(q.count * padded);
         let scores = &mut scores.slice_mut()[..q.count * padded];
-        best_sums(simd, q, Rows { depth: padded, ..k }, scores);
+        row_sums(simd, q, TileRows { depth: padded, ..k }, scores);
         let mut inverse = [0.0; QUERIES];
         for (row, scores) in scores.chunks_exact_mut(padded).enumerate() {
             inverse[row] =
                 1.0 / exponentials(&mut scores[..seen], visible + row, scale(heads) as f32);
         }
-        let weights = Rows { values: scores, count: q.count, stride: padded, depth: seen };
+        let weights = TileRows { values: scores, count: q.count, stride: padded, depth: seen };
         let mut sums = vec![0.0; q.count * heads.width];
-        best_sums(simd, weights, Rows { count: seen, ..v }, &mut sums);
+        row_sums(simd, weights, TileRows { count: seen, ..v }, &mut sums);
         for ((output, sums), inverse) in
             output.into_iter().zip(sums.chunks_exact(heads.width)).zip(inverse)
         {
@@ -109,7 +113,8 @@ impl WithSimd for Task<'_> {
     }
 }
 
-/// exp((score − largest) · scale) of the visible scores, 0 for the rest; their sum.
+/// Replaces the visible scores by exp((score − largest) · scale), and the others by 0.
+/// Returns the sum.
 #[inline(always)]
 fn exponentials(scores: &mut [f32], visible: usize, scale: f32) -> f32 {
     let (past, future) = scores.split_at_mut(visible);
@@ -126,13 +131,13 @@ fn exponentials(scores: &mut [f32], visible: usize, scale: f32) -> f32 {
     let (lines, rest) = past.as_chunks_mut::<LINE>();
     for line in lines {
         for (sum, score) in sums.iter_mut().zip(line) {
-            *score = Real::exp((*score - top) * scale);
+            *score = Float::exp((*score - top) * scale);
             *sum += *score;
         }
     }
     let mut sum = sums.iter().sum::<f32>();
     for score in rest {
-        *score = Real::exp((*score - top) * scale);
+        *score = Float::exp((*score - top) * scale);
         sum += *score;
     }
     sum
@@ -141,12 +146,12 @@ fn exponentials(scores: &mut [f32], visible: usize, scale: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::Sequence;
     use crate::kernels::{matrix, values};
+    use crate::model::attention::Sequence;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
-    /// Against the f64 path, whose gradient is held to central differences.
+    /// The f64 path is the reference: its gradient is compared with central differences.
     #[test]
     fn attention_in_f32_equals_that_in_f64() {
         let mut random = StdRng::seed_from_u64(1);
@@ -165,7 +170,7 @@ mod tests {
             let v = some(past + rows, key_value * width);
             let sequence = Sequence { q: q.1, k: k.1, v: v.1, past };
             let expected = values::<f64>(&sequence.forward::<f64>(heads).unwrap()).unwrap();
-            for (ours, expected) in attend(heads, &q.0, &k.0, &v.0).iter().zip(expected) {
+            for (ours, expected) in attention_f32(heads, &q.0, &k.0, &v.0).iter().zip(expected) {
                 let off = (f64::from(*ours) - expected).abs();
                 assert!(off < 1e-5, "{heads:?}: {ours} for {expected}");
             }

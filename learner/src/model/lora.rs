@@ -1,16 +1,15 @@
-//! LoRA (arXiv:2106.09685) on candle tensors: y = Wx + (alpha/r)·B(Ax) for every
-//! linear map of every layer.
+//! LoRA (arXiv:2106.09685): y = Wx + (alpha/r)·B(Ax) for every linear map of every layer.
 
 use crate::kernels::{matrix, values};
-use crate::real::Real;
-use crate::weights::{MAPS, Shape};
+use crate::model::float::Float;
+use crate::model::weights::{MAPS, Shape};
 use anyhow::{Context, bail};
 use candle_core::{Result, Tensor};
-use models::adapter::{LoraAdapter as Adapter, LoraPair};
+use models::adapter::{LoraAdapter, LoraPair};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// The pair of one linear map.
+/// The two factors that belong to one linear map.
 #[derive(Debug, Clone)]
 pub struct LoraLayer {
     /// `rank × in`.
@@ -22,7 +21,7 @@ pub struct LoraLayer {
 /// What [`LoraLayer::forward`] keeps for the gradient: (alpha/r)·xAᵀ, `rows × rank`.
 pub type Reduced = Tensor;
 
-/// The gradient of one pair, shaped like it.
+/// The gradient of one pair, with the same shapes.
 #[derive(Debug, Clone)]
 pub struct LoraGradient {
     pub a: Tensor,
@@ -30,8 +29,8 @@ pub struct LoraGradient {
 }
 
 impl LoraLayer {
-    /// Adds the pair's part to the frozen map's output `y`.
-    pub fn forward<T: Real>(
+    /// Adds the part of the adapter to the output `y` of the frozen map.
+    pub fn forward<T: Float>(
         &self,
         x: &Tensor,
         y: &Tensor,
@@ -42,9 +41,9 @@ impl LoraLayer {
         Ok((y, reduced))
     }
 
-    /// The pair's gradient, and its part of dx.
+    /// The gradient of the pair, and its part of dx.
     ///
-    /// With u = s·xAᵀ: dB = dyᵀu, du' = s·dy·B, dA = du'ᵀx, dx += du'·A.
+    /// With u = s·xAᵀ: dB = dyᵀu, du' = s·dy·B, dA = du'ᵀx, and the part of dx is du'·A.
     pub fn backward(
         &self,
         x: &Tensor,
@@ -58,7 +57,7 @@ impl LoraLayer {
     }
 }
 
-/// The adapter: seven pairs a layer, in the order of [`MAPS`].
+/// The adapter: seven pairs for each layer, in the order of [`MAPS`].
 #[derive(Debug, Clone)]
 pub struct Lora {
     pub rank: usize,
@@ -71,8 +70,8 @@ impl Lora {
         f64::from(self.alpha) / self.rank as f64
     }
 
-    /// A fresh adapter that changes nothing: A uniform in ±1/√in (PEFT's
-    /// `kaiming_uniform_(a=√5)`), B zero.
+    /// A new adapter, which changes nothing yet: A is uniform in ±1/√in (PEFT's
+    /// `kaiming_uniform_(a=√5)`), and B is zero.
     pub fn fresh(shape: &Shape, rank: usize, alpha: f32, seed: u64) -> Result<Lora> {
         let mut random = StdRng::seed_from_u64(seed);
         let layers = (0..shape.layers)
@@ -95,8 +94,8 @@ impl Lora {
         Ok(Lora { rank, alpha, layers })
     }
 
-    /// Every trained tensor, in the fixed order the optimizer counts by: layer,
-    /// then map, A before B.
+    /// Every trained tensor, in the fixed order that the optimizer relies on: by layer, then
+    /// by map, A before B.
     pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
         self.layers.iter().flatten().flat_map(|layer| [&layer.a, &layer.b])
     }
@@ -109,13 +108,13 @@ impl Lora {
         }
     }
 
-    /// The adapter in the form of its file.
+    /// The adapter in the form that is written to a file.
     pub fn to_adapter(
         &self,
         architecture: &str,
         base_sha256: &str,
         invocation: Vec<u32>,
-    ) -> Result<Adapter> {
+    ) -> Result<LoraAdapter> {
         let mut pairs = Vec::with_capacity(self.layers.len() * MAPS.len());
         for (layer, maps) in self.layers.iter().enumerate() {
             for (name, lora) in MAPS.iter().zip(maps) {
@@ -128,7 +127,7 @@ impl Lora {
                 });
             }
         }
-        Ok(Adapter {
+        Ok(LoraAdapter {
             architecture: architecture.to_owned(),
             base_sha256: base_sha256.to_owned(),
             rank: self.rank,
@@ -138,9 +137,11 @@ impl Lora {
         })
     }
 
+    /// The reverse of [`Lora::to_adapter`].
+    ///
     /// # Errors
-    /// A pair is missing, of another shape, or holds a value that is not finite.
-    pub fn from_adapter(adapter: &Adapter, shape: &Shape) -> anyhow::Result<Lora> {
+    /// A pair is missing, has another shape, or contains a value that is not finite.
+    pub fn from_adapter(adapter: &LoraAdapter, shape: &Shape) -> anyhow::Result<Lora> {
         let expected = shape.layers * MAPS.len();
         if adapter.pairs.len() != expected {
             bail!("the adapter has {} LoRA pairs, {expected} were expected", adapter.pairs.len());

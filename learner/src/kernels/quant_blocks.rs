@@ -1,11 +1,13 @@
-//! ggml's quantised formats (ggml-common.h, ggml-quants.c of llama.cpp): bytes of
-//! whole blocks → values. The loops are plain so that they vectorise for the CPU
-//! the caller has dispatched to (`pulp::Arch`); every function is inlined there.
+//! The quantised formats of ggml (ggml-common.h and ggml-quants.c of llama.cpp): they turn the
+//! bytes of whole blocks into values.
+//!
+//! The loops are simple, so that they vectorise for the CPU that the caller has chosen with
+//! `pulp::Arch`. For this every function is inlined into the caller.
 
 use half::bf16;
 
-/// Values of a K-quant's super-block.
-const SUPER: usize = 256;
+/// The number of values in a super-block of a K-quant.
+const SUPER_BLOCK_VALUES: usize = 256;
 
 /// A number format of a GGUF tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +28,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// From ggml's type number (ggml.h).
-    pub fn of_ggml(number: u32) -> Option<Format> {
+    /// The format with this type number of ggml (ggml.h).
+    pub fn from_ggml(number: u32) -> Option<Format> {
         Some(match number {
             0 => Format::F32,
             1 => Format::F16,
@@ -46,15 +48,16 @@ impl Format {
         })
     }
 
-    /// Values of a block.
+    /// The number of values in a block.
     pub fn block_values(self) -> usize {
         match self {
             Format::F32 | Format::F16 | Format::Bf16 => 1,
             Format::Q4_0 | Format::Q4_1 | Format::Q5_0 | Format::Q5_1 | Format::Q8_0 => 32,
-            _ => SUPER,
+            _ => SUPER_BLOCK_VALUES,
         }
     }
 
+    /// The number of bytes in a block.
     pub fn block_bytes(self) -> usize {
         match self {
             Format::F32 => 4,
@@ -72,7 +75,7 @@ impl Format {
         }
     }
 
-    /// Values that share a scale.
+    /// The number of values that share a scale.
     pub fn group_values(self) -> usize {
         match self {
             Format::F32 | Format::F16 | Format::Bf16 => 1,
@@ -81,7 +84,7 @@ impl Format {
         }
     }
 
-    /// What is added to an integer of the format so that none is below zero.
+    /// The number that is added to an integer of the format, so that none is negative.
     pub fn offset(self) -> i32 {
         match self {
             Format::Q4_0 => 8,
@@ -93,12 +96,12 @@ impl Format {
         }
     }
 
-    /// Whether a group has a smallest value beside its scale.
+    /// Whether a group has a min beside its scale.
     pub fn has_mins(self) -> bool {
         matches!(self, Format::Q4_1 | Format::Q5_1 | Format::Q2K | Format::Q4K | Format::Q5K)
     }
 
-    /// Fills `y` from the blocks of `bytes`, which hold exactly its values.
+    /// Fills `y` with the values of the blocks in `bytes`.
     #[inline(always)]
     pub fn dequantise(self, bytes: &[u8], y: &mut [f32]) {
         match self {
@@ -113,8 +116,8 @@ impl Format {
         }
     }
 
-    /// The integers behind the values, `offset` added, and the scale and the min
-    /// of every group: value = scale · (integer − offset) − min.
+    /// The integers of the values, with the offset added, and the scale and the min of every
+    /// group: value = scale · (integer − offset) − min.
     #[inline(always)]
     pub fn integers(self, bytes: &[u8], q: &mut [u8], scales: &mut [f32], mins: &mut [f32]) {
         let offset = self.offset();
@@ -129,8 +132,8 @@ impl Format {
         );
     }
 
-    /// Every value of blocks of integers by `value(integer, scale, min)`, and
-    /// every group by `group(index, scale, min)`.
+    /// Reads blocks of integers. Each value becomes `value(integer, scale, min)`, and for each
+    /// group `group(index, scale, min)` is called.
     #[inline(always)]
     fn read<Y>(
         self,
@@ -164,6 +167,7 @@ impl Format {
     }
 }
 
+/// Calls `block` for each block, with its index, its bytes and its values.
 #[inline(always)]
 fn each<const BYTES: usize, const VALUES: usize, Y>(
     bytes: &[u8],
@@ -176,21 +180,21 @@ fn each<const BYTES: usize, const VALUES: usize, Y>(
     }
 }
 
-/// A half-precision value, without a branch, so that a row of them vectorises.
+/// Reads an f16 value without a branch, so that a loop over it vectorises.
 #[inline(always)]
 fn half_at(bytes: &[u8], at: usize) -> f32 {
-    /// 2¹¹²: what is left between the two formats' exponents.
+    /// 2¹¹², by which the exponents of the two formats differ.
     const REBIAS: f32 = f32::from_bits(0x7780_0000);
-    /// The exponent of infinity and of what is no number.
-    const ENDLESS: u32 = 0x7f80_0000;
+    /// The exponent of infinity and NaN.
+    const INFINITY_BITS: u32 = 0x7f80_0000;
     let bits = u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let (sign, rest) = ((bits & 0x8000) << 16, bits & 0x7fff);
     let finite = (f32::from_bits(rest << 13) * REBIAS).to_bits();
-    let endless = rest << 13 | ENDLESS;
-    f32::from_bits(sign | if rest < 0x7c00 { finite } else { endless })
+    let not_finite = rest << 13 | INFINITY_BITS;
+    f32::from_bits(sign | if rest < 0x7c00 { finite } else { not_finite })
 }
 
-/// Four-bit values: the low halves of the bytes are the first sixteen.
+/// Reads 32 four-bit values. The low halves of the bytes are the first sixteen.
 #[inline(always)]
 fn nibbles<Y>(packed: &[u8], y: &mut [Y; 32], value: impl Fn(i32) -> Y) {
     for j in 0..16 {
@@ -199,7 +203,7 @@ fn nibbles<Y>(packed: &[u8], y: &mut [Y; 32], value: impl Fn(i32) -> Y) {
     }
 }
 
-/// The same with a fifth bit each, gathered in one word.
+/// The same with five-bit values, whose fifth bits are in one word.
 #[inline(always)]
 fn five_bits<Y>(high: &[u8], packed: &[u8], y: &mut [Y; 32], value: impl Fn(i32) -> Y) {
     let high = u32::from_le_bytes([high[0], high[1], high[2], high[3]]);
@@ -272,11 +276,11 @@ fn q8_0<Y>(
     }
 }
 
-/// Sixteen sub-blocks of 16: scales u4 | mins u4, 2-bit values, d, dmin.
+/// Sixteen sub-blocks of 16. The block has: scales u4 | mins u4, 2-bit values, d, dmin.
 #[inline(always)]
 fn q2k<Y>(
     b: &[u8; 84],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -293,11 +297,11 @@ fn q2k<Y>(
     }
 }
 
-/// Sixteen sub-blocks of 16: third bits, 2-bit values, 6-bit scales, d.
+/// Sixteen sub-blocks of 16. The block has: third bits, 2-bit values, 6-bit scales, d.
 #[inline(always)]
 fn q3k<Y>(
     b: &[u8; 110],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -317,7 +321,7 @@ fn q3k<Y>(
     }
 }
 
-/// The 6-bit scale and min of sub-block `j` of 8, packed into twelve bytes.
+/// The 6-bit scale and min of sub-block `j` of 8, which are packed into twelve bytes.
 #[inline(always)]
 fn scale_and_min(j: usize, packed: &[u8]) -> (u8, u8) {
     if j < 4 {
@@ -328,11 +332,11 @@ fn scale_and_min(j: usize, packed: &[u8]) -> (u8, u8) {
     }
 }
 
-/// Eight sub-blocks of 32: d, dmin, scales, 4-bit values.
+/// Eight sub-blocks of 32. The block has: d, dmin, scales, 4-bit values.
 #[inline(always)]
 fn q4k<Y>(
     b: &[u8; 144],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -349,11 +353,11 @@ fn q4k<Y>(
     }
 }
 
-/// Q4_K with a fifth bit each.
+/// Like Q4_K, but the values have a fifth bit.
 #[inline(always)]
 fn q5k<Y>(
     b: &[u8; 176],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -371,11 +375,11 @@ fn q5k<Y>(
     }
 }
 
-/// Sixteen sub-blocks of 16: low four bits, high two bits, scales i8, d.
+/// Sixteen sub-blocks of 16. The block has: low four bits, high two bits, scales i8, d.
 #[inline(always)]
 fn q6k<Y>(
     b: &[u8; 210],
-    y: &mut [Y; SUPER],
+    y: &mut [Y; SUPER_BLOCK_VALUES],
     value: impl Fn(i32, f32, f32) -> Y,
     mut group: impl FnMut(usize, f32, f32),
 ) {
@@ -396,7 +400,7 @@ fn q6k<Y>(
     }
 }
 
-/// 32 six-bit values whose parts lie at fixed bits of their bytes.
+/// Reads 32 six-bit values, whose two parts are at fixed bits of their bytes.
 #[inline(always)]
 fn six_bits<const LOW: u8, const HIGH: u8, Y>(
     low: &[u8],
@@ -432,7 +436,7 @@ mod tests {
         }
     }
 
-    /// candle's reading of the same bytes is the reference.
+    /// What candle reads from the same bytes is the reference.
     #[test]
     fn every_format_reads_what_candle_reads() {
         let cases = [
@@ -452,21 +456,21 @@ mod tests {
         ];
         let mut random = StdRng::seed_from_u64(1);
         for (number, dtype) in cases {
-            let format = Format::of_ggml(number).unwrap();
+            let format = Format::from_ggml(number).unwrap();
             assert_eq!(format.block_values(), dtype.block_size(), "{format:?}");
             assert_eq!(format.block_bytes(), dtype.type_size(), "{format:?}");
-            let blocks = 2 * SUPER / format.block_values();
+            let blocks = 2 * SUPER_BLOCK_VALUES / format.block_values();
             let bytes: Vec<u8> =
                 (0..blocks * format.block_bytes()).map(|_| random.random()).collect();
-            let shape = vec![1, 2 * SUPER];
+            let shape = vec![1, 2 * SUPER_BLOCK_VALUES];
             let reference =
                 ggml_file::qtensor_from_ggml(dtype, &bytes, shape, &Device::Cpu).unwrap();
             let reference = reference.dequantize(&Device::Cpu).unwrap();
             let reference: Vec<f32> = reference.flatten_all().unwrap().to_vec1().unwrap();
-            let mut ours = vec![0.0; 2 * SUPER];
+            let mut ours = vec![0.0; 2 * SUPER_BLOCK_VALUES];
             format.dequantise(&bytes, &mut ours);
             for (ours, reference) in ours.iter().zip(&reference) {
-                // Random bytes make scales that are infinite or no number.
+                // Random bytes give some scales that are infinite or NaN.
                 let same = ours == reference || ours.is_nan() && reference.is_nan();
                 let close = (ours - reference).abs() <= 1e-6 * reference.abs();
                 assert!(same || close, "{format:?}: {ours} for {reference}");

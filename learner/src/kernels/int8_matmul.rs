@@ -1,36 +1,38 @@
-//! x·Wᵀ with x rounded to 8-bit integers, as llama.cpp's CPU backend computes
-//! it: for a prompt pass alone, whose result is a constant of the adapter. What
-//! has a gradient is multiplied in f32 (`product.rs`).
+//! x·Wᵀ with x rounded to 8-bit integers, as the CPU backend of llama.cpp computes it.
 //!
-//! A task unpacks the integers of a panel of W once, laid so that a vector holds
-//! four values of many columns, and multiplies it with every row of x.
-//! A row's result depends neither on the other rows nor on the number of threads.
+//! Only the prompt pass uses it, because its result does not depend on the adapter. Products
+//! that need a gradient are computed in f32 ([`matmul`](crate::kernels::matmul)).
+//!
+//! A task unpacks the integers of a panel of W once and multiplies them with every row of x.
+//! In the panel a vector has four values of each of many columns. The result for a row depends
+//! neither on the other rows nor on the number of threads.
 
-use crate::blocks::Format;
-use crate::dot8::{Block, COLUMNS, Panel, ROWS, Unit};
-use crate::product::Quantised;
-use crate::rounded::Rounded;
+use crate::kernels::int8_dot::{COLUMNS, Int8Panel, Int8Unit, ROWS, ResultBlock};
+use crate::kernels::int8_round::Int8Activations;
+use crate::kernels::matmul::QuantisedMatrix;
+use crate::kernels::quant_blocks::Format;
 use pulp::Arch;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Columns of the result a task owns.
+/// The columns of the result that belong to a task.
 const TILE: usize = 2 * COLUMNS;
 
-/// Values of a row of W unpacked together: a panel of COLUMNS · DEPTH bytes
-/// stays in the L1 or L2 cache.
+/// The values of a row of W that are unpacked together. A panel of COLUMNS · DEPTH bytes stays
+/// in the L1 or L2 cache.
 const DEPTH: usize = 1024;
 
+// A panel consists of whole blocks of every format.
 const _: () = assert!(DEPTH.is_multiple_of(256));
 
-impl Quantised {
-    /// Whether [`Quantised::add_rounded`] can: the weights are integers.
+impl QuantisedMatrix {
+    /// Whether the weights are integers, which [`QuantisedMatrix::add_int8_product`] needs.
     pub fn has_integers(&self) -> bool {
         self.format().block_values() > 1
     }
 
     /// y += x · Wᵀ: `n × width` → `n × rows`.
-    pub fn add_rounded(&self, unit: Unit, x: &Rounded, y: &mut [f32]) {
+    pub fn add_int8_product(&self, unit: Int8Unit, x: &Int8Activations, y: &mut [f32]) {
         let mut tiles: Vec<Vec<&mut [f32]>> = Vec::new();
         tiles.resize_with(self.rows().div_ceil(TILE), || Vec::with_capacity(x.count));
         for row in y.chunks_mut(self.rows()) {
@@ -49,15 +51,15 @@ impl Quantised {
             .for_each(|(index, y)| groups(y, index * TILE));
     }
 
-    /// Some columns of the result, from `first` on.
+    /// Computes some columns of the result, from `first` on.
     fn tile<const QUADS: usize>(
         &self,
-        unit: Unit,
-        x: &Rounded,
+        unit: Int8Unit,
+        x: &Int8Activations,
         first: usize,
         y: &mut [&mut [f32]],
     ) {
-        let mut panel = Unpacked::new(self.format(), DEPTH.min(self.width()));
+        let mut panel = UnpackedPanel::new(self.format(), DEPTH.min(self.width()));
         let width = y.first().map_or(0, |y| y.len());
         for from in (0..self.width()).step_by(DEPTH) {
             let columns = from..self.width().min(from + DEPTH);
@@ -67,7 +69,7 @@ impl Quantised {
                 Arch::new().dispatch(|| panel.fill(self, first + at..first + at + here, &columns));
                 let panel = panel.part(depth);
                 for (block, y) in y.chunks_mut(ROWS).enumerate() {
-                    let mut sums: Block = [[0.0; COLUMNS]; ROWS];
+                    let mut sums: ResultBlock = [[0.0; COLUMNS]; ROWS];
                     for (sums, y) in sums.iter_mut().zip(y.iter()) {
                         load(sums, &y[at..at + here]);
                     }
@@ -81,7 +83,7 @@ impl Quantised {
     }
 }
 
-/// Copies of a length known beforehand are no calls.
+/// A copy whose length is known at compile time needs no function call.
 #[inline(always)]
 fn load(sums: &mut [f32; COLUMNS], y: &[f32]) {
     match y.first_chunk() {
@@ -90,6 +92,7 @@ fn load(sums: &mut [f32; COLUMNS], y: &[f32]) {
     }
 }
 
+/// The reverse of [`load`].
 #[inline(always)]
 fn store(sums: &[f32; COLUMNS], y: &mut [f32]) {
     match y.first_chunk_mut() {
@@ -98,22 +101,22 @@ fn store(sums: &[f32; COLUMNS], y: &mut [f32]) {
     }
 }
 
-/// A panel of W.
-struct Unpacked {
+/// The memory of a panel of W.
+struct UnpackedPanel {
     format: Format,
     quads: Vec<[u32; COLUMNS]>,
     scales: Vec<[f32; COLUMNS]>,
     mins: Vec<[f32; COLUMNS]>,
-    /// Of one row of W.
+    /// The integers, scales and mins of one row of W.
     bytes: Vec<u8>,
     scale: Vec<f32>,
     min: Vec<f32>,
 }
 
-impl Unpacked {
-    fn new(format: Format, depth: usize) -> Unpacked {
+impl UnpackedPanel {
+    fn new(format: Format, depth: usize) -> UnpackedPanel {
         let groups = depth / format.group_values();
-        Unpacked {
+        UnpackedPanel {
             format,
             quads: vec![[0; COLUMNS]; depth / 4],
             scales: vec![[0.0; COLUMNS]; groups],
@@ -124,10 +127,10 @@ impl Unpacked {
         }
     }
 
-    /// Unpacks `columns` of some rows of W. What a panel has beyond `rows` is
-    /// from before, or zero; nobody reads what comes of it.
+    /// Unpacks some columns of some rows of W. If there are fewer rows than the panel has
+    /// room for, the rest keeps old values. The caller ignores what they give.
     #[inline(always)]
-    fn fill(&mut self, weight: &Quantised, rows: Range<usize>, columns: &Range<usize>) {
+    fn fill(&mut self, weight: &QuantisedMatrix, rows: Range<usize>, columns: &Range<usize>) {
         let depth = columns.len();
         let bytes = &mut self.bytes[..depth];
         for (j, row) in rows.enumerate() {
@@ -145,9 +148,9 @@ impl Unpacked {
         }
     }
 
-    fn part(&self, depth: usize) -> Panel<'_> {
+    fn part(&self, depth: usize) -> Int8Panel<'_> {
         let groups = depth / self.format.group_values();
-        Panel {
+        Int8Panel {
             quads: &self.quads[..depth / 4],
             scales: &self.scales[..groups],
             mins: if self.format.has_mins() { &self.mins[..groups] } else { &[] },
@@ -160,6 +163,7 @@ impl Unpacked {
 mod tests {
     use super::*;
     use crate::kernels::{matrix, values};
+    use crate::testing::for_each_int8_unit;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
@@ -176,12 +180,17 @@ mod tests {
         Format::Q6K,
     ];
 
-    /// Random integers under scales of some hundredths.
-    fn random_weight(random: &mut StdRng, format: Format, rows: usize, width: usize) -> Quantised {
+    /// A matrix of random integers with scales of some hundredths.
+    fn random_weight(
+        random: &mut StdRng,
+        format: Format,
+        rows: usize,
+        width: usize,
+    ) -> QuantisedMatrix {
         let size = format.block_bytes();
         let blocks = rows * width / format.block_values();
         let mut bytes: Vec<u8> = (0..blocks * size).map(|_| random.random()).collect();
-        // Where a block's halves have their exponents.
+        // The positions in a block of the bytes with the exponents of its f16 values.
         let high: &[usize] = match format {
             Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[1, 3],
             Format::Q2K => &[81, 83],
@@ -192,24 +201,28 @@ mod tests {
         for block in bytes.chunks_mut(size) {
             high.iter().for_each(|at| block[*at] = 0x28);
         }
-        Quantised::new(format, bytes, rows, width).unwrap()
+        QuantisedMatrix::new(format, bytes, rows, width).unwrap()
     }
 
     fn random_values(random: &mut StdRng, count: usize) -> Vec<f32> {
         (0..count).map(|_| random.random_range(-1f32..1.0)).collect()
     }
 
-    fn product(weight: &Quantised, unit: Unit, x: &[f32]) -> Vec<f32> {
+    fn product(weight: &QuantisedMatrix, unit: Int8Unit, x: &[f32]) -> Vec<f32> {
         let mut y = vec![0.5; x.len() / weight.width() * weight.rows()];
-        weight.add_rounded(unit, &Rounded::of(x, weight.width(), weight.format()), &mut y);
+        weight.add_int8_product(
+            unit,
+            &Int8Activations::round(x, weight.width(), weight.format()),
+            &mut y,
+        );
         y
     }
 
-    /// Sizes that fill no panel, no block of rows and no depth. The bound is the
-    /// most that rounding x can do: half a step of each value's block, and what
-    /// its scale loses in half precision.
+    /// The sizes fill neither a panel nor a block of rows nor a depth. The bound is the largest
+    /// effect that the rounding of x can have: half a step for each value, and the rounding
+    /// of its scale to half precision.
     #[test]
-    fn only_the_rounding_of_x_lies_between_both_products() {
+    fn the_two_products_differ_only_by_the_rounding_of_x() {
         let mut random = StdRng::seed_from_u64(1);
         for format in FORMATS {
             let (rows, width) = (70, if format.block_values() == 32 { 1120 } else { 1280 });
@@ -218,12 +231,13 @@ mod tests {
             let x = random_values(&mut random, 7 * width);
             let exact = weight.forward(&matrix(x.clone(), 7, width).unwrap()).unwrap();
             let exact = values::<f32>(&exact).unwrap();
-            let ours = product(&weight, Unit::Portable, &x);
+            let ours = product(&weight, Int8Unit::Portable, &x);
             let step = 1.0 / 127.0;
             for (index, (ours, exact)) in ours.iter().zip(&exact).enumerate() {
                 let w = &w[index % rows * width..][..width];
                 let most: f32 = w.iter().map(|w| w.abs() * step * (0.5 + 127.0 / 1024.0)).sum();
-                // The rounding of a sum of many values cancels: a tenth of the most.
+                // In a sum of many values most of the rounding cancels, so that a tenth of
+                // the bound is enough.
                 let off = (ours - 0.5 - exact).abs();
                 assert!(
                     off < 0.1 * most,
@@ -239,17 +253,15 @@ mod tests {
         for format in FORMATS {
             let weight = random_weight(&mut random, format, 75, 512);
             let x = random_values(&mut random, 8 * 512);
-            let expected = product(&weight, Unit::Portable, &x);
-            for unit in [Unit::Vnni512, Unit::Vnni256, Unit::Avx2] {
+            let expected = product(&weight, Int8Unit::Portable, &x);
+            for_each_int8_unit(|unit| {
                 for threads in [1, 3] {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                    if unit.is_here() {
-                        let ours = pool.unwrap().install(|| product(&weight, unit, &x));
-                        assert!(ours == expected, "{format:?}, {unit:?}, {threads} threads");
-                    }
+                    let ours = pool.unwrap().install(|| product(&weight, unit, &x));
+                    assert!(ours == expected, "{format:?}, {unit:?}, {threads} threads");
                 }
-            }
-            let alone = product(&weight, Unit::Portable, &x[3 * 512..4 * 512]);
+            });
+            let alone = product(&weight, Int8Unit::Portable, &x[3 * 512..4 * 512]);
             assert!(alone == expected[3 * 75..4 * 75], "{format:?}: a row beside others");
         }
     }

@@ -1,10 +1,11 @@
-//! Activations rounded to 8-bit integers exactly as ggml's CPU backend rounds
-//! them (quantize_row_q8_0, _q8_1 and _q8_K of llama.cpp): with the formats of
-//! single blocks of 32 a scale in half precision for each 32 values, with
-//! K-quants one for each 256.
+//! Rounds activations to 8-bit integers, exactly as the CPU backend of ggml does
+//! (quantize_row_q8_0, _q8_1 and _q8_K of llama.cpp).
+//!
+//! For Q4_0 to Q8_0 there is a scale in half precision for each 32 values. For K-quants there
+//! is a scale for each 256 values.
 
-use crate::blocks::Format;
-use crate::dot8::{Group, ROWS, Rows};
+use crate::kernels::int8_dot::{Int8Rows, ROWS, RowGroup};
+use crate::kernels::quant_blocks::Format;
 use half::f16;
 use pulp::Arch;
 use rayon::prelude::*;
@@ -12,29 +13,29 @@ use rayon::prelude::*;
 /// The largest integer.
 const LARGEST: f32 = 127.0;
 
-/// Values of the longest block.
+/// The number of values in the longest block.
 const LONGEST_BLOCK: usize = 256;
 
-/// Blocks of rows a parallel task rounds at least.
+/// A parallel task rounds at least this many blocks of rows.
 const BLOCKS_PER_TASK: usize = 4;
 
-/// Rows of activations, rounded for products with matrices of one format: in
-/// blocks of `ROWS`, side by side; what the last block has beyond is zero.
-pub struct Rounded {
+/// Rows of activations, rounded for products with matrices of one format. `ROWS` rows lie side
+/// by side in a block; missing rows of the last block are zero.
+pub struct Int8Activations {
     quads: Vec<[u32; ROWS]>,
-    groups: Vec<[Group; ROWS]>,
+    groups: Vec<[RowGroup; ROWS]>,
     pub count: usize,
     pub width: usize,
     group: usize,
 }
 
-impl Rounded {
-    /// `x` holds whole rows of whole blocks.
-    pub fn of(x: &[f32], width: usize, format: Format) -> Rounded {
+impl Int8Activations {
+    /// Rounds `x`, which consists of whole rows.
+    pub fn round(x: &[f32], width: usize, format: Format) -> Int8Activations {
         let (count, group) = (x.len() / width, format.group_values());
         let blocks = count.div_ceil(ROWS);
         let mut quads = vec![[0; ROWS]; blocks * width / 4];
-        let mut groups = vec![[Group::default(); ROWS]; blocks * width / group];
+        let mut groups = vec![[RowGroup::default(); ROWS]; blocks * width / group];
         quads
             .par_chunks_mut(width / 4)
             .zip(groups.par_chunks_mut(width / group))
@@ -43,31 +44,31 @@ impl Rounded {
             .for_each(|((quads, groups), x)| {
                 Arch::new().dispatch(|| {
                     for (i, x) in x.chunks_exact(width).enumerate() {
-                        round(x, format, i, quads, groups);
+                        round_row(x, format, i, quads, groups);
                     }
                 });
             });
-        Rounded { quads, groups, count, width, group }
+        Int8Activations { quads, groups, count, width, group }
     }
 
-    /// `depth` values from `from` on of a block of rows.
-    pub fn rows(&self, block: usize, from: usize, depth: usize) -> Rows<'_> {
+    /// `depth` values, from `from` on, of a block of rows.
+    pub fn rows(&self, block: usize, from: usize, depth: usize) -> Int8Rows<'_> {
         let first = block * self.width + from;
-        Rows {
+        Int8Rows {
             quads: &self.quads[first / 4..][..depth / 4],
             groups: &self.groups[first / self.group..][..depth / self.group],
         }
     }
 }
 
-/// One row, the `i`-th of its block.
+/// Rounds one row, which is the `i`-th of its block.
 #[inline(always)]
-fn round(
+fn round_row(
     x: &[f32],
     format: Format,
     i: usize,
     quads: &mut [[u32; ROWS]],
-    groups: &mut [[Group; ROWS]],
+    groups: &mut [[RowGroup; ROWS]],
 ) {
     let (block, group) = (format.block_values(), format.group_values());
     let blocks = x
@@ -78,12 +79,14 @@ fn round(
         let largest = largest(x);
         let inverse = if largest == 0.0 { 0.0 } else { LARGEST / largest };
         let exact = largest / LARGEST;
-        let scale = match (block, largest == 0.0) {
-            (_, true) => 0.0,
-            (32, _) => f16::from_f32(exact).to_f32(),
-            _ => 1.0 / inverse,
+        let scale = if largest == 0.0 {
+            0.0
+        } else if block == 32 {
+            f16::from_f32(exact).to_f32()
+        } else {
+            1.0 / inverse
         };
-        // By way of bytes in a row, for then each of the three loops vectorises.
+        // With the bytes in an array of their own, each of the three loops vectorises.
         let mut bytes = [0; LONGEST_BLOCK];
         for (byte, x) in bytes.iter_mut().zip(x) {
             *byte = nearest(x * inverse);
@@ -98,11 +101,12 @@ fn round(
             } else {
                 scale * sum as f32
             };
-            of[i] = Group { scale, start: -format.offset() * sum, total };
+            of[i] = RowGroup { scale, start: -format.offset() * sum, total };
         }
     }
 }
 
+/// The largest absolute value.
 #[inline(always)]
 fn largest(x: &[f32]) -> f32 {
     let mut lanes = [0f32; 16];
@@ -114,10 +118,10 @@ fn largest(x: &[f32]) -> f32 {
     lanes.into_iter().fold(0.0, f32::max)
 }
 
-/// The nearest integer, of two the even one, as the byte of an i8; |x| ≤ 127.
+/// The nearest integer, or the even one of two, as the byte of an i8. |x| is at most 127.
 #[inline(always)]
 fn nearest(x: f32) -> u8 {
-    // 1.5 · 2²³: adding it leaves the integer in the lowest bits.
+    // 1.5 · 2²³. After adding it the integer is in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     (x + ROUND).to_bits() as u8
 }
@@ -126,29 +130,29 @@ fn nearest(x: f32) -> u8 {
 mod tests {
     use super::*;
 
-    /// The integers of the i-th of some rows, and its groups.
-    fn row(rows: Rows, i: usize) -> (Vec<i8>, Vec<Group>) {
+    /// The integers and the groups of the i-th row.
+    fn row(rows: Int8Rows, i: usize) -> (Vec<i8>, Vec<RowGroup>) {
         let bytes = rows.quads.iter().flat_map(|quads| quads[i].to_le_bytes());
         let groups = rows.groups.iter().map(|groups| groups[i]).collect();
         (bytes.map(|byte| byte as i8).collect(), groups)
     }
 
     #[test]
-    fn the_largest_becomes_127_and_halves_go_to_even() {
+    fn the_largest_value_becomes_127_and_halves_are_rounded_to_even() {
         let mut x = vec![0.0; 64];
         x[..5].copy_from_slice(&[254.0, -254.0, 1.0, 3.0, -7.0]);
-        let rounded = Rounded::of(&x, 64, Format::Q8_0);
+        let rounded = Int8Activations::round(&x, 64, Format::Q8_0);
         let (integers, groups) = row(rounded.rows(0, 0, 64), 0);
         assert_eq!(integers[..6], [127, -127, 0, 2, -4, 0]);
-        assert_eq!(groups[0], Group { scale: 2.0, start: 2 * 128, total: -4.0 });
-        assert_eq!(groups[1], Group::default(), "a block of zeros");
+        assert_eq!(groups[0], RowGroup { scale: 2.0, start: 2 * 128, total: -4.0 });
+        assert_eq!(groups[1], RowGroup::default(), "a block of zeros");
     }
 
-    /// One block of 256 has one scale, and a sum for each 16 or 32 values.
+    /// A block of 256 has one scale, and a sum for each 16 or 32 values.
     #[test]
     fn k_quants_have_one_scale_for_256_values() {
         let x: Vec<f32> = (0..256).map(|i| i as f32 - 255.0).collect();
-        let rounded = Rounded::of(&x, 256, Format::Q6K);
+        let rounded = Int8Activations::round(&x, 256, Format::Q6K);
         let (integers, groups) = row(rounded.rows(0, 0, 256), 0);
         assert_eq!(groups.len(), 16);
         assert!(groups.iter().all(|group| group.scale == groups[0].scale));
@@ -160,13 +164,13 @@ mod tests {
     fn no_value_moves_by_more_than_half_a_step() {
         let x: Vec<f32> = (0..512).map(|i| ((i * 37 % 101) as f32 - 50.0) / 7.0).collect();
         for format in [Format::Q5_0, Format::Q4_1, Format::Q4K, Format::Q6K] {
-            let rounded = Rounded::of(&x, 256, format);
+            let rounded = Int8Activations::round(&x, 256, format);
             for (index, x) in x.iter().enumerate() {
                 let (integers, groups) = row(rounded.rows(0, 0, 256), index / 256);
                 let at = index % 256;
                 let scale = groups[at / format.group_values()].scale;
                 let off = (f32::from(integers[at]) * scale - x).abs();
-                // Half a step, and what a scale in half precision is off by.
+                // Half a step, and the rounding of the scale to half precision.
                 assert!(off <= scale * (0.5 + 127.0 / 2048.0), "{format:?}: {off}");
             }
         }

@@ -1,59 +1,65 @@
-//! Products with a matrix that stays quantised: x·Wᵀ and its gradient dy·W.
+//! Products with a matrix that stays quantised: x·Wᵀ, and its gradient dy·W.
 //!
-//! A task dequantises a tile of W into its own cache and multiplies it there
-//! with every row of x, so that W crosses the memory bus as the few bits it is
-//! stored in and is never written back. That is what a step of few rows spends
-//! its time on; with the many rows of a prompt the arithmetic dominates, and the
-//! same kernels run at the speed of the CPU's multipliers.
+//! A task dequantises a tile of W into the cache of its core and multiplies it there with
+//! every row of x. W is therefore read from memory as the few bits that it is stored in, and
+//! never written. With few rows, as in a training step, reading W takes most of the time.
+//! With the many rows of a prompt the arithmetic does, and the same kernels are limited by
+//! the multipliers of the CPU.
 //!
-//! Results do not depend on the number of threads: a task owns its columns of
-//! the result and adds up in one fixed order.
+//! Results do not depend on the number of threads: each task has columns of the result of its
+//! own, and adds in a fixed order.
 
-use crate::blocks::Format;
+use crate::kernels::quant_blocks::Format;
+use crate::kernels::tile::{AlignedVec, LINE, TileRows, dot_products, row_sums, stride};
 use crate::kernels::{matrix, with_values};
-use crate::tile::{Aligned, LINE, Rows, best_dots, best_sums, stride};
 use candle_core::{Result, Tensor, bail};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Rows of W a task of the forward product dequantises together.
+/// The rows of W that a task of the forward product dequantises together.
 const ROW_TILE: usize = 64;
 
-/// Values of a row of W, and of x, worked on together: a tile of
-/// ROW_TILE · DEPTH f32 stays in the L2 cache, what one kernel call reads in L1.
+/// The values of a row of W, and of x, that are multiplied together. A tile of
+/// ROW_TILE · DEPTH f32 stays in the L2 cache; what one kernel call reads stays in L1.
 const DEPTH: usize = 1024;
 
-/// Columns of W a task of the backward product owns: wide enough that what it
-/// reads of a row spans cache lines.
+/// The columns of W that belong to a task of the backward product. They are enough to read
+/// whole cache lines of a row.
 const COLUMN_TILE: usize = 256;
 
-/// Rows of W the backward product dequantises together.
+/// The rows of W that the backward product dequantises together.
 const BACK_DEPTH: usize = 128;
 
-/// Rows of W a task of the backward product owns. Their sums are added up in
-/// the order of the rows.
+/// The rows of W that belong to a task of the backward product. The sums of the tasks are
+/// added in the order of the rows.
 const BACK_ROWS: usize = 1024;
 
-/// Rows of x from which on it pays to turn a tile of W round: dot products end
-/// in a sum across a vector, which costs as much as some dozens of products.
+/// From this many rows of x on it is faster to transpose a tile of W first. A dot product
+/// ends with a sum across a vector, which takes as long as some dozens of products.
 const MANY_ROWS: usize = 64;
 
+// Tiles consist of whole blocks of every format.
 const _: () = assert!(DEPTH.is_multiple_of(256) && COLUMN_TILE.is_multiple_of(256));
 
 /// A frozen matrix, `rows × width`, as its file stores it.
 #[derive(Debug)]
-pub struct Quantised {
+pub struct QuantisedMatrix {
     format: Format,
     bytes: Vec<u8>,
     rows: usize,
     width: usize,
 }
 
-impl Quantised {
+impl QuantisedMatrix {
     /// # Errors
-    /// A row that is no whole number of blocks, or another number of bytes.
-    pub fn new(format: Format, bytes: Vec<u8>, rows: usize, width: usize) -> Result<Quantised> {
+    /// A row is not a whole number of blocks, or the number of bytes is wrong.
+    pub fn new(
+        format: Format,
+        bytes: Vec<u8>,
+        rows: usize,
+        width: usize,
+    ) -> Result<QuantisedMatrix> {
         if !width.is_multiple_of(format.block_values()) {
             bail!("a row of {width} values is not a whole number of {format:?} blocks");
         }
@@ -61,7 +67,7 @@ impl Quantised {
         if bytes.len() != expected {
             bail!("{} bytes for {rows} × {width} {format:?} values, not {expected}", bytes.len());
         }
-        Ok(Quantised { format, bytes, rows, width })
+        Ok(QuantisedMatrix { format, bytes, rows, width })
     }
 
     pub fn rows(&self) -> usize {
@@ -76,7 +82,7 @@ impl Quantised {
         self.format
     }
 
-    /// Bytes of `columns` of a row; they begin and end at blocks.
+    /// The bytes of some columns of a row. The columns begin and end at blocks.
     #[inline(always)]
     pub fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {
         let (values, bytes) = (self.format.block_values(), self.format.block_bytes());
@@ -84,7 +90,7 @@ impl Quantised {
         &self.bytes[start + columns.start / values * bytes..start + columns.end / values * bytes]
     }
 
-    /// `rows` of the matrix, one after the other.
+    /// The values of some rows, one row after the other.
     pub fn dequantised(&self, rows: impl IntoIterator<Item = usize>) -> Vec<f32> {
         let mut all = Vec::new();
         for row in rows {
@@ -98,22 +104,22 @@ impl Quantised {
 
     /// x · Wᵀ: `n × width` → `n × rows`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = Copied::of(x, self.width)?;
+        let x = AlignedRows::of(x, self.width)?;
         let tiles = spans(self.rows, ROW_TILE);
         let parts = tiles
             .par_iter()
             .with_max_len(1)
             .map(|rows| {
                 let (weight, x, rows) = (self, x.rows(), rows.clone());
-                Arch::new().dispatch(Forward { weight, x, rows })
+                Arch::new().dispatch(ForwardTile { weight, x, rows })
             })
             .collect();
-        together(vec![parts], ROW_TILE, x.count, self.rows)
+        assemble(vec![parts], ROW_TILE, x.count, self.rows)
     }
 
-    /// The gradient through it, dy · W: `n × rows` → `n × width`.
+    /// The gradient with respect to x, dy · W: `n × rows` → `n × width`.
     pub fn backward(&self, dy: &Tensor) -> Result<Tensor> {
-        let dy = Copied::of(dy, self.rows)?;
+        let dy = AlignedRows::of(dy, self.rows)?;
         let tiles = spans(self.width, COLUMN_TILE);
         let layers: Vec<Vec<Vec<f32>>> = spans(self.rows, BACK_ROWS)
             .par_iter()
@@ -123,7 +129,7 @@ impl Quantised {
                     .with_max_len(1)
                     .map(|columns| {
                         let (dy, columns) = (dy.rows(), columns.clone());
-                        Arch::new().dispatch(Backward {
+                        Arch::new().dispatch(BackwardTile {
                             weight: self,
                             dy,
                             rows: rows.clone(),
@@ -133,19 +139,19 @@ impl Quantised {
                     .collect()
             })
             .collect();
-        together(layers, COLUMN_TILE, dy.count, self.width)
+        assemble(layers, COLUMN_TILE, dy.count, self.width)
     }
 }
 
-/// 0..`end` in pieces of `length`.
+/// Cuts 0..`end` into ranges of `length`.
 fn spans(end: usize, length: usize) -> Vec<Range<usize>> {
     (0..end).step_by(length).map(|start| start..end.min(start + length)).collect()
 }
 
-/// The sum, in their order, of layers of parts that lie side by side, `tile`
-/// columns each but the last.
-fn together(layers: Vec<Vec<Vec<f32>>>, tile: usize, rows: usize, width: usize) -> Result<Tensor> {
-    /// Rows a parallel task copies at least.
+/// Adds the layers in their order. A layer consists of parts that lie side by side, with
+/// `tile` columns each, except that the last may have fewer.
+fn assemble(layers: Vec<Vec<Vec<f32>>>, tile: usize, rows: usize, width: usize) -> Result<Tensor> {
+    /// A parallel task copies at least this many rows.
     const ROWS: usize = 32;
     let mut y = vec![0.0; rows * width];
     y.par_chunks_mut(width.max(1)).enumerate().with_min_len(ROWS).for_each(|(row, y)| {
@@ -163,75 +169,82 @@ fn together(layers: Vec<Vec<Vec<f32>>>, tile: usize, rows: usize, width: usize) 
     matrix(y, rows, width)
 }
 
-/// The rows of a tensor, each beginning at a cache line.
-struct Copied {
-    values: Aligned,
+/// A copy of the rows of a tensor, in which each row begins at a cache line.
+struct AlignedRows {
+    values: AlignedVec,
     count: usize,
     stride: usize,
     width: usize,
 }
 
-impl Copied {
-    fn of(x: &Tensor, expected: usize) -> Result<Copied> {
+impl AlignedRows {
+    fn of(x: &Tensor, expected: usize) -> Result<AlignedRows> {
         let (count, width) = x.dims2()?;
         if width != expected {
             bail!("a row of {width} values, {expected} were expected");
         }
         let stride = stride(width);
-        let mut values = Aligned::zeros(count * stride);
+        let mut values = AlignedVec::zeros(count * stride);
         with_values(&x.contiguous()?, |x: &[f32]| {
             for (copy, x) in values.slice_mut().chunks_mut(stride).zip(x.chunks(width)) {
                 copy[..width].copy_from_slice(x);
             }
         })?;
-        Ok(Copied { values, count, stride, width })
+        Ok(AlignedRows { values, count, stride, width })
     }
 
-    fn rows(&self) -> Rows<'_> {
-        let Copied { values, count, stride, width } = self;
-        Rows { values: values.slice(), count: *count, stride: *stride, depth: *width }
+    fn rows(&self) -> TileRows<'_> {
+        let AlignedRows { values, count, stride, width } = self;
+        TileRows { values: values.slice(), count: *count, stride: *stride, depth: *width }
     }
 }
 
-/// Some columns of x·Wᵀ: dot products of rows of x with rows of W.
-struct Forward<'a> {
-    weight: &'a Quantised,
-    x: Rows<'a>,
+/// A task that computes some columns of x·Wᵀ: the dot products of the rows of x with some
+/// rows of W.
+struct ForwardTile<'a> {
+    weight: &'a QuantisedMatrix,
+    x: TileRows<'a>,
     rows: Range<usize>,
 }
 
-impl WithSimd for Forward<'_> {
+impl WithSimd for ForwardTile<'_> {
     type Output = Vec<f32>;
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
-        let Forward { weight, x, rows } = self;
+        let ForwardTile { weight, x, rows } = self;
         let (width, count) = (weight.width, rows.len());
         let mut y = vec![0.0; x.count * count];
         let stride = stride(DEPTH.min(width));
-        let mut tile = Aligned::zeros(count * stride);
-        let mut turned = Aligned::zeros(BACK_DEPTH * ROW_TILE);
+        let mut tile = AlignedVec::zeros(count * stride);
+        let mut transposed = AlignedVec::zeros(BACK_DEPTH * ROW_TILE);
         for from in (0..width).step_by(DEPTH) {
             let columns = from..width.min(from + DEPTH);
             let depth = columns.len();
             for (row, values) in rows.clone().zip(tile.slice_mut().chunks_mut(stride)) {
                 weight.format.dequantise(weight.part(row, &columns), &mut values[..depth]);
             }
-            let w = Rows { values: tile.slice(), count, stride, depth };
+            let w = TileRows { values: tile.slice(), count, stride, depth };
             let x = x.part(from, depth);
             if x.count >= MANY_ROWS {
-                turned_sums(simd, x, w, turned.slice_mut(), &mut y);
+                transposed_sums(simd, x, w, transposed.slice_mut(), &mut y);
             } else {
-                best_dots(simd, x, w, &mut y);
+                dot_products(simd, x, w, &mut y);
             }
         }
         y
     }
 }
 
-/// y += x · wᵀ by sums of the columns of w, laid side by side first.
+/// y += x · wᵀ, where w is transposed first so that the result is a sum of its rows.
 #[inline(always)]
-fn turned_sums<S: Simd>(simd: S, x: Rows, w: Rows, turned: &mut [f32], y: &mut [f32]) {
+fn transposed_sums<S: Simd>(
+    simd: S,
+    x: TileRows,
+    w: TileRows,
+    transposed: &mut [f32],
+    y: &mut [f32],
+) {
     let count = w.count;
     for from in (0..w.depth).step_by(BACK_DEPTH) {
         let depth = BACK_DEPTH.min(w.depth - from);
@@ -239,41 +252,41 @@ fn turned_sums<S: Simd>(simd: S, x: Rows, w: Rows, turned: &mut [f32], y: &mut [
             for j in 0..count {
                 let values = &w.row(j)[from + at..from + depth.min(at + LINE)];
                 for (k, value) in values.iter().enumerate() {
-                    turned[(at + k) * count + j] = *value;
+                    transposed[(at + k) * count + j] = *value;
                 }
             }
         }
-        let tile = Rows { values: turned, count: depth, stride: count, depth: count };
-        best_sums(simd, x.part(from, depth), tile, y);
+        let tile = TileRows { values: transposed, count: depth, stride: count, depth: count };
+        row_sums(simd, x.part(from, depth), tile, y);
     }
 }
 
-/// What some rows of W add to some columns of dy·W.
-struct Backward<'a> {
-    weight: &'a Quantised,
-    dy: Rows<'a>,
+/// A task that computes what some rows of W add to some columns of dy·W.
+struct BackwardTile<'a> {
+    weight: &'a QuantisedMatrix,
+    dy: TileRows<'a>,
     rows: Range<usize>,
     columns: Range<usize>,
 }
 
-impl WithSimd for Backward<'_> {
+impl WithSimd for BackwardTile<'_> {
     type Output = Vec<f32>;
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
-        let Backward { weight, dy, rows, columns } = self;
+        let BackwardTile { weight, dy, rows, columns } = self;
         let count = columns.len();
         let mut dx = vec![0.0; dy.count * count];
         let stride = stride(count);
-        let mut tile = Aligned::zeros(BACK_DEPTH.min(rows.len()) * stride);
+        let mut tile = AlignedVec::zeros(BACK_DEPTH.min(rows.len()) * stride);
         for from in rows.clone().step_by(BACK_DEPTH) {
             let depth = BACK_DEPTH.min(rows.end - from);
             let values = tile.slice_mut().chunks_mut(stride);
             for (row, values) in (from..from + depth).zip(values) {
                 weight.format.dequantise(weight.part(row, &columns), &mut values[..count]);
             }
-            let w = Rows { values: tile.slice(), count: depth, stride, depth: count };
-            best_sums(simd, dy.part(from, depth), w, &mut dx);
+            let w = TileRows { values: tile.slice(), count: depth, stride, depth: count };
+            row_sums(simd, dy.part(from, depth), w, &mut dx);
         }
         dx
     }
@@ -296,7 +309,7 @@ mod tests {
         difference.max(0).unwrap().to_scalar().unwrap()
     }
 
-    /// Odd sizes, so that every edge of every tile is met.
+    /// The sizes are odd, so that no tile is always full.
     #[test]
     fn products_equal_those_with_the_dequantised_matrix() {
         let mut rng = StdRng::seed_from_u64(1);
@@ -313,7 +326,7 @@ mod tests {
             if format == Format::F32 {
                 bytes = [0.5f32, -1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
             } else {
-                // Scales, and the halves themselves, near one: 0x3c00 is 1.0.
+                // Scales, and f16 values, get exponents near that of 1.0, which is 0x3c00.
                 for block in bytes.chunks_mut(format.block_bytes()) {
                     block[1] = 0x28 | block[1] & 1;
                     if format == Format::Q4K {
@@ -321,7 +334,7 @@ mod tests {
                     }
                 }
             }
-            let weight = Quantised::new(format, bytes, rows, width).unwrap();
+            let weight = QuantisedMatrix::new(format, bytes, rows, width).unwrap();
             let dense = matrix(weight.dequantised(0..rows), rows, width).unwrap();
             let scale = dense.abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
             for n in [1, 7, 24] {
@@ -341,7 +354,7 @@ mod tests {
     fn the_number_of_threads_changes_no_bit() {
         let mut rng = StdRng::seed_from_u64(2);
         let bytes = (0..160 * 34 * 3).map(|i| if i % 34 == 1 { 0x28 } else { i as u8 }).collect();
-        let weight = Quantised::new(Format::Q8_0, bytes, 160, 96).unwrap();
+        let weight = QuantisedMatrix::new(Format::Q8_0, bytes, 160, 96).unwrap();
         let x = random(&mut rng, 9, 96);
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -358,11 +371,11 @@ mod tests {
     #[test]
     fn a_matrix_of_the_wrong_size_is_refused() {
         let refused = |format, bytes, rows, width| {
-            Quantised::new(format, vec![0; bytes], rows, width).unwrap_err().to_string()
+            QuantisedMatrix::new(format, vec![0; bytes], rows, width).unwrap_err().to_string()
         };
         assert!(refused(Format::Q8_0, 34, 1, 33).contains("whole number"));
         assert!(refused(Format::Q8_0, 33, 1, 32).contains("not 34"));
-        let weight = Quantised::new(Format::Q8_0, vec![0; 34], 1, 32).unwrap();
+        let weight = QuantisedMatrix::new(Format::Q8_0, vec![0; 34], 1, 32).unwrap();
         let x = Tensor::zeros((2, 31), candle_core::DType::F32, &Device::Cpu).unwrap();
         assert!(weight.forward(&x).is_err());
     }

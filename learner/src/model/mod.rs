@@ -1,45 +1,55 @@
-//! Forward and hand-written backward of qwen2 and llama through the *tail* of an
-//! episode: `prompt[adapter_from..]` and the generated tokens, against the
-//! constant keys and values of the prompt before it.
+//! The forward pass and the hand-written backward pass of qwen2 and llama models.
 //!
-//! The adapter is active on tail rows only (an activated LoRA, arXiv:2504.12397),
-//! so nothing before the tail depends on it and this gradient is exact.
-//! The tails of a batch are concatenated: one matrix product a map, whatever the
-//! number of episodes; only attention looks at them one by one.
+//! Both go through the *tail* of an episode: `prompt[adapter_from..]` and the generated
+//! tokens. The keys and values of the prompt before the tail are constants. The adapter acts
+//! on the rows of the tail only (an activated LoRA, arXiv:2504.12397). Nothing before the
+//! tail depends on it, so that this gradient is exact.
+//!
+//! The tails of a batch are concatenated. Each map then takes one matrix product for any
+//! number of episodes; only attention handles the tails one by one.
 
-use crate::attention::{Heads, Sequence};
-use crate::head::{Target, predict};
+pub mod attention;
+pub mod attention_forward;
+pub mod float;
+pub mod lm_head;
+pub mod lora;
+pub mod prompt_pass;
+pub mod weights;
+
 use crate::kernels::{
     add, add_bias, matrix, rms_norm, rms_norm_backward, swiglu, swiglu_backward, with_values,
 };
-use crate::lora::{Lora, LoraGradient, LoraLayer, Reduced};
-use crate::prompt::{Place, PromptKv};
-use crate::real::Real;
-use crate::weights::{DOWN, GATE, K, Layer, MAPS, O, Q, UP, V, Weights};
+use crate::model::attention::{Heads, Sequence};
+use crate::model::float::Float;
+use crate::model::lm_head::{Target, predict};
+use crate::model::lora::{Lora, LoraGradient, LoraLayer, Reduced};
+use crate::model::prompt_pass::{PromptKv, PromptPlace};
+use crate::model::weights::{DOWN, GATE, K, Layer, MAPS, O, Q, UP, V};
 use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
 use std::ops::Range;
 
-pub type Model<T> = Weights<T>;
+pub use crate::model::weights::Transformer;
 
 /// The tail of one episode.
 #[derive(Debug, Clone)]
 pub struct Tail {
-    pub place: Place,
-    /// Rows before the tail, all of them in the prompt's keys and values.
+    pub place: PromptPlace,
+    /// The number of rows before the tail, all of them in the keys and values of the prompt.
     pub past: usize,
     /// `prompt[adapter_from..]` and every generated token but the last.
     pub tokens: Vec<u32>,
-    /// What the last `targets.len()` rows predict.
+    /// The tokens that the last `targets.len()` rows predict.
     pub targets: Vec<Target>,
 }
 
-/// Tails side by side.
+/// Concatenated tails.
 pub struct TailBatch {
     tokens: Vec<u32>,
     positions: Vec<usize>,
-    tails: Vec<(Place, usize, Range<usize>)>,
-    /// Row of each target.
+    /// Of each tail: where its prompt lies, the rows before it, and its own rows.
+    tails: Vec<(PromptPlace, usize, Range<usize>)>,
+    /// The row that predicts each target.
     predicting: Vec<u32>,
     targets: Vec<Target>,
 }
@@ -65,7 +75,7 @@ impl TailBatch {
         batch
     }
 
-    /// Episodes in it.
+    /// The number of tails.
     pub fn len(&self) -> usize {
         self.tails.len()
     }
@@ -75,9 +85,9 @@ impl TailBatch {
     }
 }
 
-/// What a layer keeps for its gradient. Tensors share memory with the forward
-/// pass where they can; norms, attention weights and swiglu are recomputed.
-struct Saved {
+/// What a layer keeps for its gradient. Tensors share memory with the forward pass where
+/// possible. Norms, attention weights and SwiGLU are computed again.
+struct SavedLayer {
     x: Tensor,
     sequences: Vec<Sequence>,
     attended: Tensor,
@@ -88,21 +98,21 @@ struct Saved {
 }
 
 /// A forward pass that can be differentiated.
-pub struct Pass<'a, T> {
-    model: &'a Model<T>,
+pub struct ForwardPass<'a, T> {
+    model: &'a Transformer<T>,
     lora: &'a Lora,
     batch: &'a TailBatch,
-    /// ln π of each target, in the batch's order.
+    /// ln π of each target, in the order of the batch.
     pub logprobs: Vec<T>,
     x: Tensor,
     d_logprob: Tensor,
-    saved: Vec<Saved>,
+    saved: Vec<SavedLayer>,
 }
 
-/// Gradient of every pair, in the adapter's order.
-pub type Gradient = Vec<LoraGradient>;
+/// The gradient of every pair, in the order of the adapter.
+pub type LoraGradients = Vec<LoraGradient>;
 
-impl<T: Real> Model<T> {
+impl<T: Float> Transformer<T> {
     pub fn heads(&self) -> Heads {
         Heads {
             query: self.shape.heads,
@@ -122,20 +132,28 @@ impl<T: Real> Model<T> {
         Ok(self.predict(&x, batch, false)?.logprobs)
     }
 
-    /// The same, keeping what [`Pass::backward`] needs.
+    /// The same under base and adapter, which keeps what [`ForwardPass::backward`] needs.
     pub fn forward<'a>(
         &'a self,
         lora: &'a Lora,
         batch: &'a TailBatch,
         kv: &PromptKv,
-    ) -> Result<Pass<'a, T>> {
+    ) -> Result<ForwardPass<'a, T>> {
         let mut saved = Vec::with_capacity(self.layers.len());
         let x = self.layers(Some(lora), batch, kv, Some(&mut saved))?;
         let prediction = self.predict(&x, batch, true)?;
         let Some(d_logprob) = prediction.gradient else {
             candle_core::bail!("the head returned no gradient")
         };
-        Ok(Pass { model: self, lora, batch, logprobs: prediction.logprobs, x, d_logprob, saved })
+        Ok(ForwardPass {
+            model: self,
+            lora,
+            batch,
+            logprobs: prediction.logprobs,
+            x,
+            d_logprob,
+            saved,
+        })
     }
 
     fn predict(
@@ -143,7 +161,7 @@ impl<T: Real> Model<T> {
         x: &Tensor,
         batch: &TailBatch,
         want_gradient: bool,
-    ) -> Result<crate::head::Prediction<T>> {
+    ) -> Result<crate::model::lm_head::Prediction<T>> {
         let rows = Tensor::new(batch.predicting.as_slice(), &Device::Cpu)?;
         let x = x.index_select(&rows, 0)?;
         let normed = rms_norm(&x, &self.output_norm, self.shape.rms_epsilon)?;
@@ -155,7 +173,7 @@ impl<T: Real> Model<T> {
         lora: Option<&Lora>,
         batch: &TailBatch,
         kv: &PromptKv,
-        mut saved: Option<&mut Vec<Saved>>,
+        mut saved: Option<&mut Vec<SavedLayer>>,
     ) -> Result<Tensor> {
         let mut x = self.embedding.embed::<T>(&batch.tokens)?;
         for (index, layer) in self.layers.iter().enumerate() {
@@ -177,11 +195,11 @@ impl<T: Real> Model<T> {
         lora: Option<(&[LoraLayer], f64)>,
         batch: &TailBatch,
         kv: &PromptKv,
-    ) -> Result<(Tensor, Saved)> {
+    ) -> Result<(Tensor, SavedLayer)> {
         let epsilon = self.shape.rms_epsilon;
         let maps = &layer.maps;
         let mut reduced = Vec::with_capacity(MAPS.len());
-        // Called in the order of MAPS, so that `reduced` is in it too.
+        // It is called in the order of MAPS, so that `reduced` has the same order.
         let mut linear = |map: usize, x: &Tensor| -> Result<Tensor> {
             let y = maps[map].forward(x)?;
             let Some((pairs, scale)) = lora else { return Ok(y) };
@@ -223,14 +241,14 @@ impl<T: Real> Model<T> {
         let up = linear(UP, &normed)?;
         let h = swiglu::<T>(&gate, &up)?;
         let y = add::<T>(&middle, &linear(DOWN, &h)?)?;
-        Ok((y, Saved { x, sequences, attended, middle, gate, up, reduced }))
+        Ok((y, SavedLayer { x, sequences, attended, middle, gate, up, reduced }))
     }
 
-    /// (gradient with respect to the layer's input, gradients of its pairs).
+    /// The gradient with respect to the layer's input, and the gradients of its pairs.
     fn layer_backward(
         &self,
         layer: &Layer<T>,
-        saved: Saved,
+        saved: SavedLayer,
         dy: Tensor,
         pairs: &[LoraLayer],
         scale: f64,
@@ -278,14 +296,14 @@ impl<T: Real> Model<T> {
     }
 }
 
-impl<T: Real> Pass<'_, T> {
-    /// The gradient of a loss with `d_loss[i]` = ∂loss/∂logprobs[i].
-    pub fn backward(self, d_loss: &[T]) -> Result<Gradient> {
+impl<T: Float> ForwardPass<'_, T> {
+    /// The gradient of a loss, where `d_loss[i] = ∂loss/∂logprobs[i]`.
+    pub fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
         let model = self.model;
         let (rows, width) = self.x.dims2()?;
         let predicting = &self.batch.predicting;
 
-        // Through the head and the output norm, for the predicting rows.
+        // First through the head and the output norm, for the rows that predict a target.
         let mut d_normed = Vec::with_capacity(predicting.len() * width);
         with_values(&self.d_logprob, |d_logprob: &[T]| {
             for (row, d) in d_logprob.chunks(width).zip(d_loss) {
@@ -318,8 +336,8 @@ impl<T: Real> Pass<'_, T> {
     }
 }
 
-/// x plus a bias where the map has one.
-fn bias<T: Real>(x: Tensor, bias: &Option<Vec<T>>) -> Result<Tensor> {
+/// x plus the bias, if the map has one.
+fn bias<T: Float>(x: Tensor, bias: &Option<Vec<T>>) -> Result<Tensor> {
     match bias {
         Some(bias) => add_bias(&x, bias),
         None => Ok(x),

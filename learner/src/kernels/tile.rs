@@ -1,30 +1,30 @@
-//! Products of small f32 matrices whose values lie in a core's cache, a block of
-//! the result in registers.
+//! Products of small f32 matrices that are in the cache of a core. A block of the result stays
+//! in registers.
 
 use pulp::Simd;
 
-/// Values of a cache line, and of the widest vector: a load that crosses lines
-/// costs two.
+/// The f32 values of a cache line, and of the widest vector. A load that crosses cache lines
+/// takes twice the time.
 pub const LINE: usize = 16;
 
-/// From one row to the next: whole cache lines, and never a power of two, which
-/// would put every row into the same few sets of the cache.
+/// The distance from one row to the next, in values. It is a whole number of cache lines, and
+/// never a power of two: that would put all rows into the same few sets of the cache.
 pub fn stride(width: usize) -> usize {
     let lines = width.next_multiple_of(LINE);
     if lines.is_multiple_of(4 * LINE) { lines + LINE } else { lines }
 }
 
-/// Zeros that begin at a cache line.
-pub struct Aligned {
+/// Values that begin at a cache line.
+pub struct AlignedVec {
     values: Vec<f32>,
     start: usize,
 }
 
-impl Aligned {
-    pub fn zeros(length: usize) -> Aligned {
+impl AlignedVec {
+    pub fn zeros(length: usize) -> AlignedVec {
         let values = vec![0.0; length + LINE];
         let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        Aligned { values, start }
+        AlignedVec { values, start }
     }
 
     #[inline(always)]
@@ -40,21 +40,21 @@ impl Aligned {
 
 /// `count` rows of `depth` values each, `stride` apart.
 #[derive(Clone, Copy)]
-pub struct Rows<'a> {
+pub struct TileRows<'a> {
     pub values: &'a [f32],
     pub count: usize,
     pub stride: usize,
     pub depth: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> TileRows<'a> {
     #[inline(always)]
     pub fn row(self, index: usize) -> &'a [f32] {
         &self.values[index * self.stride..][..self.depth]
     }
 
-    /// N rows from `from` on. Past the end the last one is taken again; the
-    /// caller drops what it computes from it.
+    /// N rows from `from` on. Past the end the last row is repeated; the caller ignores what
+    /// it gives.
     #[inline(always)]
     pub fn block<const N: usize>(self, from: usize) -> [&'a [f32]; N] {
         let mut rows = [self.row(from); N];
@@ -64,16 +64,16 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// `depth` columns from `from` on.
+    /// The rows with only `depth` columns, from `from` on.
     #[inline(always)]
-    pub fn part(self, from: usize, depth: usize) -> Rows<'a> {
-        Rows { values: &self.values[from..], depth, ..self }
+    pub fn part(self, from: usize, depth: usize) -> TileRows<'a> {
+        TileRows { values: &self.values[from..], depth, ..self }
     }
 }
 
-/// y[i][j] += x[i] · w[j], M × N of them in registers.
+/// `y[i][j] += x[i] · w[j]`, with M × N sums in registers.
 #[inline(always)]
-fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
     let (n, count) = (x.count, w.count);
     for i in (0..n).step_by(M) {
         for j in (0..count).step_by(N) {
@@ -86,6 +86,7 @@ fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: Rows, w: Rows, y: &
     }
 }
 
+/// The dot products of M rows with N rows.
 #[inline(always)]
 fn dot_block<S: Simd, const M: usize, const N: usize>(
     simd: S,
@@ -125,8 +126,9 @@ fn dot_block<S: Simd, const M: usize, const N: usize>(
     total
 }
 
+/// y += x · wᵀ by dot products, with as many sums as the registers hold.
 #[inline(always)]
-pub fn best_dots<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+pub fn dot_products<S: Simd>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
     if S::REGISTER_COUNT >= 32 {
         dots::<S, 6, 4>(simd, x, w, y);
     } else {
@@ -134,8 +136,9 @@ pub fn best_dots<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
     }
 }
 
+/// y += x · w by sums of the rows of w, with as many sums as the registers hold.
 #[inline(always)]
-pub fn best_sums<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
+pub fn row_sums<S: Simd>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
     if S::REGISTER_COUNT >= 32 {
         sums::<S, 6, 4>(simd, x, w, y, 0);
     } else {
@@ -143,13 +146,13 @@ pub fn best_sums<S: Simd>(simd: S, x: Rows, w: Rows, y: &mut [f32]) {
     }
 }
 
-/// dx[i] += Σₖ dy[i][k] · w[k] for a tile of rows w of `count` values, M rows by
-/// N vectors of the result in registers.
+/// `dx[i] += Σₖ dy[i][k] · w[k]` for the columns from `from` on, with M rows by N vectors of
+/// the result in registers.
 #[inline(always)]
 fn sums<S: Simd, const M: usize, const N: usize>(
     simd: S,
-    dy: Rows,
-    w: Rows,
+    dy: TileRows,
+    w: TileRows,
     dx: &mut [f32],
     from: usize,
 ) {
@@ -183,7 +186,7 @@ fn sums<S: Simd, const M: usize, const N: usize>(
     if N > 1 {
         return sums::<S, M, 1>(simd, dy, w, dx, whole);
     }
-    // Columns that fill no vector: formats of single values may have any width.
+    // The last columns do not fill a vector. F32, F16 and BF16 matrices can have any width.
     for (i, dx) in dx.chunks_exact_mut(count).enumerate() {
         let dy = dy.row(i);
         for (k, dy) in dy.iter().enumerate() {

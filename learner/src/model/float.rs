@@ -1,40 +1,42 @@
-//! The two number types the model runs in: `f32` in production, `f64` so that
-//! tests can hold the hand-written gradients against central differences.
+//! The two number types of the model: `f32` in production, and `f64` in tests that compare
+//! the hand-written gradients with central differences.
 
 use candle_core::{DType, WithDType};
 
-pub trait Real: WithDType {
-    /// How the prompt's keys and values are kept: f16 as llama.cpp keeps them,
-    /// and full precision where gradients are checked.
+pub trait Float: WithDType {
+    /// The type in which the keys and values of prompts are kept: f16 as in llama.cpp, or
+    /// full precision where gradients are checked.
     const KV: DType;
 
-    /// The values if they are f32: what has kernels of its own.
-    fn single(values: &[Self]) -> Option<&[f32]>;
-    fn single_mut(values: &mut [Self]) -> Option<&mut [f32]>;
+    /// The values if they are f32, for the kernels that exist for f32 only.
+    fn as_f32(values: &[Self]) -> Option<&[f32]>;
+    fn as_f32_mut(values: &mut [Self]) -> Option<&mut [f32]>;
 
     fn exp(self) -> Self;
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
 }
 
-impl Real for f32 {
+impl Float for f32 {
     const KV: DType = DType::F16;
 
-    fn single(values: &[f32]) -> Option<&[f32]> {
+    fn as_f32(values: &[f32]) -> Option<&[f32]> {
         Some(values)
     }
-    fn single_mut(values: &mut [f32]) -> Option<&mut [f32]> {
+    fn as_f32_mut(values: &mut [f32]) -> Option<&mut [f32]> {
         Some(values)
     }
 
-    /// Branch-free so that loops over it vectorise (the standard library's is a
-    /// call per element). Relative error below 3e-7 on [-87, 87]; inputs beyond
-    /// are clamped, which is 0 or overflow for every use here.
+    /// The exponential without a branch, so that loops over it vectorise. The one of the
+    /// standard library is a function call for each element.
+    ///
+    /// The relative error is below 3e-7 on [-87, 87]. Other inputs are clamped to this range:
+    /// their exponential is 0 or overflows for every use here.
     #[inline(always)]
     fn exp(self) -> f32 {
-        // 1.5 · 2²³: adding and subtracting it rounds to the nearest integer.
+        // 1.5 · 2²³. Adding and subtracting it rounds to the nearest integer.
         const ROUND: f32 = 12_582_912.0;
-        // ln 2 in two parts, so that x − n·ln 2 loses no bits.
+        // ln 2 in two parts, so that x − n·ln 2 loses no bit.
         const LN2_HIGH: f32 = 0.693_145_75;
         const LN2_LOW: f32 = 1.428_606_8e-6;
         let x = self.clamp(-87.0, 87.0);
@@ -54,13 +56,13 @@ impl Real for f32 {
     }
 }
 
-impl Real for f64 {
+impl Float for f64 {
     const KV: DType = DType::F64;
 
-    fn single(_: &[f64]) -> Option<&[f32]> {
+    fn as_f32(_: &[f64]) -> Option<&[f32]> {
         None
     }
-    fn single_mut(_: &mut [f64]) -> Option<&mut [f32]> {
+    fn as_f32_mut(_: &mut [f64]) -> Option<&mut [f32]> {
         None
     }
 
@@ -77,14 +79,14 @@ impl Real for f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Real;
+    use super::Float;
 
     #[test]
     fn the_fast_exponential_stays_within_its_stated_error() {
         for step in -8700..=8700 {
             let x = step as f32 / 100.0;
             let exact = f64::from(x).exp();
-            let error = (f64::from(Real::exp(x)) - exact).abs() / exact;
+            let error = (f64::from(Float::exp(x)) - exact).abs() / exact;
             assert!(error < 3e-7, "exp({x}): relative error {error:e}");
         }
     }

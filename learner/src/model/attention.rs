@@ -1,36 +1,38 @@
 //! Causal grouped-query attention of one sequence, and its gradient.
 //!
-//! The heads that share a key/value head are stacked into one matrix, so that
-//! each product is one candle matmul and the sum over the group that the
-//! gradients of k and v need comes out of the product itself.
+//! The query heads that share a key/value head are stacked into one matrix. Each product is
+//! then one matmul of candle, and the product itself computes the sum over the group that
+//! the gradients of k and v consist of.
 
 use crate::kernels::{dot, matrix, values, with_values};
-use crate::real::Real;
+use crate::model::float::Float;
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;
 
-/// Queries handled at once: bounds the score matrix to
-/// QUERY_BLOCK · heads-per-group · keys values a task.
+/// The number of queries of a task. It limits the score matrix of a task to
+/// QUERY_BLOCK · heads-per-group · keys values.
 const QUERY_BLOCK: usize = 64;
 
+/// The numbers of heads, and their size.
 #[derive(Debug, Clone, Copy)]
 pub struct Heads {
     pub query: usize,
     pub key_value: usize,
-    /// Values of one head.
+    /// The number of values in one head.
     pub width: usize,
 }
 
 impl Heads {
+    /// The number of query heads that share a key/value head.
     pub fn group(self) -> usize {
         self.query / self.key_value
     }
 }
 
-/// One sequence: row i of `q` sees keys `0..=past + i`.
+/// The inputs for one sequence. Row i of `q` sees the keys `0..=past + i`.
 ///
-/// `q` is `rows × query·width`, `k` and `v` are `(past + rows) × key_value·width`;
-/// q and k are already rotated.
+/// `q` is `rows × query·width`; `k` and `v` are `(past + rows) × key_value·width`. q and k are
+/// rotated already.
 #[derive(Debug, Clone)]
 pub struct Sequence {
     pub q: Tensor,
@@ -39,42 +41,43 @@ pub struct Sequence {
     pub past: usize,
 }
 
-/// One task: a key/value head and a block of queries.
-struct Task {
+/// A task: the queries of one block, for the query heads that share a key/value head.
+struct GroupTask {
     head: usize,
     from: usize,
     rows: usize,
 }
 
-fn tasks(heads: Heads, rows: usize) -> Vec<Task> {
-    // The blocks with the most keys first: better balance at the end.
+fn tasks(heads: Heads, rows: usize) -> Vec<GroupTask> {
+    // The blocks with the most keys come first, so that all threads end at about the same
+    // time.
     let blocks = rows.div_ceil(QUERY_BLOCK);
     (0..blocks)
         .rev()
         .flat_map(|block| {
             let from = block * QUERY_BLOCK;
             let rows = QUERY_BLOCK.min(rows - from);
-            (0..heads.key_value).map(move |head| Task { head, from, rows })
+            (0..heads.key_value).map(move |head| GroupTask { head, from, rows })
         })
         .collect()
 }
 
 impl Sequence {
-    /// The attention's output, `rows × query·width`.
-    pub fn forward<T: Real>(&self, heads: Heads) -> Result<Tensor> {
+    /// The output, `rows × query·width`.
+    pub fn forward<T: Float>(&self, heads: Heads) -> Result<Tensor> {
         let (rows, width) = self.q.dims2()?;
         let single = with_values(&self.q, |q: &[T]| {
             with_values(&self.k, |k: &[T]| {
                 with_values(&self.v, |v: &[T]| {
-                    let (q, k, v) = (T::single(q)?, T::single(k)?, T::single(v)?);
-                    Some(crate::attend::attend(heads, q, k, v))
+                    let (q, k, v) = (T::as_f32(q)?, T::as_f32(k)?, T::as_f32(v)?);
+                    Some(crate::model::attention_forward::attention_f32(heads, q, k, v))
                 })
             })
         })???;
         if let Some(output) = single {
             return matrix(output, rows, width);
         }
-        let parts: Vec<(Task, Vec<T>)> = tasks(heads, rows)
+        let parts: Vec<(GroupTask, Vec<T>)> = tasks(heads, rows)
             .into_par_iter()
             .with_max_len(1)
             .map(|task| {
@@ -92,19 +95,19 @@ impl Sequence {
         matrix(output, rows, width)
     }
 
-    /// (dq, dk, dv) for the rows of this sequence; the past's keys and values
-    /// are constants and get none.
+    /// (dq, dk, dv) for the rows of this sequence. The keys and values of the past are
+    /// constants and have no gradient.
     ///
     /// With P = softmax(qkᵀ/√w) and o = Pv: dv = Pᵀdo, dP = do·vᵀ,
     /// dS = P∘(dP − rowsum(P∘dP)), dq = dS·k/√w, dk = dSᵀq/√w.
-    pub fn backward<T: Real>(
+    pub fn backward<T: Float>(
         &self,
         heads: Heads,
         d_output: &Tensor,
     ) -> Result<(Tensor, Tensor, Tensor)> {
         let (rows, width) = self.q.dims2()?;
         let kv_width = heads.key_value * heads.width;
-        let parts: Vec<(Task, [Vec<T>; 3])> = tasks(heads, rows)
+        let parts: Vec<(GroupTask, [Vec<T>; 3])> = tasks(heads, rows)
             .into_par_iter()
             .with_max_len(1)
             .map(|task| {
@@ -132,18 +135,18 @@ impl Sequence {
         Ok((matrix(dq, rows, width)?, matrix(dk, rows, kv_width)?, matrix(dv, rows, kv_width)?))
     }
 
-    /// The keys and values a task can see: `(past + from + rows) × width`, strided.
-    fn keys_values(&self, heads: Heads, task: &Task) -> Result<(Tensor, Tensor)> {
+    /// The keys and values that a task can see: `(past + from + rows) × width`, strided.
+    fn keys_values(&self, heads: Heads, task: &GroupTask) -> Result<(Tensor, Tensor)> {
         let seen = self.past + task.from + task.rows;
         let of = |x: &Tensor| x.narrow(0, 0, seen)?.narrow(1, task.head * heads.width, heads.width);
         Ok((of(&self.k)?, of(&self.v)?))
     }
 
-    /// softmax(q·kᵀ/√width) with the future masked, `rows·group × seen`.
-    fn weights<T: Real>(
+    /// softmax(q·kᵀ/√width), where future keys have weight 0: `rows·group × seen`.
+    fn weights<T: Float>(
         &self,
         heads: Heads,
-        task: &Task,
+        task: &GroupTask,
         q: &Tensor,
         k: &Tensor,
     ) -> Result<Tensor> {
@@ -175,12 +178,13 @@ impl Sequence {
     }
 }
 
+/// The factor that scores are multiplied with.
 pub fn scale(heads: Heads) -> f64 {
     1.0 / (heads.width as f64).sqrt()
 }
 
 /// scale · P∘(dP − rowsum(P∘dP)).
-fn softmax_backward<T: Real>(p: &Tensor, dp: &Tensor, scale: f64) -> Result<Tensor> {
+fn softmax_backward<T: Float>(p: &Tensor, dp: &Tensor, scale: f64) -> Result<Tensor> {
     let (rows, seen) = p.dims2()?;
     let scale = T::from_f64(scale);
     let mut ds = values::<T>(dp)?;
@@ -195,8 +199,8 @@ fn softmax_backward<T: Real>(p: &Tensor, dp: &Tensor, scale: f64) -> Result<Tens
     matrix(ds, rows, seen)
 }
 
-/// The rows of a task for the query heads of its group, stacked `rows·group × width`.
-fn gather<T: Real>(x: &Tensor, heads: Heads, task: &Task) -> Result<Tensor> {
+/// The rows of a task for the query heads of its group, stacked to `rows·group × width`.
+fn gather<T: Float>(x: &Tensor, heads: Heads, task: &GroupTask) -> Result<Tensor> {
     let width = x.dim(1)?;
     let (from, span) = group_span(heads, task);
     let mut stacked = Vec::with_capacity(task.rows * span);
@@ -209,7 +213,7 @@ fn gather<T: Real>(x: &Tensor, heads: Heads, task: &Task) -> Result<Tensor> {
 }
 
 /// The reverse of [`gather`].
-fn scatter<T: Real>(x: &mut [T], part: &[T], heads: Heads, task: &Task) {
+fn scatter<T: Float>(x: &mut [T], part: &[T], heads: Heads, task: &GroupTask) {
     let width = heads.query * heads.width;
     let (from, span) = group_span(heads, task);
     for (row, part) in x[task.from * width..].chunks_mut(width).zip(part.chunks(span)) {
@@ -217,14 +221,14 @@ fn scatter<T: Real>(x: &mut [T], part: &[T], heads: Heads, task: &Task) {
     }
 }
 
-/// Columns of the query heads that share the task's key/value head.
-fn group_span(heads: Heads, task: &Task) -> (usize, usize) {
+/// The first column and the number of columns of the task's query heads.
+fn group_span(heads: Heads, task: &GroupTask) -> (usize, usize) {
     let span = heads.group() * heads.width;
     (task.head * span, span)
 }
 
-/// Adds a task's gradient of one key/value head to the whole.
-fn accumulate<T: Real>(x: &mut [T], part: &[T], heads: Heads, task: &Task) {
+/// Adds a task's gradient of one key/value head to the whole gradient.
+fn accumulate<T: Float>(x: &mut [T], part: &[T], heads: Heads, task: &GroupTask) {
     let width = heads.key_value * heads.width;
     let from = task.head * heads.width;
     for (row, part) in x.chunks_mut(width).zip(part.chunks(heads.width)) {

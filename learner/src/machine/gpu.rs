@@ -1,28 +1,26 @@
-//! The layers' matrix products on an NVIDIA GPU (feature `cuda`).
+//! The matrix products of the layers on an NVIDIA GPU (feature `cuda`).
 //!
-//! The seven maps of every layer are what a step spends its time on. They are
-//! dequantised once, stay in GPU memory as f32, and only activations travel;
-//! everything else is the code that runs without a GPU. cuBLAS is asked for full
-//! f32 (no TF32), so that log-probs stay what the tests hold them to.
+//! A step spends most of its time in the seven maps of every layer. They are dequantised
+//! once and stay in GPU memory as f32; only activations are copied. All other code is the
+//! same with and without a GPU. cuBLAS computes in full f32 (not TF32), so that the
+//! log-probs stay within the tolerances of the tests.
 //!
-//! The driver and cuBLAS are looked up when the program runs: the same binary
-//! works where there is neither.
+//! The driver and cuBLAS are loaded when the program runs. The same binary works on a
+//! machine that has neither.
 //!
-//! `unsafe` because cudarc cannot check what cuBLAS is told of sizes; they are
-//! checked here, in one place.
+//! `unsafe` because cudarc cannot check the sizes that cuBLAS is given. They are checked
+//! here, in one place.
 #![allow(unsafe_code)]
 
 use crate::kernels::{matrix, with_values};
-use crate::weights::{MAPS, Weight, Weights};
+use crate::limits::GPU_SPARE_BYTES;
+use crate::model::weights::{MAPS, Transformer, Weight};
 use anyhow::{Context, bail, ensure};
 use candle_core::Tensor;
 use cudarc::cublas::sys::cublasOperation_t::{self, CUBLAS_OP_N, CUBLAS_OP_T};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use std::sync::Arc;
-
-/// GPU memory left to activations, cuBLAS and the desktop, in bytes.
-const SPARE_BYTES: usize = 512 << 20;
 
 /// The first GPU of the machine.
 pub struct Gpu {
@@ -38,17 +36,17 @@ pub struct GpuMatrix {
     rows_in: usize,
 }
 
-/// Moves the layers' maps into GPU memory and names the GPU.
+/// Moves the maps of the layers into GPU memory. Returns the name of the GPU.
 ///
 /// # Errors
-/// No driver, no cuBLAS, no GPU, or not enough free memory on it; the weights
-/// are then as they were.
-pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
+/// There is no driver, no cuBLAS, no GPU, or not enough free memory on it. The weights are
+/// then unchanged.
+pub fn move_layers(weights: &mut Transformer<f32>) -> anyhow::Result<String> {
     let gpu = Arc::new(Gpu::open()?);
     let shape = &weights.shape;
     let values_a_layer: usize =
         (0..MAPS.len()).map(|map| shape.map(map)).map(|(out, width)| out * width).sum();
-    let needed = shape.layers * values_a_layer * size_of::<f32>() + SPARE_BYTES;
+    let needed = shape.layers * values_a_layer * size_of::<f32>() + GPU_SPARE_BYTES;
     let context = gpu.stream.context();
     let (free, _) = context.mem_get_info().context("cannot ask for the GPU's free memory")?;
     ensure!(free >= needed, "the GPU has {} MiB free, {} are needed", free >> 20, needed >> 20);
@@ -58,7 +56,7 @@ pub fn take_over(weights: &mut Weights<f32>) -> anyhow::Result<String> {
     let moved = weights
         .layers
         .iter()
-        .map(|layer| layer.maps.iter().map(|weight| gpu.keep(weight)).collect())
+        .map(|layer| layer.maps.iter().map(|weight| gpu.upload(weight)).collect())
         .collect::<anyhow::Result<Vec<Vec<GpuMatrix>>>>()?;
     for (layer, moved) in weights.layers.iter_mut().zip(moved) {
         for (weight, moved) in layer.maps.iter_mut().zip(moved) {
@@ -79,7 +77,7 @@ impl Gpu {
         Ok(Gpu { stream, blas })
     }
 
-    fn keep(self: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
+    fn upload(self: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
         let rows_out = weight.rows()?;
         let rows: Vec<u32> = (0..rows_out as u32).collect();
         let host = weight.rows_of::<f32>(&rows)?;
@@ -104,8 +102,10 @@ impl GpuMatrix {
         self.product(dy, CUBLAS_OP_N).map_err(candle_core::Error::wrap)
     }
 
-    /// x · op(W), with op as cuBLAS sees it: by columns. What lies in memory row
-    /// by row is, to it, the transpose, and yᵀ = op(W) · xᵀ.
+    /// y = x · Wᵀ with `CUBLAS_OP_T`, and y = x · W with `CUBLAS_OP_N`.
+    ///
+    /// cuBLAS reads matrices column by column. A matrix that lies in memory row by row is
+    /// its own transpose to cuBLAS, which therefore computes yᵀ = op(W) · xᵀ.
     fn product(&self, x: &Tensor, op: cublasOperation_t) -> anyhow::Result<Tensor> {
         let (from, to) = match op {
             CUBLAS_OP_T => (self.rows_in, self.rows_out),
@@ -114,7 +114,7 @@ impl GpuMatrix {
         let (rows, width) = x.dims2()?;
         ensure!(width == from, "a row of {width} values, {from} were expected");
         let stream = &self.gpu.stream;
-        // A caller may be on any thread of the pool.
+        // The caller may be any thread of the pool.
         stream.context().bind_to_thread()?;
         let x = with_values(&x.contiguous()?, |x: &[f32]| stream.clone_htod(x))??;
         let mut y = stream.alloc_zeros::<f32>(rows * to)?;
@@ -130,15 +130,15 @@ impl GpuMatrix {
             beta: 0.0,
             ldc: i32::try_from(to)?,
         };
-        // SAFETY: W holds out × in values, x rows × from (its width was checked),
-        // y rows × to, and the leading dimensions are those matrices' own.
+        // SAFETY: W has out × in values, x has rows × from (its width is checked above) and
+        // y has rows × to. The leading dimensions are those of these matrices.
         unsafe { self.gpu.blas.gemm(config, &self.values, &x, &mut y)? };
         Ok(matrix(stream.clone_dtoh(&y)?, rows, to)?)
     }
 }
 
 fn libraries_present() -> bool {
-    // SAFETY: both only try to open a shared library by its well-known name.
+    // SAFETY: both only try to open a shared library by its usual name.
     unsafe { cudarc::driver::sys::is_culib_present() && cudarc::cublas::sys::is_culib_present() }
 }
 
@@ -146,26 +146,27 @@ fn libraries_present() -> bool {
 mod tests {
     use super::*;
     use crate::kernels::values;
+    use crate::testing::skip;
 
-    /// Where there is no GPU this holds the other promise: a plain reason.
+    /// Without a GPU the test checks only that this is the reason for the error.
     #[test]
     fn a_product_on_the_gpu_is_the_product_on_the_cpu() {
         let gpu = match Gpu::open() {
             Ok(gpu) => Arc::new(gpu),
             Err(error) => {
                 assert!(!libraries_present() || CudaContext::device_count().unwrap_or(0) == 0);
-                eprintln!("not compared: {error:#}");
-                return;
+                return skip(&format!("a product on the GPU: {error:#}"), &["gpu"]);
             }
         };
         let host = |rows: usize, width: usize| {
             let values = (0..rows * width).map(|i| ((i * 37 % 101) as f32 - 50.0) / 50.0).collect();
             matrix(values, rows, width).unwrap()
         };
-        // A square matrix too: its transpose has the same shape.
+        // One matrix is square: its transpose has the same shape, so that only the values
+        // can show that the two were confused.
         for (rows_out, rows_in) in [(7, 5), (6, 6)] {
             let on_cpu = host(rows_out, rows_in);
-            let on_gpu = gpu.keep(&Weight::Plain(on_cpu.clone())).unwrap();
+            let on_gpu = gpu.upload(&Weight::Plain(on_cpu.clone())).unwrap();
             let (x, dy) = (host(3, rows_in), host(3, rows_out));
             let pairs = [
                 (on_gpu.forward(&x).unwrap(), x.matmul(&on_cpu.t().unwrap()).unwrap()),

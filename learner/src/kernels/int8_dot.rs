@@ -1,101 +1,103 @@
-//! Dot products of 8-bit integers, sums of them in registers: the innermost loop
-//! of a prompt pass (`product8.rs`).
+//! Dot products of 8-bit integers with sums in registers: the innermost loop of
+//! [`int8_matmul`](crate::kernels::int8_matmul).
 //!
-//! All variants give the same bits. A sum of integers is exact in any order, and
-//! the float operations that follow are the same ones in the same order: per
-//! group of values, sum · (scale · scale) is added with one rounding, then
-//! −min · total. So what a prompt pass computes does not depend on the CPU's
-//! vector units, only on whether it has one of these at all.
+//! All variants give the same bits. A sum of integers is exact in any order, and the float
+//! operations after it are the same in the same order: for each group of values,
+//! sum · (scale · scale) is added with one rounding, and then −min · total. The result of a
+//! prompt pass therefore does not depend on the vector unit of the CPU, but only on whether
+//! it has one of these units at all.
 //!
-//! `unsafe` because the instructions have no safe name: pulp does not know VNNI,
-//! a function for another instruction set may be called only once the CPU was
-//! asked, and the intrinsics load from pointers. Each of the three happens in one
-//! place here, on arrays of exactly the loaded size.
+//! `unsafe` because pulp does not know the VNNI instructions: their functions may be called
+//! only if the CPU has them, and their intrinsics load from and store to pointers. Each of
+//! these happens in one place here, on arrays of exactly the loaded size.
 #![allow(unsafe_code)]
 
-/// Rows of x, and columns of the result, that one call works on.
+/// The rows of x and the columns of the result that one call computes.
 pub const ROWS: usize = 6;
 pub const COLUMNS: usize = 32;
 
-/// The offset from which on two products of an integer of W and one of x may not
-/// fit 16 bits (AVX2 adds them so).
+/// From this offset on the sum of two products of an integer of W and one of x may not fit
+/// into 16 bits, in which AVX2 adds them.
 const WIDE_OFFSET: i32 = 128;
 
-/// Some values of `COLUMNS` rows of W, which are columns of the result.
+/// Some values of `COLUMNS` rows of W. Each of these rows gives a column of the result.
 #[derive(Clone, Copy)]
-pub struct Panel<'a> {
-    /// Four integers of each column, the first lowest, for every four values.
+pub struct Int8Panel<'a> {
+    /// For every four values, the four integers of each column. The first is the lowest byte.
     pub quads: &'a [[u32; COLUMNS]],
-    /// Of every group of values.
+    /// The scales of every group of values.
     pub scales: &'a [[f32; COLUMNS]],
-    /// The same negated; none if the format has no mins.
+    /// The negated mins of every group of values; empty if the format has none.
     pub mins: &'a [[f32; COLUMNS]],
-    /// What was added to the integers.
+    /// The number that was added to the integers.
     pub offset: i32,
 }
 
-/// `ROWS` rows of x over the same values, side by side.
+/// The same values of `ROWS` rows of x, side by side.
 #[derive(Clone, Copy)]
-pub struct Rows<'a> {
+pub struct Int8Rows<'a> {
     pub quads: &'a [[u32; ROWS]],
-    pub groups: &'a [[Group; ROWS]],
+    pub groups: &'a [[RowGroup; ROWS]],
 }
 
-/// What a row of x tells of a group of its values.
+/// The numbers of a group of values in a row of x.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Group {
+pub struct RowGroup {
     pub scale: f32,
-    /// −offset · (sum of the integers): what the sum of products starts from.
+    /// −offset · (sum of the integers). The sum of products starts from it.
     pub start: i32,
     /// scale · (sum of the integers).
     pub total: f32,
 }
 
-/// Results: y[i][j] += row i · column j.
-pub type Block = [[f32; COLUMNS]; ROWS];
+/// The results: `y[i][j] += row i · column j`.
+pub type ResultBlock = [[f32; COLUMNS]; ROWS];
 
-/// What the CPU multiplies 8-bit integers with.
+/// The unit of the CPU that multiplies 8-bit integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum Int8Unit {
     /// AVX-512 with VNNI.
     Vnni512,
     /// AVX2 with VNNI.
     Vnni256,
     Avx2,
-    /// One at a time: what the others are tested against.
+    /// One product at a time. The others are tested against it.
     Portable,
 }
 
-impl Unit {
-    /// The fastest one here. `None`: products of floats are faster than what is
-    /// left, [`Unit::Portable`].
-    pub fn find() -> Option<Unit> {
-        [Unit::Vnni512, Unit::Vnni256, Unit::Avx2].into_iter().find(|unit| unit.is_here())
+impl Int8Unit {
+    /// The fastest unit of this CPU. `None` if there is only [`Int8Unit::Portable`]: products
+    /// of floats are then faster.
+    pub fn fastest() -> Option<Int8Unit> {
+        [Int8Unit::Vnni512, Int8Unit::Vnni256, Int8Unit::Avx2]
+            .into_iter()
+            .find(|unit| unit.is_available())
     }
 
+    /// Whether this CPU has the unit.
     #[cfg(target_arch = "x86_64")]
-    pub fn is_here(self) -> bool {
+    pub fn is_available(self) -> bool {
         let fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         match self {
-            Unit::Vnni512 => {
+            Int8Unit::Vnni512 => {
                 is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni")
             }
-            Unit::Vnni256 => fma && is_x86_feature_detected!("avxvnni"),
-            Unit::Avx2 => fma,
-            Unit::Portable => true,
+            Int8Unit::Vnni256 => fma && is_x86_feature_detected!("avxvnni"),
+            Int8Unit::Avx2 => fma,
+            Int8Unit::Portable => true,
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    pub fn is_here(self) -> bool {
-        self == Unit::Portable
+    pub fn is_available(self) -> bool {
+        self == Int8Unit::Portable
     }
 
-    /// y += the products, in groups of `4 · QUADS` values.
+    /// y += the dot products, in groups of `4 · QUADS` values.
     ///
     /// # Panics
-    /// The CPU has no such unit, or rows and panel differ in length.
-    pub fn dots<const QUADS: usize>(self, panel: Panel, rows: Rows, y: &mut Block) {
+    /// The CPU does not have the unit, or rows and panel have different lengths.
+    pub fn dots<const QUADS: usize>(self, panel: Int8Panel, rows: Int8Rows, y: &mut ResultBlock) {
         if panel.mins.is_empty() {
             self.run::<QUADS, false>(panel, rows, y);
         } else {
@@ -103,21 +105,26 @@ impl Unit {
         }
     }
 
-    fn run<const QUADS: usize, const MINS: bool>(self, panel: Panel, rows: Rows, y: &mut Block) {
+    fn run<const QUADS: usize, const MINS: bool>(
+        self,
+        panel: Int8Panel,
+        rows: Int8Rows,
+        y: &mut ResultBlock,
+    ) {
         let groups = panel.scales.len();
         let fits = panel.quads.len() == groups * QUADS
             && rows.quads.len() == groups * QUADS
             && rows.groups.len() == groups
             && panel.mins.len() == if MINS { groups } else { 0 };
-        assert!(fits, "a panel and rows of different lengths");
+        assert!(fits, "panel and rows have different lengths");
         #[cfg(target_arch = "x86_64")]
-        if self != Unit::Portable {
-            assert!(self.is_here(), "the CPU has no {self:?}");
-            // SAFETY: the CPU has the unit, and with it the functions' features.
+        if self != Int8Unit::Portable {
+            assert!(self.is_available(), "the CPU has no {self:?}");
+            // SAFETY: the CPU has the unit, and therefore the features of the functions.
             unsafe {
                 match self {
-                    Unit::Vnni512 => x86::vnni512::<QUADS, MINS>(panel, rows, y),
-                    Unit::Vnni256 => x86::vnni256::<QUADS, MINS>(panel, rows, y),
+                    Int8Unit::Vnni512 => x86::vnni512::<QUADS, MINS>(panel, rows, y),
+                    Int8Unit::Vnni256 => x86::vnni256::<QUADS, MINS>(panel, rows, y),
                     _ if panel.offset < WIDE_OFFSET => x86::avx2::<QUADS, MINS>(panel, rows, y),
                     _ => x86::avx2_wide::<QUADS, MINS>(panel, rows, y),
                 }
@@ -128,7 +135,11 @@ impl Unit {
     }
 }
 
-fn portable<const QUADS: usize, const MINS: bool>(panel: Panel, rows: Rows, y: &mut Block) {
+fn portable<const QUADS: usize, const MINS: bool>(
+    panel: Int8Panel,
+    rows: Int8Rows,
+    y: &mut ResultBlock,
+) {
     for (i, y) in y.iter_mut().enumerate() {
         for (g, groups) in rows.groups.iter().enumerate() {
             let group = groups[i];
@@ -154,11 +165,11 @@ fn portable<const QUADS: usize, const MINS: bool>(panel: Panel, rows: Rows, y: &
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Block, COLUMNS, Panel, ROWS, Rows};
+    use super::{COLUMNS, Int8Panel, Int8Rows, ROWS, ResultBlock};
     use std::arch::x86_64::*;
 
-    /// All variants' loop over groups: `$m` rows by two vectors of `$lanes`
-    /// columns of the result stay in registers.
+    /// The loop over groups, for all variants. A part of the result stays in registers: `$m`
+    /// rows by two vectors of `$lanes` columns.
     macro_rules! kernel {
         (
             $(#[$meta:meta])* $name:ident, $features:literal, $m:literal, $lanes:literal,
@@ -168,9 +179,9 @@ mod x86 {
             $(#[$meta])*
             #[target_feature(enable = $features)]
             pub fn $name<const QUADS: usize, const MINS: bool>(
-                panel: Panel,
-                rows: Rows,
-                y: &mut Block,
+                panel: Int8Panel,
+                rows: Int8Rows,
+                y: &mut ResultBlock,
             ) {
                 const { assert!(ROWS.is_multiple_of($m) && COLUMNS.is_multiple_of(2 * $lanes)) };
                 fn part<T>(row: &[T; COLUMNS], at: usize) -> *const T {
@@ -182,7 +193,7 @@ mod x86 {
                         let mut total = [[$splat_f32(0.0); 2]; $m];
                         for i in 0..$m {
                             for j in 0..2 {
-                                // SAFETY: `part` checks that the vector lies in the row.
+                                // SAFETY: `part` checks that the row contains the vector.
                                 total[i][j] = unsafe { $load_f32(part(&y[row + i], at[j])) };
                             }
                         }
@@ -226,7 +237,7 @@ mod x86 {
                         for i in 0..$m {
                             for j in 0..2 {
                                 let y = y[row + i][at[j]..at[j] + $lanes].as_mut_ptr();
-                                // SAFETY: the slice is a vector long.
+                                // SAFETY: the slice has the length of a vector.
                                 unsafe { $store_f32(y, total[i][j]) };
                             }
                         }
@@ -236,7 +247,7 @@ mod x86 {
         };
     }
 
-    /// Sums of products of an unsigned and a signed byte, by way of 16 bits.
+    /// Adds products of an unsigned and a signed byte, with sums of two of them in 16 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn dot_avx2(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
@@ -244,8 +255,8 @@ mod x86 {
         _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
     }
 
-    /// The same for integers up to 255: (w − 128) · x as |w − 128| · ±x, which
-    /// leaves two products room in 16 bits.
+    /// The same for integers up to 255. It computes (w − 128) · x as |w − 128| · ±x, so that
+    /// the sum of two products fits into 16 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn dot_avx2_wide(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
@@ -302,7 +313,7 @@ mod x86 {
         |s, w, x| dot_avx2(s, w, x)
     );
     kernel!(
-        /// The offset is in the products: they start from nothing.
+        /// The products contain the offset already, so that the sums start from 0.
         avx2_wide, "avx2,fma", 3, 8, _mm256_loadu_si256, _mm256_loadu_ps,
         _mm256_storeu_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_cvtepi32_ps,
         _mm256_mul_ps, _mm256_fmadd_ps, |_: i32| 0, |s, w, x| dot_avx2_wide(s, w, x)
@@ -312,6 +323,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::for_each_int8_unit;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 
@@ -319,7 +331,7 @@ mod tests {
         const GROUPS: usize = 5;
         let mut random = StdRng::seed_from_u64(QUADS as u64);
         let mut quad = |low: i32, high: i32| {
-            // Extremes often: there is where an accumulator would overflow.
+            // Extreme values are frequent, because they can make an accumulator overflow.
             let mut byte = || match random.random_range(0..3) {
                 0 => low,
                 1 => high,
@@ -338,31 +350,25 @@ mod tests {
             (0..GROUPS).map(|_| std::array::from_fn(|_| float())).collect();
         let minima: Vec<[f32; COLUMNS]> =
             (0..if mins { GROUPS } else { 0 }).map(|_| std::array::from_fn(|_| float())).collect();
-        let groups: Vec<[Group; ROWS]> = x
+        let groups: Vec<[RowGroup; ROWS]> = x
             .chunks(QUADS)
             .map(|quads| {
                 std::array::from_fn(|i| {
                     let bytes = quads.iter().flat_map(|quads| quads[i].to_le_bytes());
                     let sum: i32 = bytes.map(|byte| i32::from(byte as i8)).sum();
-                    Group { scale: float(), start: -offset * sum, total: float() }
+                    RowGroup { scale: float(), start: -offset * sum, total: float() }
                 })
             })
             .collect();
-        let panel = Panel { quads: &w, scales: &scales, mins: &minima, offset };
-        let rows = Rows { quads: &x, groups: &groups };
-        let run = |unit: Unit| {
+        let panel = Int8Panel { quads: &w, scales: &scales, mins: &minima, offset };
+        let rows = Int8Rows { quads: &x, groups: &groups };
+        let run = |unit: Int8Unit| {
             let mut y = [[0.5; COLUMNS]; ROWS];
             unit.dots::<QUADS>(panel, rows, &mut y);
             y.map(|row| row.map(f32::to_bits))
         };
-        let expected = run(Unit::Portable);
-        for unit in [Unit::Vnni512, Unit::Vnni256, Unit::Avx2] {
-            if unit.is_here() {
-                assert_eq!(run(unit), expected, "{unit:?}");
-            } else {
-                println!("{unit:?} is not here");
-            }
-        }
+        let expected = run(Int8Unit::Portable);
+        for_each_int8_unit(|unit| assert_eq!(run(unit), expected, "{unit:?}"));
     }
 
     #[test]

@@ -1,0 +1,399 @@
+//! Runs one job: reads its files, trains, writes the candidate, and reports.
+
+use crate::limits::{EPISODES_MAX, LORA_RANK_MAX};
+use crate::machine::system;
+use crate::machine::threads::Threads;
+use crate::model::Transformer;
+use crate::model::lora::Lora;
+use crate::model::prompt_pass::PromptKv;
+use crate::model::weights;
+use crate::ppo;
+use crate::ppo::adamw::AdamW;
+use crate::ppo::batch::{Batch, BatchInputs};
+use anyhow::{Context, bail, ensure};
+use feedback::job::{Base, Hyper, JOB_FORMAT, Job, JobProgress, Phase, UpdateReport};
+use models::adapter::LoraAdapter;
+use models::disk_cache::DiskCache;
+use models::file;
+use models::gguf::Gguf;
+use models::vocab::Vocab;
+use std::fs::Metadata;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Runs jobs one after the other and keeps the base model in memory between them.
+pub struct Trainer {
+    loaded: Option<LoadedBase>,
+    threads: Threads,
+    /// The folder through which learners share the keys and values of prompts.
+    prompt_cache: Option<PathBuf>,
+}
+
+impl Default for Trainer {
+    fn default() -> Trainer {
+        Trainer::with_threads(Threads::adaptive())
+    }
+}
+
+/// The job was given up because it was cancelled.
+#[derive(Debug, thiserror::Error)]
+#[error("cancelled")]
+pub struct Cancelled;
+
+/// A base model in memory, and the file that it was read from.
+struct LoadedBase {
+    path: PathBuf,
+    sha256: String,
+    stamp: FileStamp,
+    gguf: Gguf,
+    vocab: Vocab,
+    model: Transformer<f32>,
+}
+
+/// Changes when a file is replaced.
+#[derive(PartialEq)]
+struct FileStamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl FileStamp {
+    fn of(metadata: &Metadata) -> FileStamp {
+        FileStamp { bytes: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+impl Trainer {
+    pub fn with_threads(threads: Threads) -> Trainer {
+        Trainer { loaded: None, threads, prompt_cache: None }
+    }
+
+    /// Shares the keys and values of prompts with other learners through this folder.
+    pub fn with_prompt_cache(prompt_cache: Option<PathBuf>) -> Trainer {
+        Trainer { prompt_cache, ..Trainer::default() }
+    }
+
+    /// Runs the job. When it returns `Ok`, the candidate and its optimizer state are on
+    /// disk; when it returns an error, neither of them is.
+    ///
+    /// `progress` is called after every piece of work, which takes a few hundred
+    /// milliseconds at most. If it breaks, the job ends with [`Cancelled`].
+    pub fn run(
+        &mut self,
+        job: &Job,
+        progress: &mut dyn FnMut(JobProgress) -> ControlFlow<()>,
+    ) -> anyhow::Result<UpdateReport> {
+        let started = Instant::now();
+        let mut progress = |phase, done, total| -> anyhow::Result<()> {
+            let on = progress(JobProgress { job: job.id.clone(), phase, done, total });
+            ensure!(on.is_continue(), Cancelled);
+            check_memory(job.memory_limit_mb)
+        };
+        check_job(job)?;
+        system::limit_memory(job.memory_limit_mb);
+
+        progress(Phase::Load, 0, 1)?;
+        let Trainer { loaded, threads, prompt_cache } = self;
+        let base = load_base(loaded, &job.base)?;
+        let StartingAdapter { lora, optimizer, mut invocation } = StartingAdapter::of(job, base)?;
+        progress(Phase::Load, 1, 1)?;
+        let load = started.elapsed();
+
+        let prompt_started = Instant::now();
+        let batch = read_batch(job, base)?;
+        if invocation.is_empty() {
+            invocation.extend(batch.invocation);
+        }
+        let kv = compute_prompts(base, &batch, prompt_cache.as_deref(), threads, &mut progress)?;
+        let (model, hyper) = (&base.model, &job.hyper);
+        let start =
+            ppo::UpdateStart { lora, optimizer, fresh: job.parent.is_none(), seed: job.seed };
+        let inputs = ppo::UpdateInputs { model, batch: &batch, kv: &kv, hyper, threads };
+        let update = ppo::update(&inputs, start, &mut progress)?;
+        let prompt = update.trained_from.duration_since(prompt_started);
+        let train = update.trained_from.elapsed();
+
+        let architecture = &model.shape.architecture;
+        let candidate = update.lora.to_adapter(architecture, &base.sha256, invocation)?;
+        let adapter_sha256 = write_files(job, &candidate, &update.optimizer)?;
+        let times = Times { load, prompt, train, total: started.elapsed() };
+        Ok(report(job, &batch, update, adapter_sha256, &times))
+    }
+}
+
+fn check_memory(limit_mb: u64) -> anyhow::Result<()> {
+    let held_mb = system::memory_mb();
+    ensure!(
+        limit_mb == 0 || held_mb <= limit_mb,
+        "the learner holds {held_mb} MiB, its limit is {limit_mb} MiB; raise \
+         learning.memory_limit_mb or serve a smaller model"
+    );
+    Ok(())
+}
+
+/// What the update of a job starts from.
+struct StartingAdapter {
+    lora: Lora,
+    optimizer: AdamW,
+    /// The tokens that switch the adapter on; empty if they are not known yet.
+    invocation: Vec<u32>,
+}
+
+impl StartingAdapter {
+    /// The parent and its optimizer state, or a fresh adapter.
+    fn of(job: &Job, base: &LoadedBase) -> anyhow::Result<StartingAdapter> {
+        let Some(parent) = &job.parent else {
+            let (rank, alpha) = (job.hyper.lora_rank, job.hyper.lora_alpha);
+            let lora = Lora::fresh(&base.model.shape, rank, alpha, job.seed)?;
+            let optimizer = AdamW::new(&lora);
+            return Ok(StartingAdapter { lora, optimizer, invocation: Vec::new() });
+        };
+        let (lora, invocation) = read_parent(&parent.path, &parent.sha256, base, &job.hyper)?;
+        let optimizer = match &parent.optimizer {
+            // An adapter can go on learning without its momentum. If an unreadable state
+            // were an error, every later job would fail too.
+            Some(path) => AdamW::read(path, &lora, &parent.sha256).unwrap_or_else(|error| {
+                eprintln!("hone-learner: {error:#}; Adam starts afresh");
+                AdamW::new(&lora)
+            }),
+            None => AdamW::new(&lora),
+        };
+        Ok(StartingAdapter { lora, optimizer, invocation })
+    }
+}
+
+/// Turns the episodes of a job into samples.
+fn read_batch(job: &Job, base: &LoadedBase) -> anyhow::Result<Batch> {
+    let inputs = BatchInputs {
+        vocab: &base.vocab,
+        base_sha256: &base.sha256,
+        context_tokens: base.model.shape.context,
+        parent: job.parent.as_ref().map_or(0, |parent| parent.version),
+        reward: job.reward,
+        hyper: &job.hyper,
+    };
+    Ok(Batch::new(&job.episodes, &job.replay, &inputs)?)
+}
+
+/// Computes the keys and values of a batch's prompts.
+fn compute_prompts(
+    base: &LoadedBase,
+    batch: &Batch,
+    cache_folder: Option<&Path>,
+    threads: &Threads,
+    progress: &mut dyn FnMut(Phase, usize, usize) -> anyhow::Result<()>,
+) -> anyhow::Result<PromptKv> {
+    let prompts: Vec<&[u32]> =
+        batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect();
+    let mut disk_cache = match cache_folder {
+        Some(folder) => Some(disk_cache(folder, &base.sha256)?),
+        None => None,
+    };
+    PromptKv::compute(&base.model, &prompts, disk_cache.as_mut(), threads, |done| {
+        progress(Phase::Prompt, done, 2 * prompts.len())
+    })
+}
+
+/// The time that each part of a job took.
+struct Times {
+    load: Duration,
+    prompt: Duration,
+    train: Duration,
+    total: Duration,
+}
+
+fn report(
+    job: &Job,
+    batch: &Batch,
+    update: ppo::UpdateResult,
+    adapter_sha256: String,
+    times: &Times,
+) -> UpdateReport {
+    let milliseconds = |time: Duration| time.as_millis() as u64;
+    UpdateReport {
+        job: job.id.clone(),
+        candidate: job.candidate,
+        adapter_sha256,
+        episodes_used: batch.judged().count(),
+        episodes_dropped: batch.dropped.total(),
+        episodes_replayed: batch.judged().filter(|(sample, _)| sample.replayed).count(),
+        demonstrations: batch.samples.len() - batch.judged().count(),
+        tokens_trained: batch.tokens(),
+        steps: update.steps.len() as u32,
+        stopped_early: update.stopped_early,
+        mean_reward: batch.mean_of(|verdict| verdict.reward),
+        mean_advantage: batch.mean_of(|verdict| verdict.advantage),
+        mismatch: update.mismatch,
+        ratio_before: update.ratio_before,
+        steps_log: update.steps,
+        logprob_rewarded: update.rewarded,
+        logprob_unrewarded: update.unrewarded,
+        demonstrated: update.demonstrated,
+        kl_base: update.kl_base,
+        update_ratio: update.update_ratio,
+        load_ms: milliseconds(times.load),
+        prompt_ms: milliseconds(times.prompt),
+        train_ms: milliseconds(times.train),
+        total_ms: milliseconds(times.total),
+        peak_memory_mb: system::peak_memory_mb(),
+    }
+}
+
+fn disk_cache(folder: &Path, base_sha256: &str) -> anyhow::Result<DiskCache> {
+    DiskCache::new(folder, &format!("learner {base_sha256}")).map_err(anyhow::Error::msg)
+}
+
+/// Returns the base model. It is read from its file unless it is in memory and the file
+/// has not changed.
+fn load_base<'a>(
+    kept: &'a mut Option<LoadedBase>,
+    wanted: &Base,
+) -> anyhow::Result<&'a LoadedBase> {
+    let path = &wanted.path;
+    let metadata = std::fs::metadata(path)
+        .with_context(|| format!("cannot read the base model {}", path.display()))?;
+    let stamp = FileStamp::of(&metadata);
+    let current = kept.take_if(|loaded| loaded.path != *path || loaded.stamp != stamp);
+    // The old one is freed before the next one is read: memory never has to hold both.
+    drop(current);
+    if kept.is_none() {
+        let sha256 = file::sha256(path)
+            .with_context(|| format!("cannot read the base model {}", path.display()))?;
+        // The wrong model is refused before hundreds of megabytes are read into memory.
+        check_base(path, &sha256, &wanted.sha256)?;
+        let gguf = Gguf::open(path)?;
+        let vocab = Vocab::from_gguf(&gguf)?;
+        let mut model = weights::load(&gguf)?;
+        use_gpu(&mut model);
+        ensure!(
+            vocab.len() <= model.shape.vocabulary,
+            "the base model {} has {} tokens but embeds only {}",
+            path.display(),
+            vocab.len(),
+            model.shape.vocabulary
+        );
+        *kept = Some(LoadedBase { path: path.clone(), sha256, stamp, gguf, vocab, model });
+    }
+    let Some(loaded) = kept else { bail!("the base model was not kept") };
+    check_base(path, &loaded.sha256, &wanted.sha256)?;
+    Ok(loaded)
+}
+
+/// Moves the model to a GPU if there is one and the program was built for it. Without one
+/// the CPU does the work, so that this is never an error.
+#[cfg(feature = "cuda")]
+fn use_gpu(model: &mut Transformer<f32>) {
+    match crate::machine::gpu::move_layers(model) {
+        Ok(name) => eprintln!("hone-learner: learning on {name}"),
+        Err(error) => eprintln!("hone-learner: learning on the CPU: {error:#}"),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn use_gpu(_: &mut Transformer<f32>) {}
+
+fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
+    ensure!(
+        found.eq_ignore_ascii_case(wanted),
+        "the base model {} has SHA-256 {found}, the job was made for {wanted}",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Reads the parent adapter and the tokens that switch it on.
+fn read_parent(
+    path: &Path,
+    sha256: &str,
+    base: &LoadedBase,
+    hyper: &Hyper,
+) -> anyhow::Result<(Lora, Vec<u32>)> {
+    let found = file::sha256(path)
+        .with_context(|| format!("cannot read the parent adapter {}", path.display()))?;
+    ensure!(
+        found.eq_ignore_ascii_case(sha256),
+        "the parent adapter {} has SHA-256 {found}, the job names {sha256}; \
+         roll back to another version",
+        path.display()
+    );
+    let adapter = LoraAdapter::read(path)?;
+    adapter.check_base(&base.gguf, &base.sha256)?;
+    ensure!(
+        adapter.rank == hyper.lora_rank && adapter.alpha == hyper.lora_alpha,
+        "the parent adapter {} has rank {} and alpha {}, the job asks for {} and {}",
+        path.display(),
+        adapter.rank,
+        adapter.alpha,
+        hyper.lora_rank,
+        hyper.lora_alpha
+    );
+    let lora = Lora::from_adapter(&adapter, &base.model.shape)
+        .with_context(|| format!("cannot use the parent adapter {}", path.display()))?;
+    Ok((lora, adapter.invocation))
+}
+
+/// Writes both files or neither of them. Returns the adapter's SHA-256.
+fn write_files(job: &Job, adapter: &LoraAdapter, optimizer: &AdamW) -> anyhow::Result<String> {
+    let sha256 = adapter.write(&job.adapter_out)?;
+    let state = optimizer.to_bytes(&sha256).and_then(|bytes| {
+        file::write_atomic(&job.optimizer_out, &bytes).with_context(|| {
+            format!("cannot write the optimizer state {}", job.optimizer_out.display())
+        })
+    });
+    if let Err(error) = state {
+        // Without its optimizer state and report the adapter must not stay.
+        if let Err(left) = std::fs::remove_file(&job.adapter_out) {
+            let path = job.adapter_out.display();
+            return Err(error.context(format!("and {path} could not be removed again: {left}")));
+        }
+        return Err(error);
+    }
+    Ok(sha256)
+}
+
+/// Refuses a job that cannot be right, before any file is read.
+fn check_job(job: &Job) -> anyhow::Result<()> {
+    ensure!(
+        job.format == JOB_FORMAT,
+        "job format {} is not {JOB_FORMAT}, the one this learner speaks; \
+         use daemon and learner of one version",
+        job.format
+    );
+    let episodes = job.episodes.len() + job.replay.len();
+    ensure!(episodes <= EPISODES_MAX, "{episodes} episodes, the limit is {EPISODES_MAX}");
+    ensure!(job.adapter_out != job.optimizer_out, "adapter_out and optimizer_out are one file");
+    let hyper = &job.hyper;
+    ensure!(
+        (1..=LORA_RANK_MAX).contains(&hyper.lora_rank),
+        "lora_rank is {}, it must be 1 to {LORA_RANK_MAX}",
+        hyper.lora_rank
+    );
+    ensure!(hyper.epochs >= 1, "epochs is 0");
+    ensure!(hyper.minibatch_episodes >= 1, "minibatch_episodes is 0");
+    let unit = |value: f32| (0.0..1.0).contains(&value);
+    let positive = |value: f32| value.is_finite() && value > 0.0;
+    let not_negative = |value: f32| value.is_finite() && value >= 0.0;
+    for (name, value, valid) in [
+        ("lora_alpha", hyper.lora_alpha, positive as fn(f32) -> bool),
+        ("learning_rate", hyper.learning_rate, not_negative),
+        ("adam_beta1", hyper.adam_beta1, unit),
+        ("adam_beta2", hyper.adam_beta2, unit),
+        ("adam_epsilon", hyper.adam_epsilon, positive),
+        ("weight_decay", hyper.weight_decay, not_negative),
+        ("max_grad_norm", hyper.max_grad_norm, positive),
+        ("max_update_ratio", hyper.max_update_ratio, positive),
+        ("clip_low", hyper.clip_low, unit),
+        ("clip_high", hyper.clip_high, not_negative),
+        ("baseline", hyper.baseline, f32::is_finite),
+        ("kl_coefficient", hyper.kl_coefficient, not_negative),
+        ("max_importance_weight", hyper.max_importance_weight, positive),
+        ("target_kl", hyper.target_kl, positive),
+        ("policy_coefficient", hyper.policy_coefficient, not_negative),
+        ("demonstration_coefficient", hyper.demonstration_coefficient, not_negative),
+        ("demonstration_exponent", hyper.demonstration_exponent, not_negative),
+    ] {
+        ensure!(valid(value), "{name} is {value}, which PPO cannot use");
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! The limits of the learner, and how they relate to each other. Tile sizes of the
+//! kernels are not limits and stay beside the loops that they are measured for.
+
+/// Episodes of a job: all that may wait in the daemon, and all that may be replayed.
+pub const EPISODES_MAX: usize = feedback::limits::JOB_EPISODES_MAX;
+
+/// LoRA rank. A higher one makes the adapter larger and no better.
+pub const LORA_RANK_MAX: usize = 256;
+
+/// Tokens of a prompt.
+pub const PROMPT_TOKENS_MAX: usize = 4096;
+
+/// Tokens of a tail: the prompt from `adapter_from` on, and what was generated.
+pub const TAIL_TOKENS_MAX: usize = 1024;
+
+/// Rows that one prompt pass computes. The activations of all of them are in memory at
+/// once.
+pub const PROMPT_PASS_ROWS_MAX: usize = 4096;
+
+/// Bytes of the keys and values of all prompts of a job.
+pub const PROMPT_KV_BYTES_MAX: usize = 1 << 30;
+
+/// Tail rows of a microbatch. They bound what a forward pass keeps for its gradient. A
+/// tail that is longer is a microbatch of its own.
+pub const MICROBATCH_ROWS_MAX: usize = 128;
+
+/// Log-ratios are clamped to this distance from zero, so that no exponential overflows.
+/// Beyond it a token has no gradient from the term that the ratio is in.
+pub const LOG_RATIO_NATS_MAX: f64 = 10.0;
+
+/// Bytes of a job line. Some thousand episodes with long prompts fit.
+pub const JOB_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of a cancel line. A longer line is a job, which must not be parsed twice.
+pub const CANCEL_LINE_BYTES_MAX: usize = 256;
+
+/// Job lines that wait for the trainer.
+pub const JOB_QUEUE_LINES: usize = 4;
+
+/// Answers that wait for stdout.
+pub const ANSWER_QUEUE_LINES: usize = 64;
+
+/// Memory beyond a job's limit that the system still grants the process, in MiB. The
+/// job's limit is on resident memory; this covers what is not resident, such as thread
+/// stacks.
+pub const MEMORY_HEADROOM_MB: u64 = 512;
+
+/// GPU memory that is left to activations, cuBLAS and the desktop.
+pub const GPU_SPARE_BYTES: usize = 512 << 20;
+
+/// Bytes of a token id and its comma in a job line.
+const TOKEN_JSON_BYTES_MAX: usize = 8;
+
+/// Episodes of a job by default (`learning.batch_episodes`).
+const DEFAULT_EPISODES: usize = 16;
+
+/// Bytes of the keys and values of one token, with room: Llama 3 8B has half of it.
+const TOKEN_KV_BYTES_MAX: usize = 256 << 10;
+
+// A prompt fits into one prompt pass.
+const _: () = assert!(PROMPT_TOKENS_MAX <= PROMPT_PASS_ROWS_MAX);
+// One prompt alone never needs too much memory for its keys and values.
+const _: () = assert!(PROMPT_TOKENS_MAX * TOKEN_KV_BYTES_MAX <= PROMPT_KV_BYTES_MAX);
+// Only some tails are too long to share a microbatch.
+const _: () = assert!(MICROBATCH_ROWS_MAX < TAIL_TOKENS_MAX);
+// A tail is the end of a prompt and a short completion.
+const _: () = assert!(TAIL_TOKENS_MAX < PROMPT_TOKENS_MAX);
+// A job of the default size fits into a line, even if all its prompts are full.
+const _: () =
+    assert!(DEFAULT_EPISODES * TOKEN_JSON_BYTES_MAX * PROMPT_TOKENS_MAX < JOB_LINE_BYTES_MAX);
+const _: () = assert!(CANCEL_LINE_BYTES_MAX < JOB_LINE_BYTES_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::LORA_RANK_MAX;
+    use feedback::job::Hyper;
+
+    /// The range in the schema of the settings is written as a number there.
+    #[test]
+    fn the_settings_allow_the_ranks_that_the_learner_takes() {
+        let schema = schemars::schema_for!(Hyper);
+        let maximum = schema.as_value().pointer("/properties/lora_rank/maximum");
+        assert_eq!(maximum.and_then(|maximum| maximum.as_u64()), Some(LORA_RANK_MAX as u64));
+    }
+}

@@ -1,0 +1,72 @@
+//! The calls to the operating system that the standard library lacks.
+
+use crate::limits::MEMORY_HEADROOM_MB;
+
+/// The learner's niceness. Completions are served with niceness 0 and come first.
+const NICENESS: i32 = 10;
+
+/// Lowers this process's priority. Returns false if the system refuses.
+#[cfg(unix)]
+pub fn lower_priority() -> bool {
+    rustix::process::setpriority_process(None, NICENESS).is_ok()
+}
+
+#[cfg(not(unix))]
+pub fn lower_priority() -> bool {
+    false
+}
+
+/// The largest resident memory of this process so far, in MiB; 0 if it is unknown.
+///
+/// `unsafe` because rustix has no `getrusage`.
+#[cfg(unix)]
+#[allow(unsafe_code)]
+pub fn peak_memory_mb() -> u64 {
+    // Linux counts in KiB, macOS in bytes.
+    const UNITS_PER_MIB: u64 = if cfg!(target_os = "macos") { 1024 * 1024 } else { 1024 };
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `rusage` consists of integers, so that zeros are a valid value. The call
+    // writes to nothing else.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_maxrss).unwrap_or(0) / UNITS_PER_MIB
+}
+
+#[cfg(not(unix))]
+pub fn peak_memory_mb() -> u64 {
+    0
+}
+
+/// Makes the system refuse this process memory beyond `limit_mb` and
+/// [`MEMORY_HEADROOM_MB`]; 0 lifts the limit. An allocation beyond it fails and ends the
+/// process. This is the second line of defence: a job checks its memory itself.
+///
+/// Only Linux counts what is needed here: `RLIMIT_DATA` includes private mappings.
+#[cfg(target_os = "linux")]
+pub fn limit_memory(limit_mb: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Data).maximum;
+    let wanted = (limit_mb + MEMORY_HEADROOM_MB) << 20;
+    let current = if limit_mb == 0 {
+        maximum
+    } else {
+        Some(maximum.map_or(wanted, |maximum| wanted.min(maximum)))
+    };
+    // The checks of the job hold without it.
+    let _ = setrlimit(Resource::Data, Rlimit { current, maximum });
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn limit_memory(_: u64) {}
+
+/// The resident memory of this process now, in MiB; 0 if it is unknown.
+pub fn memory_mb() -> u64 {
+    use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
+    let Ok(own) = sysinfo::get_current_pid() else { return 0 };
+    let mut system = System::new();
+    let memory = ProcessRefreshKind::nothing().with_memory();
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, memory);
+    system.process(own).map_or(0, |own| own.memory() >> 20)
+}

@@ -1,0 +1,176 @@
+//! Microbatches: the parts of a minibatch that go through the model together.
+
+use crate::limits::MICROBATCH_ROWS_MAX;
+use crate::model::prompt_pass::PromptKv;
+use crate::model::{Tail, TailBatch};
+use crate::ppo::batch::{Sample, Verdict};
+use crate::ppo::loss::TokenLogprobs;
+use feedback::job::{Hyper, StepLog};
+use std::collections::BTreeMap;
+
+/// Tails that go through the model together, and the log-probs of their tokens.
+pub(super) struct Microbatch {
+    pub(super) tails: TailBatch,
+    /// For each target, the index of its sample, and its own index in the sample.
+    pub(super) tokens: Vec<(usize, usize)>,
+    /// ln π of each target under the parent, once it is computed.
+    pub(super) parent: Vec<f32>,
+    /// The same under the base.
+    pub(super) base: Vec<f32>,
+}
+
+impl Microbatch {
+    /// The log-probs of a target and the verdict on it; `None` for a demonstration.
+    pub(super) fn token<'a>(
+        &self,
+        index: usize,
+        policy: f32,
+        samples: &'a [Sample],
+    ) -> Option<(TokenLogprobs, &'a Verdict)> {
+        let (sample, token) = self.tokens[index];
+        let verdict = samples[sample].verdict.as_ref()?;
+        let token = TokenLogprobs {
+            policy: f64::from(policy),
+            parent: f64::from(self.parent[index]),
+            behaviour: f64::from(verdict.behaviour[token]),
+            base: f64::from(self.base[index]),
+            advantage: if verdict.credited[token] { f64::from(verdict.advantage) } else { 0.0 },
+        };
+        Some((token, verdict))
+    }
+
+    /// The number of targets with a verdict.
+    pub(super) fn judged(&self, samples: &[Sample]) -> usize {
+        self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
+    }
+
+    /// ∂loss/∂ ln π of every target, whose ln π is in `logprobs`. Adds the loss to `log`.
+    pub(super) fn d_loss(
+        &self,
+        logprobs: &[f32],
+        samples: &[Sample],
+        weights: &LossWeights,
+        hyper: &Hyper,
+        log: &mut StepLog,
+    ) -> Vec<f32> {
+        let mut d_loss = Vec::with_capacity(logprobs.len());
+        for (index, policy) in logprobs.iter().enumerate() {
+            let mut d_policy = 0.0;
+            if let Some(weight) = weights.demonstrated.get(&self.tokens[index].0) {
+                // −ln π, not clipped.
+                log.loss -= (f64::from(*policy) * weight) as f32;
+                d_policy -= weight;
+            }
+            if let Some((token, _)) = self.token(index, *policy, samples) {
+                let (loss, share) = (token.loss(hyper), weights.judged);
+                log.loss += (loss.loss * share) as f32;
+                log.clip_fraction += if loss.clipped { share as f32 } else { 0.0 };
+                log.kl_parent += (loss.kl_parent * share) as f32;
+                log.kl_base += (loss.kl_base * share) as f32;
+                d_policy += loss.d_policy * share;
+            }
+            d_loss.push(d_policy as f32);
+        }
+        d_loss
+    }
+}
+
+/// The weight of a token in the loss of its minibatch.
+pub(super) struct LossWeights {
+    /// The weight of each judged token.
+    pub(super) judged: f64,
+    /// The weight of each token in the demonstration loss, by sample.
+    pub(super) demonstrated: BTreeMap<usize, f64>,
+}
+
+/// The indices of the samples, grouped by episode: a demonstration stays with the offer
+/// that it replaced.
+pub(super) fn samples_by_episode(samples: &[Sample]) -> Vec<Vec<usize>> {
+    let mut episodes: Vec<Vec<usize>> = Vec::new();
+    for index in 0..samples.len() {
+        match episodes.last_mut() {
+            Some(last) if samples[last[0]].seq == samples[index].seq => last.push(index),
+            _ => episodes.push(vec![index]),
+        }
+    }
+    episodes
+}
+
+/// Cuts a minibatch into pieces of at most [`MICROBATCH_ROWS_MAX`] rows. Judged samples and
+/// demonstrations are in different pieces, because only the judged ones are evaluated at the
+/// end.
+fn cut_into_microbatches(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
+    let (judged, demonstrations): (Vec<usize>, Vec<usize>) =
+        episodes.iter().partition(|index| samples[**index].verdict.is_some());
+    let mut pieces = cut_by_rows(&judged, samples);
+    pieces.extend(cut_by_rows(&demonstrations, samples));
+    pieces
+}
+
+fn cut_by_rows(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
+    let mut pieces: Vec<Vec<usize>> = Vec::new();
+    let mut rows = 0;
+    for episode in episodes {
+        let own = samples[*episode].tail.len();
+        match pieces.last_mut() {
+            Some(piece) if rows + own <= MICROBATCH_ROWS_MAX => piece.push(*episode),
+            _ => {
+                pieces.push(vec![*episode]);
+                rows = 0;
+            }
+        }
+        rows += own;
+    }
+    pieces
+}
+
+/// The microbatches of a minibatch, whose samples have these indices.
+pub(super) fn microbatches(
+    episodes: &[usize],
+    samples: &[Sample],
+    kv: &PromptKv,
+) -> Vec<Microbatch> {
+    let piece = |piece: Vec<usize>| {
+        let tails: Vec<Tail> = piece
+            .iter()
+            .map(|episode| {
+                let sample = &samples[*episode];
+                Tail {
+                    place: kv.place(*episode),
+                    past: sample.prompt.len(),
+                    tokens: sample.tail.clone(),
+                    targets: sample.targets.clone(),
+                }
+            })
+            .collect();
+        let tokens = piece
+            .iter()
+            .flat_map(|episode| (0..samples[*episode].targets.len()).map(|token| (*episode, token)))
+            .collect();
+        Microbatch { tails: TailBatch::new(&tails), tokens, parent: Vec::new(), base: Vec::new() }
+    };
+    cut_into_microbatches(episodes, samples).into_iter().map(piece).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microbatches_keep_every_episode_and_the_row_limit() {
+        let sample = |rows: usize| Sample {
+            seq: 0,
+            prompt: vec![],
+            tail: vec![0; rows],
+            targets: vec![],
+            verdict: None,
+            in_demonstration_loss: true,
+            replayed: false,
+        };
+        let samples: Vec<Sample> = [100, 28, 1, 500, 60, 60].map(sample).into();
+        assert_eq!(
+            cut_into_microbatches(&[0, 1, 2, 3, 4, 5], &samples),
+            [vec![0, 1], vec![2], vec![3], vec![4, 5]]
+        );
+    }
+}

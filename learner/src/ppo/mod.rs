@@ -1,0 +1,395 @@
+//! Critic-free, decoupled PPO on the tokens that the user judged.
+//!
+//! Read [`loss`] and then this file, from top to bottom. The page on learning in the
+//! documentation gives the source of each detail and the test that checks it.
+//!
+//! An episode is one completion. Its tokens are the actions, its return is the reward r of
+//! the whole completion, and its advantage is A = r − V with a constant V. Beside the
+//! policy π, which is trained, there are three fixed policies:
+//!
+//! - The *behaviour* drew the tokens. Its log-probs are recorded with them.
+//! - The *parent* is the adapter that the job starts from. Its log-probs are computed here.
+//!   The ratio is clipped around the parent, which is the proximal policy of
+//!   arXiv:2110.00641. If the engine rounds differently, or an older version has served,
+//!   that changes an importance weight and not the trust region.
+//! - The *base* is the model without an adapter. The KL penalty pulls towards it.
+//!
+//! Beside the judged tokens there may be demonstrations: what the user typed instead of a
+//! rejected offer, or where nothing was offered. The demonstration loss raises their
+//! log-prob, and that of accepted text. [`demonstration`] gives each text its weight.
+
+pub mod adamw;
+pub mod batch;
+pub mod demonstration;
+pub mod loss;
+mod microbatch;
+mod update_limit;
+
+use crate::machine::threads::Threads;
+use crate::model::Transformer;
+use crate::model::lora::Lora;
+use crate::model::prompt_pass::PromptKv;
+use crate::ppo::adamw::{AdamW, GradientSum};
+use crate::ppo::batch::{Batch, Sample};
+use crate::ppo::demonstration::DemonstratedText;
+use crate::ppo::loss::{TokenLogprobs, clamp_log_ratio};
+use crate::ppo::microbatch::{LossWeights, Microbatch, microbatches, samples_by_episode};
+use crate::ppo::update_limit::UpdateLimit;
+use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepLog};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Makes the random order of the minibatches independent of the random initial weights.
+const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
+
+/// What an update has trained, and what the report says about it.
+pub struct UpdateResult {
+    pub lora: Lora,
+    pub optimizer: AdamW,
+    pub steps: Vec<StepLog>,
+    pub stopped_early: bool,
+    pub mismatch: Distribution,
+    pub ratio_before: Distribution,
+    pub rewarded: Option<BeforeAfter>,
+    pub unrewarded: Option<BeforeAfter>,
+    pub demonstrated: Option<Demonstrated>,
+    pub kl_base: f32,
+    pub update_ratio: f32,
+    /// The time when the reference log-probs were computed and the first step began.
+    pub trained_from: Instant,
+}
+
+/// What an update starts from.
+pub struct UpdateStart {
+    pub lora: Lora,
+    pub optimizer: AdamW,
+    /// The adapter is new and changes nothing yet. The parent is then the base.
+    pub fresh: bool,
+    pub seed: u64,
+}
+
+/// What every part of an update reads and no part changes.
+pub struct UpdateInputs<'a> {
+    pub model: &'a Transformer<f32>,
+    pub batch: &'a Batch,
+    pub kv: &'a PromptKv,
+    pub hyper: &'a Hyper,
+    pub threads: &'a Threads,
+}
+
+impl<'a> UpdateInputs<'a> {
+    fn samples(&self) -> &'a [Sample] {
+        &self.batch.samples
+    }
+
+    /// ln π of the sampled tokens under the base, or under base and adapter.
+    fn logprobs(&self, lora: Option<&Lora>, micro: &Microbatch) -> candle_core::Result<Vec<f32>> {
+        self.threads.run(|| self.model.logprobs(lora, &micro.tails, self.kv))
+    }
+}
+
+/// Called after every microbatch with the phase, the samples that are done and their total
+/// number. An error ends the update.
+type UpdateProgress<'a> = dyn FnMut(Phase, usize, usize) -> anyhow::Result<()> + 'a;
+
+/// Trains the adapter on a batch.
+///
+/// # Errors
+/// A log-prob, the loss, a gradient or a weight is not finite, or `progress` returned an
+/// error.
+pub fn update(
+    inputs: &UpdateInputs,
+    start: UpdateStart,
+    progress: &mut UpdateProgress,
+) -> anyhow::Result<UpdateResult> {
+    let UpdateStart { lora, optimizer, fresh, seed } = start;
+    let parent = lora.clone();
+    let mut random = StdRng::seed_from_u64(seed ^ ORDER_STREAM);
+
+    // 1. Minibatches.
+    let mut minibatches = draw_minibatches(inputs, &mut random);
+
+    // 2. The log-probs of the sampled tokens under the parent and the base.
+    let known_parent = (!fresh).then_some(&parent);
+    score_references(inputs, known_parent, &mut minibatches, progress)?;
+    let (mismatch, ratio_before) = compare_with_server(&minibatches, inputs.samples());
+    let demonstrated = mean_demonstrated(minibatches.iter().flatten(), inputs.samples());
+    let trained_from = Instant::now();
+
+    // 3. Epochs over the minibatches, one optimizer step each.
+    let limit = UpdateLimit::new(&parent, inputs.hyper.max_update_ratio)?;
+    let mut trainee = Trainee { inputs, lora, optimizer, limit, steps: Vec::new() };
+    let stopped_early = trainee.run_epochs(&mut minibatches, &mut random, progress)?;
+
+    // 4. The candidate on its own batch.
+    let evaluation = evaluate(inputs, &trainee.lora, &minibatches, progress)?;
+    let update_ratio = trainee.limit.ratio(&trainee.lora)?;
+    if !evaluation.kl_base.is_finite() || !update_ratio.is_finite() {
+        anyhow::bail!("the candidate holds numbers that are not finite; nothing was written");
+    }
+    Ok(UpdateResult {
+        lora: trainee.lora,
+        optimizer: trainee.optimizer,
+        steps: trainee.steps,
+        stopped_early,
+        mismatch,
+        ratio_before,
+        rewarded: evaluation.rewarded.finish(),
+        unrewarded: evaluation.unrewarded.finish(),
+        demonstrated,
+        kl_base: evaluation.kl_base,
+        update_ratio,
+        trained_from,
+    })
+}
+
+/// Draws which episodes share a minibatch. Epochs change only the order of the minibatches.
+/// The first step then repeats exactly the products that have computed the parent's
+/// log-probs, and its ratio is 1 and not 1 ± ε. A demonstration shares a minibatch with the
+/// offer that it replaced.
+fn draw_minibatches(inputs: &UpdateInputs, random: &mut StdRng) -> Vec<Vec<Microbatch>> {
+    let samples = inputs.samples();
+    let mut episodes = samples_by_episode(samples);
+    episodes.shuffle(random);
+    episodes
+        .chunks(inputs.hyper.minibatch_episodes)
+        .map(|episodes| microbatches(&episodes.concat(), samples, inputs.kv))
+        .collect()
+}
+
+/// Computes the log-probs of the sampled tokens under the base and the parent. `parent` is
+/// `None` for a fresh adapter, whose parent is the base.
+fn score_references(
+    inputs: &UpdateInputs,
+    parent: Option<&Lora>,
+    minibatches: &mut [Vec<Microbatch>],
+    progress: &mut UpdateProgress,
+) -> anyhow::Result<()> {
+    let total = inputs.samples().len();
+    let mut done = 0;
+    for micro in minibatches.iter_mut().flatten() {
+        micro.base = inputs.logprobs(None, micro)?;
+        micro.parent = match parent {
+            Some(parent) => inputs.logprobs(Some(parent), micro)?,
+            None => micro.base.clone(),
+        };
+        if !micro.base.iter().chain(&micro.parent).all(|logprob| logprob.is_finite()) {
+            anyhow::bail!("the base or the parent adapter gives log-probs that are not finite");
+        }
+        done += micro.tails.len();
+        progress(Phase::Prompt, total + done, 2 * total)?;
+    }
+    Ok(())
+}
+
+/// Compares the parent's log-probs, as the learner computes them, with those that the server
+/// has recorded: |ln parent − ln behaviour| and parent/behaviour, for each token that the
+/// parent itself has served.
+fn compare_with_server(
+    minibatches: &[Vec<Microbatch>],
+    samples: &[Sample],
+) -> (Distribution, Distribution) {
+    let by_parent: Vec<TokenLogprobs> = minibatches
+        .iter()
+        .flatten()
+        .flat_map(|micro| {
+            (0..micro.tokens.len()).filter_map(|index| {
+                let (token, verdict) = micro.token(index, micro.parent[index], samples)?;
+                verdict.by_parent.then_some(token)
+            })
+        })
+        .collect();
+    let measured = |measure: fn(&TokenLogprobs) -> f64| {
+        Distribution::of(by_parent.iter().map(|token| measure(token) as f32).collect())
+    };
+    (
+        measured(|token| (token.parent - token.behaviour).abs()),
+        measured(|token| clamp_log_ratio(token.parent - token.behaviour).exp()),
+    )
+}
+
+/// The adapter that is trained, its optimizer, and the steps so far.
+struct Trainee<'a> {
+    inputs: &'a UpdateInputs<'a>,
+    lora: Lora,
+    optimizer: AdamW,
+    limit: UpdateLimit,
+    steps: Vec<StepLog>,
+}
+
+impl Trainee<'_> {
+    /// Takes one step for each minibatch of each epoch. Returns true if it stopped early
+    /// because the policy was too far from the parent.
+    fn run_epochs(
+        &mut self,
+        minibatches: &mut [Vec<Microbatch>],
+        random: &mut StdRng,
+        progress: &mut UpdateProgress,
+    ) -> anyhow::Result<bool> {
+        let hyper = self.inputs.hyper;
+        let total = self.inputs.samples().len() * hyper.epochs as usize;
+        let mut done = 0;
+        for _ in 0..hyper.epochs {
+            minibatches.shuffle(random);
+            for minibatch in minibatches.iter() {
+                let (gradient, log) = self.gradient(minibatch, &mut |samples| {
+                    done += samples;
+                    progress(Phase::Train, done, total)
+                })?;
+                // π is too far from the parent already, so this step is not taken.
+                if log.kl_parent > hyper.target_kl {
+                    return Ok(true);
+                }
+                self.step(gradient, log)?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// The gradient of the loss of a minibatch. The loss is a mean over its tokens, however
+    /// it is cut into microbatches. `done` is called with the samples of each microbatch.
+    fn gradient(
+        &self,
+        minibatch: &[Microbatch],
+        done: &mut dyn FnMut(usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(GradientSum, StepLog)> {
+        let UpdateInputs { model, kv, hyper, threads, .. } = self.inputs;
+        let samples = self.inputs.samples();
+        let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
+        let weights = LossWeights {
+            judged: 1.0 / judged.max(1) as f64,
+            demonstrated: demonstration::token_weights(
+                &demonstrated_texts(minibatch, samples),
+                hyper,
+            ),
+        };
+        let mut gradient = GradientSum::like(&self.lora)?;
+        let mut log = StepLog::default();
+        for micro in minibatch {
+            let pass = threads.run(|| model.forward(&self.lora, &micro.tails, kv))?;
+            let d_loss = micro.d_loss(&pass.logprobs, samples, &weights, hyper, &mut log);
+            threads.run(|| gradient.add(&pass.backward(&d_loss)?))?;
+            done(micro.tails.len())?;
+        }
+        Ok((gradient, log))
+    }
+
+    /// Takes one optimizer step. `log` has the loss that the gradient belongs to.
+    fn step(&mut self, mut gradient: GradientSum, mut log: StepLog) -> anyhow::Result<()> {
+        let UpdateInputs { hyper, threads, .. } = self.inputs;
+        log.grad_norm = gradient.norm();
+        if !log.loss.is_finite() || !log.grad_norm.is_finite() {
+            anyhow::bail!(
+                "step {} has a loss or a gradient that is not finite; nothing was written",
+                self.steps.len() + 1
+            );
+        }
+        gradient.clip(hyper.max_grad_norm);
+        log.learning_rate =
+            threads.run(|| self.optimizer.step(&mut self.lora, &gradient, hyper))?;
+        self.limit.apply(&mut self.lora)?;
+        self.steps.push(log);
+        Ok(())
+    }
+}
+
+/// The judged tokens under the candidate.
+#[derive(Default)]
+struct Evaluation {
+    rewarded: LogprobMeans,
+    unrewarded: LogprobMeans,
+    kl_base: f32,
+}
+
+/// Computes the log-probs of the judged tokens under the candidate.
+fn evaluate(
+    inputs: &UpdateInputs,
+    candidate: &Lora,
+    minibatches: &[Vec<Microbatch>],
+    progress: &mut UpdateProgress,
+) -> anyhow::Result<Evaluation> {
+    let samples = inputs.samples();
+    let mut evaluation = Evaluation::default();
+    let (mut kl_base, mut tokens, mut done) = (0.0, 0usize, 0);
+    for micro in minibatches.iter().flatten() {
+        done += micro.tails.len();
+        if micro.judged(samples) == 0 {
+            continue;
+        }
+        let after = inputs.logprobs(Some(candidate), micro)?;
+        for (index, after) in after.iter().enumerate() {
+            let Some((token, verdict)) = micro.token(index, *after, samples) else { continue };
+            let Evaluation { rewarded, unrewarded, .. } = &mut evaluation;
+            let means = if verdict.advantage > 0.0 { rewarded } else { unrewarded };
+            means.add(micro.parent[index], *after);
+            kl_base += token.kl_base(inputs.hyper);
+            tokens += 1;
+        }
+        progress(Phase::Evaluate, done, samples.len())?;
+    }
+    evaluation.kl_base = (kl_base / tokens.max(1) as f64) as f32;
+    Ok(evaluation)
+}
+
+/// The texts of a minibatch in the demonstration loss, by sample.
+fn demonstrated_texts(
+    minibatch: &[Microbatch],
+    samples: &[Sample],
+) -> BTreeMap<usize, DemonstratedText> {
+    let mut texts: BTreeMap<usize, DemonstratedText> = BTreeMap::new();
+    for micro in minibatch {
+        for (&(sample, _), &parent) in micro.tokens.iter().zip(&micro.parent) {
+            if samples[sample].in_demonstration_loss {
+                let text = texts.entry(sample).or_default();
+                text.logprob += f64::from(parent);
+                text.tokens += 1;
+            }
+        }
+    }
+    texts
+}
+
+/// The mean log-prob of the demonstrations that no update has learned from yet, under the
+/// parent and the base.
+fn mean_demonstrated<'a>(
+    minibatches: impl Iterator<Item = &'a Microbatch>,
+    samples: &[Sample],
+) -> Option<Demonstrated> {
+    let (mut base, mut parent, mut tokens) = (0.0, 0.0, 0);
+    for micro in minibatches {
+        for (index, (sample, _)) in micro.tokens.iter().enumerate() {
+            let sample = &samples[*sample];
+            if sample.verdict.is_none() && !sample.replayed {
+                base += f64::from(micro.base[index]);
+                parent += f64::from(micro.parent[index]);
+                tokens += 1;
+            }
+        }
+    }
+    let mean = |sum: f64| (sum / tokens as f64) as f32;
+    (tokens > 0).then(|| Demonstrated { tokens, base: mean(base), parent: mean(parent) })
+}
+
+/// The mean log-prob of some tokens before and after the update.
+#[derive(Default)]
+struct LogprobMeans {
+    before: f64,
+    after: f64,
+    count: usize,
+}
+
+impl LogprobMeans {
+    fn add(&mut self, before: f32, after: f32) {
+        self.before += f64::from(before);
+        self.after += f64::from(after);
+        self.count += 1;
+    }
+
+    fn finish(self) -> Option<BeforeAfter> {
+        let mean = |sum: f64| (sum / self.count as f64) as f32;
+        (self.count > 0).then(|| BeforeAfter { before: mean(self.before), after: mean(self.after) })
+    }
+}

@@ -1,0 +1,53 @@
+//! The limit on how much one job changes the adapter.
+
+use crate::kernels::{matrix, values, with_values};
+use crate::model::lora::Lora;
+
+/// Keeps ‖θ − θ_parent‖ ≤ `max_ratio` · ‖θ_parent‖ during the whole job.
+pub(super) struct UpdateLimit {
+    parent: Vec<Vec<f32>>,
+    norm: f64,
+    max_ratio: f64,
+}
+
+impl UpdateLimit {
+    pub(super) fn new(parent: &Lora, max_ratio: f32) -> candle_core::Result<UpdateLimit> {
+        let parent: Vec<Vec<f32>> =
+            parent.tensors().map(values).collect::<candle_core::Result<_>>()?;
+        let squares = |values: &Vec<f32>| values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
+        let norm = parent.iter().map(squares).sum::<f64>().sqrt();
+        Ok(UpdateLimit { parent, norm, max_ratio: f64::from(max_ratio) })
+    }
+
+    /// ‖θ − θ_parent‖ / ‖θ_parent‖.
+    pub(super) fn ratio(&self, lora: &Lora) -> candle_core::Result<f32> {
+        let mut squares = 0.0;
+        for (tensor, parent) in lora.tensors().zip(&self.parent) {
+            squares += with_values(tensor, |values: &[f32]| {
+                let moved = |(new, old): (&f32, &f32)| (f64::from(*new) - f64::from(*old)).powi(2);
+                values.iter().zip(parent).map(moved).sum::<f64>()
+            })?;
+        }
+        Ok((squares.sqrt() / self.norm.max(f64::MIN_POSITIVE)) as f32)
+    }
+
+    /// Scales the change back to the limit if a step went past it.
+    pub(super) fn apply(&self, lora: &mut Lora) -> candle_core::Result<()> {
+        let ratio = f64::from(self.ratio(lora)?);
+        if ratio <= self.max_ratio {
+            return Ok(());
+        }
+        let keep = (self.max_ratio / ratio) as f32;
+        let mut scaled = Vec::with_capacity(self.parent.len());
+        for (tensor, parent) in lora.tensors().zip(&self.parent) {
+            let (rows, width) = tensor.dims2()?;
+            let mut changed = values::<f32>(tensor)?;
+            for (value, parent) in changed.iter_mut().zip(parent) {
+                *value = parent + (*value - parent) * keep;
+            }
+            scaled.push(matrix(changed, rows, width)?);
+        }
+        lora.replace(scaled);
+        Ok(())
+    }
+}
