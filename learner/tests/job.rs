@@ -3,8 +3,9 @@
 mod common;
 
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
-use feedback::limits::{REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
+use feedback::event::Outcome;
 use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport};
+use feedback::limits::{REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
 use learner::job::lines;
 use learner::job::trainer::Trainer;
 use learner::machine::threads::Threads;
