@@ -8,7 +8,7 @@ use crate::trial::{Arms, End, Verdict};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, Report};
-use models::file::{sha256, sha256_of, sync_folder_of, write_atomic};
+use models::file::{publish_new, sha256, sha256_of, sync_folder_of, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -28,6 +28,11 @@ const REGISTRY_COPY: &str = "registry.copy.json";
 /// Adapter files kept: enough to roll back to; older ones are removed, their
 /// entries stay as history. One is tens of megabytes.
 const KEPT_FILES: usize = 8;
+
+/// How the names of files begin that have no number yet: those of a job and of an import
+/// that have not ended.
+const JOB_PREFIX: &str = "job-";
+pub const IMPORT_PREFIX: &str = "import-";
 
 /// In place of the job of an adapter that was trained elsewhere.
 pub const IMPORTED: &str = "import";
@@ -72,6 +77,15 @@ pub struct Entry {
     #[serde(default)]
     pub verdict: Option<Verdict>,
     pub report: Report,
+}
+
+/// An adapter that is to be registered. Its files are whole and have names of their own;
+/// they get those of its number when it is registered.
+#[derive(Debug)]
+pub struct Candidate {
+    pub entry: Entry,
+    pub adapter: PathBuf,
+    pub optimizer: Option<PathBuf>,
 }
 
 pub struct Registry {
@@ -183,6 +197,15 @@ impl Registry {
         self.sealed.as_deref()
     }
 
+    /// # Errors
+    /// The registry is read-only; why.
+    pub fn check_writable(&self) -> Result<()> {
+        match &self.sealed {
+            Some(reason) => bail!("{reason}"),
+            None => Ok(()),
+        }
+    }
+
     /// Serves the parent instead, because the engine refuses the active adapter.
     pub fn fall_back(&mut self) {
         let parent = self.entry(self.index.active).map_or(0, |entry| entry.parent);
@@ -257,9 +280,16 @@ impl Registry {
         &self.index.adapters
     }
 
-    /// Number of the next candidate; never used twice.
+    /// Number of the next candidate; never used twice. A number is also used if a file has
+    /// it that the registry does not name: where the registry was lost, or its copy is a
+    /// little older, that file may be all that is left of an adapter.
     pub fn next_version(&self) -> AdapterVersion {
-        self.index.adapters.last().map_or(1, |entry| entry.version + 1)
+        let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+        let mut version = self.index.adapters.last().map_or(1, |entry| entry.version + 1);
+        while is_there(self.adapter_file(version)) || is_there(self.optimizer_file(version)) {
+            version += 1;
+        }
+        version
     }
 
     /// Log position of the last label that an adapter of this base learned from.
@@ -282,6 +312,13 @@ impl Registry {
         self.folder.join(format!("v{version:04}.optimizer"))
     }
 
+    /// Files that a job's learner writes: the adapter, and the optimizer's state. They have
+    /// no number before the registry gives them one.
+    pub fn job_files(&self, job: &str) -> (PathBuf, PathBuf) {
+        let file = |ending| self.folder.join(format!("{JOB_PREFIX}{job}.{ending}"));
+        (file("gguf"), file("optimizer"))
+    }
+
     /// What an update starts from, as a job names it.
     pub fn parent(&self) -> Option<Parent> {
         let entry = self.entry(self.head())?;
@@ -294,53 +331,35 @@ impl Registry {
         })
     }
 
-    /// Registers a candidate whose file is in place, and makes it the one that serves.
-    pub fn promote(&mut self, entry: Entry) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
-        let mut index = self.index.clone();
-        index.serve(entry.version);
-        index.adapters.push(entry);
-        self.replace(index)?;
+    /// Registers a candidate, and makes it the one that serves.
+    pub fn promote(&mut self, candidate: &Candidate) -> Result<()> {
+        self.register(candidate, |index| index.serve(candidate.entry.version))?;
         self.prune();
         Ok(())
     }
 
-    /// Registers a candidate whose file is in place, and has it take part in the
-    /// trial under way, or in one that begins at log position `now`.
-    pub fn try_out(&mut self, entry: Entry, now: u64) -> Result<Arms> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
-        let mut index = self.index.clone();
-        let since = index.trial.map_or(now, |trial| trial.since);
-        let arms = Arms { candidate: entry.version, incumbent: index.active, since };
-        (index.head, index.trial) = (Some(entry.version), Some(arms));
-        index.adapters.push(entry);
-        self.replace(index)?;
+    /// Registers a candidate, and has it take part in the trial under way, or in one that
+    /// begins at log position `now`.
+    pub fn try_out(&mut self, candidate: &Candidate, now: u64) -> Result<Arms> {
+        let version = candidate.entry.version;
+        let since = self.index.trial.map_or(now, |trial| trial.since);
+        let arms = Arms { candidate: version, incumbent: self.index.active, since };
+        self.register(candidate, |index| (index.head, index.trial) = (Some(version), Some(arms)))?;
         self.prune();
         Ok(arms)
     }
 
     /// Registers a candidate that is not tried at all; learning does not go on
     /// from it.
-    pub fn refuse(&mut self, entry: Entry) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
-        let mut index = self.index.clone();
-        index.adapters.push(entry);
-        self.replace(index)?;
+    pub fn refuse(&mut self, candidate: &Candidate) -> Result<()> {
+        self.register(candidate, |_| {})?;
         self.prune();
         Ok(())
     }
 
     /// Ends the trial under way.
     pub fn conclude(&mut self, verdict: Verdict) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
+        self.check_writable()?;
         let mut index = self.index.clone();
         let Some(arms) = index.trial.take() else { return Ok(()) };
         match verdict.end {
@@ -356,16 +375,18 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers an adapter that was trained elsewhere, without serving it. The
-    /// caller has put its file in place, and holds whoever else might take its
-    /// number.
-    pub fn import(&mut self, sha256: String, base_sha256: &str, now_ms: u64) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
-        let mut index = self.index.clone();
-        index.adapters.push(Entry {
-            version: self.next_version(),
+    /// Registers an adapter that was trained elsewhere, without serving it, and answers its
+    /// number. The caller holds whoever else might take that.
+    pub fn import(
+        &mut self,
+        file: &Path,
+        sha256: String,
+        base_sha256: &str,
+        now_ms: u64,
+    ) -> Result<AdapterVersion> {
+        let version = self.next_version();
+        let entry = Entry {
+            version,
             parent: 0,
             sha256,
             base_sha256: base_sha256.to_owned(),
@@ -376,15 +397,48 @@ impl Registry {
             forgotten: false,
             verdict: None,
             report: Report { job: IMPORTED.into(), ..Report::default() },
-        });
-        self.replace(index)
+        };
+        let candidate = Candidate { entry, adapter: file.to_owned(), optimizer: None };
+        self.register(&candidate, |_| {})?;
+        Ok(version)
+    }
+
+    /// Names a candidate's files after its number, which replaces no file, and then writes
+    /// the registry with its entry and this change. Where either fails, neither is done.
+    fn register(&mut self, candidate: &Candidate, change: impl FnOnce(&mut Index)) -> Result<()> {
+        self.check_writable()?;
+        let version = candidate.entry.version;
+        ensure!(self.entry(version).is_none(), "adapter v{version} is registered already");
+        let mut index = self.index.clone();
+        index.adapters.push(candidate.entry.clone());
+        change(&mut index);
+        let named = self.name_files(candidate)?;
+        self.replace(index).inspect_err(|_| remove(&named))?;
+        // They have a second name now.
+        remove(candidate.optimizer.iter().chain([&candidate.adapter]));
+        Ok(())
+    }
+
+    /// The new names of a candidate's files.
+    fn name_files(&self, candidate: &Candidate) -> Result<Vec<PathBuf>> {
+        let version = candidate.entry.version;
+        let optimizer =
+            candidate.optimizer.as_ref().map(|file| (file, self.optimizer_file(version)));
+        let adapter = (&candidate.adapter, self.adapter_file(version));
+        let mut named = vec![];
+        for (from, to) in optimizer.into_iter().chain([adapter]) {
+            if let Err(error) = publish_new(from, &to) {
+                remove(&named);
+                return Err(error).with_context(|| to.display().to_string());
+            }
+            named.push(to);
+        }
+        Ok(named)
     }
 
     /// Makes a registered version the one that serves; 0 is the base.
     pub fn activate(&mut self, version: AdapterVersion) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
+        self.check_writable()?;
         let mut index = self.index.clone();
         index.serve(version);
         self.replace(index)
@@ -449,9 +503,7 @@ impl Registry {
 
     /// Removes these versions for good, and has `active` serve.
     pub fn forget(&mut self, taught: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
+        self.check_writable()?;
         let mut index = self.index.clone();
         let head_goes = index.head.is_some_and(|head| taught.contains(&head));
         if active != index.active || head_goes {
@@ -522,18 +574,26 @@ impl Registry {
     }
 }
 
+/// Best effort: a file that stays costs space only.
+fn remove<'a>(files: impl IntoIterator<Item = &'a PathBuf>) {
+    for file in files {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(registry: &Registry, base: &str) -> Entry {
+    fn candidate(registry: &Registry, base: &str) -> Candidate {
         let version = registry.next_version();
-        let path = registry.adapter_file(version);
-        std::fs::write(&path, format!("adapter {version}")).unwrap();
-        Entry {
+        let (adapter, optimizer) = registry.job_files("j");
+        std::fs::write(&adapter, format!("adapter {version}")).unwrap();
+        std::fs::write(&optimizer, format!("state {version}")).unwrap();
+        let entry = Entry {
             version,
             parent: registry.active(),
-            sha256: sha256(&path).unwrap(),
+            sha256: sha256(&adapter).unwrap(),
             base_sha256: base.into(),
             created_at_ms: 0,
             labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
@@ -541,7 +601,8 @@ mod tests {
             forgotten: false,
             verdict: None,
             report: serde_json::from_value(report()).unwrap(),
-        }
+        };
+        Candidate { entry, adapter, optimizer: Some(optimizer) }
     }
 
     fn report() -> serde_json::Value {
@@ -557,10 +618,59 @@ mod tests {
     fn with_three(folder: &Path) -> Registry {
         let (mut registry, _) = Registry::open(folder, "base");
         for _ in 0..3 {
-            let entry = entry(&registry, "base");
-            registry.promote(entry).unwrap();
+            let next = candidate(&registry, "base");
+            registry.promote(&next).unwrap();
         }
         registry
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+        let mut names: Vec<_> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_candidates_files_get_the_names_of_its_number_and_lose_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(dir.path(), "base");
+        registry.promote(&candidate(&registry, "base")).unwrap();
+        let files = [REGISTRY_COPY, REGISTRY_FILE, "v0001.gguf", "v0001.optimizer"];
+        assert_eq!(names(dir.path()), files);
+        assert_eq!(std::fs::read(registry.optimizer_file(1)).unwrap(), b"state 1");
+        let again =
+            Candidate { entry: registry.entries()[0].clone(), ..candidate(&registry, "base") };
+        assert!(registry.refuse(&again).unwrap_err().to_string().contains("registered already"));
+    }
+
+    /// Whatever comes between a job and its registration, it replaces no file.
+    #[test]
+    fn a_number_that_a_file_has_taken_meanwhile_is_not_given() {
+        for (taken, other) in [("v0001.gguf", "v0001.optimizer"), ("v0001.optimizer", "v0001.gguf")]
+        {
+            let dir = tempfile::tempdir().unwrap();
+            let (mut registry, _) = Registry::open(dir.path(), "base");
+            let first = candidate(&registry, "base");
+            std::fs::write(dir.path().join(taken), "somebody's").unwrap();
+            let refused = format!("{:#}", registry.promote(&first).unwrap_err());
+            assert!(refused.contains(taken), "{refused}");
+            assert_eq!(std::fs::read(dir.path().join(taken)).unwrap(), b"somebody's");
+            assert!(!dir.path().join(other).exists() && registry.entries().is_empty());
+            assert_eq!(registry.next_version(), 2);
+        }
+    }
+
+    #[test]
+    fn a_registry_that_cannot_be_written_gives_no_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(dir.path(), "base");
+        let first = candidate(&registry, "base");
+        std::fs::create_dir(dir.path().join(REGISTRY_FILE)).unwrap();
+        let refused = format!("{:#}", registry.promote(&first).unwrap_err());
+        assert!(refused.contains("cannot be written"), "{refused}");
+        assert_eq!(names(dir.path()), ["job-j.gguf", "job-j.optimizer", REGISTRY_FILE]);
+        assert_eq!((registry.entries().len(), registry.active()), (0, 0));
     }
 
     #[test]
@@ -614,7 +724,7 @@ mod tests {
     fn a_damaged_registry_gives_way_to_its_copy() {
         let folder = tempfile::tempdir().unwrap();
         let (mut registry, _) = Registry::open(folder.path(), "base");
-        registry.promote(entry(&registry, "base")).unwrap();
+        registry.promote(&candidate(&registry, "base")).unwrap();
         let path = folder.path().join(REGISTRY_FILE);
         let whole = std::fs::read(&path).unwrap();
         for damaged in [&whole[..whole.len() / 2], b"", b"{\"format\": 2, \"active\": 0}"] {
@@ -685,8 +795,8 @@ mod tests {
         let (mut registry, trouble) = Registry::open(dir.path(), "base");
         assert!(trouble.unwrap().contains("registry.json: format 4"));
         assert_eq!(registry.active(), 0, "the base serves");
-        let entry = entry(&registry, "base");
-        assert!(registry.promote(entry).is_err());
+        let next = candidate(&registry, "base");
+        assert!(registry.promote(&next).is_err());
         assert!(std::fs::read_to_string(path).unwrap().contains("surprise"));
     }
 
@@ -705,8 +815,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut registry = with_three(dir.path());
         registry.activate(1).unwrap();
-        let sibling = entry(&registry, "base");
-        registry.promote(sibling).unwrap();
+        let sibling = candidate(&registry, "base");
+        registry.promote(&sibling).unwrap();
         let offers = HashSet::from(["offer-2".to_owned()]);
         let taught = registry.taught_by(&offers);
         assert_eq!(taught, [2, 3], "v4 grew from v1");
@@ -728,10 +838,11 @@ mod tests {
     fn an_adapter_that_does_not_say_counts_as_taught_and_its_labels_may_be_learned_again() {
         let dir = tempfile::tempdir().unwrap();
         let (mut registry, _) = Registry::open(dir.path(), "base");
-        let first = entry(&registry, "base");
-        registry.promote(first).unwrap();
-        let silent = Entry { offers: None, ..entry(&registry, "base") };
-        registry.promote(silent).unwrap();
+        let first = candidate(&registry, "base");
+        registry.promote(&first).unwrap();
+        let mut silent = candidate(&registry, "base");
+        silent.entry.offers = None;
+        registry.promote(&silent).unwrap();
         assert_eq!(registry.learned_through("base"), Some(29));
         let taught = registry.taught_by(&HashSet::from(["elsewhere".to_owned()]));
         assert_eq!(taught, [2]);
@@ -756,11 +867,11 @@ mod tests {
         let ends = |end| {
             let dir = tempfile::tempdir().unwrap();
             let mut registry = with_three(dir.path());
-            let first = entry(&registry, "base");
-            assert_eq!(registry.try_out(first, 70).unwrap().candidate, 4);
+            let first = candidate(&registry, "base");
+            assert_eq!(registry.try_out(&first, 70).unwrap().candidate, 4);
             assert_eq!((registry.active(), registry.head()), (3, 4), "v3 serves meanwhile");
-            let second = entry(&registry, "base");
-            let arms = registry.try_out(second, 99).unwrap();
+            let second = candidate(&registry, "base");
+            let arms = registry.try_out(&second, 99).unwrap();
             assert_eq!(arms, Arms { candidate: 5, incumbent: 3, since: 70 }, "the same trial");
             registry.conclude(Verdict { end, reason: "why".into(), offers: 9 }).unwrap();
             let (registry, trouble) = Registry::open(dir.path(), "base");
@@ -777,8 +888,8 @@ mod tests {
     fn a_trial_is_over_when_the_user_chooses_or_its_candidate_is_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let mut registry = with_three(dir.path());
-        let candidate = entry(&registry, "base");
-        registry.try_out(candidate, 70).unwrap();
+        let first = candidate(&registry, "base");
+        registry.try_out(&first, 70).unwrap();
         std::fs::write(registry.adapter_file(4), "flipped").unwrap();
         let (reopened, trouble) = Registry::open(dir.path(), "base");
         assert!(trouble.unwrap().contains("its trial is over"));
@@ -792,8 +903,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (mut registry, _) = Registry::open(dir.path(), "base");
         for _ in 0..KEPT_FILES + 2 {
-            let entry = entry(&registry, "base");
-            registry.promote(entry).unwrap();
+            let next = candidate(&registry, "base");
+            registry.promote(&next).unwrap();
         }
         assert!(!registry.adapter_file(2).exists());
         assert!(registry.adapter_file(3).exists());

@@ -2,7 +2,9 @@
 //! One of these lives in a process, behind a socket (`hone serve`) or behind
 //! stdio (`hone lsp --in-process`).
 
-use crate::adapters::{Entry, Registry};
+#[cfg(test)]
+use crate::adapters::Entry;
+use crate::adapters::{Candidate, Registry};
 use crate::config::{Config, ModelConfig};
 use crate::engine::worker::EngineHandle;
 use crate::engine::{EngineError, ScorePrompt, ScoreRequest};
@@ -365,22 +367,20 @@ impl Daemon {
         self.status_line.send_replace(line);
     }
 
-    /// Loads an adapter whose file is in place and has the registry name it as
-    /// the one that serves.
+    /// Loads an adapter from this file and has the registry name it as the one that
+    /// serves.
     pub async fn swap(
         &self,
         version: AdapterVersion,
+        file: PathBuf,
         register: impl FnOnce(&mut Registry) -> Result<()>,
     ) -> Result<()> {
         let _one_at_a_time = self.swapping.lock().await;
         let mut held = Duration::ZERO;
         if version > 0 {
-            let (path, active) = {
-                let registry = lock(&self.registry);
-                (registry.adapter_file(version), registry.active())
-            };
+            let active = self.active_adapter();
             // Completions in flight finish on the adapter they began with.
-            held = self.engine.load_adapter(version, path, vec![active]).await?;
+            held = self.engine.load_adapter(version, file, vec![active]).await?;
         }
         {
             let mut registry = lock(&self.registry);
@@ -395,8 +395,12 @@ impl Daemon {
 
     /// Serves another registered adapter from the next completion on; 0 is the base.
     pub async fn use_adapter(&self, version: AdapterVersion) -> Result<()> {
-        lock(&self.registry).check(version, &self.model.sha256)?;
-        self.swap(version, |registry| registry.activate(version)).await?;
+        let file = {
+            let registry = lock(&self.registry);
+            registry.check(version, &self.model.sha256)?;
+            registry.adapter_file(version)
+        };
+        self.swap(version, file, |registry| registry.activate(version)).await?;
         tracing::info!("adapter v{version} serves, as asked");
         self.show_ready();
         Ok(())
@@ -483,6 +487,7 @@ impl Daemon {
     /// Registers an adapter that was trained elsewhere, and answers its version.
     /// It serves when it is asked for.
     pub fn import_adapter(&self, adapter: &Adapter) -> Result<AdapterVersion> {
+        lock(&self.registry).check_writable()?;
         // A completion asks the registry: it must not wait for tens of megabytes.
         let file = Incoming::write(&self.home.adapters(), adapter)?;
         let mut registry = lock(&self.registry);
@@ -504,21 +509,21 @@ impl Daemon {
         Evidence::of(&lock(&self.knowledge), &registry, self.config().gate.enabled)
     }
 
-    /// Has a candidate whose file is in place take part in a trial, unless it is
-    /// refused at the door; then the reason is registered with it and answered.
-    pub async fn try_out(
+    /// Has a candidate take part in a trial, unless the holdout check refuses it; then
+    /// the reason is registered with it and answered.
+    pub async fn start_trial(
         &self,
-        entry: Entry,
+        mut candidate: Candidate,
         still_wanted: impl FnOnce(&Registry) -> Result<()>,
     ) -> Result<Option<String>> {
         let _one_at_a_time = self.swapping.lock().await;
-        let (path, active, head) = {
+        let (active, head) = {
             let registry = lock(&self.registry);
-            (registry.adapter_file(entry.version), registry.active(), registry.head())
+            (registry.active(), registry.head())
         };
-        self.engine.load_adapter(entry.version, path, vec![active, head]).await?;
+        let (version, kl) = (candidate.entry.version, candidate.entry.report.kl_base);
+        self.engine.load_adapter(version, candidate.adapter.clone(), vec![active, head]).await?;
         let own = lock(&self.knowledge).texts.held_out();
-        let (version, kl) = (entry.version, entry.report.kl_base);
         let refusal = tryout::refusal(&self.engine, version, head, kl, own).await?;
         let since = lock(&self.knowledge).next_seq();
         let mut registry = lock(&self.registry);
@@ -526,15 +531,30 @@ impl Daemon {
         match &refusal {
             Some(reason) => {
                 let end = crate::trial::End::Dropped;
-                let verdict = Some(Verdict { end, reason: reason.clone(), offers: 0 });
-                registry.refuse(Entry { verdict, ..entry })?;
+                candidate.entry.verdict = Some(Verdict { end, reason: reason.clone(), offers: 0 });
+                registry.refuse(&candidate)?;
             }
             None => {
-                let arms = registry.try_out(entry, since)?;
+                let arms = registry.try_out(&candidate, since)?;
                 lock(&self.knowledge).follow(Some(arms));
             }
         }
         Ok(refusal)
+    }
+
+    /// The same for a test that has written the candidate's file under its number already.
+    #[cfg(test)]
+    pub async fn try_out(
+        &self,
+        entry: Entry,
+        still_wanted: impl FnOnce(&Registry) -> Result<()>,
+    ) -> Result<Option<String>> {
+        let (file, (adapter, _)) = {
+            let registry = lock(&self.registry);
+            (registry.adapter_file(entry.version), registry.job_files("test"))
+        };
+        std::fs::rename(file, &adapter)?;
+        self.start_trial(Candidate { entry, adapter, optimizer: None }, still_wanted).await
     }
 
     /// Ends the trial if its evidence is in.

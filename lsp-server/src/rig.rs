@@ -5,11 +5,12 @@ use crate::config::Config;
 use crate::daemon::{Daemon, ServedModel};
 use crate::document::Position;
 use crate::engine::Engine;
+use crate::engine::scripted::ScriptedEngine;
 use crate::engine::worker::EngineHandle;
 use crate::framing::{self, Frame, Frames};
 use crate::home::Home;
 use crate::lsp;
-use feedback::clock::SystemClock;
+use feedback::clock::{ManualClock, SystemClock};
 use feedback::event::EventKind;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -17,10 +18,33 @@ use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream as Socket;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+/// A daemon over the files of this home, on an engine that always answers the same. Its
+/// clock stands still, and it holds no offer back.
+pub async fn daemon_in(home: &Home) -> Arc<Daemon> {
+    home.create().unwrap();
+    let engine = || {
+        let takes = Duration::ZERO;
+        Ok(ScriptedEngine { answers: &["x"], learned: None, takes })
+    };
+    let engine = EngineHandle::start(engine).unwrap();
+    let model = ServedModel {
+        name: "scripted".into(),
+        architecture: "none".into(),
+        path: "none.gguf".into(),
+        sha256: "base".into(),
+    };
+    let mut config = Config::default();
+    config.gate.enabled = false;
+    let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
+    let clock = Arc::new(ManualClock::starting_at(0));
+    Daemon::start(home, config, model, engine, clock, log).await.unwrap()
+}
 
 pub struct Rig {
     pub daemon: Arc<Daemon>,

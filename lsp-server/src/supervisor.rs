@@ -2,7 +2,7 @@
 //! proposes, swaps it in. The learner may crash, hang or lie; it costs one
 //! update and never a completion.
 
-use crate::adapters::{Entry, Registry};
+use crate::adapters::{Candidate, Entry, Registry};
 use crate::daemon::{Daemon, REWARD, lock};
 use crate::engine::llama::MAX_TOKENS;
 use crate::leash::Leash;
@@ -66,6 +66,9 @@ pub struct Supervisor {
     program: Program,
     child: Option<Learner>,
     failures: u32,
+    /// Makes the files of a job differ from those of any job before it: a learner of a
+    /// daemon that died may still write its own.
+    life: u32,
     next_job: u64,
     /// Learning was not paused when the running update began: a user may ask for
     /// one update of a learner that is.
@@ -97,7 +100,15 @@ struct GivenUp(String);
 
 impl Supervisor {
     pub fn new(daemon: Arc<Daemon>, program: Program) -> Supervisor {
-        Supervisor { daemon, program, child: None, failures: 0, next_job: 1, was_learning: false }
+        Supervisor {
+            daemon,
+            program,
+            child: None,
+            failures: 0,
+            life: rand::random(),
+            next_job: 1,
+            was_learning: false,
+        }
     }
 
     pub async fn run(mut self, mut now: tokio::sync::mpsc::Receiver<()>) {
@@ -229,8 +240,9 @@ impl Supervisor {
     fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {
         let registry = lock(&self.daemon.registry);
         let candidate = registry.next_version();
-        let id = format!("v{candidate}-{}", self.next_job);
+        let id = format!("v{candidate}-{:08x}-{}", self.life, self.next_job);
         self.next_job += 1;
+        let (adapter_out, optimizer_out) = registry.job_files(&id);
         Job {
             format: JOB_FORMAT,
             id,
@@ -240,8 +252,8 @@ impl Supervisor {
             },
             parent: registry.parent(),
             candidate,
-            adapter_out: registry.adapter_file(candidate),
-            optimizer_out: registry.optimizer_file(candidate),
+            adapter_out,
+            optimizer_out,
             seed: u64::from(candidate),
             reward: REWARD,
             hyper: self.daemon.config().learning.ppo.clone(),
@@ -321,8 +333,7 @@ impl Supervisor {
     async fn install(&self, job: &Job, batch: &Batch, report: Report) -> Result<()> {
         let installed = self.check_and_promote(job, batch, report).await;
         if installed.is_err() {
-            // It may have learned from what was forgotten meanwhile, and the next
-            // candidate has its number.
+            // It may have learned from what was forgotten meanwhile.
             let _ = std::fs::remove_file(&job.adapter_out);
             let _ = std::fs::remove_file(&job.optimizer_out);
         }
@@ -359,10 +370,12 @@ impl Supervisor {
             verdict: None,
             report,
         };
-        self.promote(entry, batch).await
+        let optimizer = Some(job.optimizer_out.clone()).filter(|path| path.exists());
+        self.promote(Candidate { entry, adapter: path, optimizer }, batch).await
     }
 
-    async fn promote(&self, entry: Entry, batch: &Batch) -> Result<()> {
+    async fn promote(&self, candidate: Candidate, batch: &Batch) -> Result<()> {
+        let entry = &candidate.entry;
         let (version, parent, took_ms) = (entry.version, entry.parent, entry.report.total_ms);
         let daemon = self.daemon.clone();
         let still_wanted = move |registry: &Registry| {
@@ -380,7 +393,7 @@ impl Supervisor {
         };
         let mut fate = "serves";
         if self.daemon.config().learning.trial {
-            fate = match self.daemon.try_out(entry, still_wanted).await? {
+            fate = match self.daemon.start_trial(candidate, still_wanted).await? {
                 None => "is on trial",
                 Some(reason) => {
                     tracing::warn!("adapter v{version} is not tried: {reason}");
@@ -388,9 +401,10 @@ impl Supervisor {
                 }
             };
         } else {
-            let swapped = self.daemon.swap(version, move |registry| {
+            let file = candidate.adapter.clone();
+            let swapped = self.daemon.swap(version, file, move |registry| {
                 still_wanted(registry)?;
-                registry.promote(entry)
+                registry.promote(&candidate)
             });
             swapped.await?;
         }
@@ -510,4 +524,79 @@ impl Drop for Learner {
 
 fn silent() -> anyhow::Error {
     anyhow::anyhow!("the learner was silent for {SILENCE_LIMIT:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::Home;
+    use crate::rig::daemon_in;
+    use feedback::event::{EventKind, Evidence, Outcome};
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A learner that writes both files of its job and reports something else of them.
+    fn untrue_learner(home: &Home) -> Program {
+        let report = Report { job: "JOB".into(), adapter_sha256: "no".into(), ..Report::default() };
+        let line = serde_json::to_string(&LearnerLine::Done(Box::new(report))).unwrap();
+        let script = format!(
+            r#"#!/bin/sh
+read -r job || exit 0
+field() {{ printf '%s' "$job" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }}
+echo written > "$(field adapter_out)"
+echo written > "$(field optimizer_out)"
+echo '{line}' | sed "s/JOB/$(field id)/"
+exec sleep 1000
+"#
+        );
+        let path = home.adapters().with_file_name("learner.sh");
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        Program { path, prompt_shelf: None }
+    }
+
+    /// A home with files of an adapter v1 and, if given, this registry.
+    fn home_with(folder: &tempfile::TempDir, registry: Option<&str>) -> (Home, [PathBuf; 2]) {
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        let files = ["v0001.gguf", "v0001.optimizer"].map(|name| home.adapters().join(name));
+        for file in &files {
+            std::fs::write(file, "the first adapter's").unwrap();
+        }
+        if let Some(text) = registry {
+            std::fs::write(home.adapters().join("registry.json"), text).unwrap();
+        }
+        (home, files)
+    }
+
+    /// `hone learn` with one label that waits; returns once the update has ended.
+    async fn learn_now(home: &Home) -> Arc<Daemon> {
+        let daemon = daemon_in(home).await;
+        let id = "o".to_owned();
+        daemon.record(vec![crate::history::tests::completion(&id, "/a.rs")]);
+        let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
+        daemon.record(vec![EventKind::Outcome { id, outcome, evidence }]);
+        assert_eq!(daemon.waiting_episodes(), 1);
+        let (learn, asked) = tokio::sync::mpsc::channel(1);
+        learn.send(()).await.unwrap();
+        drop(learn);
+        Supervisor::new(daemon.clone(), untrue_learner(home)).run(asked).await;
+        daemon
+    }
+
+    /// A registry that was lost, or a copy of it that is a little older, does not name every
+    /// adapter in the folder. The learner wrote over the files of the one whose number came
+    /// next, and where its update failed they were removed.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_job_writes_into_files_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, files) = home_with(&folder, None);
+        let daemon = learn_now(&home).await;
+        let reason = lock(&daemon.learner).last_error.clone().unwrap();
+        assert!(reason.contains("not what the learner said it wrote"), "{reason}");
+        for file in files {
+            assert_eq!(std::fs::read(&file).unwrap(), b"the first adapter's", "{file:?}");
+        }
+        let count = std::fs::read_dir(home.adapters()).unwrap().count();
+        assert_eq!(count, 2, "the files of the failed update are gone");
+    }
 }

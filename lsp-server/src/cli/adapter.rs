@@ -202,6 +202,7 @@ async fn import(
         None => {
             // No daemon; none may start while its registry changes.
             let _elected = serve::elect(home)?;
+            registry.check_writable()?;
             let file = Incoming::write(&home.adapters(), &adapter)?;
             file.import(&mut registry, base_sha256, SystemClock::default().now_ms())?
         }
