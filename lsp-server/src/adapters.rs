@@ -197,6 +197,12 @@ impl Registry {
         self.sealed.as_deref()
     }
 
+    /// The same, in a sentence for the user.
+    pub fn learning_refusal(&self) -> Option<String> {
+        let reason = self.sealed.as_ref()?;
+        Some(format!("nothing is learned, because an update could not be registered: {reason}"))
+    }
+
     /// # Errors
     /// The registry is read-only; why.
     pub fn check_writable(&self) -> Result<()> {

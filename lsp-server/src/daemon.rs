@@ -145,6 +145,7 @@ impl Daemon {
         }
         let mut learner =
             LearnerStatus::new(config.learning.enabled && registry.sealed().is_none());
+        learner.held_back = registry.learning_refusal();
         learner.last_error = trouble;
         learner.updates = registry.entries().len() as u64;
         learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
@@ -316,9 +317,12 @@ impl Daemon {
 
     /// Whether enough labels wait for an update that may be registered.
     pub fn update_is_due(&self) -> bool {
-        self.is_learning()
-            && self.waiting_episodes() >= self.config().learning.batch_episodes
-            && lock(&self.registry).sealed().is_none()
+        self.is_learning() && self.waiting_episodes() >= self.config().learning.batch_episodes
+    }
+
+    /// Why no update can be registered, in a sentence for the user.
+    pub fn learning_refusal(&self) -> Option<String> {
+        lock(&self.registry).learning_refusal()
     }
 
     pub fn config(&self) -> Arc<Config> {
@@ -331,23 +335,27 @@ impl Daemon {
         config.completion.is_on(language) && !self.unwanted.matches(path, &config.completion.ignore)
     }
 
-    /// Whether labels may start updates; a user can pause it.
+    /// Whether labels may start updates: a user can pause it, and what an update learned
+    /// could not be registered where the registry is read-only.
     pub fn is_learning(&self) -> bool {
-        self.config().learning.enabled
+        self.config().learning.enabled && lock(&self.registry).sealed().is_none()
     }
 
     /// Takes changed settings from the next message on; those of the model wait
     /// for the next start. An update under way is given up where learning was
     /// switched off; its labels wait.
     pub fn configure(&self, config: Config) {
-        let enabled = config.learning.enabled;
         *lock(&self.config) = Arc::new(config);
+        let (enabled, refusal) = (self.is_learning(), self.learning_refusal());
         let mut learner = lock(&self.learner);
         learner.state = match (enabled, learner.state) {
             (true, LearnerState::Off) => LearnerState::Idle,
             (false, LearnerState::Idle | LearnerState::Backoff) => LearnerState::Off,
             (_, state) => state,
         };
+        if !enabled {
+            learner.held_back = refusal;
+        }
         let training = learner.state == LearnerState::Training;
         drop(learner);
         if !training {

@@ -192,11 +192,12 @@ async fn connection(
         Purpose::Lsp => lsp::serve(daemon.session(), learn, read, &mut write).await,
         Purpose::Status => write_line(&mut write, &status::of(daemon)).await?,
         Purpose::Learn => {
-            let waiting = daemon.waiting_episodes();
-            if waiting > 0 {
+            let (waiting, error) = (daemon.waiting_episodes(), daemon.learning_refusal());
+            if waiting > 0 && error.is_none() {
                 let _ = learn.try_send(());
             }
-            write_line(&mut write, &serde_json::json!({ "waiting": waiting })).await?;
+            let answer = serde_json::json!({ "waiting": waiting, "error": error });
+            write_line(&mut write, &answer).await?;
         }
         Purpose::UseAdapter { adapter } => {
             let answer = Answer::from(daemon.use_adapter(adapter).await);

@@ -119,7 +119,7 @@ pub struct LearnerStatus {
     pub batch: usize,
     /// What the running job does, in a few words.
     pub progress: Option<String>,
-    /// Why labels wait although there are enough.
+    /// Why labels wait although there are enough, or why nothing can be learned at all.
     #[serde(default)]
     pub held_back: Option<String>,
     #[serde(skip)]
@@ -394,6 +394,7 @@ fn withheld_line(offers: u64) -> String {
 
 fn learner_line(learner: &LearnerStatus) -> String {
     let state = match learner.state {
+        LearnerState::Off if let Some(reason) = &learner.held_back => reason.clone(),
         LearnerState::Off => "paused; `hone resume` takes it up again".into(),
         LearnerState::Idle | LearnerState::Waiting if let Some(reason) = &learner.held_back => {
             format!("labels wait: {reason}")

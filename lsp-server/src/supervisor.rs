@@ -128,6 +128,12 @@ impl Supervisor {
             if trigger == Trigger::Batch && !self.daemon.update_is_due() {
                 continue;
             }
+            // Before labels are taken: what they taught could not be registered.
+            if let Some(reason) = self.daemon.learning_refusal() {
+                tracing::warn!("{reason}");
+                lock(&self.daemon.learner).held_back = Some(reason);
+                continue;
+            }
             if trigger == Trigger::Batch
                 && let Some(reason) = self.forbidden().await
             {
@@ -581,6 +587,27 @@ exec sleep 1000
         drop(learn);
         Supervisor::new(daemon.clone(), untrue_learner(home)).run(asked).await;
         daemon
+    }
+
+    /// A registry that cannot be read looks empty, so the next number seemed to be 1. An
+    /// update that was asked for trained into `v0001.gguf` and `v0001.optimizer`, could not
+    /// be registered, and was cleared away: the adapter that was there was lost.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_update_runs_that_the_registry_would_refuse() {
+        for registry in ["", "{\"format\": 3, \"active\":", "{\"format\": 99}"] {
+            let folder = tempfile::tempdir().unwrap();
+            let (home, files) = home_with(&folder, Some(registry));
+            let daemon = learn_now(&home).await;
+            for file in files {
+                assert_eq!(std::fs::read(&file).unwrap(), b"the first adapter's", "{file:?}");
+            }
+            let text = std::fs::read_to_string(home.adapters().join("registry.json")).unwrap();
+            assert_eq!(text, registry);
+            assert_eq!(daemon.waiting_episodes(), 1, "the label still waits");
+            let reason = daemon.learning_refusal().unwrap();
+            assert!(reason.contains("registry.json"), "{reason}");
+            assert_eq!(lock(&daemon.learner).held_back, Some(reason));
+        }
     }
 
     /// A registry that was lost, or a copy of it that is a little older, does not name every

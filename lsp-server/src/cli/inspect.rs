@@ -11,7 +11,7 @@ use crate::launch::configured_manifest;
 use crate::reading::{Reading, Terms};
 use crate::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
 use crate::wire::Purpose;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
@@ -61,9 +61,11 @@ fn from_files(home: &Home) -> Result<Status> {
     let Reading { fold, knowledge, .. } =
         Reading::of(&*log, &Terms::of(&registry, &manifest.sha256))?;
     let evidence = Evidence::of(&knowledge, &registry, config.gate.enabled);
-    let mut learner = LearnerStatus::new(config.learning.enabled);
+    let is_learning = config.learning.enabled && registry.sealed().is_none();
+    let mut learner = LearnerStatus::new(is_learning);
     learner.updates = registry.entries().len() as u64;
     learner.last_update_ms = registry.entries().last().map(|entry| entry.report.total_ms);
+    learner.held_back = registry.learning_refusal();
     learner.last_error = trouble;
     learner.waiting = fold.waiting();
     learner.batch = config.learning.batch_episodes;
@@ -173,6 +175,9 @@ pub async fn learn(home: &Home) -> Result<()> {
     let mut text = String::new();
     connection.read.read_to_string(&mut text).await?;
     let answer: Value = serde_json::from_str(&text)?;
+    if let Some(reason) = answer["error"].as_str() {
+        bail!("{reason}");
+    }
     match answer["waiting"].as_u64().unwrap_or(0) {
         0 => println!("nothing to learn from yet: no labelled offer waits"),
         waiting => println!("learning from {waiting} label(s); follow it with `hone status`"),

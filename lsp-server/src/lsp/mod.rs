@@ -291,11 +291,8 @@ impl Backend {
 
     async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
         let scope = Scope::File { names: forget::names_of(&path_of(&params.uri)) };
-        self.session.daemon().forget(scope).await.map_err(|error| Error {
-            code: ErrorCode::InternalError,
-            message: format!("{error:#}").into(),
-            data: None,
-        })
+        let forgotten = self.session.daemon().forget(scope).await;
+        forgotten.map_err(|error| failed(format!("{error:#}")))
     }
 
     async fn status(&self) -> Result<status::Status> {
@@ -303,6 +300,9 @@ impl Backend {
     }
 
     async fn learn_now(&self) -> Result<LearnAnswer> {
+        if let Some(reason) = self.session.daemon().learning_refusal() {
+            return Err(failed(reason));
+        }
         let waiting = self.session.daemon().waiting_episodes();
         let started = waiting > 0 && self.learn.try_send(()).is_ok();
         Ok(LearnAnswer { started, waiting })
@@ -361,6 +361,10 @@ fn path_of(uri: &lsp::Uri) -> String {
 
 fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error { code: ErrorCode::InvalidParams, message: message.into(), data: None }
+}
+
+fn failed(message: String) -> Error {
+    Error { code: ErrorCode::InternalError, message: message.into(), data: None }
 }
 
 fn superseded() -> Error {
