@@ -725,3 +725,36 @@ async fn tick(daemon: Weak<Daemon>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::tests::completion;
+    use crate::rig::daemon_in;
+
+    /// Forgetting withdrew adapters first, which a registry that cannot be read refuses. So
+    /// nothing could be forgotten until the user had moved the folder away by hand.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn events_are_forgotten_though_the_registry_cannot_be_read() {
+        for scope in [Scope::File { names: vec!["/secret.rs".into()] }, Scope::All] {
+            let folder = tempfile::tempdir().unwrap();
+            let home = Home::at(folder.path().into());
+            home.create().unwrap();
+            let (registry, adapter) =
+                (home.adapters().join("registry.json"), home.adapters().join("v0001.gguf"));
+            std::fs::write(&registry, "{\"format\": 99}").unwrap();
+            std::fs::write(&adapter, "the first adapter").unwrap();
+            let daemon = daemon_in(&home).await;
+            daemon.record(vec![completion("o", "/secret.rs")]);
+            let plan = daemon.plan_to_forget(scope.clone()).await.unwrap();
+            let done = daemon.forget(scope).await.unwrap();
+            assert_eq!((done.events, done.offers, &done), (1, 1, &plan));
+            let note = done.adapters_left.unwrap();
+            assert!(note.contains(&home.adapters().display().to_string()), "{note}");
+            assert!(note.contains("update Hone") && note.contains("may have learned"), "{note}");
+            assert_eq!((daemon.counts().total, daemon.oldest_event().await), (0, None));
+            assert_eq!(std::fs::read_to_string(&registry).unwrap(), "{\"format\": 99}");
+            assert_eq!(std::fs::read(&adapter).unwrap(), b"the first adapter");
+        }
+    }
+}
