@@ -533,7 +533,6 @@ impl Daemon {
         self.engine.load_adapter(version, candidate.adapter.clone(), vec![active, head]).await?;
         let own = lock(&self.knowledge).texts.held_out();
         let refusal = tryout::refusal(&self.engine, version, head, kl, own).await?;
-        let since = lock(&self.knowledge).next_seq();
         let mut registry = lock(&self.registry);
         still_wanted(&registry)?;
         match &refusal {
@@ -543,8 +542,13 @@ impl Daemon {
                 registry.refuse(&candidate)?;
             }
             None => {
-                let arms = registry.try_out(&candidate, since)?;
-                lock(&self.knowledge).follow(Some(arms));
+                // First, because events go on while the registry is written: what is read of
+                // the log later must begin with the same one.
+                let incumbent = registry.active();
+                let arms = lock(&self.knowledge).announce(version, incumbent);
+                let registered = registry.try_out(&candidate, arms.since);
+                lock(&self.knowledge).follow(registry.trial());
+                registered?;
             }
         }
         Ok(refusal)
@@ -756,5 +760,45 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&registry).unwrap(), "{\"format\": 99}");
             assert_eq!(std::fs::read(&adapter).unwrap(), b"the first adapter");
         }
+    }
+
+    /// A trial's first log position was read before the registry was written, and the trial
+    /// began after that. A verdict in between belonged to what is known of the incumbent
+    /// while the daemon ran, and to the trial when the log was read at the next start.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_trial_is_the_same_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().into());
+        let daemon = daemon_in(&home).await;
+        let path = lock(&daemon.registry).adapter_file(1);
+        std::fs::write(&path, "adapter").unwrap();
+        let entry = Entry {
+            version: 1,
+            parent: 0,
+            sha256: models::file::sha256(&path).unwrap(),
+            base_sha256: "base".into(),
+            created_at_ms: 0,
+            labels: (0, 0),
+            offers: None,
+            forgotten: false,
+            verdict: None,
+            report: Default::default(),
+        };
+        let verdict = |id: &str| {
+            let (outcome, evidence) = (Outcome::Accepted, event::Evidence::Command);
+            daemon.record(vec![completion(id, "/a.rs")]);
+            daemon.record(vec![EventKind::Outcome { id: id.into(), outcome, evidence }]);
+        };
+        verdict("before");
+        let between = |_: &Registry| {
+            verdict("between");
+            Ok(())
+        };
+        assert_eq!(daemon.try_out(entry, between).await.unwrap(), None);
+        verdict("after");
+        let terms = Terms::of(&lock(&daemon.registry), "base");
+        let read = Reading::of(&*daemon.log, &terms).unwrap();
+        assert!(read.knowledge.trial.is_some());
+        assert_eq!(lock(&daemon.knowledge).trial, read.knowledge.trial);
     }
 }
