@@ -54,7 +54,11 @@ impl Lab {
 
     /// Asks for an update that fails, and checks what a failure may cost.
     fn fails(&self, editor: &Client) -> String {
+        // The state may still be that of the failure before.
+        let failures = || self.home.daemon_log().matches("update failed").count();
+        let before = failures();
         assert!(editor.learn().unwrap().started);
+        eventually("another update fails", || failures() > before);
         self.failed(editor)
     }
 
