@@ -12,6 +12,7 @@ use models::file::{publish_new, sha256, sha256_of, sync_folder_of, write_atomic}
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Version of `registry.json`. Format 1 knew no trials, format 2 no checksum.
@@ -94,6 +95,8 @@ pub struct Registry {
     /// Why `registry.json` must not be replaced: it cannot be read, and what it
     /// names is not lost yet.
     sealed: Option<String>,
+    /// It was read from the copy, which may be older than an adapter.
+    is_from_copy: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -187,7 +190,8 @@ impl Registry {
             Ok(index) => (index, None),
             Err(error) => (Index::empty(), Some(format!("{error:#}"))),
         };
-        let mut registry = Registry { folder: folder.to_owned(), index, sealed };
+        let is_from_copy = damage.is_some();
+        let mut registry = Registry { folder: folder.to_owned(), index, sealed, is_from_copy };
         let trouble = registry.settle(base_sha256).or(damage).or(registry.sealed.clone());
         (registry, trouble)
     }
@@ -488,6 +492,25 @@ impl Registry {
         kept.map(|entry| entry.version).collect()
     }
 
+    /// Removes the files of a job or an import that was cut short. The caller holds whoever
+    /// else might be at work in the folder.
+    pub fn remove_leftovers(&self) {
+        if self.sealed.is_some() || self.is_from_copy {
+            return;
+        }
+        let Ok(files) = std::fs::read_dir(&self.folder) else { return };
+        let (leftovers, others): (Vec<PathBuf>, Vec<PathBuf>) =
+            files.flatten().map(|file| file.path()).partition(|path| has_no_number(path));
+        let named =
+            |entry: &Entry| [self.adapter_file(entry.version), self.optimizer_file(entry.version)];
+        let named: HashSet<PathBuf> = self.index.adapters.iter().flat_map(named).collect();
+        // Cut short between getting its number and being registered, a file has two names.
+        let second_names = others.iter().filter(|&path| {
+            !named.contains(path) && leftovers.iter().any(|leftover| is_one_file(leftover, path))
+        });
+        remove(second_names.chain(&leftovers));
+    }
+
     /// Removes whatever lies beside the registry: what an update left behind too.
     pub fn clear_folder(&self) -> Result<()> {
         let cannot = |path: &Path| format!("{}: cannot be removed", path.display());
@@ -578,6 +601,17 @@ impl Registry {
             }
         }
     }
+}
+
+fn has_no_number(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    [JOB_PREFIX, IMPORT_PREFIX].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether these are two names of one file.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
+    identity(one).is_some() && identity(one) == identity(other)
 }
 
 /// Best effort: a file that stays costs space only.
@@ -677,6 +711,32 @@ mod tests {
         assert!(refused.contains("cannot be written"), "{refused}");
         assert_eq!(names(dir.path()), ["job-j.gguf", "job-j.optimizer", REGISTRY_FILE]);
         assert_eq!((registry.entries().len(), registry.active()), (0, 0));
+    }
+
+    #[test]
+    fn what_was_cut_short_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = with_three(dir.path());
+        let kept = names(dir.path());
+        // Killed while it trained; and after v4 got its number, before the registry knew.
+        std::fs::write(dir.path().join("job-v4-0-1.gguf.7-0.tmp"), "half").unwrap();
+        std::fs::write(dir.path().join("import-x"), "half").unwrap();
+        let cut_short = candidate(&registry, "base");
+        registry.name_files(&cut_short).unwrap();
+        assert_eq!(registry.next_version(), 5);
+        // Killed after v3 was registered, before its files lost their other names.
+        std::fs::hard_link(registry.adapter_file(3), dir.path().join("job-v3.gguf")).unwrap();
+        // Of an adapter that a lost registry named.
+        std::fs::write(dir.path().join("v0007.gguf"), "adapter 7").unwrap();
+        let all = names(dir.path());
+
+        registry.is_from_copy = true;
+        registry.remove_leftovers();
+        assert_eq!(names(dir.path()), all, "a copy may not know of v4");
+        registry.is_from_copy = false;
+        registry.remove_leftovers();
+        assert_eq!(names(dir.path()), [kept, vec!["v0007.gguf".into()]].concat());
+        assert_eq!(registry.next_version(), 4);
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl Daemon {
         log: Arc<dyn EventLog>,
     ) -> Result<Arc<Daemon>> {
         let (mut registry, mut trouble) = Registry::open(&home.adapters(), &model.sha256);
+        registry.remove_leftovers();
         while registry.active() > 0 {
             let active = registry.active();
             let path = registry.adapter_file(active);

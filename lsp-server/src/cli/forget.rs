@@ -112,6 +112,10 @@ fn in_files(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
     let catalogue = Catalogue::load(&home.models())?;
     let base_sha256 = &configured_manifest(home, &catalogue, &config)?.sha256;
     let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
+    // An update that was cut short may have learned from what is to be forgotten.
+    if !plan {
+        registry.remove_leftovers();
+    }
     let log = SledLog::open(&home.event_log())?;
     let found = Found::search(&log, scope.clone())?;
     let result = found.plan(&registry, base_sha256);
