@@ -126,8 +126,14 @@ impl Index {
 
     /// What the folder's registry says, and what was wrong with it.
     fn of(folder: &Path) -> (Result<Index>, Option<String>) {
-        let copy = folder.join(REGISTRY_COPY);
-        match Index::read(&folder.join(REGISTRY_FILE)) {
+        let (path, copy) = (folder.join(REGISTRY_FILE), folder.join(REGISTRY_COPY));
+        // Hone never writes the copy alone: without it the other has been lost.
+        let first = if copy.exists() && !path.exists() {
+            Err(anyhow!("{}: missing; move the folder away to learn anew", path.display()))
+        } else {
+            Index::read(&path)
+        };
+        match first {
             Err(error) if copy.exists() && !error.is::<NewerFormat>() => match Index::read(&copy) {
                 Ok(index) => {
                     let trouble = format!("{error:#}; its copy {} is used", copy.display());
@@ -737,6 +743,22 @@ mod tests {
         registry.remove_leftovers();
         assert_eq!(names(dir.path()), [kept, vec!["v0007.gguf".into()]].concat());
         assert_eq!(registry.next_version(), 4);
+    }
+
+    /// A registry that was missing was taken for one that had never been written. The base
+    /// served in silence, and what was written next took the place of the copy as well.
+    #[test]
+    fn a_lost_registry_gives_way_to_its_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        with_three(dir.path());
+        std::fs::remove_file(dir.path().join(REGISTRY_FILE)).unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "base");
+        let trouble = trouble.expect("it is told");
+        assert!(trouble.contains("missing") && trouble.contains(REGISTRY_COPY), "{trouble}");
+        assert_eq!((registry.active(), registry.sealed()), (3, None));
+        std::fs::write(dir.path().join(REGISTRY_COPY), "").unwrap();
+        let (registry, _) = Registry::open(dir.path(), "base");
+        assert!(registry.active() == 0 && registry.sealed().is_some());
     }
 
     #[test]
