@@ -231,6 +231,7 @@ impl Default for PrivacyConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
     /// The daemon ends this many seconds after its last editor.
+    #[schemars(range(min = 1))]
     pub idle_exit_s: u64,
 }
 
@@ -301,6 +302,56 @@ mod tests {
         assert!(error.contains("completion.temperature must be from 0 to 2"), "{error}");
         let error = format!("{:#}", load("learning.ppo.epochs = 0\n").unwrap_err());
         assert!(error.contains("learning.ppo.epochs must be at least 1"), "{error}");
+    }
+
+    /// `daemon.idle_exit_s = 0` was accepted. The daemon ended as soon as it listened, and
+    /// every editor waited two minutes for it and then gave up with a message that did not
+    /// name the setting.
+    #[test]
+    fn a_daemon_that_would_end_at_once_is_refused() {
+        let error = format!("{:#}", load("daemon.idle_exit_s = 0\n").unwrap_err());
+        let expected = "daemon.idle_exit_s must be at least 1, such as 600";
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(load("daemon.idle_exit_s = 1\n").unwrap().daemon.idle_exit_s, 1);
+    }
+
+    /// TOML has `nan` and `inf`, which no range had excluded: they are no JSON, and the
+    /// check of ranges goes by the settings as JSON.
+    #[test]
+    fn a_fraction_that_is_no_number_is_refused() {
+        for value in ["nan", "inf", "-inf", "1e300"] {
+            let error = format!("{:#}", load(&format!("gate.threshold = {value}\n")).unwrap_err());
+            assert!(error.contains("gate.threshold must be from 0.01 to 0.99"), "{error}");
+            let text = format!("learning.ppo.baseline = {value}\n");
+            let error = format!("{:#}", load(&text).unwrap_err());
+            assert!(error.contains("learning.ppo.baseline must be a number"), "{error}");
+        }
+    }
+
+    /// The smallest and the largest value that the schema allows load, and those beyond
+    /// them do not.
+    #[test]
+    fn every_range_holds_at_its_edges() {
+        fn numbers(schema: &Value, key: &str, found: &mut Vec<(String, Value)>) {
+            for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                if below.get("minimum").or(below.get("maximum")).is_some() {
+                    found.push((key.clone(), below.clone()));
+                }
+                numbers(below, &key, found);
+            }
+        }
+        let mut found = vec![];
+        numbers(&schema(), "", &mut found);
+        assert!(found.len() > 20, "{found:?}");
+        for (key, schema) in found {
+            let set = |value: f64| load(&format!("{key} = {value}\n"));
+            for (edge, beyond) in [("minimum", -1.0), ("maximum", 1.0)] {
+                let Some(value) = schema[edge].as_f64() else { continue };
+                set(value).unwrap_or_else(|error| panic!("{key} = {value}: {error:#}"));
+                assert!(set(value + beyond).is_err(), "{key} = {}", value + beyond);
+            }
+        }
     }
 
     #[test]

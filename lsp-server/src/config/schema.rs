@@ -36,17 +36,26 @@ fn check_below(key: &str, schema: &Value, value: &Value) -> Result<()> {
             }
         }
     }
-    let Some(number) = value.as_f64() else { return Ok(()) };
+    // What is neither a number nor infinite has no JSON: serde writes null for it.
+    let is_no_number = value.is_null() && schema["type"] == "number";
+    let number = if is_no_number { Some(f64::NAN) } else { value.as_f64() };
+    let Some(number) = number else { return Ok(()) };
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
     let (least, most) = (bound("minimum"), bound("maximum"));
-    if least.is_none_or(|least| number >= least) && most.is_none_or(|most| number <= most) {
+    let is_in_range =
+        least.is_none_or(|least| number >= least) && most.is_none_or(|most| number <= most);
+    if is_in_range && !is_no_number {
         return Ok(());
     }
-    match (least, most) {
-        (Some(least), Some(most)) => bail!("{key} must be from {least} to {most}"),
-        (Some(least), None) => bail!("{key} must be at least {least}"),
-        (None, most) => bail!("{key} must be at most {}", most.unwrap_or(f64::INFINITY)),
-    }
+    let range = match (least, most) {
+        (Some(least), Some(most)) => format!("from {least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => "a number".to_owned(),
+    };
+    let example = schema.get("default").filter(|default| default.is_number());
+    let example = example.map_or_else(String::new, |default| format!(", such as {default}"));
+    bail!("{key} must be {range}{example}")
 }
 
 /// Fractions as they were written: `0.2`, which JSON's double makes of the
