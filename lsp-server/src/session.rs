@@ -78,6 +78,19 @@ pub enum SessionError {
     Engine(EngineError),
 }
 
+/// The request that is being computed. Dropping it, however the request ends, takes it out
+/// of the session if it is still the newest there, so that prompts are prepared again.
+struct CurrentRequest<'a> {
+    state: &'a Mutex<State>,
+    abort: Arc<AtomicBool>,
+}
+
+impl Drop for CurrentRequest<'_> {
+    fn drop(&mut self) {
+        lock(self.state).newest.take_if(|newest| Arc::ptr_eq(newest, &self.abort));
+    }
+}
+
 enum Begun {
     /// The user wants none here, or none is worth showing.
     Silent,
@@ -232,6 +245,8 @@ impl Session {
             Begun::Known(suggestions) => return Ok(suggestions),
             Begun::Asked(asked) => asked,
         };
+        // Before the first await: a client that cancels drops this future at one.
+        let _current = CurrentRequest { state: &self.state, abort: asked.abort.clone() };
         if !asked.wait.is_zero() {
             // Whatever the next key is, most of the prompt will be the same.
             self.daemon.engine.warm(asked.request.prompt.clone());
@@ -588,12 +603,16 @@ mod tests {
     use crate::daemon::ServedModel;
     use crate::engine::scripted::ScriptedEngine;
     use crate::engine::worker::EngineHandle;
+    use crate::engine::{Engine, EngineInfo, Request, Score, ScoreRequest, Tokenizer};
     use crate::home::Home;
+    use crate::prompt::FimPrompt;
     use feedback::clock::ManualClock;
     use feedback::event::{AdapterVersion, Event};
     use feedback::log::MemoryLog;
     use ropey::Rope;
     use std::ops::ControlFlow;
+    use std::path::Path;
+    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
     const URI: &str = "file:///a.rs";
@@ -606,14 +625,17 @@ mod tests {
         session_with(ScriptedEngine { answers: ANSWERS, learned: None, takes }).await
     }
 
-    async fn session_with(engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
-        session_behind(false, engine).await
+    async fn session_with(
+        engine: impl Engine + Send + 'static,
+    ) -> (tempfile::TempDir, Arc<Session>) {
+        let mut config = Config::default();
+        config.gate.enabled = false;
+        session_as_set(config, engine).await
     }
 
-    /// The same behind the gate, or not.
-    async fn session_behind(
-        gate: bool,
-        engine: ScriptedEngine,
+    async fn session_as_set(
+        config: Config,
+        engine: impl Engine + Send + 'static,
     ) -> (tempfile::TempDir, Arc<Session>) {
         let folder = tempfile::tempdir().unwrap();
         let model = ServedModel {
@@ -626,8 +648,6 @@ mod tests {
         let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
         home.create().unwrap();
         let log = Arc::new(MemoryLog::default());
-        let mut config = Config::default();
-        config.gate.enabled = gate;
         let daemon =
             Daemon::start(&home, config, model, engine, Arc::new(clock), log).await.unwrap();
         let session = daemon.session();
@@ -661,7 +681,7 @@ mod tests {
         // Every byte is a token, and together they are unlikely.
         const LONG: &str = "let unlikely = this_and_that(and_the_rest, of_it, and_more);";
         let engine = ScriptedEngine { answers: &[LONG], learned: None, takes: Duration::ZERO };
-        let (_folder, session) = session_behind(true, engine).await;
+        let (_folder, session) = session_as_set(Config::default(), engine).await;
         let ask = async |column| {
             let position = Position { line: 1, column };
             texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
@@ -771,6 +791,122 @@ mod tests {
         type_at_cursor(&session, "x");
         assert!(matches!(asked.await.unwrap(), Err(SessionError::Superseded)));
         assert_eq!(session.daemon().counts().total, 0);
+    }
+
+    /// A [`ScriptedEngine`] that counts the prompts it prepares.
+    struct Counting {
+        scripted: ScriptedEngine,
+        /// How it answers instead, once it has taken its time.
+        fails: Option<fn() -> EngineError>,
+        prepared: Arc<AtomicUsize>,
+    }
+
+    impl Engine for Counting {
+        fn info(&self) -> EngineInfo {
+            self.scripted.info()
+        }
+
+        fn tokenizer(&self) -> Tokenizer {
+            self.scripted.tokenizer()
+        }
+
+        fn generate(
+            &mut self,
+            request: &Request,
+            abort: &AtomicBool,
+        ) -> Result<Generated, EngineError> {
+            let answer = self.scripted.generate(request, abort)?;
+            self.fails.map_or(Ok(answer), |fails| Err(fails()))
+        }
+
+        fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+            self.prepared.fetch_add(1, Ordering::Relaxed);
+            self.scripted.warm(prompt, abort)
+        }
+
+        fn score(
+            &mut self,
+            request: &ScoreRequest,
+            abort: &AtomicBool,
+        ) -> Result<Vec<Score>, EngineError> {
+            self.scripted.score(request, abort)
+        }
+
+        fn load_adapter(
+            &mut self,
+            version: AdapterVersion,
+            path: &Path,
+            keep: &[AdapterVersion],
+        ) -> Result<(), EngineError> {
+            self.scripted.load_adapter(version, path, keep)
+        }
+    }
+
+    /// Whether a cursor that is put somewhere has its prompt prepared once a request has
+    /// ended, which `end` waits for.
+    async fn prepares_after(
+        takes: Duration,
+        fails: Option<fn() -> EngineError>,
+        end: impl AsyncFnOnce(Arc<Session>),
+    ) -> bool {
+        const SOON: Duration = Duration::from_secs(2);
+        let prepared = Arc::new(AtomicUsize::new(0));
+        let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes };
+        let engine = Counting { scripted, fails, prepared: prepared.clone() };
+        let (_folder, session) = session_with(engine).await;
+        end(session.clone()).await;
+        session.focus(URI, CURSOR).unwrap();
+        let began = Instant::now();
+        while prepared.load(Ordering::Relaxed) == 0 && began.elapsed() < SOON {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        prepared.load(Ordering::Relaxed) > 0
+    }
+
+    /// A request that failed, ran out of time or was cancelled by the client stayed the
+    /// session's newest. Until the next edit or request, `focus` took it for one under way
+    /// and prepared no prompt.
+    #[tokio::test]
+    async fn prompts_are_prepared_again_however_a_request_has_ended() {
+        let answered = async |session: Arc<Session>| {
+            let _ = session.complete(URI, CURSOR, AUTOMATIC).await;
+        };
+        assert!(prepares_after(Duration::ZERO, None, answered).await, "finished");
+        let failed = || EngineError::Failed("no memory".into());
+        assert!(prepares_after(Duration::ZERO, Some(failed), answered).await, "failed");
+        let late = || EngineError::OverBudget;
+        assert!(prepares_after(Duration::ZERO, Some(late), answered).await, "over budget");
+        let cancelled = async |session: Arc<Session>| {
+            let asking = session.clone();
+            let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+            while lock(&session.state).newest.is_none() {
+                tokio::task::yield_now().await;
+            }
+            asked.abort();
+            assert!(asked.await.unwrap_err().is_cancelled());
+        };
+        assert!(prepares_after(Duration::from_secs(60), None, cancelled).await, "cancelled");
+    }
+
+    /// An older request that ends must leave the newer one in its place: it is the one that
+    /// the next key has to abort.
+    #[tokio::test]
+    async fn a_request_that_was_superseded_leaves_the_newer_one_alone() {
+        let (_folder, session) = session(Duration::from_secs(60)).await;
+        let ask = |column| {
+            let asking = session.clone();
+            let at = Position { line: 0, column };
+            tokio::spawn(async move { asking.complete(URI, at, AUTOMATIC).await })
+        };
+        let older = ask(0);
+        while lock(&session.state).newest.is_none() {
+            tokio::task::yield_now().await;
+        }
+        let newer = ask(1);
+        assert!(matches!(older.await.unwrap(), Err(SessionError::Superseded)));
+        assert!(lock(&session.state).newest.is_some());
+        type_at_cursor(&session, "x");
+        assert!(matches!(newer.await.unwrap(), Err(SessionError::Superseded)));
     }
 
     #[tokio::test]
