@@ -1,7 +1,8 @@
 //! One editor connection: its documents, its live offer, its newest request.
 //!
 //! Every message is taken in order under one lock, and none awaits before it
-//! has been; only the engine's answer is waited for, with the lock free.
+//! has been; only the engine's answer is waited for, with the lock free. Which files a
+//! prompt may quote is read from the disk before the lock is taken.
 
 use crate::aftermath::{Aftermath, Finding};
 use crate::answered::{Answered, ask_gate};
@@ -13,6 +14,7 @@ use crate::engine::{EngineError, Generated};
 use crate::extent::Extent;
 use crate::imports;
 use crate::postprocess::{Around, breaks_line, repeats_closing, replaced};
+use crate::privacy::QuotableFiles;
 use crate::prompts::{self, Prompts};
 use crate::rhythm::{Rhythm, Stand};
 use crate::tracker::{Judgement, Offer, Tracker};
@@ -136,13 +138,16 @@ impl Session {
     /// disk, the session does not.
     pub fn look_at_imports(&self, uri: &str) {
         let config = self.daemon.config();
-        let terms = self.terms(&config);
-        if terms.context_chars == 0 {
+        if self.context_chars(&config) == 0 {
             return;
         }
         let document = lock(&self.state).documents.get(uri).cloned();
         let Some(document) = document else { return };
-        for file in imports::read(&document.path, &document.text) {
+        let files = imports::read(&document.path, &document.text);
+        let paths = files.iter().map(|file| file.path.clone()).collect();
+        let rules = self.daemon.privacy.quotable(paths, &config.privacy.ignore);
+        let terms = self.terms(&config, &rules);
+        for file in files {
             lock(&self.state).prompts.add(&file, &terms);
         }
     }
@@ -153,7 +158,8 @@ impl Session {
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
         if let Some(document) = state.documents.remove(uri) {
-            state.prompts.close(uri, &document, &self.terms(&self.daemon.config()));
+            let rules = QuotableFiles::default();
+            state.prompts.close(uri, &document, &self.terms(&self.daemon.config(), &rules));
             let findings = state.aftermath.close(uri, &document, now_ms);
             self.tell(findings);
         }
@@ -174,7 +180,7 @@ impl Session {
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
-        let quotes = self.terms(&self.daemon.config()).context_chars > 0;
+        let quotes = self.context_chars(&self.daemon.config()) > 0;
         for (range, text) in changes {
             let State { documents, tracker, unshown, encoding, aftermath, prompts, .. } =
                 &mut *state;
@@ -205,6 +211,7 @@ impl Session {
     /// computed now, while they look around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
         let config = self.daemon.config();
+        let rules = self.quotable(uri, &config);
         let mut guard = lock(&self.state);
         let state = &mut *guard;
         let document = state
@@ -214,7 +221,7 @@ impl Session {
         let cursor = document.offset(position, state.encoding)?;
         if state.newest.is_none() && self.daemon.completes(&document.path, &document.language) {
             state.prompts.visit(document);
-            let terms = self.terms(&config);
+            let terms = self.terms(&config, &rules);
             if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
                 self.daemon.engine.warm(as_set(&config.completion, prompt));
             }
@@ -222,14 +229,34 @@ impl Session {
         Ok(())
     }
 
-    fn terms<'a>(&'a self, config: &'a Config) -> prompts::Terms<'a> {
-        let reads_files = self.daemon.engine.info().reads_files;
+    fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> prompts::Terms<'a> {
         prompts::Terms {
             window: prompts::window(&config.completion),
-            context_chars: if reads_files { config.completion.context_chars } else { 0 },
-            privacy: &self.daemon.privacy,
-            ignore: &config.privacy.ignore,
+            context_chars: self.context_chars(config),
+            rules,
         }
+    }
+
+    /// Characters of other code that a prompt may hold.
+    fn context_chars(&self, config: &Config) -> usize {
+        let reads_files = self.daemon.engine.info().reads_files;
+        if reads_files { config.completion.context_chars } else { 0 }
+    }
+
+    /// Which files a prompt in this document may quote. Waits for the disk, the session does
+    /// not: it is asked before the state's lock is taken.
+    fn quotable(&self, uri: &str, config: &Config) -> QuotableFiles {
+        if self.context_chars(config) == 0 {
+            return QuotableFiles::default();
+        }
+        let paths = {
+            let state = lock(&self.state);
+            let mut paths = state.prompts.sources();
+            // The prompt may quote other parts of the document itself.
+            paths.extend(state.documents.get(uri).map(|document| document.path.clone()));
+            paths
+        };
+        self.daemon.privacy.quotable(paths, &config.privacy.ignore)
     }
 
     /// Answers a request for an inline completion: one offer, more to choose from
@@ -275,6 +302,7 @@ impl Session {
     ) -> Result<Begun, SessionError> {
         let config = self.daemon.config();
         let completion = &config.completion;
+        let rules = self.quotable(uri, &config);
         let mut guard = lock(&self.state);
         let state = &mut *guard;
         state.abort_newest();
@@ -342,7 +370,7 @@ impl Session {
             true => Extent::LINE,
             false => extent(document, cursor, trigger, completion),
         };
-        let terms = self.terms(&config);
+        let terms = self.terms(&config, &rules);
         let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
         let prompt = prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let abort = Arc::new(AtomicBool::new(false));
@@ -907,6 +935,64 @@ mod tests {
         assert!(lock(&session.state).newest.is_some());
         type_at_cursor(&session, "x");
         assert!(matches!(newer.await.unwrap(), Err(SessionError::Superseded)));
+    }
+
+    /// With `completion.context_chars` above 0 the ignore files were read with the session's
+    /// lock held, so a slow disk held up every message of the connection, and the clock of
+    /// all others with it. Here the disk never answers: `.honeignore` is a pipe that
+    /// nobody writes to.
+    #[tokio::test]
+    async fn a_session_goes_on_while_the_disk_is_asked_what_may_be_quoted() {
+        for asks in [Session::look_at_imports, focus, complete] {
+            goes_on_while(asks).await;
+        }
+    }
+
+    fn focus(session: &Session, uri: &str) {
+        session.focus(uri, CURSOR).unwrap();
+    }
+
+    fn complete(session: &Session, uri: &str) {
+        let begun = session.begin(uri, CURSOR, AUTOMATIC).unwrap();
+        assert!(matches!(begun, Begun::Asked(_)));
+    }
+
+    async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
+        const LONG: Duration = Duration::from_secs(10);
+        let project = tempfile::tempdir().unwrap();
+        let file = |name: &str| project.path().join(name).to_string_lossy().into_owned();
+        let pipe = file(".honeignore");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        std::fs::write(file("ledger.rs"), "pub struct Ledger;\n").unwrap();
+
+        let mut config = Config::default();
+        config.completion.context_chars = 1_000;
+        let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_as_set(config, scripted).await;
+        let text = Rope::from_str("use ledger::Ledger;\n    \n");
+        let (path, language) = (file("here.rs"), "rust".into());
+        session.open("here".into(), Document { path, language, version: 1, text });
+
+        let (asking, other) = (session.clone(), session.clone());
+        let (asked, answered) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            asks(&asking, "here");
+            asked.send(()).unwrap();
+        });
+        let early = answered.recv_timeout(Duration::from_millis(200));
+        assert!(early.is_err(), "the disk was not asked");
+        let (done, waits) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let end = Position { line: 1, column: 0 };
+            other.change("here", 2, vec![(Some((end, end)), "x".into())]).unwrap();
+            done.send(()).unwrap();
+        });
+        let went_on = waits.recv_timeout(LONG);
+        // Whoever opens the other end of the pipe lets the reader go.
+        std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        assert!(went_on.is_ok(), "the session waits for the disk");
+        answered.recv_timeout(LONG).unwrap();
     }
 
     #[tokio::test]
