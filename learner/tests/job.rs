@@ -3,8 +3,10 @@
 mod common;
 
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
+use feedback::episode::{Episode, REPLAY_LIMIT};
 use feedback::event::Outcome;
 use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, Report};
+use feedback::job::{BATCH_EPISODES_MAX, EPISODES_MAX};
 use learner::stream;
 use learner::threads::Threads;
 use learner::train::Trainer;
@@ -371,8 +373,12 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         job.episodes[4].completion.healing = "zz".into();
     });
     check("its limit is 1 MiB; raise learning.memory_limit_mb", &|job| job.memory_limit_mb = 1);
-    check("lora_rank is 0", &|job| job.hyper.lora_rank = 0);
-    check("learning_rate is NaN", &|job| job.hyper.learning_rate = f32::NAN);
+    check("lora_rank must be from 1 to 256", &|job| job.hyper.lora_rank = 0);
+    check("learning_rate must be at least 0", &|job| job.hyper.learning_rate = f32::NAN);
+    check("clip_low must be at least 0 and below 1", &|job| job.hyper.clip_low = 1.0);
+    check("4353 episodes, the limit is 4352", &|job| {
+        job.episodes = vec![job.episodes[0].clone(); EPISODES_MAX + 1];
+    });
     check("has rank 4 and alpha 8, the job asks for 8 and 8", &|job| job.hyper.lora_rank = 8);
     check("the job names", &|job| {
         job.parent.as_mut().unwrap().sha256 = "0".repeat(64);
@@ -397,6 +403,20 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         job.base.sha256 = models::file::sha256(&cut).unwrap();
         job.base.path = cut.clone();
     });
+}
+
+/// A batch may have 4096 episodes and 256 may be learned from again, but a job took 4096 in
+/// all: with both settings at their largest, every full job failed.
+#[test]
+fn a_job_takes_the_largest_batch_and_all_that_is_learned_from_again() {
+    let place = place("qwen2");
+    let mut job = place.job("largest");
+    // None of them is labelled: the job is read, and there is nothing to train.
+    let unlabelled = Episode { outcome: None, ..job.episodes[0].clone() };
+    job.episodes = vec![unlabelled.clone(); BATCH_EPISODES_MAX];
+    job.replay = vec![unlabelled; REPLAY_LIMIT];
+    let error = run(&job).unwrap_err();
+    assert!(error.contains("no episode to learn from: of 4352, 4352 unlabelled"), "{error}");
 }
 
 /// A parent goes on learning without a state that it cannot use, as one that never
