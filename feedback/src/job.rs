@@ -80,11 +80,12 @@ pub struct Parent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hyper {
-    /// LoRA rank r; all seven linear maps of every layer are adapted.
-    #[schemars(range(min = 1, max = LORA_RANK_MAX))]
+    /// LoRA rank r of an adapter that starts from the base; one that is learned on from
+    /// keeps its own. All seven linear maps of every layer are adapted.
+    #[schemars(range(min = 1, max = LORA_RANK_MAX), extend("x-new-adapter" = true))]
     pub lora_rank: usize,
-    /// LoRA alpha; the update is scaled by alpha / rank.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    /// LoRA alpha, likewise; the update is scaled by alpha / rank.
+    #[schemars(extend("exclusiveMinimum" = 0, "x-new-adapter" = true))]
     pub lora_alpha: f32,
     /// Adam's step size, once warmed up.
     #[schemars(range(min = 0.0))]

@@ -247,7 +247,8 @@ fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The parent adapter and the tokens that invoke it.
+/// The parent adapter and the tokens that invoke it. It keeps the rank and alpha that it was
+/// made with, whatever is set for new adapters: what it learned is lost in any other shape.
 fn read_parent(
     path: &Path,
     sha256: &str,
@@ -263,15 +264,24 @@ fn read_parent(
     );
     let adapter = Adapter::read(path)?;
     adapter.check_base(&base.gguf, &base.sha256)?;
-    ensure!(
-        adapter.rank == hyper.lora_rank && adapter.alpha == hyper.lora_alpha,
-        "the parent adapter {} has rank {} and alpha {}, the job asks for {} and {}",
-        path.display(),
-        adapter.rank,
-        adapter.alpha,
-        hyper.lora_rank,
-        hyper.lora_alpha
-    );
+    let own = Hyper { lora_rank: adapter.rank, lora_alpha: adapter.alpha, ..hyper.clone() };
+    own.check().with_context(|| {
+        format!(
+            "cannot learn on from the parent adapter {}; `hone adapter use 0` starts a new one",
+            path.display()
+        )
+    })?;
+    if own != *hyper {
+        eprintln!(
+            "hone-learner: {} has LoRA rank {} and alpha {} and keeps them; learning.ppo.lora_rank \
+             = {} and lora_alpha = {} are for the next adapter that starts from the base",
+            path.display(),
+            own.lora_rank,
+            own.lora_alpha,
+            hyper.lora_rank,
+            hyper.lora_alpha
+        );
+    }
     let lora = Lora::from_adapter(&adapter, &base.model.shape)
         .with_context(|| format!("cannot use the parent adapter {}", path.display()))?;
     Ok((lora, adapter.invocation))

@@ -10,6 +10,7 @@ use feedback::job::{BATCH_EPISODES_MAX, EPISODES_MAX};
 use learner::stream;
 use learner::threads::Threads;
 use learner::train::Trainer;
+use models::adapter::Adapter;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -262,7 +263,7 @@ fn the_adapter_file_names_its_invocation_token() {
     second.parent = Some(parent(&first));
     run(&second).unwrap();
     for job in [first, second] {
-        let adapter = models::adapter::Adapter::read(&job.adapter_out).unwrap();
+        let adapter = Adapter::read(&job.adapter_out).unwrap();
         assert_eq!(adapter.invocation, [MIDDLE]);
         assert_eq!(adapter.base_sha256, place.sha256);
     }
@@ -379,7 +380,6 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
     check("4353 episodes, the limit is 4352", &|job| {
         job.episodes = vec![job.episodes[0].clone(); EPISODES_MAX + 1];
     });
-    check("has rank 4 and alpha 8, the job asks for 8 and 8", &|job| job.hyper.lora_rank = 8);
     check("the job names", &|job| {
         job.parent.as_mut().unwrap().sha256 = "0".repeat(64);
     });
@@ -390,6 +390,14 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         let parent = job.parent.as_mut().unwrap();
         parent.sha256 = models::file::sha256(&cut).unwrap();
         parent.path = cut.clone();
+    });
+    let mut unfit = Adapter::read(&good.adapter_out).unwrap();
+    unfit.alpha = 0.0;
+    let unfit_path = place.folder.path().join("unfit.gguf");
+    let sha256 = unfit.write(&unfit_path).unwrap();
+    check("unfit.gguf; `hone adapter use 0` starts a new one: lora_alpha must be", &|job| {
+        let parent = job.parent.as_mut().unwrap();
+        (parent.sha256, parent.path) = (sha256.clone(), unfit_path.clone());
     });
     check("cannot write the optimizer state", &|job| {
         job.optimizer_out = place.folder.path().join("no folder").join("bad.opt");
@@ -403,6 +411,29 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         job.base.sha256 = models::file::sha256(&cut).unwrap();
         job.base.path = cut.clone();
     });
+}
+
+/// Changing `learning.ppo.lora_rank` or `lora_alpha` stopped learning: the learner refused a
+/// parent of another rank, so every update failed and its labels were set aside. A parent
+/// keeps what it was made with, and the settings are for an adapter that starts anew.
+#[test]
+fn an_adapter_keeps_its_rank_and_alpha_when_the_settings_change() {
+    let place = place("qwen2");
+    let first = place.job("first");
+    run(&first).unwrap();
+    let learned = |name: &str, parent: Option<Parent>, rank: usize, alpha: f32| {
+        let mut job = place.job(name);
+        job.parent = parent;
+        (job.hyper.lora_rank, job.hyper.lora_alpha) = (rank, alpha);
+        run(&job).unwrap();
+        Adapter::read(&job.adapter_out).unwrap()
+    };
+    let same = learned("same", Some(parent(&first)), 4, 8.0);
+    let changed = learned("changed", Some(parent(&first)), 2, 16.0);
+    assert_eq!((changed.rank, changed.alpha), (4, 8.0));
+    assert!(changed == same, "the settings change nothing about it");
+    let fresh = learned("fresh", None, 2, 16.0);
+    assert_eq!((fresh.rank, fresh.alpha), (2, 16.0));
 }
 
 /// A batch may have 4096 episodes and 256 may be learned from again, but a job took 4096 in

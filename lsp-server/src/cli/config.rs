@@ -103,10 +103,14 @@ async fn set(home: &Home, key: &str, text: Option<&str>, json: bool) -> Result<(
         println!("{}", json!({ "key": key, "value": value_of(&all, key), "restart": restart }));
         return Ok(());
     }
-    let when = match (running, restart) {
-        (true, true) => " from the daemon's next start on (`hone stop` ends it)",
-        (true, false) => " from now on",
-        (false, _) => "",
+    let when = if known.is_some_and(|known| known["x-new-adapter"] == true) {
+        " for the next adapter that starts from the base; one that is learned on from keeps its own"
+    } else if restart {
+        " from the daemon's next start on (`hone stop` ends it)"
+    } else if running {
+        " from now on"
+    } else {
+        ""
     };
     println!("{key} = {}{when}", value_of(&all, key));
     Ok(())

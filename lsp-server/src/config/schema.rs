@@ -4,7 +4,8 @@ use super::Config;
 use feedback::schema::{field, schema_of};
 use serde_json::Value;
 
-/// JSON Schema of [`Config`]. `x-restart` marks what a running daemon cannot take.
+/// JSON Schema of [`Config`]. `x-restart` marks what a running daemon cannot take,
+/// `x-new-adapter` what an adapter that has learned already cannot.
 pub fn schema() -> Value {
     schema_of::<Config>()
 }

@@ -64,6 +64,15 @@ fn what_only_a_restart_takes_is_said() {
     assert_eq!(said["restart"], false, "no daemon runs");
 }
 
+/// `hone config set learning.ppo.lora_rank` said "from now on", and then no update could go
+/// on from the adapter there was.
+#[test]
+fn what_is_for_new_adapters_is_said() {
+    let home = home();
+    let said = home.output(&["config", "set", "learning.ppo.lora_rank", "8"]);
+    assert!(said.contains("= 8 for the next adapter that starts from the base"), "{said}");
+}
+
 #[test]
 fn a_value_that_would_not_load_is_refused_and_nothing_changes() {
     let home = home();
