@@ -5,15 +5,31 @@
 //! batch, seed) → (candidate adapter, optimizer state, report). The same job
 //! gives the same bytes.
 
-use crate::episode::Episode;
+use crate::episode::{Episode, REPLAY_LIMIT, WAITING_LIMIT};
 use crate::event::AdapterVersion;
 use crate::reward::{RewardVersion, VALUE};
+use crate::schema::{self, SchemaError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of these lines. A learner refuses a job with another one.
 pub const JOB_FORMAT: u32 = 3;
+
+/// Labelled episodes in a batch, at most: no more of them ever wait.
+pub const BATCH_EPISODES_MAX: usize = WAITING_LIMIT;
+
+/// Episodes in a job, at most: a full batch and all that can be learned from again.
+pub const EPISODES_MAX: usize = BATCH_EPISODES_MAX + REPLAY_LIMIT;
+
+/// LoRA rank, at most: beyond it an adapter is larger than it is useful.
+pub const LORA_RANK_MAX: usize = 256;
+
+/// Memory limit that can be set for the learner, at most, in MiB: more than any machine has,
+/// and few enough to be counted in bytes.
+pub const MEMORY_LIMIT_MB_MAX: u64 = 1 << 30;
+
+const _: () = assert!(MEMORY_LIMIT_MB_MAX < u64::MAX >> 20);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -59,14 +75,17 @@ pub struct Parent {
     pub optimizer: Option<PathBuf>,
 }
 
-/// Every number PPO depends on. docs/learning.md gives each one's source.
+/// Every number PPO depends on, with the range in which PPO can use it. docs/learning.md
+/// gives each one's source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hyper {
-    /// LoRA rank r; all seven linear maps of every layer are adapted.
-    #[schemars(range(min = 1, max = 256))]
+    /// LoRA rank r of an adapter that starts from the base; one that is learned on from
+    /// keeps its own. All seven linear maps of every layer are adapted.
+    #[schemars(range(min = 1, max = LORA_RANK_MAX), extend("x-new-adapter" = true))]
     pub lora_rank: usize,
-    /// LoRA alpha; the update is scaled by alpha / rank.
+    /// LoRA alpha, likewise; the update is scaled by alpha / rank.
+    #[schemars(extend("exclusiveMinimum" = 0, "x-new-adapter" = true))]
     pub lora_alpha: f32,
     /// Adam's step size, once warmed up.
     #[schemars(range(min = 0.0))]
@@ -75,17 +94,23 @@ pub struct Hyper {
     /// counted over the adapter's whole life.
     pub warmup_steps: u32,
     /// Decay of Adam's mean of the gradients.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
     pub adam_beta1: f32,
     /// Decay of Adam's mean of their squares.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
     pub adam_beta2: f32,
     /// What Adam adds to the root it divides by.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub adam_epsilon: f32,
     /// Share of a weight that a step takes off, times the learning rate.
+    #[schemars(range(min = 0.0))]
     pub weight_decay: f32,
     /// Global L2 norm the gradient is clipped to.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_grad_norm: f32,
     /// L2 norm of the adapter's change in one job, relative to the L2 norm of
     /// all its weights; a step past it is scaled back.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_update_ratio: f32,
     /// Passes over the batch.
     #[schemars(range(min = 1))]
@@ -94,21 +119,26 @@ pub struct Hyper {
     #[schemars(range(min = 1))]
     pub minibatch_episodes: usize,
     /// Ratio is clipped to [1 − clip_low, 1 + clip_high].
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
     pub clip_low: f32,
     /// The upper side of that range.
+    #[schemars(range(min = 0.0))]
     pub clip_high: f32,
     /// V: the reward at which showing and silence are worth the same.
     pub baseline: f32,
     /// What a reward is compared with.
     pub advantage: Advantage,
     /// Weight of the KL(π‖base) penalty.
+    #[schemars(range(min = 0.0))]
     pub kl_coefficient: f32,
     /// Cap on the importance weight π_parent/π_behaviour.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_importance_weight: f32,
     /// Episodes served by an adapter more than this many versions older than
     /// the parent are dropped.
     pub max_staleness: u32,
     /// An epoch stops early when the mean KL(parent‖π) passes this, in nats per token.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub target_kl: f32,
     /// Weight of the policy's loss on judged offers; 0: imitate alone.
     #[schemars(range(min = 0.0))]
@@ -163,6 +193,17 @@ impl Default for Hyper {
             demonstration_coefficient: 1.0,
             demonstration_exponent: 0.0,
         }
+    }
+}
+
+impl Hyper {
+    /// Both the settings and the learner check this, so that what can be set can be learned
+    /// with.
+    ///
+    /// # Errors
+    /// Names the first value that PPO cannot use, and what it may be.
+    pub fn check(&self) -> Result<(), SchemaError> {
+        schema::check(self)
     }
 }
 

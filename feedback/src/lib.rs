@@ -12,6 +12,7 @@ pub mod job;
 pub mod log;
 mod mark;
 pub mod reward;
+pub mod schema;
 pub mod secrets;
 #[cfg(test)]
 mod sled_damage;

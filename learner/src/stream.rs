@@ -8,7 +8,7 @@
 //! of stdout is behind; answers are not.
 
 use crate::train::{Cancelled, Trainer};
-use feedback::job::{Cancel, JOB_FORMAT, Job, LearnerLine, Progress};
+use feedback::job::{Cancel, EPISODES_MAX, JOB_FORMAT, Job, LearnerLine, Progress};
 use serde::Deserialize;
 use std::io::{self, BufRead, Read, Write};
 use std::ops::ControlFlow;
@@ -22,8 +22,15 @@ const JOB_QUEUE: usize = 4;
 /// Lines waiting for stdout.
 const LINE_QUEUE: usize = 64;
 
-/// Bytes of a job's line, at most: some thousand episodes of long prompts.
-const LINE_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of a job's line, at most.
+const LINE_BYTES: usize = 128 * 1024 * 1024;
+
+/// Bytes of a long episode in it: some 1,600 token ids of 7 bytes for the longest prompt that
+/// the server makes, and 128 tokens with their log-probabilities.
+const EPISODE_BYTES: usize = 24 * 1024;
+
+// The largest job that the settings allow fits a line.
+const _: () = assert!(LINE_BYTES > EPISODES_MAX * EPISODE_BYTES);
 
 // A job of one full-length prompt must always fit a line: a token id and its
 // comma take at most 8 bytes.

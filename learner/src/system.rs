@@ -41,6 +41,10 @@ pub fn peak_memory_mb() -> u64 {
 #[cfg(target_os = "linux")]
 const HEADROOM_MB: u64 = 512;
 
+// Neither the sum nor its bytes overflow for any limit that can be set.
+#[cfg(target_os = "linux")]
+const _: () = assert!(feedback::job::MEMORY_LIMIT_MB_MAX + HEADROOM_MB <= u64::MAX >> 20);
+
 /// The second line behind the checks of a job: past it an allocation fails and
 /// the process ends with that message. 0 lifts it. Linux alone counts what it
 /// needs (`RLIMIT_DATA` includes private mappings).
@@ -52,7 +56,7 @@ pub fn limit_memory(mb: u64) {
     }
     let wanted = match mb {
         0 => libc::RLIM_INFINITY,
-        mb => (mb + HEADROOM_MB) << 20,
+        mb => mb.saturating_add(HEADROOM_MB).saturating_mul(1 << 20),
     };
     limit.rlim_cur = wanted.min(limit.rlim_max);
     unsafe { libc::setrlimit(libc::RLIMIT_DATA, &limit) };

@@ -1,7 +1,8 @@
 //! One editor connection: its documents, its live offer, its newest request.
 //!
 //! Every message is taken in order under one lock, and none awaits before it
-//! has been; only the engine's answer is waited for, with the lock free.
+//! has been; only the engine's answer is waited for, with the lock free. Which files a
+//! prompt may quote is read from the disk before the lock is taken.
 
 use crate::aftermath::{Aftermath, Finding};
 use crate::answered::{Answered, ask_gate};
@@ -13,6 +14,7 @@ use crate::engine::{EngineError, Generated};
 use crate::extent::Extent;
 use crate::imports;
 use crate::postprocess::{Around, breaks_line, repeats_closing, replaced};
+use crate::privacy::QuotableFiles;
 use crate::prompts::{self, Prompts};
 use crate::rhythm::{Rhythm, Stand};
 use crate::tracker::{Judgement, Offer, Tracker};
@@ -78,6 +80,19 @@ pub enum SessionError {
     Engine(EngineError),
 }
 
+/// The request that is being computed. Dropping it, however the request ends, takes it out
+/// of the session if it is still the newest there, so that prompts are prepared again.
+struct CurrentRequest<'a> {
+    state: &'a Mutex<State>,
+    abort: Arc<AtomicBool>,
+}
+
+impl Drop for CurrentRequest<'_> {
+    fn drop(&mut self) {
+        lock(self.state).newest.take_if(|newest| Arc::ptr_eq(newest, &self.abort));
+    }
+}
+
 enum Begun {
     /// The user wants none here, or none is worth showing.
     Silent,
@@ -123,13 +138,16 @@ impl Session {
     /// disk, the session does not.
     pub fn look_at_imports(&self, uri: &str) {
         let config = self.daemon.config();
-        let terms = self.terms(&config);
-        if terms.context_chars == 0 {
+        if self.context_chars(&config) == 0 {
             return;
         }
         let document = lock(&self.state).documents.get(uri).cloned();
         let Some(document) = document else { return };
-        for file in imports::read(&document.path, &document.text) {
+        let files = imports::read(&document.path, &document.text);
+        let paths = files.iter().map(|file| file.path.clone()).collect();
+        let rules = self.daemon.privacy.quotable(paths, &config.privacy.ignore);
+        let terms = self.terms(&config, &rules);
+        for file in files {
             lock(&self.state).prompts.add(&file, &terms);
         }
     }
@@ -140,7 +158,8 @@ impl Session {
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
         if let Some(document) = state.documents.remove(uri) {
-            state.prompts.close(uri, &document, &self.terms(&self.daemon.config()));
+            let rules = QuotableFiles::default();
+            state.prompts.close(uri, &document, &self.terms(&self.daemon.config(), &rules));
             let findings = state.aftermath.close(uri, &document, now_ms);
             self.tell(findings);
         }
@@ -161,7 +180,7 @@ impl Session {
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
-        let quotes = self.terms(&self.daemon.config()).context_chars > 0;
+        let quotes = self.context_chars(&self.daemon.config()) > 0;
         for (range, text) in changes {
             let State { documents, tracker, unshown, encoding, aftermath, prompts, .. } =
                 &mut *state;
@@ -192,6 +211,7 @@ impl Session {
     /// computed now, while they look around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
         let config = self.daemon.config();
+        let rules = self.quotable(uri, &config);
         let mut guard = lock(&self.state);
         let state = &mut *guard;
         let document = state
@@ -201,7 +221,7 @@ impl Session {
         let cursor = document.offset(position, state.encoding)?;
         if state.newest.is_none() && self.daemon.completes(&document.path, &document.language) {
             state.prompts.visit(document);
-            let terms = self.terms(&config);
+            let terms = self.terms(&config, &rules);
             if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
                 self.daemon.engine.warm(as_set(&config.completion, prompt));
             }
@@ -209,14 +229,34 @@ impl Session {
         Ok(())
     }
 
-    fn terms<'a>(&'a self, config: &'a Config) -> prompts::Terms<'a> {
-        let reads_files = self.daemon.engine.info().reads_files;
+    fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> prompts::Terms<'a> {
         prompts::Terms {
             window: prompts::window(&config.completion),
-            context_chars: if reads_files { config.completion.context_chars } else { 0 },
-            privacy: &self.daemon.privacy,
-            ignore: &config.privacy.ignore,
+            context_chars: self.context_chars(config),
+            rules,
         }
+    }
+
+    /// Characters of other code that a prompt may hold.
+    fn context_chars(&self, config: &Config) -> usize {
+        let reads_files = self.daemon.engine.info().reads_files;
+        if reads_files { config.completion.context_chars } else { 0 }
+    }
+
+    /// Which files a prompt in this document may quote. Waits for the disk, the session does
+    /// not: it is asked before the state's lock is taken.
+    fn quotable(&self, uri: &str, config: &Config) -> QuotableFiles {
+        if self.context_chars(config) == 0 {
+            return QuotableFiles::default();
+        }
+        let paths = {
+            let state = lock(&self.state);
+            let mut paths = state.prompts.sources();
+            // The prompt may quote other parts of the document itself.
+            paths.extend(state.documents.get(uri).map(|document| document.path.clone()));
+            paths
+        };
+        self.daemon.privacy.quotable(paths, &config.privacy.ignore)
     }
 
     /// Answers a request for an inline completion: one offer, more to choose from
@@ -232,6 +272,8 @@ impl Session {
             Begun::Known(suggestions) => return Ok(suggestions),
             Begun::Asked(asked) => asked,
         };
+        // Before the first await: a client that cancels drops this future at one.
+        let _current = CurrentRequest { state: &self.state, abort: asked.abort.clone() };
         if !asked.wait.is_zero() {
             // Whatever the next key is, most of the prompt will be the same.
             self.daemon.engine.warm(asked.request.prompt.clone());
@@ -260,6 +302,7 @@ impl Session {
     ) -> Result<Begun, SessionError> {
         let config = self.daemon.config();
         let completion = &config.completion;
+        let rules = self.quotable(uri, &config);
         let mut guard = lock(&self.state);
         let state = &mut *guard;
         state.abort_newest();
@@ -327,7 +370,7 @@ impl Session {
             true => Extent::LINE,
             false => extent(document, cursor, trigger, completion),
         };
-        let terms = self.terms(&config);
+        let terms = self.terms(&config, &rules);
         let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
         let prompt = prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let abort = Arc::new(AtomicBool::new(false));
@@ -588,12 +631,16 @@ mod tests {
     use crate::daemon::ServedModel;
     use crate::engine::scripted::ScriptedEngine;
     use crate::engine::worker::EngineHandle;
+    use crate::engine::{Engine, EngineInfo, Request, Score, ScoreRequest, Tokenizer};
     use crate::home::Home;
+    use crate::prompt::FimPrompt;
     use feedback::clock::ManualClock;
     use feedback::event::{AdapterVersion, Event};
     use feedback::log::MemoryLog;
     use ropey::Rope;
     use std::ops::ControlFlow;
+    use std::path::Path;
+    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
     const URI: &str = "file:///a.rs";
@@ -606,14 +653,17 @@ mod tests {
         session_with(ScriptedEngine { answers: ANSWERS, learned: None, takes }).await
     }
 
-    async fn session_with(engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
-        session_behind(false, engine).await
+    async fn session_with(
+        engine: impl Engine + Send + 'static,
+    ) -> (tempfile::TempDir, Arc<Session>) {
+        let mut config = Config::default();
+        config.gate.enabled = false;
+        session_as_set(config, engine).await
     }
 
-    /// The same behind the gate, or not.
-    async fn session_behind(
-        gate: bool,
-        engine: ScriptedEngine,
+    async fn session_as_set(
+        config: Config,
+        engine: impl Engine + Send + 'static,
     ) -> (tempfile::TempDir, Arc<Session>) {
         let folder = tempfile::tempdir().unwrap();
         let model = ServedModel {
@@ -626,8 +676,6 @@ mod tests {
         let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
         home.create().unwrap();
         let log = Arc::new(MemoryLog::default());
-        let mut config = Config::default();
-        config.gate.enabled = gate;
         let daemon =
             Daemon::start(&home, config, model, engine, Arc::new(clock), log).await.unwrap();
         let session = daemon.session();
@@ -661,7 +709,7 @@ mod tests {
         // Every byte is a token, and together they are unlikely.
         const LONG: &str = "let unlikely = this_and_that(and_the_rest, of_it, and_more);";
         let engine = ScriptedEngine { answers: &[LONG], learned: None, takes: Duration::ZERO };
-        let (_folder, session) = session_behind(true, engine).await;
+        let (_folder, session) = session_as_set(Config::default(), engine).await;
         let ask = async |column| {
             let position = Position { line: 1, column };
             texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
@@ -771,6 +819,180 @@ mod tests {
         type_at_cursor(&session, "x");
         assert!(matches!(asked.await.unwrap(), Err(SessionError::Superseded)));
         assert_eq!(session.daemon().counts().total, 0);
+    }
+
+    /// A [`ScriptedEngine`] that counts the prompts it prepares.
+    struct Counting {
+        scripted: ScriptedEngine,
+        /// How it answers instead, once it has taken its time.
+        fails: Option<fn() -> EngineError>,
+        prepared: Arc<AtomicUsize>,
+    }
+
+    impl Engine for Counting {
+        fn info(&self) -> EngineInfo {
+            self.scripted.info()
+        }
+
+        fn tokenizer(&self) -> Tokenizer {
+            self.scripted.tokenizer()
+        }
+
+        fn generate(
+            &mut self,
+            request: &Request,
+            abort: &AtomicBool,
+        ) -> Result<Generated, EngineError> {
+            let answer = self.scripted.generate(request, abort)?;
+            self.fails.map_or(Ok(answer), |fails| Err(fails()))
+        }
+
+        fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+            self.prepared.fetch_add(1, Ordering::Relaxed);
+            self.scripted.warm(prompt, abort)
+        }
+
+        fn score(
+            &mut self,
+            request: &ScoreRequest,
+            abort: &AtomicBool,
+        ) -> Result<Vec<Score>, EngineError> {
+            self.scripted.score(request, abort)
+        }
+
+        fn load_adapter(
+            &mut self,
+            version: AdapterVersion,
+            path: &Path,
+            keep: &[AdapterVersion],
+        ) -> Result<(), EngineError> {
+            self.scripted.load_adapter(version, path, keep)
+        }
+    }
+
+    /// Whether a cursor that is put somewhere has its prompt prepared once a request has
+    /// ended, which `end` waits for.
+    async fn prepares_after(
+        takes: Duration,
+        fails: Option<fn() -> EngineError>,
+        end: impl AsyncFnOnce(Arc<Session>),
+    ) -> bool {
+        const SOON: Duration = Duration::from_secs(2);
+        let prepared = Arc::new(AtomicUsize::new(0));
+        let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes };
+        let engine = Counting { scripted, fails, prepared: prepared.clone() };
+        let (_folder, session) = session_with(engine).await;
+        end(session.clone()).await;
+        session.focus(URI, CURSOR).unwrap();
+        let began = Instant::now();
+        while prepared.load(Ordering::Relaxed) == 0 && began.elapsed() < SOON {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        prepared.load(Ordering::Relaxed) > 0
+    }
+
+    /// A request that failed, ran out of time or was cancelled by the client stayed the
+    /// session's newest. Until the next edit or request, `focus` took it for one under way
+    /// and prepared no prompt.
+    #[tokio::test]
+    async fn prompts_are_prepared_again_however_a_request_has_ended() {
+        let answered = async |session: Arc<Session>| {
+            let _ = session.complete(URI, CURSOR, AUTOMATIC).await;
+        };
+        assert!(prepares_after(Duration::ZERO, None, answered).await, "finished");
+        let failed = || EngineError::Failed("no memory".into());
+        assert!(prepares_after(Duration::ZERO, Some(failed), answered).await, "failed");
+        let late = || EngineError::OverBudget;
+        assert!(prepares_after(Duration::ZERO, Some(late), answered).await, "over budget");
+        let cancelled = async |session: Arc<Session>| {
+            let asking = session.clone();
+            let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+            while lock(&session.state).newest.is_none() {
+                tokio::task::yield_now().await;
+            }
+            asked.abort();
+            assert!(asked.await.unwrap_err().is_cancelled());
+        };
+        assert!(prepares_after(Duration::from_secs(60), None, cancelled).await, "cancelled");
+    }
+
+    /// An older request that ends must leave the newer one in its place: it is the one that
+    /// the next key has to abort.
+    #[tokio::test]
+    async fn a_request_that_was_superseded_leaves_the_newer_one_alone() {
+        let (_folder, session) = session(Duration::from_secs(60)).await;
+        let ask = |column| {
+            let asking = session.clone();
+            let at = Position { line: 0, column };
+            tokio::spawn(async move { asking.complete(URI, at, AUTOMATIC).await })
+        };
+        let older = ask(0);
+        while lock(&session.state).newest.is_none() {
+            tokio::task::yield_now().await;
+        }
+        let newer = ask(1);
+        assert!(matches!(older.await.unwrap(), Err(SessionError::Superseded)));
+        assert!(lock(&session.state).newest.is_some());
+        type_at_cursor(&session, "x");
+        assert!(matches!(newer.await.unwrap(), Err(SessionError::Superseded)));
+    }
+
+    /// With `completion.context_chars` above 0 the ignore files were read with the session's
+    /// lock held, so a slow disk held up every message of the connection, and the clock of
+    /// all others with it. Here the disk never answers: `.honeignore` is a pipe that
+    /// nobody writes to.
+    #[tokio::test]
+    async fn a_session_goes_on_while_the_disk_is_asked_what_may_be_quoted() {
+        for asks in [Session::look_at_imports, focus, complete] {
+            goes_on_while(asks).await;
+        }
+    }
+
+    fn focus(session: &Session, uri: &str) {
+        session.focus(uri, CURSOR).unwrap();
+    }
+
+    fn complete(session: &Session, uri: &str) {
+        let begun = session.begin(uri, CURSOR, AUTOMATIC).unwrap();
+        assert!(matches!(begun, Begun::Asked(_)));
+    }
+
+    async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
+        const LONG: Duration = Duration::from_secs(10);
+        let project = tempfile::tempdir().unwrap();
+        let file = |name: &str| project.path().join(name).to_string_lossy().into_owned();
+        let pipe = file(".honeignore");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        std::fs::write(file("ledger.rs"), "pub struct Ledger;\n").unwrap();
+
+        let mut config = Config::default();
+        config.completion.context_chars = 1_000;
+        let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_as_set(config, scripted).await;
+        let text = Rope::from_str("use ledger::Ledger;\n    \n");
+        let (path, language) = (file("here.rs"), "rust".into());
+        session.open("here".into(), Document { path, language, version: 1, text });
+
+        let (asking, other) = (session.clone(), session.clone());
+        let (asked, answered) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            asks(&asking, "here");
+            asked.send(()).unwrap();
+        });
+        let early = answered.recv_timeout(Duration::from_millis(200));
+        assert!(early.is_err(), "the disk was not asked");
+        let (done, waits) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let end = Position { line: 1, column: 0 };
+            other.change("here", 2, vec![(Some((end, end)), "x".into())]).unwrap();
+            done.send(()).unwrap();
+        });
+        let went_on = waits.recv_timeout(LONG);
+        // Whoever opens the other end of the pipe lets the reader go.
+        std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        assert!(went_on.is_ok(), "the session waits for the disk");
+        answered.recv_timeout(LONG).unwrap();
     }
 
     #[tokio::test]
