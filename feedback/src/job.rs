@@ -7,7 +7,9 @@
 
 use crate::episode::Episode;
 use crate::event::AdapterVersion;
+use crate::limits::LORA_RANK_MAX;
 use crate::reward::{RewardVersion, VALUE};
+use crate::schema::{self, SchemaError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -59,14 +61,17 @@ pub struct Parent {
     pub optimizer: Option<PathBuf>,
 }
 
-/// Every number that PPO depends on. docs/learning.md gives the source of each.
+/// Every number that PPO depends on, with the range in which PPO can use it.
+/// docs/learning.md gives the source of each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hyper {
-    /// LoRA rank r; all seven linear maps of every layer are adapted.
-    #[schemars(range(min = 1, max = 256))]
+    /// LoRA rank r of an adapter that starts from the base; one that is learned on from
+    /// keeps its own. All seven linear maps of every layer are adapted.
+    #[schemars(range(min = 1, max = LORA_RANK_MAX), extend("x-new-adapter" = true))]
     pub lora_rank: usize,
-    /// LoRA alpha; the update is scaled by alpha / rank.
+    /// LoRA alpha, likewise; the update is scaled by alpha / rank.
+    #[schemars(extend("exclusiveMinimum" = 0, "x-new-adapter" = true))]
     pub lora_alpha: f32,
     /// Adam's step size after the warm-up.
     #[schemars(range(min = 0.0))]
@@ -75,17 +80,23 @@ pub struct Hyper {
     /// over the adapter's whole life.
     pub warmup_steps: u32,
     /// Decay of Adam's running mean of the gradients.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
     pub adam_beta1: f32,
     /// Decay of Adam's running mean of the squared gradients.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
     pub adam_beta2: f32,
     /// Adam adds this to the root that it divides by.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub adam_epsilon: f32,
     /// Each step shrinks every weight by this share, times the learning rate.
+    #[schemars(range(min = 0.0))]
     pub weight_decay: f32,
     /// The gradient is clipped to this global L2 norm.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_grad_norm: f32,
     /// Limit of the L2 norm of the adapter's change in one job, relative to the L2 norm of
     /// all its weights. A step past it is scaled back.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_update_ratio: f32,
     /// Passes over the batch.
     #[schemars(range(min = 1))]
@@ -94,21 +105,26 @@ pub struct Hyper {
     #[schemars(range(min = 1))]
     pub minibatch_episodes: usize,
     /// PPO's ratio is clipped to [1 − clip_low, 1 + clip_high]; this is the lower side.
+    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
     pub clip_low: f32,
     /// The upper side of the range that PPO's ratio is clipped to.
+    #[schemars(range(min = 0.0))]
     pub clip_high: f32,
     /// V: the reward at which showing an offer and showing nothing are worth the same.
     pub baseline: f32,
     /// What a reward is compared with.
     pub advantage: Advantage,
     /// Weight of the KL(π‖base) penalty.
+    #[schemars(range(min = 0.0))]
     pub kl_coefficient: f32,
     /// Upper limit of the importance weight π_parent/π_behaviour.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_importance_weight: f32,
     /// Episodes that were served by an adapter more than this many versions older than
     /// the parent are dropped.
     pub max_staleness: u32,
     /// Training stops early when the mean KL(parent‖π) passes this, in nats per token.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub target_kl: f32,
     /// Weight of the policy's loss on judged offers. With 0 only demonstrations are
     /// learned from.
@@ -164,6 +180,17 @@ impl Default for Hyper {
             demonstration_coefficient: 1.0,
             demonstration_exponent: 0.0,
         }
+    }
+}
+
+impl Hyper {
+    /// Both the settings and the learner check this, so that what can be set can be learned
+    /// with.
+    ///
+    /// # Errors
+    /// Names the first value that PPO cannot use, and what it may be.
+    pub fn check(&self) -> Result<(), SchemaError> {
+        schema::check(self)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod limits;
 pub mod log;
 mod mark;
 pub mod reward;
+pub mod schema;
 pub mod secrets;
 pub mod sled_log;
 #[cfg(any(test, feature = "testing"))]

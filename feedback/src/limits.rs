@@ -21,6 +21,12 @@ pub const REPLAY_EPISODES_MAX: usize = 256;
 /// Episodes of one job: all that can wait, and all that can be replayed beside them.
 pub const JOB_EPISODES_MAX: usize = WAITING_EPISODES_MAX + REPLAY_EPISODES_MAX;
 
+/// LoRA rank. An adapter of a higher one is larger and no better.
+pub const LORA_RANK_MAX: usize = 256;
+
+/// The learner's memory limit, in MiB. No machine has more, and it can be counted in bytes.
+pub const MEMORY_LIMIT_MB_MAX: u64 = 1 << 30;
+
 /// Size of a checkpoint file. The state in it is bounded and stays far below this.
 pub const CHECKPOINT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
@@ -43,6 +49,7 @@ pub const LOG_ROOM_BYTES_MIN: usize = 1024 * 1024;
 /// the rewrite the next append.
 pub const SCAN_EVENTS_MAX: usize = 64;
 
+const _: () = assert!(MEMORY_LIMIT_MB_MAX < u64::MAX >> 20);
 // Every offer without a label is one whose outcome is remembered.
 const _: () = assert!(UNLABELLED_OFFERS_MAX <= KNOWN_OFFERS_MAX);
 // A job that replays is mostly about what is new.

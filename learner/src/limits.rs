@@ -4,9 +4,6 @@
 /// Episodes of a job: all that may wait in the daemon, and all that may be replayed.
 pub const EPISODES_MAX: usize = feedback::limits::JOB_EPISODES_MAX;
 
-/// LoRA rank. A higher one makes the adapter larger and no better.
-pub const LORA_RANK_MAX: usize = 256;
-
 /// Tokens of a prompt.
 pub const PROMPT_TOKENS_MAX: usize = 4096;
 
@@ -28,8 +25,12 @@ pub const MICROBATCH_ROWS_MAX: usize = 128;
 /// Beyond it a token has no gradient from the term that the ratio is in.
 pub const LOG_RATIO_NATS_MAX: f64 = 10.0;
 
-/// Bytes of a job line. Some thousand episodes with long prompts fit.
-pub const JOB_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a job line.
+pub const JOB_LINE_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Bytes of a long episode in it: some 1,600 token ids of 7 bytes for the longest prompt that
+/// the server makes, and 128 tokens with their log-probabilities.
+const EPISODE_JSON_BYTES: usize = 24 * 1024;
 
 /// Bytes of a cancel line. A longer line is a job, which must not be parsed twice.
 pub const CANCEL_LINE_BYTES_MAX: usize = 256;
@@ -47,6 +48,11 @@ pub const MEMORY_HEADROOM_MB: u64 = 512;
 
 /// GPU memory that is left to activations, cuBLAS and the desktop.
 pub const GPU_SPARE_BYTES: usize = 512 << 20;
+
+// The largest job that the settings allow fits into a line.
+const _: () = assert!(EPISODES_MAX * EPISODE_JSON_BYTES < JOB_LINE_BYTES_MAX);
+// Neither a memory limit with its headroom nor the bytes of it overflow.
+const _: () = assert!(feedback::limits::MEMORY_LIMIT_MB_MAX + MEMORY_HEADROOM_MB <= u64::MAX >> 20);
 
 /// Bytes of a token id and its comma in a job line.
 const TOKEN_JSON_BYTES_MAX: usize = 8;
@@ -69,17 +75,3 @@ const _: () = assert!(TAIL_TOKENS_MAX < PROMPT_TOKENS_MAX);
 const _: () =
     assert!(DEFAULT_EPISODES * TOKEN_JSON_BYTES_MAX * PROMPT_TOKENS_MAX < JOB_LINE_BYTES_MAX);
 const _: () = assert!(CANCEL_LINE_BYTES_MAX < JOB_LINE_BYTES_MAX);
-
-#[cfg(test)]
-mod tests {
-    use super::LORA_RANK_MAX;
-    use feedback::job::Hyper;
-
-    /// The range in the schema of the settings is written as a number there.
-    #[test]
-    fn the_settings_allow_the_ranks_that_the_learner_takes() {
-        let schema = schemars::schema_for!(Hyper);
-        let maximum = schema.as_value().pointer("/properties/lora_rank/maximum");
-        assert_eq!(maximum.and_then(|maximum| maximum.as_u64()), Some(LORA_RANK_MAX as u64));
-    }
-}

@@ -5,7 +5,7 @@ mod common;
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
 use feedback::event::Outcome;
 use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport};
-use feedback::limits::{REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
+use feedback::limits::{JOB_EPISODES_MAX, REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
 use learner::job::lines;
 use learner::job::trainer::Trainer;
 use learner::machine::threads::Threads;
@@ -376,9 +376,12 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         job.episodes[4].completion.healing = "zz".into();
     });
     check("its limit is 1 MiB; raise learning.memory_limit_mb", &|job| job.memory_limit_mb = 1);
-    check("lora_rank is 0", &|job| job.hyper.lora_rank = 0);
-    check("learning_rate is NaN", &|job| job.hyper.learning_rate = f32::NAN);
-    check("has rank 4 and alpha 8, the job asks for 8 and 8", &|job| job.hyper.lora_rank = 8);
+    check("lora_rank must be from 1 to 256", &|job| job.hyper.lora_rank = 0);
+    check("learning_rate must be at least 0", &|job| job.hyper.learning_rate = f32::NAN);
+    check("clip_low must be at least 0 and below 1", &|job| job.hyper.clip_low = 1.0);
+    check("4353 episodes, the limit is 4352", &|job| {
+        job.episodes = vec![job.episodes[0].clone(); JOB_EPISODES_MAX + 1];
+    });
     check("the job names", &|job| {
         job.parent.as_mut().unwrap().sha256 = "0".repeat(64);
     });
@@ -389,6 +392,14 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         let parent = job.parent.as_mut().unwrap();
         parent.sha256 = models::file::sha256(&cut).unwrap();
         parent.path = cut.clone();
+    });
+    let mut unfit = models::adapter::LoraAdapter::read(&good.adapter_out).unwrap();
+    unfit.alpha = 0.0;
+    let unfit_path = fixture.folder.path().join("unfit.gguf");
+    let sha256 = unfit.write(&unfit_path).unwrap();
+    check("unfit.gguf; `hone adapter use 0` starts a new one: lora_alpha must be", &|job| {
+        let parent = job.parent.as_mut().unwrap();
+        (parent.sha256, parent.path) = (sha256.clone(), unfit_path.clone());
     });
     check("cannot write the optimizer state", &|job| {
         job.optimizer_out = fixture.folder.path().join("no folder").join("bad.opt");
@@ -402,6 +413,29 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         job.base.sha256 = models::file::sha256(&cut).unwrap();
         job.base.path = cut.clone();
     });
+}
+
+/// Changing `learning.ppo.lora_rank` or `lora_alpha` stopped learning: the learner refused a
+/// parent of another rank, so every update failed and its labels were set aside. A parent
+/// keeps what it was made with, and the settings are for an adapter that starts anew.
+#[test]
+fn an_adapter_keeps_its_rank_and_alpha_when_the_settings_change() {
+    let fixture = fixture("qwen2");
+    let first = fixture.job("first");
+    run(&first).unwrap();
+    let learned = |name: &str, parent: Option<Parent>, rank: usize, alpha: f32| {
+        let mut job = fixture.job(name);
+        job.parent = parent;
+        (job.hyper.lora_rank, job.hyper.lora_alpha) = (rank, alpha);
+        run(&job).unwrap();
+        models::adapter::LoraAdapter::read(&job.adapter_out).unwrap()
+    };
+    let same = learned("same", Some(parent(&first)), 4, 8.0);
+    let changed = learned("changed", Some(parent(&first)), 2, 16.0);
+    assert_eq!((changed.rank, changed.alpha), (4, 8.0));
+    assert!(changed == same, "the settings change nothing about it");
+    let fresh = learned("fresh", None, 2, 16.0);
+    assert_eq!((fresh.rank, fresh.alpha), (2, 16.0));
 }
 
 /// If the optimizer state of a parent cannot be used, the job goes on as if there were none.

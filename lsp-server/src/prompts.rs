@@ -2,14 +2,12 @@
 //! as it fits, and what other code it shows.
 
 use crate::config::CompletionConfig;
-use crate::config::patterns::Patterns;
-use crate::privacy::{self, Privacy};
 use completion::document::{Document, Edit};
 use completion::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
 use completion::recent_edits::Changes;
 use completion::related_code::{DOCUMENT_CHARS, Place, Related};
 use ropey::Rope;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,20 +21,22 @@ pub struct Prompts {
     changes: Changes,
 }
 
+/// What a prompt may quote of other documents. The answers come from memory: they are asked
+/// for with the session's lock held.
+pub trait QuoteRules {
+    /// Whether any of a file may be quoted, by its path or URI and its language.
+    fn may_quote_file(&self, path: &str, language: &str) -> bool;
+
+    /// Whether any of a document with this text may be quoted.
+    fn may_quote_text(&self, text: &str) -> bool;
+}
+
 /// What a prompt may hold.
 pub struct Terms<'a> {
     pub window: Window,
     /// Characters of other code; 0: none.
     pub context_chars: usize,
-    pub privacy: &'a Privacy,
-    /// The setting `privacy.ignore`.
-    pub ignore: &'a Patterns,
-}
-
-impl Terms<'_> {
-    fn ignores(&self, path: &str, language: &str) -> bool {
-        self.privacy.ignores(path, language, self.ignore)
-    }
+    pub rules: &'a dyn QuoteRules,
 }
 
 pub fn window(config: &CompletionConfig) -> Window {
@@ -56,15 +56,25 @@ impl Prompts {
 
     /// A file that one of them imports.
     pub fn add(&mut self, file: &Document, terms: &Terms) {
-        let is_ignored = terms.ignores(&file.path, &file.language);
-        self.related.add(file, &|text| !is_ignored && privacy::may_quote(text));
+        let rules = terms.rules;
+        let may_quote = rules.may_quote_file(&file.path, &file.language);
+        self.related.add(file, &|text| may_quote && rules.may_quote_text(text));
+    }
+
+    /// Every file of which prompts quote something, or could: [`QuoteRules`] are asked about
+    /// these and no others.
+    pub fn sources(&self) -> HashSet<String> {
+        let shown = self.layouts.values().filter_map(Layout::context);
+        let shown = shown.flat_map(|context| context.shown()).map(|excerpt| &*excerpt.source);
+        let sources = shown.chain(self.related.paths()).chain(self.changes.paths());
+        sources.map(str::to_owned).collect()
     }
 
     /// The document was closed; the user may still write what goes with it.
     pub fn close(&mut self, uri: &str, document: &Document, terms: &Terms) {
         self.layouts.remove(uri);
         if terms.context_chars > 0 {
-            self.related.look(document, &privacy::may_quote);
+            self.related.look(document, &|text| terms.rules.may_quote_text(text));
         }
     }
 
@@ -78,14 +88,14 @@ impl Prompts {
     ) -> Option<FimPrompt> {
         let Prompts { layouts, related, changes } = self;
         let document = documents.get(uri)?;
-        let (text, window) = (&document.text, terms.window);
+        let (text, window, rules) = (&document.text, terms.window, terms.rules);
         let layout = layouts.entry(uri.to_owned());
         let layout = layout.or_insert_with(|| Layout::new(text, cursor, window));
         let prompt = layout.prompt(text, cursor, window);
         // The user may have changed their mind since it was chosen.
         let unwanted = layout.context().is_some_and(|context| {
             terms.context_chars == 0
-                || context.shown().any(|excerpt| terms.ignores(&excerpt.source, ""))
+                || context.shown().any(|excerpt| !rules.may_quote_file(&excerpt.source, ""))
         });
         if unwanted {
             layout.set_context(None);
@@ -93,10 +103,10 @@ impl Prompts {
             return Some(prompt);
         }
         for document in documents.values() {
-            related.look(document, &privacy::may_quote);
+            related.look(document, &|text| rules.may_quote_text(text));
         }
         let place = Place { document, cursor, window: layout.shows(text, cursor) };
-        let is_ignored = |path: &str, language: &str| terms.ignores(path, language);
+        let is_ignored = |path: &str, language: &str| !rules.may_quote_file(path, language);
         let before = layout.context();
         let shown = text.slice(place.window.clone()).to_string();
         let changes = recent(changes, document, &shown, terms);
@@ -123,7 +133,11 @@ fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -
             && change.before.is_empty()
             && change.after.iter().all(|line| window.contains(line.as_str()));
         let Some(left) = room.checked_sub(diff.chars().count()) else { continue };
-        if is_shown || terms.ignores(&change.path, "") || !may_quote(&change.document) {
+        let may_quote = || {
+            terms.rules.may_quote_file(&change.path, "")
+                && may_quote_document(&change.document, terms.rules)
+        };
+        if is_shown || !may_quote() {
             continue;
         }
         room = left;
@@ -141,8 +155,8 @@ fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -
 }
 
 /// As [`Related::look`] decides it: a document with a secret is not quoted.
-fn may_quote(document: &Rope) -> bool {
-    document.len_chars() <= DOCUMENT_CHARS && privacy::may_quote(&document.to_string())
+fn may_quote_document(document: &Rope, rules: &dyn QuoteRules) -> bool {
+    document.len_chars() <= DOCUMENT_CHARS && rules.may_quote_text(&document.to_string())
 }
 
 fn characters(excerpts: &[Excerpt]) -> usize {
@@ -167,6 +181,8 @@ fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::patterns::Patterns;
+    use crate::privacy::{Privacy, QuotableFiles};
 
     const HERE: &str = "file:///p/a.rs";
     const OTHER: &str = "file:///p/model.rs";
@@ -175,12 +191,17 @@ mod tests {
         Document { path: path.into(), language: "rust".into(), version: 1, text: text.into() }
     }
 
+    /// What a user says who ignores `/p/private/`.
+    fn rules(path: &str) -> QuotableFiles {
+        let paths = [path.to_owned(), "/p/a.rs".to_owned()].into();
+        Privacy::default().quotable(paths, &Patterns::compile(&["/p/private/".to_owned()]).unwrap())
+    }
+
     /// What the prompt in `a.rs` holds of `other`, which was closed before.
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
-        let privacy = Privacy::default();
+        let rules = rules(path);
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let ignore = Patterns::compile(&["/p/private/".to_owned()]).unwrap();
-        let terms = Terms { window, context_chars, privacy: &privacy, ignore: &ignore };
+        let terms = Terms { window, context_chars, rules: &rules };
         let mut prompts = Prompts::default();
         let other = document(path, other);
         prompts.visit(&other);
@@ -197,10 +218,9 @@ mod tests {
     /// What a prompt elsewhere shows of a line that the user changed at `path`, at the
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
-        let privacy = Privacy::default();
+        let rules = rules(path);
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let ignore = Patterns::compile(&["/p/private/".to_owned()]).unwrap();
-        let terms = Terms { window, context_chars, privacy: &privacy, ignore: &ignore };
+        let terms = Terms { window, context_chars, rules: &rules };
         let mut prompts = Prompts::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
         let was = document(path, &format!("let total = 1;\n{rest}"));
@@ -233,6 +253,30 @@ mod tests {
     fn a_document_that_was_closed_is_still_quoted() {
         assert_eq!(quoted("/p/model.rs", MODEL, 1_000), ["/p/model.rs"]);
         assert!(quoted("/p/model.rs", MODEL, 0).is_empty(), "switched off");
+    }
+
+    /// A decision is made of every file that a prompt may quote: of those the user was at,
+    /// of those that were changed, and of those that a prompt shows though all else about
+    /// them is forgotten.
+    #[test]
+    fn the_sources_are_all_that_a_prompt_may_quote() {
+        let allowed = rules("/p/model.rs");
+        let window = Window { prefix_chars: 100, suffix_chars: 100 };
+        let terms = Terms { window, context_chars: 1_000, rules: &allowed };
+        let mut prompts = Prompts::default();
+        let model = document("/p/model.rs", MODEL);
+        prompts.visit(&model);
+        prompts.close(OTHER, &model, &terms);
+        let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
+        let documents = HashMap::from([(HERE.to_owned(), document("/p/a.rs", text))]);
+        prompts.at(&documents, HERE, text.len() - 3, &terms).unwrap();
+        prompts.related = Related::default();
+        let now = document("/p/b.rs", "let sum = 1;\n");
+        let edit = Edit { start: 0, removed: 12, inserted: "let sum = 1;".into() };
+        prompts.edit(&now, "let one = 1;\n".into(), &edit);
+        prompts.visit(&document("/p/c.rs", ""));
+        let expected = ["/p/model.rs", "/p/b.rs", "/p/c.rs"].map(str::to_owned);
+        assert_eq!(prompts.sources(), expected.into());
     }
 
     #[test]

@@ -65,6 +65,22 @@ pub fn publish(from: &Path, to: &Path) -> io::Result<()> {
     sync_folder_of(to)
 }
 
+/// The same, but a file that has the name already stays, and the call fails. `from` may
+/// remain as a second name of the file; it is the caller's to remove.
+///
+/// # Errors
+/// `AlreadyExists` if there is such a file.
+pub fn publish_new(from: &Path, to: &Path) -> io::Result<()> {
+    // A link, unlike a rename, never replaces what is there.
+    match fs::hard_link(from, to) {
+        Ok(()) => sync_folder_of(to),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // Some file systems have no hard links.
+        Err(_) if fs::symlink_metadata(to).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => publish(from, to),
+    }
+}
+
 /// `path` with `suffix` behind its whole name: `m.gguf` → `m.gguf.part`.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -109,6 +125,25 @@ mod tests {
         write_atomic(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_new_name_never_replaces_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::write(&from, "new").unwrap();
+        fs::write(&to, "old").unwrap();
+        let refused = publish_new(&from, &to).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            (fs::read(&from).unwrap(), fs::read(&to).unwrap()),
+            (b"new".into(), b"old".into())
+        );
+        fs::remove_file(&to).unwrap();
+        publish_new(&from, &to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"new");
+        fs::remove_file(&from).unwrap();
+        assert_eq!(publish_new(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     }
 
     #[test]

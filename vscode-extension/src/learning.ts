@@ -40,6 +40,7 @@ export async function forgetFile(server: Server): Promise<void> {
     const uri = client.code2ProtocolConverter.asUri(document.uri);
     const forgotten = await client.sendRequest(forgetRequest, { uri });
     void vscode.window.showInformationMessage(`Hone: ${forgottenLine(name, forgotten)}`);
+    if (forgotten.adapters_left) void vscode.window.showWarningMessage(`Hone: ${forgotten.adapters_left}`);
 }
 
 function forgottenLine(name: string, { events, offers, adapters, serves }: Forgotten): string {

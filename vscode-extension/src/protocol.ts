@@ -39,6 +39,8 @@ export interface Forgotten {
     adapters: number[];
     /** The version that serves from now on; 0 is the model alone. */
     serves: number;
+    /** Why adapters that may have learned from it are left, and what to do about it. */
+    adapters_left?: string;
 }
 
 export function itemReference(id: string): ItemReference {

@@ -1,6 +1,6 @@
 //! Runs one job: reads its files, trains, writes the candidate, and reports.
 
-use crate::limits::{EPISODES_MAX, LORA_RANK_MAX};
+use crate::limits::EPISODES_MAX;
 use crate::machine::system;
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
@@ -302,7 +302,9 @@ fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads the parent adapter and the tokens that switch it on.
+/// Reads the parent adapter and the tokens that switch it on. It keeps the rank and alpha that
+/// it was made with, whatever is set for new adapters, because what it learned is lost in any
+/// other shape.
 fn read_parent(
     path: &Path,
     sha256: &str,
@@ -319,15 +321,24 @@ fn read_parent(
     );
     let adapter = LoraAdapter::read(path)?;
     adapter.check_base(&base.gguf, &base.sha256)?;
-    ensure!(
-        adapter.rank == hyper.lora_rank && adapter.alpha == hyper.lora_alpha,
-        "the parent adapter {} has rank {} and alpha {}, the job asks for {} and {}",
-        path.display(),
-        adapter.rank,
-        adapter.alpha,
-        hyper.lora_rank,
-        hyper.lora_alpha
-    );
+    let own = Hyper { lora_rank: adapter.rank, lora_alpha: adapter.alpha, ..hyper.clone() };
+    own.check().with_context(|| {
+        format!(
+            "cannot learn on from the parent adapter {}; `hone adapter use 0` starts a new one",
+            path.display()
+        )
+    })?;
+    if own != *hyper {
+        eprintln!(
+            "hone-learner: {} has LoRA rank {} and alpha {} and keeps them; learning.ppo.lora_rank \
+             = {} and lora_alpha = {} are for the next adapter that starts from the base",
+            path.display(),
+            own.lora_rank,
+            own.lora_alpha,
+            hyper.lora_rank,
+            hyper.lora_alpha
+        );
+    }
     let lora = Lora::from_adapter(&adapter, &base.model.shape)
         .with_context(|| format!("cannot use the parent adapter {}", path.display()))?;
     Ok((lora, adapter.invocation))
@@ -363,37 +374,6 @@ fn check_job(job: &Job) -> anyhow::Result<()> {
     let episodes = job.episodes.len() + job.replay.len();
     ensure!(episodes <= EPISODES_MAX, "{episodes} episodes, the limit is {EPISODES_MAX}");
     ensure!(job.adapter_out != job.optimizer_out, "adapter_out and optimizer_out are one file");
-    let hyper = &job.hyper;
-    ensure!(
-        (1..=LORA_RANK_MAX).contains(&hyper.lora_rank),
-        "lora_rank is {}, it must be 1 to {LORA_RANK_MAX}",
-        hyper.lora_rank
-    );
-    ensure!(hyper.epochs >= 1, "epochs is 0");
-    ensure!(hyper.minibatch_episodes >= 1, "minibatch_episodes is 0");
-    let unit = |value: f32| (0.0..1.0).contains(&value);
-    let positive = |value: f32| value.is_finite() && value > 0.0;
-    let not_negative = |value: f32| value.is_finite() && value >= 0.0;
-    for (name, value, valid) in [
-        ("lora_alpha", hyper.lora_alpha, positive as fn(f32) -> bool),
-        ("learning_rate", hyper.learning_rate, not_negative),
-        ("adam_beta1", hyper.adam_beta1, unit),
-        ("adam_beta2", hyper.adam_beta2, unit),
-        ("adam_epsilon", hyper.adam_epsilon, positive),
-        ("weight_decay", hyper.weight_decay, not_negative),
-        ("max_grad_norm", hyper.max_grad_norm, positive),
-        ("max_update_ratio", hyper.max_update_ratio, positive),
-        ("clip_low", hyper.clip_low, unit),
-        ("clip_high", hyper.clip_high, not_negative),
-        ("baseline", hyper.baseline, f32::is_finite),
-        ("kl_coefficient", hyper.kl_coefficient, not_negative),
-        ("max_importance_weight", hyper.max_importance_weight, positive),
-        ("target_kl", hyper.target_kl, positive),
-        ("policy_coefficient", hyper.policy_coefficient, not_negative),
-        ("demonstration_coefficient", hyper.demonstration_coefficient, not_negative),
-        ("demonstration_exponent", hyper.demonstration_exponent, not_negative),
-    ] {
-        ensure!(valid(value), "{name} is {value}, which PPO cannot use");
-    }
+    job.hyper.check()?;
     Ok(())
 }

@@ -48,7 +48,7 @@ pub fn peak_memory_mb() -> u64 {
 pub fn limit_memory(limit_mb: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Data).maximum;
-    let wanted = (limit_mb + MEMORY_HEADROOM_MB) << 20;
+    let wanted = limit_mb.saturating_add(MEMORY_HEADROOM_MB).saturating_mul(1 << 20);
     let current = if limit_mb == 0 {
         maximum
     } else {

@@ -77,6 +77,12 @@ impl Changes {
         self.growing = Some(Growing { was_lines, is, is_lines, ..growing });
     }
 
+    /// The documents that were changed.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let settled = self.settled.iter().map(|change| &*change.path);
+        settled.chain(self.growing.iter().map(|growing| &*growing.path))
+    }
+
     /// The changes so far, the oldest first.
     pub fn all(&mut self) -> impl DoubleEndedIterator<Item = &Change> {
         self.settle();

@@ -95,6 +95,11 @@ impl Related {
         }
     }
 
+    /// The documents it has pieces of, or will have.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.documents.keys().map(String::as_str)
+    }
+
     /// A file that one of the documents draws on, though the user was not in it.
     pub fn add(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         if !self.documents.contains_key(&document.path) {

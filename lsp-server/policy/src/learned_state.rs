@@ -95,6 +95,16 @@ impl Knowledge {
         Trial::new(arms, self.rewards.get(&arms.incumbent).copied().unwrap_or_default())
     }
 
+    /// Begins a trial with the next event, or has the candidate take part in the one under
+    /// way. Nothing else is applied in between, so that a trial that is read from the log
+    /// begins with the same event.
+    pub fn announce(&mut self, candidate: AdapterVersion, incumbent: AdapterVersion) -> Arms {
+        let since = self.trial.as_ref().map_or(self.next_seq, |trial| trial.arms.since);
+        let arms = Arms { candidate, incumbent, since };
+        self.follow(Some(arms));
+        arms
+    }
+
     /// The trial is this one now, or over.
     pub fn follow(&mut self, arms: Option<Arms>) {
         self.announced = None;

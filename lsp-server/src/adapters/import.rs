@@ -1,11 +1,10 @@
 //! An adapter that was trained elsewhere, on its way into the registry: its file is
 //! written first, under no number, and gets one once the registry is asked.
 
-use crate::adapters::registry::Registry;
+use crate::adapters::registry::{IMPORT_PREFIX, Registry};
 use anyhow::{Context, Result};
 use feedback::event::AdapterVersion;
 use models::adapter::LoraAdapter;
-use models::file::publish;
 use models::gguf::Gguf;
 use models::peft;
 use std::path::Path;
@@ -29,22 +28,92 @@ pub struct Incoming {
 
 impl Incoming {
     pub fn write(folder: &Path, adapter: &LoraAdapter) -> Result<Incoming> {
-        let file = tempfile::Builder::new().prefix("import-").tempfile_in(folder);
+        let file = tempfile::Builder::new().prefix(IMPORT_PREFIX).tempfile_in(folder);
         let file = file.with_context(|| folder.display().to_string())?.into_temp_path();
         let sha256 = adapter.write(&file)?;
         Ok(Incoming { file, sha256 })
     }
 
+    /// Asks the registry for a number, under which the file then lies.
     pub fn import(
         self,
         registry: &mut Registry,
         base_sha256: &str,
         now_ms: u64,
     ) -> Result<AdapterVersion> {
-        let version = registry.next_version();
-        let path = registry.adapter_file(version);
-        publish(&self.file, &path).with_context(|| path.display().to_string())?;
-        registry.import(self.sha256.clone(), base_sha256, now_ms)?;
-        Ok(version)
+        registry.import(&self.file, self.sha256, base_sha256, now_ms)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use models::adapter::LoraPair;
+
+    /// Why a registry cannot be read, as its file's content.
+    const UNREADABLE: [&str; 3] = ["", "{\"format\": 3, \"active\":", "{\"format\": 99}"];
+
+    pub fn adapter(base_sha256: &str) -> LoraAdapter {
+        let pair = LoraPair {
+            name: "blk.0.attn_q.weight".into(),
+            rows_out: 2,
+            rows_in: 2,
+            a: vec![0.5; 2],
+            b: vec![0.0; 2],
+        };
+        LoraAdapter {
+            architecture: "llama".into(),
+            base_sha256: base_sha256.into(),
+            rank: 1,
+            alpha: 1.0,
+            invocation: vec![],
+            pairs: vec![pair],
+        }
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let files = std::fs::read_dir(folder).unwrap();
+        let name = |file: std::io::Result<std::fs::DirEntry>| file.unwrap().file_name();
+        let mut names: Vec<_> =
+            files.map(|file| name(file).to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// A registry that cannot be read looks empty, so the next number seemed to be 1. The
+    /// import renamed its file to `v0001.gguf` before the registry was asked and refused:
+    /// the adapter that was there was lost.
+    #[test]
+    fn an_import_that_the_registry_refuses_replaces_no_adapter() {
+        for text in UNREADABLE {
+            let folder = tempfile::tempdir().unwrap();
+            let (first, registry) =
+                (folder.path().join("v0001.gguf"), folder.path().join("registry.json"));
+            std::fs::write(&first, "the first adapter").unwrap();
+            std::fs::write(&registry, text).unwrap();
+            let (mut opened, _) = Registry::open(folder.path(), "base");
+            let file = Incoming::write(folder.path(), &adapter("base")).unwrap();
+            let refused = file.import(&mut opened, "base", 0).unwrap_err().to_string();
+            assert!(refused.contains("registry.json"), "{refused}");
+            assert_eq!(std::fs::read(&first).unwrap(), b"the first adapter", "{text}");
+            assert_eq!(std::fs::read_to_string(&registry).unwrap(), text);
+            assert_eq!(names(folder.path()), ["registry.json", "v0001.gguf"], "{text}");
+        }
+    }
+
+    /// A registry that was lost, or a copy of it that is a little older, does not name every
+    /// adapter in the folder. An import gave its file the number of one of them, and that
+    /// one was lost.
+    #[test]
+    fn an_import_takes_no_number_that_a_file_has_already() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = folder.path().join("v0001.gguf");
+        std::fs::write(&first, "the first adapter").unwrap();
+        std::fs::write(folder.path().join("v0002.optimizer"), "another's state").unwrap();
+        let (mut registry, _) = Registry::open(folder.path(), "base");
+        let file = Incoming::write(folder.path(), &adapter("base")).unwrap();
+        assert_eq!(file.import(&mut registry, "base", 0).unwrap(), 3);
+        assert_eq!(std::fs::read(&first).unwrap(), b"the first adapter");
+        assert!(registry.check(3, "base").is_ok());
     }
 }

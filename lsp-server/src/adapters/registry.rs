@@ -7,11 +7,12 @@
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, UpdateReport};
-use models::file::{sha256, sha256_of, sync_folder_of, write_atomic};
+use models::file::{publish_new, sha256, sha256_of, sync_folder_of, write_atomic};
 use policy::trial::{Arms, End, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Version of `registry.json`. Format 1 knew no trials, format 2 no checksum.
@@ -28,6 +29,11 @@ const REGISTRY_COPY: &str = "registry.copy.json";
 /// Adapter files kept: enough to roll back to; older ones are removed, their
 /// entries stay as history. One is tens of megabytes.
 const KEPT_FILES: usize = 8;
+
+/// How the names of files begin that have no number yet: those of a job and of an import
+/// that have not ended.
+const JOB_PREFIX: &str = "job-";
+pub const IMPORT_PREFIX: &str = "import-";
 
 /// In place of the job of an adapter that was trained elsewhere.
 pub const IMPORTED: &str = "import";
@@ -74,6 +80,15 @@ pub struct Entry {
     pub report: UpdateReport,
 }
 
+/// An adapter that is to be registered. Its files are whole and have names of their own;
+/// they get those of its number when it is registered.
+#[derive(Debug)]
+pub struct Candidate {
+    pub entry: Entry,
+    pub adapter: PathBuf,
+    pub optimizer: Option<PathBuf>,
+}
+
 #[derive(Clone)]
 pub struct Registry {
     folder: PathBuf,
@@ -81,6 +96,8 @@ pub struct Registry {
     /// Why `registry.json` must not be replaced: it cannot be read, and what it
     /// names is not lost yet.
     sealed: Option<String>,
+    /// It was read from the copy, which may be older than an adapter.
+    is_from_copy: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -110,8 +127,14 @@ impl Index {
 
     /// What the folder's registry says, and what was wrong with it.
     fn of(folder: &Path) -> (Result<Index>, Option<String>) {
-        let copy = folder.join(REGISTRY_COPY);
-        match Index::read(&folder.join(REGISTRY_FILE)) {
+        let (path, copy) = (folder.join(REGISTRY_FILE), folder.join(REGISTRY_COPY));
+        // Hone never writes the copy alone: without it the other has been lost.
+        let first = if copy.exists() && !path.exists() {
+            Err(anyhow!("{}: missing; move the folder away to learn anew", path.display()))
+        } else {
+            Index::read(&path)
+        };
+        match first {
             Err(error) if copy.exists() && !error.is::<NewerFormat>() => match Index::read(&copy) {
                 Ok(index) => {
                     let trouble = format!("{error:#}; its copy {} is used", copy.display());
@@ -174,7 +197,8 @@ impl Registry {
             Ok(index) => (index, None),
             Err(error) => (Index::empty(), Some(format!("{error:#}"))),
         };
-        let mut registry = Registry { folder: folder.to_owned(), index, sealed };
+        let is_from_copy = damage.is_some();
+        let mut registry = Registry { folder: folder.to_owned(), index, sealed, is_from_copy };
         let trouble = registry.settle(base_sha256).or(damage).or(registry.sealed.clone());
         (registry, trouble)
     }
@@ -182,6 +206,21 @@ impl Registry {
     /// Why no update can be registered, if so.
     pub fn sealed(&self) -> Option<&str> {
         self.sealed.as_deref()
+    }
+
+    /// The same, in a sentence for the user.
+    pub fn learning_refusal(&self) -> Option<String> {
+        let reason = self.sealed.as_ref()?;
+        Some(format!("nothing is learned, because an update could not be registered: {reason}"))
+    }
+
+    /// # Errors
+    /// The registry is read-only; why.
+    pub fn check_writable(&self) -> Result<()> {
+        match &self.sealed {
+            Some(reason) => bail!("{reason}"),
+            None => Ok(()),
+        }
     }
 
     /// Serves the parent instead, because the engine refuses the active adapter.
@@ -258,9 +297,16 @@ impl Registry {
         &self.index.adapters
     }
 
-    /// Number of the next candidate; never used twice.
+    /// Number of the next candidate; never used twice. A number is also used if a file has
+    /// it that the registry does not name: where the registry was lost, or its copy is a
+    /// little older, that file may be all that is left of an adapter.
     pub fn next_version(&self) -> AdapterVersion {
-        self.index.adapters.last().map_or(1, |entry| entry.version + 1)
+        let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+        let mut version = self.index.adapters.last().map_or(1, |entry| entry.version + 1);
+        while is_there(self.adapter_file(version)) || is_there(self.optimizer_file(version)) {
+            version += 1;
+        }
+        version
     }
 
     /// Log position of the last label that an adapter of this base learned from.
@@ -283,6 +329,13 @@ impl Registry {
         self.folder.join(format!("v{version:04}.optimizer"))
     }
 
+    /// Files that a job's learner writes: the adapter, and the optimizer's state. They have
+    /// no number before the registry gives them one.
+    pub fn job_files(&self, job: &str) -> (PathBuf, PathBuf) {
+        let file = |ending| self.folder.join(format!("{JOB_PREFIX}{job}.{ending}"));
+        (file("gguf"), file("optimizer"))
+    }
+
     /// What an update starts from, as a job names it.
     pub fn parent(&self) -> Option<Parent> {
         let entry = self.entry(self.head())?;
@@ -295,53 +348,35 @@ impl Registry {
         })
     }
 
-    /// Registers a candidate whose file is in place, and makes it the one that serves.
-    pub fn promote(&mut self, entry: Entry) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
-        let mut index = self.index.clone();
-        index.serve(entry.version);
-        index.adapters.push(entry);
-        self.replace(index)?;
+    /// Registers a candidate, and makes it the one that serves.
+    pub fn promote(&mut self, candidate: &Candidate) -> Result<()> {
+        self.register(candidate, |index| index.serve(candidate.entry.version))?;
         self.prune();
         Ok(())
     }
 
-    /// Registers a candidate whose file is in place, and has it take part in the
-    /// trial under way, or in one that begins at log position `now`.
-    pub fn try_out(&mut self, entry: Entry, now: u64) -> Result<Arms> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
-        let mut index = self.index.clone();
-        let since = index.trial.map_or(now, |trial| trial.since);
-        let arms = Arms { candidate: entry.version, incumbent: index.active, since };
-        (index.head, index.trial) = (Some(entry.version), Some(arms));
-        index.adapters.push(entry);
-        self.replace(index)?;
+    /// Registers a candidate, and has it take part in the trial under way, or in one that
+    /// begins at log position `now`.
+    pub fn try_out(&mut self, candidate: &Candidate, now: u64) -> Result<Arms> {
+        let version = candidate.entry.version;
+        let since = self.index.trial.map_or(now, |trial| trial.since);
+        let arms = Arms { candidate: version, incumbent: self.index.active, since };
+        self.register(candidate, |index| (index.head, index.trial) = (Some(version), Some(arms)))?;
         self.prune();
         Ok(arms)
     }
 
     /// Registers a candidate that is not tried at all; learning does not go on
     /// from it.
-    pub fn refuse(&mut self, entry: Entry) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
-        let mut index = self.index.clone();
-        index.adapters.push(entry);
-        self.replace(index)?;
+    pub fn refuse(&mut self, candidate: &Candidate) -> Result<()> {
+        self.register(candidate, |_| {})?;
         self.prune();
         Ok(())
     }
 
     /// Ends the trial under way.
     pub fn conclude(&mut self, verdict: Verdict) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
+        self.check_writable()?;
         let mut index = self.index.clone();
         let Some(arms) = index.trial.take() else { return Ok(()) };
         match verdict.end {
@@ -357,16 +392,18 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers an adapter that was trained elsewhere, without serving it. The
-    /// caller has put its file in place, and holds whoever else might take its
-    /// number.
-    pub fn import(&mut self, sha256: String, base_sha256: &str, now_ms: u64) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
-        let mut index = self.index.clone();
-        index.adapters.push(Entry {
-            version: self.next_version(),
+    /// Registers an adapter that was trained elsewhere, without serving it, and answers its
+    /// number. The caller holds whoever else might take that.
+    pub fn import(
+        &mut self,
+        file: &Path,
+        sha256: String,
+        base_sha256: &str,
+        now_ms: u64,
+    ) -> Result<AdapterVersion> {
+        let version = self.next_version();
+        let entry = Entry {
+            version,
             parent: 0,
             sha256,
             base_sha256: base_sha256.to_owned(),
@@ -377,15 +414,48 @@ impl Registry {
             forgotten: false,
             verdict: None,
             report: UpdateReport { job: IMPORTED.into(), ..UpdateReport::default() },
-        });
-        self.replace(index)
+        };
+        let candidate = Candidate { entry, adapter: file.to_owned(), optimizer: None };
+        self.register(&candidate, |_| {})?;
+        Ok(version)
+    }
+
+    /// Names a candidate's files after its number, which replaces no file, and then writes
+    /// the registry with its entry and this change. Where either fails, neither is done.
+    fn register(&mut self, candidate: &Candidate, change: impl FnOnce(&mut Index)) -> Result<()> {
+        self.check_writable()?;
+        let version = candidate.entry.version;
+        ensure!(self.entry(version).is_none(), "adapter v{version} is registered already");
+        let mut index = self.index.clone();
+        index.adapters.push(candidate.entry.clone());
+        change(&mut index);
+        let named = self.name_files(candidate)?;
+        self.replace(index).inspect_err(|_| remove(&named))?;
+        // They have a second name now.
+        remove(candidate.optimizer.iter().chain([&candidate.adapter]));
+        Ok(())
+    }
+
+    /// The new names of a candidate's files.
+    fn name_files(&self, candidate: &Candidate) -> Result<Vec<PathBuf>> {
+        let version = candidate.entry.version;
+        let optimizer =
+            candidate.optimizer.as_ref().map(|file| (file, self.optimizer_file(version)));
+        let adapter = (&candidate.adapter, self.adapter_file(version));
+        let mut named = vec![];
+        for (from, to) in optimizer.into_iter().chain([adapter]) {
+            if let Err(error) = publish_new(from, &to) {
+                remove(&named);
+                return Err(error).with_context(|| to.display().to_string());
+            }
+            named.push(to);
+        }
+        Ok(named)
     }
 
     /// Makes a registered version the one that serves; 0 is the base.
     pub fn activate(&mut self, version: AdapterVersion) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
+        self.check_writable()?;
         let mut index = self.index.clone();
         index.serve(version);
         self.replace(index)
@@ -429,6 +499,25 @@ impl Registry {
         kept.map(|entry| entry.version).collect()
     }
 
+    /// Removes the files of a job or an import that was cut short. The caller holds whoever
+    /// else might be at work in the folder.
+    pub fn remove_leftovers(&self) {
+        if self.sealed.is_some() || self.is_from_copy {
+            return;
+        }
+        let Ok(files) = std::fs::read_dir(&self.folder) else { return };
+        let (leftovers, others): (Vec<PathBuf>, Vec<PathBuf>) =
+            files.flatten().map(|file| file.path()).partition(|path| has_no_number(path));
+        let named =
+            |entry: &Entry| [self.adapter_file(entry.version), self.optimizer_file(entry.version)];
+        let named: HashSet<PathBuf> = self.index.adapters.iter().flat_map(named).collect();
+        // Cut short between getting its number and being registered, a file has two names.
+        let second_names = others.iter().filter(|&path| {
+            !named.contains(path) && leftovers.iter().any(|leftover| is_one_file(leftover, path))
+        });
+        remove(second_names.chain(&leftovers));
+    }
+
     /// Removes whatever lies beside the registry: what an update left behind too.
     pub fn clear_folder(&self) -> Result<()> {
         let cannot = |path: &Path| format!("{}: cannot be removed", path.display());
@@ -450,9 +539,7 @@ impl Registry {
 
     /// Removes these versions for good, and has `active` serve.
     pub fn forget(&mut self, taught: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
-        if let Some(reason) = &self.sealed {
-            bail!("{reason}");
-        }
+        self.check_writable()?;
         let mut index = self.index.clone();
         let head_goes = index.head.is_some_and(|head| taught.contains(&head));
         if active != index.active || head_goes {
@@ -523,18 +610,37 @@ impl Registry {
     }
 }
 
+fn has_no_number(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    [JOB_PREFIX, IMPORT_PREFIX].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether these are two names of one file.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
+    identity(one).is_some() && identity(one) == identity(other)
+}
+
+/// Best effort: a file that stays costs space only.
+fn remove<'a>(files: impl IntoIterator<Item = &'a PathBuf>) {
+    for file in files {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(registry: &Registry, base: &str) -> Entry {
+    fn candidate(registry: &Registry, base: &str) -> Candidate {
         let version = registry.next_version();
-        let path = registry.adapter_file(version);
-        std::fs::write(&path, format!("adapter {version}")).unwrap();
-        Entry {
+        let (adapter, optimizer) = registry.job_files("j");
+        std::fs::write(&adapter, format!("adapter {version}")).unwrap();
+        std::fs::write(&optimizer, format!("state {version}")).unwrap();
+        let entry = Entry {
             version,
             parent: registry.active(),
-            sha256: sha256(&path).unwrap(),
+            sha256: sha256(&adapter).unwrap(),
             base_sha256: base.into(),
             created_at_ms: 0,
             labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
@@ -542,7 +648,8 @@ mod tests {
             forgotten: false,
             verdict: None,
             report: serde_json::from_value(report()).unwrap(),
-        }
+        };
+        Candidate { entry, adapter, optimizer: Some(optimizer) }
     }
 
     fn report() -> serde_json::Value {
@@ -558,10 +665,101 @@ mod tests {
     fn with_three(folder: &Path) -> Registry {
         let (mut registry, _) = Registry::open(folder, "base");
         for _ in 0..3 {
-            let entry = entry(&registry, "base");
-            registry.promote(entry).unwrap();
+            let next = candidate(&registry, "base");
+            registry.promote(&next).unwrap();
         }
         registry
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+        let mut names: Vec<_> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_candidates_files_get_the_names_of_its_number_and_lose_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(dir.path(), "base");
+        registry.promote(&candidate(&registry, "base")).unwrap();
+        let files = [REGISTRY_COPY, REGISTRY_FILE, "v0001.gguf", "v0001.optimizer"];
+        assert_eq!(names(dir.path()), files);
+        assert_eq!(std::fs::read(registry.optimizer_file(1)).unwrap(), b"state 1");
+        let again =
+            Candidate { entry: registry.entries()[0].clone(), ..candidate(&registry, "base") };
+        assert!(registry.refuse(&again).unwrap_err().to_string().contains("registered already"));
+    }
+
+    /// Whatever comes between a job and its registration, it replaces no file.
+    #[test]
+    fn a_number_that_a_file_has_taken_meanwhile_is_not_given() {
+        for (taken, other) in [("v0001.gguf", "v0001.optimizer"), ("v0001.optimizer", "v0001.gguf")]
+        {
+            let dir = tempfile::tempdir().unwrap();
+            let (mut registry, _) = Registry::open(dir.path(), "base");
+            let first = candidate(&registry, "base");
+            std::fs::write(dir.path().join(taken), "somebody's").unwrap();
+            let refused = format!("{:#}", registry.promote(&first).unwrap_err());
+            assert!(refused.contains(taken), "{refused}");
+            assert_eq!(std::fs::read(dir.path().join(taken)).unwrap(), b"somebody's");
+            assert!(!dir.path().join(other).exists() && registry.entries().is_empty());
+            assert_eq!(registry.next_version(), 2);
+        }
+    }
+
+    #[test]
+    fn a_registry_that_cannot_be_written_gives_no_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(dir.path(), "base");
+        let first = candidate(&registry, "base");
+        std::fs::create_dir(dir.path().join(REGISTRY_FILE)).unwrap();
+        let refused = format!("{:#}", registry.promote(&first).unwrap_err());
+        assert!(refused.contains("cannot be written"), "{refused}");
+        assert_eq!(names(dir.path()), ["job-j.gguf", "job-j.optimizer", REGISTRY_FILE]);
+        assert_eq!((registry.entries().len(), registry.active()), (0, 0));
+    }
+
+    #[test]
+    fn what_was_cut_short_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = with_three(dir.path());
+        let kept = names(dir.path());
+        // Killed while it trained; and after v4 got its number, before the registry knew.
+        std::fs::write(dir.path().join("job-v4-0-1.gguf.7-0.tmp"), "half").unwrap();
+        std::fs::write(dir.path().join("import-x"), "half").unwrap();
+        let cut_short = candidate(&registry, "base");
+        registry.name_files(&cut_short).unwrap();
+        assert_eq!(registry.next_version(), 5);
+        // Killed after v3 was registered, before its files lost their other names.
+        std::fs::hard_link(registry.adapter_file(3), dir.path().join("job-v3.gguf")).unwrap();
+        // Of an adapter that a lost registry named.
+        std::fs::write(dir.path().join("v0007.gguf"), "adapter 7").unwrap();
+        let all = names(dir.path());
+
+        registry.is_from_copy = true;
+        registry.remove_leftovers();
+        assert_eq!(names(dir.path()), all, "a copy may not know of v4");
+        registry.is_from_copy = false;
+        registry.remove_leftovers();
+        assert_eq!(names(dir.path()), [kept, vec!["v0007.gguf".into()]].concat());
+        assert_eq!(registry.next_version(), 4);
+    }
+
+    /// A registry that was missing was taken for one that had never been written. The base
+    /// served in silence, and what was written next took the place of the copy as well.
+    #[test]
+    fn a_lost_registry_gives_way_to_its_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        with_three(dir.path());
+        std::fs::remove_file(dir.path().join(REGISTRY_FILE)).unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "base");
+        let trouble = trouble.expect("it is told");
+        assert!(trouble.contains("missing") && trouble.contains(REGISTRY_COPY), "{trouble}");
+        assert_eq!((registry.active(), registry.sealed()), (3, None));
+        std::fs::write(dir.path().join(REGISTRY_COPY), "").unwrap();
+        let (registry, _) = Registry::open(dir.path(), "base");
+        assert!(registry.active() == 0 && registry.sealed().is_some());
     }
 
     #[test]
@@ -615,7 +813,7 @@ mod tests {
     fn a_damaged_registry_gives_way_to_its_copy() {
         let folder = tempfile::tempdir().unwrap();
         let (mut registry, _) = Registry::open(folder.path(), "base");
-        registry.promote(entry(&registry, "base")).unwrap();
+        registry.promote(&candidate(&registry, "base")).unwrap();
         let path = folder.path().join(REGISTRY_FILE);
         let whole = std::fs::read(&path).unwrap();
         for damaged in [&whole[..whole.len() / 2], b"", b"{\"format\": 2, \"active\": 0}"] {
@@ -686,8 +884,8 @@ mod tests {
         let (mut registry, trouble) = Registry::open(dir.path(), "base");
         assert!(trouble.unwrap().contains("registry.json: format 4"));
         assert_eq!(registry.active(), 0, "the base serves");
-        let entry = entry(&registry, "base");
-        assert!(registry.promote(entry).is_err());
+        let next = candidate(&registry, "base");
+        assert!(registry.promote(&next).is_err());
         assert!(std::fs::read_to_string(path).unwrap().contains("surprise"));
     }
 
@@ -706,8 +904,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut registry = with_three(dir.path());
         registry.activate(1).unwrap();
-        let sibling = entry(&registry, "base");
-        registry.promote(sibling).unwrap();
+        let sibling = candidate(&registry, "base");
+        registry.promote(&sibling).unwrap();
         let offers = HashSet::from(["offer-2".to_owned()]);
         let taught = registry.taught_by(&offers);
         assert_eq!(taught, [2, 3], "v4 grew from v1");
@@ -729,10 +927,11 @@ mod tests {
     fn an_adapter_that_does_not_say_counts_as_taught_and_its_labels_may_be_learned_again() {
         let dir = tempfile::tempdir().unwrap();
         let (mut registry, _) = Registry::open(dir.path(), "base");
-        let first = entry(&registry, "base");
-        registry.promote(first).unwrap();
-        let silent = Entry { offers: None, ..entry(&registry, "base") };
-        registry.promote(silent).unwrap();
+        let first = candidate(&registry, "base");
+        registry.promote(&first).unwrap();
+        let mut silent = candidate(&registry, "base");
+        silent.entry.offers = None;
+        registry.promote(&silent).unwrap();
         assert_eq!(registry.learned_through("base"), Some(29));
         let taught = registry.taught_by(&HashSet::from(["elsewhere".to_owned()]));
         assert_eq!(taught, [2]);
@@ -757,11 +956,11 @@ mod tests {
         let ends = |end| {
             let dir = tempfile::tempdir().unwrap();
             let mut registry = with_three(dir.path());
-            let first = entry(&registry, "base");
-            assert_eq!(registry.try_out(first, 70).unwrap().candidate, 4);
+            let first = candidate(&registry, "base");
+            assert_eq!(registry.try_out(&first, 70).unwrap().candidate, 4);
             assert_eq!((registry.active(), registry.head()), (3, 4), "v3 serves meanwhile");
-            let second = entry(&registry, "base");
-            let arms = registry.try_out(second, 99).unwrap();
+            let second = candidate(&registry, "base");
+            let arms = registry.try_out(&second, 99).unwrap();
             assert_eq!(arms, Arms { candidate: 5, incumbent: 3, since: 70 }, "the same trial");
             registry.conclude(Verdict { end, reason: "why".into(), offers: 9 }).unwrap();
             let (registry, trouble) = Registry::open(dir.path(), "base");
@@ -778,8 +977,8 @@ mod tests {
     fn a_trial_is_over_when_the_user_chooses_or_its_candidate_is_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let mut registry = with_three(dir.path());
-        let candidate = entry(&registry, "base");
-        registry.try_out(candidate, 70).unwrap();
+        let first = candidate(&registry, "base");
+        registry.try_out(&first, 70).unwrap();
         std::fs::write(registry.adapter_file(4), "flipped").unwrap();
         let (reopened, trouble) = Registry::open(dir.path(), "base");
         assert!(trouble.unwrap().contains("its trial is over"));
@@ -793,8 +992,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (mut registry, _) = Registry::open(dir.path(), "base");
         for _ in 0..KEPT_FILES + 2 {
-            let entry = entry(&registry, "base");
-            registry.promote(entry).unwrap();
+            let next = candidate(&registry, "base");
+            registry.promote(&next).unwrap();
         }
         assert!(!registry.adapter_file(2).exists());
         assert!(registry.adapter_file(3).exists());

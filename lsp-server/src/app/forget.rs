@@ -35,7 +35,8 @@ impl App {
         // goes with them.
         self.sessions.all().iter().for_each(|session| session.forget_offers(found.offers()));
         if plan.serves != change.registry().active() {
-            change.load(plan.serves).await?;
+            let file = change.registry().adapter_file(plan.serves);
+            change.load(plan.serves, file).await?;
         }
         let (forgotten, base) = (plan.clone(), services.adapters.model().sha256.clone());
         let withdraw = move |registry: &mut Registry| {

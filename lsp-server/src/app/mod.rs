@@ -25,7 +25,7 @@ use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recorder::Recorder;
 use crate::services::settings::Settings;
 use crate::session::Session;
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use feedback::event::AdapterVersion;
@@ -121,6 +121,7 @@ impl App {
     pub async fn import_adapter(&self, path: PathBuf) -> Result<AdapterVersion> {
         let (model, folder) = (self.services.adapters.model().clone(), self.paths.adapters());
         let base_sha256 = model.sha256.clone();
+        self.services.adapters.serving().check_writable()?;
         // Nobody waits for tens of megabytes that are read and written.
         let file = tokio::task::spawn_blocking(move || {
             let adapter = import::read(&path, &model.path, &model.sha256)?;
@@ -128,10 +129,6 @@ impl App {
         });
         let (file, now_ms) = (file.await??, self.services.clock.unix_ms());
         let change = self.services.adapters.change().await;
-        ensure!(
-            !self.is_training(),
-            "an update is under way, whose adapter takes the next number; try again after it"
-        );
         let (_, version) =
             change.commit(move |registry| file.import(registry, &base_sha256, now_ms)).await?;
         Ok(version)
@@ -165,6 +162,7 @@ async fn usable_registry(
     health: &Health,
 ) -> Registry {
     let (mut registry, mut trouble) = Registry::open(&paths.adapters(), &model.sha256);
+    registry.remove_leftovers();
     while registry.active() > 0 {
         let active = registry.active();
         let path = registry.adapter_file(active);

@@ -1,8 +1,6 @@
 //! What only the whole process shows: trials, checkpoints and forgetting.
 
 use super::*;
-use crate::adapters::registry::Entry;
-use crate::learning::trial_runner;
 use crate::privacy::forget_scope::Scope;
 use crate::report::offers::tests::completion;
 use crate::report::status::screen;
@@ -12,6 +10,7 @@ use crate::testing;
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
+use feedback::event::{EventKind, Evidence, Outcome};
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
 use ropey::Rope;
@@ -36,22 +35,7 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
     let log = Arc::new(MemoryLog::default());
     let app = testing::app::start(&home, config, engine, clock, log).await;
     let (session, adapters) = (app.session(), &app.services.adapters);
-    let path = adapters.serving().adapter_file(1);
-    std::fs::write(&path, "adapter").unwrap();
-    let entry = Entry {
-        version: 1,
-        parent: 0,
-        sha256: models::file::sha256(&path).unwrap(),
-        base_sha256: "base".into(),
-        created_at_ms: 0,
-        labels: (0, 0),
-        offers: None,
-        forgotten: false,
-        verdict: None,
-        report: Default::default(),
-    };
-    let tried = trial_runner::try_candidate(&app.services, entry, |_| Ok(())).await;
-    assert_eq!(tried.unwrap(), None);
+    assert_eq!(testing::app::try_first_adapter(&app, |_| Ok(())).await.unwrap(), None);
     for place in 0..200 {
         let uri = format!("file:///{place}.rs");
         let text = Rope::from_str(&format!("fn a{place}() {{\n    \n}}\n"));
@@ -153,4 +137,66 @@ async fn the_next_daemon_knows_what_the_last_one_did() {
     let second = app(&home).await;
     assert_eq!(second.services.recorder.counts(), counts);
     assert_eq!(second.services.recorder.next_seq(), EVERY_EVENTS + 11);
+}
+
+/// Forgetting withdrew adapters first, which a registry that cannot be read refuses. So
+/// nothing could be forgotten until the user had moved the folder away by hand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_are_forgotten_though_the_registry_cannot_be_read() {
+    for scope in [Scope::File { names: vec!["/secret.rs".into()] }, Scope::All] {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        let (registry, adapter) =
+            (home.adapters().join("registry.json"), home.adapters().join("v0001.gguf"));
+        std::fs::write(&registry, "{\"format\": 99}").unwrap();
+        std::fs::write(&adapter, "the first adapter").unwrap();
+        let app = testing::app::start_in(&home).await;
+        let recorder = &app.services.recorder;
+        recorder.record(vec![completion("o", "/secret.rs")]);
+        let plan = app.plan_to_forget(scope.clone()).await.unwrap();
+        let done = app.forget(scope).await.unwrap();
+        assert_eq!((done.events, done.offers, &done), (1, 1, &plan));
+        let note = done.adapters_left.unwrap();
+        assert!(note.contains(&home.adapters().display().to_string()), "{note}");
+        assert!(note.contains("update Hone") && note.contains("may have learned"), "{note}");
+        assert_eq!(recorder.counts().total, 0);
+        let mut events = 0;
+        let count = &mut |_| {
+            events += 1;
+            std::ops::ControlFlow::Continue(())
+        };
+        recorder.log().scan(0, count).unwrap();
+        assert_eq!(events, 0);
+        assert_eq!(std::fs::read_to_string(&registry).unwrap(), "{\"format\": 99}");
+        assert_eq!(std::fs::read(&adapter).unwrap(), b"the first adapter");
+    }
+}
+
+/// A trial's first log position was read before the registry was written, and the trial
+/// began after that. A verdict in between belonged to what is known of the incumbent
+/// while the daemon ran, and to the trial when the log was read at the next start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trial_is_the_same_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path().into());
+    let app = testing::app::start_in(&home).await;
+    let recorder = app.services.recorder.clone();
+    let verdict = |id: &str| {
+        let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
+        recorder.record(vec![completion(id, "/a.rs")]);
+        recorder.record(vec![EventKind::Outcome { id: id.into(), outcome, evidence }]);
+    };
+    verdict("before");
+    let between = |_: &Registry| {
+        verdict("between");
+        Ok(())
+    };
+    assert_eq!(testing::app::try_first_adapter(&app, between).await.unwrap(), None);
+    verdict("after");
+    let terms = Terms::of(&app.services.adapters.serving(), "base");
+    let read = Reading::of(&**recorder.log(), &terms).unwrap();
+    assert!(read.knowledge.trial.is_some());
+    let live = recorder.learned_state(|state| state.trial.clone());
+    assert_eq!(live, read.knowledge.trial);
 }

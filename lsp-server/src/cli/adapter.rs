@@ -22,6 +22,7 @@ use models::peft;
 use models::store::Store;
 use policy::trial::End;
 use serde_json::json;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 use time::macros::format_description;
@@ -114,20 +115,17 @@ pub async fn run(home: &Home, command: AdapterCommand) -> Result<()> {
         AdapterCommand::Show { version, json } => {
             show(&registry, version.unwrap_or(registry.active()), json)
         }
-        AdapterCommand::Use { version } => choose(home, registry, version, &base_sha256).await,
-        AdapterCommand::Rollback => {
-            let entry = registry.entry(registry.active());
-            let parent = entry.context("the model serves alone: there is nothing to roll back")?;
-            let parent = parent.parent;
-            choose(home, registry, parent, &base_sha256).await
+        AdapterCommand::Use { version } => {
+            choose(home, &registry, |_| Ok(version), &base_sha256).await
         }
+        AdapterCommand::Rollback => choose(home, &registry, parent_of_active, &base_sha256).await,
         AdapterCommand::Export { path, version, format } => {
             let version = version.unwrap_or(registry.active());
             export(home, &registry, version, manifest, &path, format)
         }
         AdapterCommand::Import { path } => {
             let base = Store::new(home.models()).verified(manifest)?;
-            import(home, registry, &config, &path, &base, &base_sha256).await
+            import(home, &config, &path, &base, &base_sha256).await
         }
         AdapterCommand::Diff { from, to, json } => {
             let read = |version| read(&registry, version, &base_sha256);
@@ -136,21 +134,41 @@ pub async fn run(home: &Home, command: AdapterCommand) -> Result<()> {
     }
 }
 
+fn parent_of_active(registry: &Registry) -> Result<AdapterVersion> {
+    let active = registry.entry(registry.active());
+    Ok(active.context("the model serves alone: there is nothing to roll back")?.parent)
+}
+
 async fn choose(
     home: &Home,
-    mut registry: Registry,
-    version: AdapterVersion,
+    registry: &Registry,
+    version: impl Fn(&Registry) -> Result<AdapterVersion>,
     base_sha256: &str,
 ) -> Result<()> {
-    let before = registry.active();
-    if !client::ask(home, Purpose::UseAdapter { adapter: version }).await? {
-        // No daemon; none may start while its registry changes.
-        let _elected = election::elect(home)?;
-        registry.check(version, base_sha256)?;
-        registry.activate(version)?;
+    let (mut chosen, mut before) = (version(registry)?, registry.active());
+    if !client::ask(home, Purpose::UseAdapter { adapter: chosen }).await? {
+        let mut own = OwnRegistry::open(home, base_sha256)?;
+        (chosen, before) = (version(&own.registry)?, own.registry.active());
+        own.registry.check(chosen, base_sha256)?;
+        own.registry.activate(chosen)?;
     }
-    println!("{} serves from now on (before: {})", name(version), name(before));
+    println!("{} serves from now on (before: {})", name(chosen), name(before));
     Ok(())
+}
+
+/// The registry while no daemon runs, and none may start. It is read after the daemon's lock
+/// is taken: a daemon that has just ended may have changed it until then.
+struct OwnRegistry {
+    registry: Registry,
+    _elected: File,
+}
+
+impl OwnRegistry {
+    fn open(home: &Home, base_sha256: &str) -> Result<OwnRegistry> {
+        let _elected = election::elect(home)?;
+        let (registry, _) = Registry::open(&home.adapters(), base_sha256);
+        Ok(OwnRegistry { registry, _elected })
+    }
 }
 
 /// The adapter of a version, from its checked file.
@@ -187,7 +205,6 @@ fn export(
 
 async fn import(
     home: &Home,
-    mut registry: Registry,
     config: &Config,
     path: &Path,
     base: &Path,
@@ -200,10 +217,10 @@ async fn import(
     let version = match client::question::<Result<AdapterVersion, String>>(home, purpose).await? {
         Some(answer) => answer.map_err(anyhow::Error::msg)?,
         None => {
-            // No daemon; none may start while its registry changes.
-            let _elected = election::elect(home)?;
+            let mut own = OwnRegistry::open(home, base_sha256)?;
+            own.registry.check_writable()?;
             let file = Incoming::write(&home.adapters(), &adapter)?;
-            file.import(&mut registry, base_sha256, SystemClock::default().unix_ms())?
+            file.import(&mut own.registry, base_sha256, SystemClock::default().unix_ms())?
         }
     };
     println!("imported as v{version}; `hone adapter use {version}` serves it");
@@ -395,4 +412,40 @@ fn date(unix_ms: u64) -> String {
     at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok())
         .and_then(|at| at.format(format).ok())
         .unwrap_or_else(|| "?".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::import::tests::adapter;
+    use std::time::Duration;
+
+    /// Registers one more adapter, as the daemon does that holds the lock.
+    fn register(home: &Home, base_sha256: &str) {
+        let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
+        let file = Incoming::write(&home.adapters(), &adapter(base_sha256)).unwrap();
+        file.import(&mut registry, base_sha256, 0).unwrap();
+    }
+
+    /// Without a daemon to ask, `hone adapter use` read the registry, waited for a daemon
+    /// that was ending, took its lock and wrote what it had read. What that daemon had
+    /// registered in between was lost, and its number was given again.
+    #[tokio::test]
+    async fn a_choice_keeps_what_a_daemon_that_ends_has_registered() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        let base = Catalogue::load(&home.models()).unwrap().default_model().sha256.clone();
+        register(&home, &base);
+        let daemon = election::elect(&home).unwrap();
+        let ends = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            register(&home, &base);
+            drop(daemon);
+        };
+        let (chosen, ()) = tokio::join!(run(&home, AdapterCommand::Use { version: 1 }), ends);
+        chosen.unwrap();
+        let (registry, trouble) = Registry::open(&home.adapters(), &base);
+        assert_eq!((registry.active(), registry.entries().len(), trouble), (1, 2, None));
+    }
 }

@@ -7,6 +7,7 @@ use crate::daemon::handshake::Purpose;
 use crate::paths::Home;
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use models::manifest::Catalogue;
 use serde_json::{Value, json};
 
 #[derive(Subcommand)]
@@ -39,6 +40,9 @@ pub enum ConfigCommand {
         json: bool,
     },
 }
+
+/// The setting whose values are the names of manifests: the schema cannot tell them.
+pub const MODEL_NAME: &str = "model.name";
 
 pub async fn run(home: &Home, command: ConfigCommand) -> Result<()> {
     match command {
@@ -99,10 +103,14 @@ async fn set(home: &Home, key: &str, text: Option<&str>, json: bool) -> Result<(
         println!("{}", json!({ "key": key, "value": value_of(&all, key), "restart": restart }));
         return Ok(());
     }
-    let when = match (running, restart) {
-        (true, true) => " from the daemon's next start on (`hone stop` ends it)",
-        (true, false) => " from now on",
-        (false, _) => "",
+    let when = if known.is_some_and(|known| known["x-new-adapter"] == true) {
+        " for the next adapter that starts from the base; one that is learned on from keeps its own"
+    } else if restart {
+        " from the daemon's next start on (`hone stop` ends it)"
+    } else if running {
+        " from now on"
+    } else {
+        ""
     };
     println!("{key} = {}{when}", value_of(&all, key));
     Ok(())
@@ -111,6 +119,12 @@ async fn set(home: &Home, key: &str, text: Option<&str>, json: bool) -> Result<(
 /// Changes the file, then tells the daemon; answers whether one runs.
 pub async fn change(home: &Home, key: &str, value: Option<&Value>) -> Result<(Config, bool)> {
     home.create()?;
+    if key == MODEL_NAME
+        && let Some(name) = value.and_then(Value::as_str)
+    {
+        let catalogue = Catalogue::load(&home.models())?;
+        catalogue.get(name).with_context(|| format!("{key}: not set"))?;
+    }
     let config = config::set(&home.config_file(), key, value)?;
     let running = client::ask(home, Purpose::Configure).await?;
     Ok((config, running))

@@ -22,7 +22,8 @@ pub struct ForgetArgs {
     /// Do not ask first
     #[arg(long)]
     yes: bool,
-    /// Print a JSON object: events, offers, adapters removed, adapter that serves
+    /// Print a JSON object: events, offers, adapters removed, adapter that serves, and why
+    /// adapters were left, if any were
     #[arg(long)]
     json: bool,
 }
@@ -90,6 +91,9 @@ pub async fn run(home: &Home, args: ForgetArgs) -> Result<()> {
     } else {
         println!("forgotten: {}", sentence(&done));
     }
+    if let Some(note) = done.adapters_left.filter(|_| !args.json) {
+        println!("note: {note}");
+    }
     Ok(())
 }
 
@@ -108,6 +112,10 @@ fn in_files(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
     let catalogue = Catalogue::load(&home.models())?;
     let base_sha256 = &configured_manifest(home, &catalogue, &config)?.sha256;
     let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
+    // An update that was cut short may have learned from what is to be forgotten.
+    if !plan {
+        registry.remove_leftovers();
+    }
     let log = SledLog::open(&home.event_log())?;
     let found = Found::search(&log, scope.clone())?;
     let result = found.plan(&registry, base_sha256);
@@ -147,6 +155,9 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
         "nothing was forgotten: this would remove {}; say --yes",
         sentence(plan)
     );
+    if let Some(note) = &plan.adapters_left {
+        eprintln!("note: {note}");
+    }
     eprint!("{name}: forget {}? This cannot be undone. [y/N] ", sentence(plan));
     std::io::stderr().flush()?;
     let mut answer = String::new();
@@ -171,6 +182,7 @@ fn sentence(forgotten: &Forgotten) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedback::log::EventLog;
 
     #[test]
     fn since_is_a_duration_or_a_time_on_the_users_clock() {
@@ -187,6 +199,28 @@ mod tests {
             assert!(error.starts_with(&format!("--since {wrong}: ")), "{error}");
         }
         assert!(at("3").unwrap_err().to_string().contains("say `2h`"));
+    }
+
+    /// The same without a daemon as with one (see the daemon's test of it): a registry that
+    /// cannot be read refuses to withdraw an adapter, and the events stayed with it.
+    #[test]
+    fn events_are_forgotten_though_the_registry_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        let registry = home.adapters().join("registry.json");
+        std::fs::write(&registry, "").unwrap();
+        let log = SledLog::open(&home.event_log()).unwrap();
+        log.append(0, crate::report::offers::tests::completion("o", "/secret.rs")).unwrap();
+        log.flush().unwrap();
+        drop(log);
+        let scope = Scope::File { names: vec!["/secret.rs".into()] };
+        let done = in_files(&home, &scope, false).unwrap();
+        assert_eq!((done.events, done.offers), (1, 1));
+        let note = done.adapters_left.unwrap();
+        assert!(note.contains(&home.adapters().display().to_string()), "{note}");
+        assert_eq!(in_files(&home, &scope, true).unwrap().events, 0, "it is gone");
+        assert_eq!(std::fs::read_to_string(&registry).unwrap(), "");
     }
 
     #[test]

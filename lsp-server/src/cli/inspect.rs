@@ -13,7 +13,7 @@ use crate::report::status::{AdapterStatus, Evidence, LearnerView, ModelStatus, S
 use crate::services::adapter_service::Swaps;
 use crate::services::derived_state::{Reading, Terms};
 use crate::services::learner_status::LearnerStatus;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
@@ -165,6 +165,9 @@ pub async fn learn(home: &Home) -> Result<()> {
     let mut text = String::new();
     connection.read.read_to_string(&mut text).await?;
     let answer: Value = serde_json::from_str(&text)?;
+    if let Some(reason) = answer["error"].as_str() {
+        bail!("{reason}");
+    }
     match answer["waiting"].as_u64().unwrap_or(0) {
         0 => println!("nothing to learn from yet: no labelled offer waits"),
         waiting => println!("learning from {waiting} label(s); follow it with `hone status`"),

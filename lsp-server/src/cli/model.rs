@@ -57,23 +57,37 @@ pub enum ModelCommand {
 
 pub async fn run(home: &Home, command: ModelCommand) -> Result<()> {
     home.create()?;
-    let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
     let store = Store::new(home.models());
-    let named = |name: Option<String>| -> Result<&Manifest> {
-        match name {
-            Some(name) => Ok(catalogue.get(&name)?),
-            None => configured_manifest(home, &catalogue, &config),
-        }
+    // Only asked where it is needed: a wrong setting must not keep anybody from choosing
+    // another model.
+    let configured = || -> Result<&Manifest> {
+        let config = Config::load(&home.config_file())?;
+        configured_manifest(home, &catalogue, &config)
+    };
+    let named = |name: Option<String>| match name {
+        Some(name) => Ok(catalogue.get(&name)?),
+        None => configured(),
     };
     match command {
-        ModelCommand::List { json: true } => list_json(home, &store, &catalogue, &config),
-        ModelCommand::List { json: false } => list(home, &store, &catalogue, &config),
+        ModelCommand::List { json } => {
+            let configured = configured();
+            if let Err(error) = &configured {
+                eprintln!("note: {error:#}");
+            }
+            let configured = configured.ok().map(|manifest| manifest.name.as_str());
+            if json {
+                list_json(&store, &catalogue, configured)
+            } else {
+                list(&store, &catalogue, configured);
+                Ok(())
+            }
+        }
         ModelCommand::Pull { name, json } => pull(&store, named(name)?, json),
         ModelCommand::Quantize { name } => quantize(&store, named(name)?),
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
-            config::change(home, "model.name", Some(&name.as_str().into())).await?;
+            config::change(home, config::MODEL_NAME, Some(&name.as_str().into())).await?;
             println!("{name} serves from the next start on (`hone stop` ends the daemon)");
             if store.status(manifest) == ModelStatus::Missing {
                 println!("it is not here yet: `hone model pull`");
@@ -132,8 +146,7 @@ fn quantize(store: &Store, manifest: &Manifest) -> Result<()> {
     Ok(())
 }
 
-fn list_json(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config) -> Result<()> {
-    let configured = configured_manifest(home, catalogue, config)?;
+fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {
     let models: Vec<_> = catalogue
         .iter()
         .map(|manifest| {
@@ -142,7 +155,7 @@ fn list_json(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config)
                 "template": manifest.template.name,
                 "bytes": manifest.bytes,
                 "licence": manifest.licence,
-                "configured": manifest.name == configured.name,
+                "configured": Some(manifest.name.as_str()) == configured,
                 "present": matches!(
                     store.status(manifest),
                     ModelStatus::Present | ModelStatus::Verified
@@ -154,13 +167,12 @@ fn list_json(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config)
     Ok(())
 }
 
-fn list(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config) -> Result<()> {
-    let configured = configured_manifest(home, catalogue, config)?;
+fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(["", "name", "template", "size", "licence", "here"]);
     for manifest in catalogue.iter() {
-        let mark = if manifest.name == configured.name { "→" } else { "" };
+        let mark = if Some(manifest.name.as_str()) == configured { "→" } else { "" };
         let here = match store.status(manifest) {
             ModelStatus::Missing => "no".to_owned(),
             ModelStatus::Partial { bytes } => {
@@ -174,5 +186,4 @@ fn list(home: &Home, store: &Store, catalogue: &Catalogue, config: &Config) -> R
         table.add_row([mark.into(), name, manifest.template.name.into(), size, licence, here]);
     }
     println!("{table}");
-    Ok(())
 }

@@ -18,13 +18,13 @@ pub fn read(path: &Path) -> Result<String> {
 }
 
 /// Sets one key, or with `None` gives it its default back. Nothing is written
-/// that would not load; a file with a mistake in it already is left alone.
+/// that would not load, so a mistake in the file is left alone unless this corrects it.
 pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Config> {
-    Config::load(path)?;
     let schema = schema();
     let known = node(&schema, key).with_context(|| format!("{key}: {UNKNOWN}"))?;
     ensure!(known.get("properties").is_none(), "{key}: is a table; name a setting in it");
-    let mut document: DocumentMut = read(path)?.parse()?;
+    let mut document: DocumentMut =
+        read(path)?.parse().with_context(|| path.display().to_string())?;
     let (tables, name) = key.rsplit_once('.').with_context(|| format!("{key}: {UNKNOWN}"))?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in tables.split('.') {
@@ -41,7 +41,14 @@ pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Config> {
         Some(value) => put(table, name, to_toml(value)?),
     }
     let text = document.to_string();
-    let config = Config::parse(&text).with_context(|| format!("{key}: not set"))?;
+    let config = match Config::parse(&text) {
+        Ok(config) => config,
+        Err(error) => {
+            // A mistake that was there before is the one to tell.
+            Config::load(path)?;
+            return Err(error.context(format!("{key}: not set")));
+        }
+    };
     write_atomic(path, text.as_bytes())
         .with_context(|| format!("{}: cannot be written", path.display()))?;
     Ok(config)
@@ -139,7 +146,8 @@ mod tests {
         let error = refused("completion.max_tokens", json!(0));
         assert_eq!(
             error,
-            "completion.max_tokens: not set: completion.max_tokens must be from 1 to 128"
+            "completion.max_tokens: not set: completion.max_tokens must be from 1 to 128, \
+             such as 32"
         );
         assert!(refused("completion.max_tokens", json!("many")).contains("invalid type"));
         assert!(refused("completion.max_token", json!(1)).contains("no such setting"));
@@ -155,5 +163,19 @@ mod tests {
             format!("{:#}", set(&path, "learning.enabled", Some(&json!(false))).unwrap_err());
         assert!(error.contains("config.toml") && error.contains("`enabld`"), "{error}");
         assert!(std::fs::read_to_string(&path).unwrap().contains("enabld"));
+    }
+
+    /// `hone config set` refused to touch a file that would not load, so a value that one
+    /// release had accepted and the next did not could only be corrected in an editor.
+    #[test]
+    fn setting_the_key_that_is_wrong_corrects_the_file() {
+        let (_folder, path) = folder();
+        std::fs::write(&path, "daemon.idle_exit_s = 0\ncompletion.max_tokens = 8\n").unwrap();
+        let error = set(&path, "completion.max_tokens", Some(&json!(9))).unwrap_err();
+        assert!(format!("{error:#}").contains("daemon.idle_exit_s must be"), "{error:#}");
+        let config = set(&path, "daemon.idle_exit_s", Some(&json!(60))).unwrap();
+        assert_eq!((config.daemon.idle_exit_s, config.completion.max_tokens), (60, 8));
+        std::fs::write(&path, "daemon.idle_exit_s = \"soon\"\n").unwrap();
+        assert_eq!(set(&path, "daemon.idle_exit_s", None).unwrap().daemon.idle_exit_s, 600);
     }
 }

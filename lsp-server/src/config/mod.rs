@@ -17,8 +17,9 @@ use anyhow::{Context, Result, anyhow};
 use completion::limits::TOKENS_MAX;
 pub use completion::stop_rule::Multiline;
 use feedback::job::Hyper;
-use feedback::limits::REPLAY_EPISODES_MAX;
+use feedback::limits::{MEMORY_LIMIT_MB_MAX, REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
 use feedback::reward::VALUE;
+use feedback::schema::{check, shortest};
 use patterns::Patterns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -172,7 +173,7 @@ pub struct LearningConfig {
     /// then it answers a part of the requests. Off: it serves at once.
     pub trial: bool,
     /// Labelled episodes that start an update.
-    #[schemars(range(min = 1, max = 4096))]
+    #[schemars(range(min = 1, max = WAITING_EPISODES_MAX))]
     pub batch_episodes: usize,
     /// Episodes of earlier updates that an update learns from again, the freshest
     /// first.
@@ -181,6 +182,7 @@ pub struct LearningConfig {
     /// Whether to learn while the machine runs on its battery.
     pub on_battery: bool,
     /// Memory the learner may hold, in MiB; 0: half of the machine's.
+    #[schemars(range(max = MEMORY_LIMIT_MB_MAX))]
     pub memory_limit_mb: u64,
     pub ppo: Hyper,
 }
@@ -221,6 +223,7 @@ impl Default for PrivacyConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct DaemonConfig {
     /// The daemon ends this many seconds after its last editor.
+    #[schemars(range(min = 1))]
     pub idle_exit_s: u64,
 }
 
@@ -240,7 +243,7 @@ impl Config {
 
     fn parse(text: &str) -> Result<Config> {
         let config: Config = toml::from_str(text)?;
-        schema::check(&config.to_json()?)?;
+        check(&config)?;
         let lists = [
             ("privacy.ignore", &config.privacy.ignore),
             ("completion.ignore", &config.completion.ignore),
@@ -253,13 +256,14 @@ impl Config {
 
     /// Every setting with the value it has, defaults included.
     pub fn to_json(&self) -> Result<Value> {
-        Ok(schema::shortest(serde_json::to_value(self)?))
+        Ok(shortest(serde_json::to_value(self)?))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn load(text: &str) -> Result<Config> {
         let dir = tempfile::tempdir().unwrap();
@@ -291,6 +295,85 @@ mod tests {
         assert!(error.contains("completion.temperature must be from 0 to 2"), "{error}");
         let error = format!("{:#}", load("learning.ppo.epochs = 0\n").unwrap_err());
         assert!(error.contains("learning.ppo.epochs must be at least 1"), "{error}");
+    }
+
+    /// `daemon.idle_exit_s = 0` was accepted. The daemon ended as soon as it listened, and
+    /// every editor waited two minutes for it and then gave up with a message that did not
+    /// name the setting.
+    #[test]
+    fn a_daemon_that_would_end_at_once_is_refused() {
+        let error = format!("{:#}", load("daemon.idle_exit_s = 0\n").unwrap_err());
+        let expected = "daemon.idle_exit_s must be at least 1, such as 600";
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(load("daemon.idle_exit_s = 1\n").unwrap().daemon.idle_exit_s, 1);
+    }
+
+    /// TOML has `nan` and `inf`, which no range had excluded: they are no JSON, and the
+    /// check of ranges goes by the settings as JSON.
+    #[test]
+    fn a_fraction_that_is_no_number_is_refused() {
+        for value in ["nan", "inf", "-inf", "1e300"] {
+            let error = format!("{:#}", load(&format!("gate.threshold = {value}\n")).unwrap_err());
+            assert!(error.contains("gate.threshold must be from 0.01 to 0.99"), "{error}");
+            let text = format!("learning.ppo.baseline = {value}\n");
+            let error = format!("{:#}", load(&text).unwrap_err());
+            assert!(error.contains("learning.ppo.baseline must be a number"), "{error}");
+        }
+    }
+
+    /// The settings took values of `learning.ppo` that the learner refuses. Every update
+    /// failed then, and its labels were set aside.
+    #[test]
+    fn what_the_learner_refuses_cannot_be_set() {
+        let defaults = serde_json::to_value(Hyper::default()).unwrap();
+        let (mut taken, mut refused) = (0, 0);
+        for key in defaults.as_object().unwrap().keys() {
+            for value in ["-1", "-0.5", "0", "1e-9", "0.5", "1", "1.5", "2", "256", "257"] {
+                let hyper = json!({ key: value.parse::<f64>().unwrap() });
+                // A whole number is one in TOML without a point.
+                let whole = value.parse::<u32>().map(|value| json!({ key: value }));
+                let hyper = serde_json::from_value(whole.unwrap_or(hyper));
+                let learns = hyper.is_ok_and(|hyper: Hyper| hyper.check().is_ok());
+                let set = load(&format!("learning.ppo.{key} = {value}\n"));
+                assert_eq!(set.is_ok(), learns, "{key} = {value}: {set:?}");
+                *(if learns { &mut taken } else { &mut refused }) += 1;
+            }
+        }
+        assert!(taken > 20 && refused > 20, "{taken} {refused}");
+        let error = format!("{:#}", load("learning.ppo.lora_alpha = 0\n").unwrap_err());
+        assert!(error.contains("learning.ppo.lora_alpha must be above 0, such as 32"), "{error}");
+    }
+
+    /// The smallest and the largest value that the schema allows load, and those beyond
+    /// them do not.
+    #[test]
+    fn every_range_holds_at_its_edges() {
+        fn numbers(schema: &Value, key: &str, found: &mut Vec<(String, Value)>) {
+            for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                if ["number", "integer"].map(Value::from).contains(&below["type"]) {
+                    found.push((key.clone(), below.clone()));
+                }
+                numbers(below, &key, found);
+            }
+        }
+        let mut found = vec![];
+        numbers(&schema(), "", &mut found);
+        assert!(found.len() > 20, "{found:?}");
+        for (key, schema) in found {
+            let set = |value: f64| load(&format!("{key} = {value}\n"));
+            for (edge, within, beyond) in [
+                ("minimum", 0.0, -1.0),
+                ("exclusiveMinimum", 0.001, 0.0),
+                ("maximum", 0.0, 1.0),
+                ("exclusiveMaximum", -0.001, 0.0),
+            ] {
+                let Some(value) = schema[edge].as_f64() else { continue };
+                let taken = set(value + within);
+                taken.unwrap_or_else(|error| panic!("{key} = {}: {error:#}", value + within));
+                assert!(set(value + beyond).is_err(), "{key} = {}", value + beyond);
+            }
+        }
     }
 
     #[test]

@@ -1,68 +1,18 @@
-//! The settings as JSON Schema, and the check that goes by it.
+//! The settings as JSON Schema.
 
 use super::Config;
-use anyhow::{Result, bail};
-use schemars::generate::SchemaSettings;
+use feedback::schema::{field, schema_of};
 use serde_json::Value;
 
-/// JSON Schema of [`Config`], every table in its place. `x-restart` marks what
-/// a running daemon cannot take.
+/// JSON Schema of [`Config`]. `x-restart` marks what a running daemon cannot take,
+/// `x-new-adapter` what an adapter that has learned already cannot.
 pub fn schema() -> Value {
-    let settings =
-        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    shortest(settings.into_generator().into_root_schema_for::<Config>().to_value())
+    schema_of::<Config>()
 }
 
 /// The part of a schema that tells about a key such as `completion.max_tokens`.
 pub fn node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
-    key.split('.').try_fold(schema, |table, name| {
-        let named = table.get("properties").and_then(|properties| properties.get(name));
-        // A table whose names are the user's: additionalProperties is a schema, not `false`.
-        named.or_else(|| table.get("additionalProperties").filter(|any| any.is_object()))
-    })
-}
-
-/// The first value that is out of its range, by name.
-pub fn check(config: &Value) -> Result<()> {
-    check_below("", &schema(), config)
-}
-
-fn check_below(key: &str, schema: &Value, value: &Value) -> Result<()> {
-    if let Some(table) = value.as_object() {
-        for (name, value) in table {
-            if let Some(below) = node(schema, name) {
-                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-                check_below(&key, below, value)?;
-            }
-        }
-    }
-    let Some(number) = value.as_f64() else { return Ok(()) };
-    let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
-    let (least, most) = (bound("minimum"), bound("maximum"));
-    if least.is_none_or(|least| number >= least) && most.is_none_or(|most| number <= most) {
-        return Ok(());
-    }
-    match (least, most) {
-        (Some(least), Some(most)) => bail!("{key} must be from {least} to {most}"),
-        (Some(least), None) => bail!("{key} must be at least {least}"),
-        (None, most) => bail!("{key} must be at most {}", most.unwrap_or(f64::INFINITY)),
-    }
-}
-
-/// Fractions as they were written: `0.2`, which JSON's double makes of the
-/// settings' single precision as 0.20000000298.
-pub fn shortest(value: Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let single = number.as_f64().unwrap_or_default() as f32;
-            single.to_string().parse::<f64>().map_or(Value::Number(number), Value::from)
-        }
-        Value::Array(items) => items.into_iter().map(shortest).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(name, value)| (name, shortest(value))).collect()
-        }
-        other => other,
-    }
+    key.split('.').try_fold(schema, field)
 }
 
 #[cfg(test)]

@@ -24,6 +24,10 @@ use tokio::time::{Instant, sleep};
 /// the first time is the slowest part.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
+/// Daemons that may end, one after the other, before anybody could reach one: the next
+/// would not stay either.
+const UNREACHED_LIMIT: u32 = 5;
+
 /// Time a daemon gets to end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -104,14 +108,22 @@ async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusa
 /// Connects, starting a daemon where there is none.
 pub async fn connect_or_start(home: &Home, options: &ServeOptions) -> Result<Connection> {
     home.create()?;
+    connect_or_start_by(home, || start_daemon(home, options)).await
+}
+
+async fn connect_or_start_by(
+    home: &Home,
+    mut start: impl FnMut() -> Result<Child>,
+) -> Result<Connection> {
     let deadline = Instant::now() + START_LIMIT;
     let mut child: Option<Child> = None;
+    let mut unreached = 0;
     loop {
         if let Ok(connection) = dial(home, Purpose::Lsp).await? {
             return Ok(connection);
         }
         match child.as_mut().map(Child::try_wait).transpose()?.flatten() {
-            None if child.is_none() => child = Some(start_daemon(home, options)?),
+            None if child.is_none() => child = Some(start()?),
             None => {}
             // Another forwarder's daemon will answer at the next dial; one that had
             // not quite died yet leaves the place free.
@@ -122,10 +134,22 @@ pub async fn connect_or_start(home: &Home, options: &ServeOptions) -> Result<Con
             }
             // Killed, as the one before it may have been.
             Some(status) if status.code().is_none() => child = None,
-            Some(status) if !status.success() && !lock_is_held(home)? => {
-                bail!("{}", last_line(&home.daemon_log()));
+            // Another forwarder's daemon holds the place and will answer.
+            Some(_) if lock_is_held(home)? => {}
+            Some(status) if !status.success() => bail!("{}", last_line(&home.daemon_log())),
+            // It ended as it should before we could reach it: `hone stop`, or a short
+            // `daemon.idle_exit_s`.
+            Some(_) => {
+                child = None;
+                unreached += 1;
+                if unreached == UNREACHED_LIMIT {
+                    bail!(
+                        "{}: {UNREACHED_LIMIT} daemons in a row ended before they could be \
+                         reached; this log says why",
+                        home.daemon_log().display()
+                    );
+                }
             }
-            Some(_) => {}
         }
         if Instant::now() > deadline {
             bail!("{}: the daemon did not answer in time", home.daemon_log().display());
@@ -217,6 +241,55 @@ pub async fn stop(home: &Home) -> Result<bool> {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
+    use tokio::time::timeout;
+
+    /// A process that ends well at once.
+    fn ends_well() -> Result<Child> {
+        Ok(Command::new("true").spawn()?)
+    }
+
+    /// The home of a daemon that never was.
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        (folder, home)
+    }
+
+    /// A daemon that ended well before anybody reached it was taken for a success. The
+    /// forwarder started no other, and the editor waited 120 seconds for an answer to
+    /// `initialize`.
+    #[tokio::test]
+    async fn a_daemon_that_ends_before_it_is_reached_is_followed_by_another() {
+        let (_folder, home) = home();
+        let socket = home.socket().unwrap();
+        let mut starts = 0;
+        let connecting = connect_or_start_by(&home, || {
+            starts += 1;
+            if starts == 2 {
+                let listener = tokio::net::UnixListener::bind(&socket)?;
+                tokio::spawn(async move {
+                    let (stream, _) = listener.accept().await.unwrap();
+                    let (read, mut write) = stream.into_split();
+                    let _: Hello = read_line(&mut BufReader::new(read)).await.unwrap();
+                    write_line(&mut write, &Welcome::yes()).await.unwrap();
+                });
+            }
+            ends_well()
+        });
+        let connected = timeout(Duration::from_secs(20), connecting).await;
+        connected.expect("in time").unwrap();
+        assert_eq!(starts, 2);
+    }
+
+    #[tokio::test]
+    async fn daemons_that_all_end_before_they_are_reached_are_given_up() {
+        let (_folder, home) = home();
+        let connecting = connect_or_start_by(&home, ends_well);
+        let connected = timeout(Duration::from_secs(20), connecting).await.expect("in time");
+        let error = connected.map(drop).unwrap_err().to_string();
+        assert!(error.contains("daemon.log: 5 daemons in a row ended before"), "{error}");
+    }
 
     /// Found by killing the daemon 500 times: once it died between somebody's knock and
     /// its opening the door, and `hone lsp` took that for an error and ended, and with

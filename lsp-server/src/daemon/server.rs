@@ -180,10 +180,11 @@ fn refusal(hello: &Hello) -> Option<String> {
 
 fn learn_now(app: &App, learn: &LearnNow) -> serde_json::Value {
     let waiting = app.services.recorder.labels_waiting();
-    if waiting > 0 {
+    let error = app.services.adapters.serving().learning_refusal();
+    if waiting > 0 && error.is_none() {
         let _ = learn.try_send(());
     }
-    serde_json::json!({ "waiting": waiting })
+    serde_json::json!({ "waiting": waiting, "error": error })
 }
 
 /// A result as it is sent.

@@ -2,7 +2,7 @@
 //! proposes, swaps it in. The learner may crash, hang or lie; it costs one
 //! update and never a completion.
 
-use crate::adapters::registry::{Entry, Registry};
+use crate::adapters::registry::{Candidate, Entry, Registry};
 use crate::learning::preemption::Leash;
 use crate::learning::process::{Learner, Program};
 use crate::learning::resources::Machine;
@@ -48,6 +48,9 @@ pub struct Supervisor {
     leash: Arc<Leash>,
     child: Option<Learner>,
     failures: u32,
+    /// Makes the files of a job differ from those of any job before it: a learner of a
+    /// daemon that died may still write its own.
+    life: u32,
     next_job: u64,
     /// Learning was not paused when the running update began: a user may ask for
     /// one update of a learner that is.
@@ -82,6 +85,7 @@ impl Supervisor {
             leash,
             child: None,
             failures: 0,
+            life: rand::random(),
             next_job: 1,
             was_learning: false,
         }
@@ -101,8 +105,15 @@ impl Supervisor {
                     continue;
                 }
             };
+            if trigger == Trigger::Batch && !is_due(&self.services) {
+                continue;
+            }
+            // Before labels are taken: what they taught could not be registered.
+            if let Some(reason) = self.services.adapters.serving().learning_refusal() {
+                tracing::warn!("{reason}");
+                continue;
+            }
             let held_back = match trigger {
-                Trigger::Batch if !is_due(&self.services) => continue,
                 Trigger::Batch => self.forbidden().await,
                 Trigger::Now => None,
             };
@@ -225,16 +236,17 @@ impl Supervisor {
         let (services, registry) = (&self.services, self.services.adapters.serving());
         let (model, settings) = (services.adapters.model(), services.settings.current());
         let candidate = registry.next_version();
-        let id = format!("v{candidate}-{}", self.next_job);
+        let id = format!("v{candidate}-{:08x}-{}", self.life, self.next_job);
         self.next_job += 1;
+        let (adapter_out, optimizer_out) = registry.job_files(&id);
         Job {
             format: JOB_FORMAT,
             id,
             base: Base { path: model.path.clone(), sha256: model.sha256.clone() },
             parent: registry.parent(),
             candidate,
-            adapter_out: registry.adapter_file(candidate),
-            optimizer_out: registry.optimizer_file(candidate),
+            adapter_out,
+            optimizer_out,
             seed: u64::from(candidate),
             reward: reward::CURRENT,
             hyper: settings.learning.ppo.clone(),
@@ -307,8 +319,7 @@ impl Supervisor {
     async fn install(&self, job: &Job, batch: &Batch, report: UpdateReport) -> Result<()> {
         let installed = self.check_and_promote(job, batch, report).await;
         if installed.is_err() {
-            // It may have learned from what was forgotten meanwhile, and the next
-            // candidate has its number.
+            // It may have learned from what was forgotten meanwhile.
             let _ = std::fs::remove_file(&job.adapter_out);
             let _ = std::fs::remove_file(&job.optimizer_out);
         }
@@ -350,10 +361,12 @@ impl Supervisor {
             verdict: None,
             report,
         };
-        self.promote(entry, batch).await
+        let optimizer = Some(job.optimizer_out.clone()).filter(|path| path.exists());
+        self.promote(Candidate { entry, adapter: path, optimizer }, batch).await
     }
 
-    async fn promote(&self, entry: Entry, batch: &Batch) -> Result<()> {
+    async fn promote(&self, candidate: Candidate, batch: &Batch) -> Result<()> {
+        let entry = &candidate.entry;
         let (version, parent, took_ms) = (entry.version, entry.parent, entry.report.total_ms);
         let services = &self.services;
         let still_wanted = |registry: &Registry| {
@@ -371,7 +384,7 @@ impl Supervisor {
         };
         let mut outcome = "serves";
         if services.settings.current().learning.trial {
-            outcome = match trial_runner::try_candidate(services, entry, still_wanted).await? {
+            outcome = match trial_runner::try_candidate(services, candidate, still_wanted).await? {
                 None => "is on trial",
                 Some(reason) => {
                     tracing::warn!("adapter v{version} is not tried: {reason}");
@@ -381,7 +394,8 @@ impl Supervisor {
         } else {
             let change = services.adapters.change().await;
             still_wanted(change.registry())?;
-            change.swap(version, move |registry| registry.promote(entry)).await?;
+            let file = candidate.adapter.clone();
+            change.swap(version, file, move |registry| registry.promote(&candidate)).await?;
         }
         tracing::info!("adapter v{version} {outcome}; update took {took_ms} ms");
         Ok(())
@@ -422,4 +436,110 @@ async fn ready(services: &Services, not_before: Instant) {
         }
     }
     sleep_until(not_before).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::App;
+    use crate::paths::Home;
+    use crate::testing;
+    use feedback::event::{EventKind, Evidence, Outcome};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    /// A learner that writes both files of its job and reports something else of them.
+    fn untrue_learner(home: &Home) -> Program {
+        let report = UpdateReport {
+            job: "JOB".into(),
+            adapter_sha256: "no".into(),
+            ..UpdateReport::default()
+        };
+        let line = serde_json::to_string(&LearnerLine::Done(Box::new(report))).unwrap();
+        let script = format!(
+            r#"#!/bin/sh
+read -r job || exit 0
+field() {{ printf '%s' "$job" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }}
+echo written > "$(field adapter_out)"
+echo written > "$(field optimizer_out)"
+echo '{line}' | sed "s/JOB/$(field id)/"
+exec sleep 1000
+"#
+        );
+        let path = home.adapters().with_file_name("learner.sh");
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        Program { path, prompt_shelf: None }
+    }
+
+    /// A home with files of an adapter v1 and, if given, this registry.
+    fn home_with(folder: &tempfile::TempDir, registry: Option<&str>) -> (Home, [PathBuf; 2]) {
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        let files = ["v0001.gguf", "v0001.optimizer"].map(|name| home.adapters().join(name));
+        for file in &files {
+            std::fs::write(file, "the first adapter's").unwrap();
+        }
+        if let Some(text) = registry {
+            std::fs::write(home.adapters().join("registry.json"), text).unwrap();
+        }
+        (home, files)
+    }
+
+    /// `hone learn` with one label that waits; returns once the update has ended.
+    async fn learn_now(home: &Home) -> (Arc<App>, Option<String>) {
+        let app = testing::app::start_in(home).await;
+        let id = "o".to_owned();
+        let recorder = &app.services.recorder;
+        recorder.record(vec![crate::report::offers::tests::completion(&id, "/a.rs")]);
+        let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
+        recorder.record(vec![EventKind::Outcome { id, outcome, evidence }]);
+        assert_eq!(recorder.labels_waiting(), 1);
+        let (learn, asked) = mpsc::channel(1);
+        learn.send(()).await.unwrap();
+        drop(learn);
+        let (status, leash) = (watch::Sender::default(), Arc::default());
+        let seen = status.subscribe();
+        let program = untrue_learner(home);
+        Supervisor::new(app.services.clone(), status, program, leash).run(asked).await;
+        let failure = seen.borrow().failure.clone();
+        (app, failure)
+    }
+
+    /// A registry that cannot be read looks empty, so the next number seemed to be 1. An
+    /// update that was asked for trained into `v0001.gguf` and `v0001.optimizer`, could not
+    /// be registered, and was cleared away: the adapter that was there was lost.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_update_runs_that_the_registry_would_refuse() {
+        for registry in ["", "{\"format\": 3, \"active\":", "{\"format\": 99}"] {
+            let folder = tempfile::tempdir().unwrap();
+            let (home, files) = home_with(&folder, Some(registry));
+            let (app, _) = learn_now(&home).await;
+            for file in files {
+                assert_eq!(std::fs::read(&file).unwrap(), b"the first adapter's", "{file:?}");
+            }
+            let text = std::fs::read_to_string(home.adapters().join("registry.json")).unwrap();
+            assert_eq!(text, registry);
+            assert_eq!(app.services.recorder.labels_waiting(), 1, "the label still waits");
+            let reason = app.status().learner.held_back.unwrap();
+            assert!(reason.contains("registry.json"), "{reason}");
+        }
+    }
+
+    /// A registry that was lost, or a copy of it that is a little older, does not name every
+    /// adapter in the folder. The learner wrote over the files of the one whose number came
+    /// next, and where its update failed they were removed.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_job_writes_into_files_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, files) = home_with(&folder, None);
+        let (_app, failure) = learn_now(&home).await;
+        let reason = failure.unwrap();
+        assert!(reason.contains("not what the learner said it wrote"), "{reason}");
+        for file in files {
+            assert_eq!(std::fs::read(&file).unwrap(), b"the first adapter's", "{file:?}");
+        }
+        let count = std::fs::read_dir(home.adapters()).unwrap().count();
+        assert_eq!(count, 2, "the files of the failed update are gone");
+    }
 }

@@ -1,6 +1,6 @@
 //! Begins trials, has their arms compared, and ends them.
 
-use crate::adapters::registry::{Entry, Registry};
+use crate::adapters::registry::{Candidate, Registry};
 use crate::learning::holdout_check;
 use crate::services::Services;
 use crate::services::health::Source;
@@ -29,26 +29,27 @@ pub async fn run(services: Weak<Services>) {
     }
 }
 
-/// Has a candidate whose file is in place take part in a trial, unless the holdout check refuses
-/// it. The reason is then registered with it, and answered.
+/// Has a candidate take part in a trial, unless the holdout check refuses it. The reason is then
+/// registered with it, and answered.
 pub async fn try_candidate(
     services: &Services,
-    entry: Entry,
+    mut candidate: Candidate,
     still_wanted: impl FnOnce(&Registry) -> Result<()>,
 ) -> Result<Option<String>> {
     let change = services.adapters.change().await;
-    change.load(entry.version).await?;
+    let (version, kl) = (candidate.entry.version, candidate.entry.report.kl_base);
+    change.load(version, candidate.adapter.clone()).await?;
     let own = services.recorder.learned_state(|state| state.texts.held_out());
-    let (version, kl) = (entry.version, entry.report.kl_base);
     let head = change.registry().head();
     let refusal = holdout_check::refusal(&services.engine, version, head, kl, own).await?;
     still_wanted(change.registry())?;
     match &refusal {
         Some(reason) => {
-            let verdict = Some(Verdict { end: End::Dropped, reason: reason.clone(), offers: 0 });
-            change.commit(move |registry| registry.refuse(Entry { verdict, ..entry })).await?;
+            let end = End::Dropped;
+            candidate.entry.verdict = Some(Verdict { end, reason: reason.clone(), offers: 0 });
+            change.commit(move |registry| registry.refuse(&candidate)).await?;
         }
-        None => change.start_trial(entry).await?,
+        None => change.start_trial(candidate).await?,
     }
     Ok(refusal)
 }

@@ -43,6 +43,9 @@ pub struct Forgotten {
     pub adapters: Vec<AdapterVersion>,
     /// The adapter that serves afterwards; 0 is the model alone.
     pub serves: AdapterVersion,
+    /// Why adapters that may have learned from them are left, and what to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapters_left: Option<String>,
 }
 
 impl Forgotten {
@@ -93,7 +96,25 @@ impl Found {
             _ => registry.taught_by(&self.offers),
         };
         let serves = registry.active_without(&adapters, base_sha256);
-        Forgotten { events: self.events, offers: self.offers.len(), adapters, serves }
+        let adapters_left = self.adapters_left(registry);
+        let offers = self.offers.len();
+        Forgotten { events: self.events, offers, adapters, serves, adapters_left }
+    }
+
+    /// A registry that cannot be read does not say which adapters learned from what.
+    fn adapters_left(&self, registry: &Registry) -> Option<String> {
+        let may_have_learned = match self.scope {
+            Scope::All => true,
+            Scope::Before { .. } => false,
+            _ => !self.offers.is_empty(),
+        };
+        let reason = registry.sealed().filter(|_| may_have_learned)?;
+        Some(format!(
+            "the adapters in {} are left as they are, because Hone cannot read their registry \
+             ({reason}). None of them serves, but any of them may have learned from it. To be \
+             rid of them, run `hone stop` and delete that folder",
+            registry.folder().display()
+        ))
     }
 
     /// Whether this changes nothing. Everything is more than what the plan counts:
@@ -103,9 +124,11 @@ impl Found {
     }
 
     /// Removes what learned from them, then the events: as long as the log knows
-    /// the offers, another try finds what they taught.
+    /// the offers, another try finds what they taught. A registry that cannot be read keeps
+    /// nobody from forgetting: its adapters are left, as the plan says.
     pub fn withdraw(&self, registry: &mut Registry, plan: &Forgotten) -> Result<()> {
         match self.scope {
+            _ if registry.sealed().is_some() => Ok(()),
             Scope::Before { .. } => Ok(()),
             Scope::All => {
                 registry.forget(&plan.adapters, plan.serves)?;

@@ -10,10 +10,12 @@ pub mod ignore_files;
 
 use crate::config::patterns::Patterns;
 use crate::privacy::ignore_files::Ignored;
+use crate::prompts::QuoteRules;
 use completion::prompt::{self, Window};
 use feedback::event::{EventKind, OfferId};
 use feedback::secrets;
 use ropey::Rope;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ends the id of an offer of which nothing is stored.
@@ -70,6 +72,13 @@ impl Privacy {
             || self.ignored.is_ignored(path, setting)
     }
 
+    /// Decides which of these files prompts may quote. This resolves links and reads ignore
+    /// files, so a session must not hold its lock meanwhile.
+    pub fn quotable(&self, paths: HashSet<String>, setting: &Patterns) -> QuotableFiles {
+        let quotable = |path: &String| !self.ignores(path, "", setting);
+        QuotableFiles { paths: paths.into_iter().filter(quotable).collect() }
+    }
+
     /// What may be stored of some events; the others are counted and gone.
     pub fn storable(&self, events: Vec<EventKind>) -> Vec<EventKind> {
         let is_stored = |event: &EventKind| {
@@ -90,10 +99,22 @@ impl Privacy {
     }
 }
 
-/// Whether prompts in other documents may hold any of this one: what holds a
-/// secret is shown to no model but where it stands.
-pub fn may_quote(text: &str) -> bool {
-    !secrets::holds_secret(text)
+/// The files that prompts in other documents may quote, as [`Privacy::quotable`] decided a
+/// moment ago. A file that it was not asked about is not among them.
+#[derive(Debug, Default)]
+pub struct QuotableFiles {
+    paths: HashSet<String>,
+}
+
+impl QuoteRules for QuotableFiles {
+    fn may_quote_file(&self, path: &str, language: &str) -> bool {
+        self.paths.contains(path) && !LANGUAGES.contains(&language)
+    }
+
+    /// What holds a secret is shown to no model but where it stands.
+    fn may_quote_text(&self, text: &str) -> bool {
+        !secrets::holds_secret(text)
+    }
 }
 
 /// Whether what the user wrote at a place may be stored, by what the document

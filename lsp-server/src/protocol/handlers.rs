@@ -288,11 +288,8 @@ impl Backend {
 
     async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
         let scope = Scope::File { names: forget_scope::names_of(&path_of(&params.uri)) };
-        self.app.forget(scope).await.map_err(|error| Error {
-            code: ErrorCode::InternalError,
-            message: format!("{error:#}").into(),
-            data: None,
-        })
+        let forgotten = self.app.forget(scope).await;
+        forgotten.map_err(|error| failed(format!("{error:#}")))
     }
 
     async fn status(&self) -> Result<status::Status> {
@@ -300,7 +297,11 @@ impl Backend {
     }
 
     async fn learn_now(&self) -> Result<LearnAnswer> {
-        let waiting = self.app.services.recorder.labels_waiting();
+        let services = &self.app.services;
+        if let Some(reason) = services.adapters.serving().learning_refusal() {
+            return Err(failed(reason));
+        }
+        let waiting = services.recorder.labels_waiting();
         let started = waiting > 0 && self.learn.try_send(()).is_ok();
         Ok(LearnAnswer { started, waiting })
     }
@@ -358,6 +359,10 @@ fn path_of(uri: &lsp::Uri) -> String {
 
 fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error { code: ErrorCode::InvalidParams, message: message.into(), data: None }
+}
+
+fn failed(message: String) -> Error {
+    Error { code: ErrorCode::InternalError, message: message.into(), data: None }
 }
 
 fn superseded() -> Error {

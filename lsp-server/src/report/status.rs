@@ -106,7 +106,7 @@ pub struct LearnerView {
     pub batch: usize,
     /// What the running job does, in a few words.
     pub progress: Option<String>,
-    /// Why labels wait although there are enough.
+    /// Why labels wait although there are enough, or why nothing can be learned at all.
     #[serde(default)]
     pub held_back: Option<String>,
 }
@@ -136,7 +136,7 @@ impl LearnerView {
             waiting,
             batch,
             progress: learner.progress,
-            held_back: learner.held_back,
+            held_back: registry.learning_refusal().or(learner.held_back),
         }
     }
 }
@@ -333,6 +333,7 @@ fn withheld_line(offers: u64) -> String {
 
 fn learner_line(learner: &LearnerView) -> String {
     let state = match learner.state {
+        LearnerState::Off if let Some(reason) = &learner.held_back => reason.clone(),
         LearnerState::Off => "paused; `hone resume` takes it up again".into(),
         LearnerState::Idle | LearnerState::Waiting if let Some(reason) = &learner.held_back => {
             format!("labels wait: {reason}")

@@ -2,13 +2,12 @@
 //! without a lock and without the disk; every change goes through an [`AdapterChange`], one at a
 //! time.
 
-use crate::adapters::registry::{Entry, Registry};
+use crate::adapters::registry::{Candidate, Registry};
 use crate::services::recorder::Recorder;
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use engine::worker::EngineHandle;
 use feedback::event::{AdapterVersion, ArmRecord};
-use policy::trial::Arms;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +111,8 @@ impl AdapterService {
         let (change, checked) =
             change.blocking(move |registry| registry.check(version, &base)).await?;
         checked?;
-        change.swap(version, move |registry| registry.activate(version)).await?;
+        let file = change.registry().adapter_file(version);
+        change.swap(version, file, move |registry| registry.activate(version)).await?;
         tracing::info!("adapter v{version} serves, as asked");
         Ok(())
     }
@@ -141,25 +141,25 @@ impl AdapterChange {
         acted.await.context("a change of adapters broke off")
     }
 
-    /// Loads an adapter whose file is in place, beside those that serve and that learning goes on
-    /// from. Completions in flight finish on the adapter they began with. Answers how long the engine was held.
-    pub async fn load(&self, version: AdapterVersion) -> Result<Duration> {
+    /// Loads an adapter from this file, beside those that serve and that learning goes on from.
+    /// Completions in flight finish on the adapter they began with. Answers how long the engine was
+    /// held.
+    pub async fn load(&self, version: AdapterVersion, file: PathBuf) -> Result<Duration> {
         if version == 0 {
             return Ok(Duration::ZERO);
         }
         let kept = vec![self.registry.active(), self.registry.head()];
-        let path = self.registry.adapter_file(version);
-        Ok(self.service.engine.load_adapter(version, path, kept).await?)
+        Ok(self.service.engine.load_adapter(version, file, kept).await?)
     }
 
-    /// Loads an adapter whose file is in place, and has the registry name it as the one that
-    /// serves.
+    /// Loads an adapter from this file, and has the registry name it as the one that serves.
     pub async fn swap(
         self,
         version: AdapterVersion,
+        file: PathBuf,
         register: impl FnOnce(&mut Registry) -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        let held = self.load(version).await?;
+        let held = self.load(version, file).await?;
         let service = self.service.clone();
         self.commit(register).await?;
         service.swaps.send_modify(|swaps| {
@@ -184,17 +184,12 @@ impl AdapterChange {
     /// Registers a loaded candidate, and has it take part in the trial under way or in one that
     /// begins with the next event. The live trial begins first: no request is drawn for a trial
     /// that is not on disk, and a replay of the log begins it with the same event.
-    pub async fn start_trial(self, entry: Entry) -> Result<()> {
+    pub async fn start_trial(self, candidate: Candidate) -> Result<()> {
         let before = self.registry.trial();
         let recorder = self.service.recorder.clone();
-        let (candidate, incumbent) = (entry.version, self.registry.active());
-        let arms = recorder.announce_trial(|next_seq| Arms {
-            candidate,
-            incumbent,
-            since: before.map_or(next_seq, |trial| trial.since),
-        });
+        let arms = recorder.announce_trial(candidate.entry.version, self.registry.active());
         let (change, started) =
-            self.blocking(move |registry| registry.try_out(entry, arms.since)).await?;
+            self.blocking(move |registry| registry.try_out(&candidate, arms.since)).await?;
         match started {
             Ok(_) => change.publish(),
             Err(error) => {

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use feedback::checkpoint::Checkpoint;
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Counts, Episode, Fold};
-use feedback::event::{self, EventKind, OfferId, Outcome};
+use feedback::event::{self, AdapterVersion, EventKind, OfferId, Outcome};
 use feedback::log::EventLog;
 use parking_lot::Mutex;
 use policy::gate::Gate;
@@ -256,13 +256,10 @@ impl Recorder {
 
 /// The trial. Whether one runs is for `AdapterService` to say.
 impl Recorder {
-    /// Makes the live trial begin with the next event, as a replay does: `arms` is given the log
-    /// position of that event.
-    pub fn announce_trial(&self, arms: impl FnOnce(u64) -> Arms) -> Arms {
-        let mut state = self.state.lock();
-        let arms = arms(state.knowledge.next_seq());
-        state.knowledge.follow(Some(arms));
-        arms
+    /// Begins the live trial with the next event, as a replay of the log does, or has the candidate
+    /// take part in the one under way.
+    pub fn announce_trial(&self, candidate: AdapterVersion, incumbent: AdapterVersion) -> Arms {
+        self.state.lock().knowledge.announce(candidate, incumbent)
     }
 
     /// Has the live trial be the one that the registry names.

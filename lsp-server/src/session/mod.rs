@@ -1,7 +1,8 @@
 //! One editor connection: its documents, its live offer, its newest request.
 //!
 //! Every message is taken in order under one lock, and none awaits before it
-//! has been; only the engine's answer is waited for, with the lock free.
+//! has been; only the engine's answer is waited for, with the lock free. Which files a
+//! prompt may quote is read from the disk before the lock is taken.
 
 mod imports;
 pub mod request;
@@ -10,6 +11,8 @@ mod suppressed;
 mod survival;
 pub mod tracker;
 
+use crate::config::Config;
+use crate::privacy::QuotableFiles;
 use crate::prompts::{self, Prompts};
 use crate::services::Services;
 use crate::services::settings::Current;
@@ -85,6 +88,19 @@ pub enum SessionError {
     Engine(EngineError),
 }
 
+/// The request that is being computed. Dropping it, however the request ends, takes it out
+/// of the session if it is still the newest there, so that prompts are prepared again.
+struct CurrentRequest<'a> {
+    state: &'a Mutex<State>,
+    abort: Arc<AtomicBool>,
+}
+
+impl Drop for CurrentRequest<'_> {
+    fn drop(&mut self) {
+        self.state.lock().newest.take_if(|newest| Arc::ptr_eq(newest, &self.abort));
+    }
+}
+
 enum Begun {
     /// The user wants none here, or none is worth showing.
     Silent,
@@ -126,13 +142,16 @@ impl Session {
     /// disk, the session does not.
     pub fn look_at_imports(&self, uri: &str) {
         let config = self.services.settings.current();
-        let terms = self.terms(&config);
-        if terms.context_chars == 0 {
+        if self.context_chars(&config) == 0 {
             return;
         }
         let document = self.state.lock().documents.get(uri).cloned();
         let Some(document) = document else { return };
-        for file in imports::read(&document.path, &document.text) {
+        let files = imports::read(&document.path, &document.text);
+        let paths = files.iter().map(|file| file.path.clone()).collect();
+        let rules = self.services.privacy.quotable(paths, &config.not_stored);
+        let terms = self.terms(&config, &rules);
+        for file in files {
             self.state.lock().prompts.add(&file, &terms);
         }
     }
@@ -143,7 +162,9 @@ impl Session {
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
         if let Some(document) = state.documents.remove(uri) {
-            state.prompts.close(uri, &document, &self.terms(&self.services.settings.current()));
+            let rules = QuotableFiles::default();
+            let config = self.services.settings.current();
+            state.prompts.close(uri, &document, &self.terms(&config, &rules));
             let findings = state.aftermath.close(uri, &document, now_ms);
             self.tell(findings);
         }
@@ -164,7 +185,7 @@ impl Session {
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
-        let quotes = self.terms(&self.services.settings.current()).context_chars > 0;
+        let quotes = self.context_chars(&self.services.settings.current()) > 0;
         for (range, text) in changes {
             let State { documents, tracker, unshown, encoding, aftermath, prompts, .. } =
                 &mut *state;
@@ -195,6 +216,7 @@ impl Session {
     /// computed now, while they look around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
         let config = self.services.settings.current();
+        let rules = self.quotable(uri, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let document = state
@@ -204,7 +226,7 @@ impl Session {
         let cursor = document.offset(position, state.encoding)?;
         if state.newest.is_none() && config.completes(&document.path, &document.language) {
             state.prompts.visit(document);
-            let terms = self.terms(&config);
+            let terms = self.terms(&config, &rules);
             if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
                 self.services.engine.warm(as_set(&config.completion, prompt));
             }
@@ -212,14 +234,34 @@ impl Session {
         Ok(())
     }
 
-    fn terms<'a>(&'a self, config: &'a Current) -> prompts::Terms<'a> {
-        let reads_files = self.services.engine.info().reads_files;
+    fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> prompts::Terms<'a> {
         prompts::Terms {
             window: prompts::window(&config.completion),
-            context_chars: if reads_files { config.completion.context_chars } else { 0 },
-            privacy: &self.services.privacy,
-            ignore: &config.not_stored,
+            context_chars: self.context_chars(config),
+            rules,
         }
+    }
+
+    /// Characters of other code that a prompt may hold.
+    fn context_chars(&self, config: &Config) -> usize {
+        let reads_files = self.services.engine.info().reads_files;
+        if reads_files { config.completion.context_chars } else { 0 }
+    }
+
+    /// Which files a prompt in this document may quote. Waits for the disk, the session does
+    /// not: it is asked before the state's lock is taken.
+    fn quotable(&self, uri: &str, config: &Current) -> QuotableFiles {
+        if self.context_chars(config) == 0 {
+            return QuotableFiles::default();
+        }
+        let paths = {
+            let state = self.state.lock();
+            let mut paths = state.prompts.sources();
+            // The prompt may quote other parts of the document itself.
+            paths.extend(state.documents.get(uri).map(|document| document.path.clone()));
+            paths
+        };
+        self.services.privacy.quotable(paths, &config.not_stored)
     }
 
     /// Answers a request for an inline completion: one offer, more to choose from
@@ -235,6 +277,8 @@ impl Session {
             Begun::Known(suggestions) => return Ok(suggestions),
             Begun::Asked(asked) => asked,
         };
+        // Before the first await: a client that cancels drops this future at one.
+        let _current = CurrentRequest { state: &self.state, abort: asked.abort.clone() };
         if !asked.wait.is_zero() {
             // Whatever the next key is, most of the prompt will be the same.
             self.services.engine.warm(asked.request.prompt.clone());
@@ -264,6 +308,7 @@ impl Session {
     ) -> Result<Begun, SessionError> {
         let config = self.services.settings.current();
         let completion = &config.completion;
+        let rules = self.quotable(uri, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.abort_newest();
@@ -331,7 +376,7 @@ impl Session {
             true => Extent::LINE,
             false => extent(document, cursor, trigger, completion),
         };
-        let terms = self.terms(&config);
+        let terms = self.terms(&config, &rules);
         let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
         let prompt = prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let abort = Arc::new(AtomicBool::new(false));

@@ -5,12 +5,16 @@ use crate::config::Config;
 use crate::paths::Home;
 use crate::session::tracker::REJECT_TIMEOUT_MS;
 use crate::testing;
+use completion::prompt::FimPrompt;
 use engine::scripted::ScriptedEngine;
+use engine::{Engine, EngineInfo, Request, Score, ScoreRequest, Tokenizer};
 use feedback::clock::{Clock, ManualClock};
-use feedback::event::Event;
+use feedback::event::{AdapterVersion, Event};
 use feedback::log::MemoryLog;
 use ropey::Rope;
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 const URI: &str = "file:///a.rs";
@@ -23,26 +27,28 @@ async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
     session_with(ScriptedEngine { answers: ANSWERS, learned: None, takes }).await
 }
 
-async fn session_with(engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
-    session_behind(false, engine).await
+async fn session_with(engine: impl Engine + Send + 'static) -> (tempfile::TempDir, Arc<Session>) {
+    let mut config = Config::default();
+    config.gate.enabled = false;
+    session_as_set(config, engine).await
 }
 
-/// The same behind the gate, or not.
-async fn session_behind(gate: bool, engine: ScriptedEngine) -> (tempfile::TempDir, Arc<Session>) {
-    session_at(Arc::new(ManualClock::starting_at(0)), gate, engine).await
+async fn session_as_set(
+    config: Config,
+    engine: impl Engine + Send + 'static,
+) -> (tempfile::TempDir, Arc<Session>) {
+    session_at(Arc::new(ManualClock::starting_at(0)), config, engine).await
 }
 
 async fn session_at(
     clock: Arc<ManualClock>,
-    gate: bool,
-    engine: ScriptedEngine,
+    config: Config,
+    engine: impl Engine + Send + 'static,
 ) -> (tempfile::TempDir, Arc<Session>) {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path().into());
     home.create().unwrap();
     let log = Arc::new(MemoryLog::default());
-    let mut config = Config::default();
-    config.gate.enabled = gate;
     let app = testing::app::start(&home, config, engine, clock, log).await;
     let session = app.session();
     let text = Rope::from_str("fn a() {\n    \n}\n");
@@ -75,7 +81,9 @@ async fn an_offer_times_out_though_the_clock_was_set_back_meanwhile() {
     const YEAR_MS: u64 = 365 * 24 * 60 * 60 * 1000;
     let clock = Arc::new(ManualClock::starting_at(2 * YEAR_MS));
     let engine = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
-    let (_folder, session) = session_at(clock.clone(), false, engine).await;
+    let mut config = Config::default();
+    config.gate.enabled = false;
+    let (_folder, session) = session_at(clock.clone(), config, engine).await;
     session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
     clock.set_unix_ms(YEAR_MS);
     clock.advance(REJECT_TIMEOUT_MS - 1);
@@ -91,7 +99,7 @@ async fn what_was_held_back_is_not_asked_again_until_its_rest_may_be_worth_it() 
     // Every byte is a token, and together they are unlikely.
     const LONG: &str = "let unlikely = this_and_that(and_the_rest, of_it, and_more);";
     let engine = ScriptedEngine { answers: &[LONG], learned: None, takes: Duration::ZERO };
-    let (_folder, session) = session_behind(true, engine).await;
+    let (_folder, session) = session_as_set(Config::default(), engine).await;
     let ask = async |column| {
         let position = Position { line: 1, column };
         texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
@@ -201,6 +209,180 @@ async fn an_edit_while_computing_means_that_nothing_was_offered() {
     type_at_cursor(&session, "x");
     assert!(matches!(asked.await.unwrap(), Err(SessionError::Superseded)));
     assert_eq!(session.services.recorder.counts().total, 0);
+}
+
+/// A [`ScriptedEngine`] that counts the prompts it prepares.
+struct Counting {
+    scripted: ScriptedEngine,
+    /// How it answers instead, once it has taken its time.
+    fails: Option<fn() -> EngineError>,
+    prepared: Arc<AtomicUsize>,
+}
+
+impl Engine for Counting {
+    fn info(&self) -> EngineInfo {
+        self.scripted.info()
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        self.scripted.tokenizer()
+    }
+
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError> {
+        let answer = self.scripted.generate(request, abort)?;
+        self.fails.map_or(Ok(answer), |fails| Err(fails()))
+    }
+
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+        self.prepared.fetch_add(1, Ordering::Relaxed);
+        self.scripted.warm(prompt, abort)
+    }
+
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<Score>, EngineError> {
+        self.scripted.score(request, abort)
+    }
+
+    fn load_adapter(
+        &mut self,
+        version: AdapterVersion,
+        path: &Path,
+        keep: &[AdapterVersion],
+    ) -> Result<(), EngineError> {
+        self.scripted.load_adapter(version, path, keep)
+    }
+}
+
+/// Whether a cursor that is put somewhere has its prompt prepared once a request has
+/// ended, which `end` waits for.
+async fn prepares_after(
+    takes: Duration,
+    fails: Option<fn() -> EngineError>,
+    end: impl AsyncFnOnce(Arc<Session>),
+) -> bool {
+    const SOON: Duration = Duration::from_secs(2);
+    let prepared = Arc::new(AtomicUsize::new(0));
+    let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes };
+    let engine = Counting { scripted, fails, prepared: prepared.clone() };
+    let (_folder, session) = session_with(engine).await;
+    end(session.clone()).await;
+    session.focus(URI, CURSOR).unwrap();
+    let began = Instant::now();
+    while prepared.load(Ordering::Relaxed) == 0 && began.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    prepared.load(Ordering::Relaxed) > 0
+}
+
+/// A request that failed, ran out of time or was cancelled by the client stayed the
+/// session's newest. Until the next edit or request, `focus` took it for one under way
+/// and prepared no prompt.
+#[tokio::test]
+async fn prompts_are_prepared_again_however_a_request_has_ended() {
+    let answered = async |session: Arc<Session>| {
+        let _ = session.complete(URI, CURSOR, AUTOMATIC).await;
+    };
+    assert!(prepares_after(Duration::ZERO, None, answered).await, "finished");
+    let failed = || EngineError::Failed("no memory".into());
+    assert!(prepares_after(Duration::ZERO, Some(failed), answered).await, "failed");
+    let late = || EngineError::OverBudget;
+    assert!(prepares_after(Duration::ZERO, Some(late), answered).await, "over budget");
+    let cancelled = async |session: Arc<Session>| {
+        let asking = session.clone();
+        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+        while session.state.lock().newest.is_none() {
+            tokio::task::yield_now().await;
+        }
+        asked.abort();
+        assert!(asked.await.unwrap_err().is_cancelled());
+    };
+    assert!(prepares_after(Duration::from_secs(60), None, cancelled).await, "cancelled");
+}
+
+/// An older request that ends must leave the newer one in its place: it is the one that
+/// the next key has to abort.
+#[tokio::test]
+async fn a_request_that_was_superseded_leaves_the_newer_one_alone() {
+    let (_folder, session) = session(Duration::from_secs(60)).await;
+    let ask = |column| {
+        let asking = session.clone();
+        let at = Position { line: 0, column };
+        tokio::spawn(async move { asking.complete(URI, at, AUTOMATIC).await })
+    };
+    let older = ask(0);
+    while session.state.lock().newest.is_none() {
+        tokio::task::yield_now().await;
+    }
+    let newer = ask(1);
+    assert!(matches!(older.await.unwrap(), Err(SessionError::Superseded)));
+    assert!(session.state.lock().newest.is_some());
+    type_at_cursor(&session, "x");
+    assert!(matches!(newer.await.unwrap(), Err(SessionError::Superseded)));
+}
+
+/// With `completion.context_chars` above 0 the ignore files were read with the session's
+/// lock held, so a slow disk held up every message of the connection, and the clock of
+/// all others with it. Here the disk never answers: `.honeignore` is a pipe that
+/// nobody writes to.
+#[tokio::test]
+async fn a_session_goes_on_while_the_disk_is_asked_what_may_be_quoted() {
+    for asks in [Session::look_at_imports, focus, complete] {
+        goes_on_while(asks).await;
+    }
+}
+
+fn focus(session: &Session, uri: &str) {
+    session.focus(uri, CURSOR).unwrap();
+}
+
+fn complete(session: &Session, uri: &str) {
+    let begun = session.begin(uri, CURSOR, AUTOMATIC).unwrap();
+    assert!(matches!(begun, Begun::Asked(_)));
+}
+
+async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
+    const LONG: Duration = Duration::from_secs(10);
+    let project = tempfile::tempdir().unwrap();
+    let file = |name: &str| project.path().join(name).to_string_lossy().into_owned();
+    let pipe = file(".honeignore");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    std::fs::write(file("ledger.rs"), "pub struct Ledger;\n").unwrap();
+
+    let mut config = Config::default();
+    config.completion.context_chars = 1_000;
+    let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_as_set(config, scripted).await;
+    let text = Rope::from_str("use ledger::Ledger;\n    \n");
+    let (path, language) = (file("here.rs"), "rust".into());
+    session.open("here".into(), Document { path, language, version: 1, text });
+
+    let (asking, other) = (session.clone(), session.clone());
+    let (asked, answered) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        asks(&asking, "here");
+        asked.send(()).unwrap();
+    });
+    let early = answered.recv_timeout(Duration::from_millis(200));
+    assert!(early.is_err(), "the disk was not asked");
+    let (done, waits) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let end = Position { line: 1, column: 0 };
+        other.change("here", 2, vec![(Some((end, end)), "x".into())]).unwrap();
+        done.send(()).unwrap();
+    });
+    let went_on = waits.recv_timeout(LONG);
+    // Whoever opens the other end of the pipe lets the reader go.
+    std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    assert!(went_on.is_ok(), "the session waits for the disk");
+    answered.recv_timeout(LONG).unwrap();
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 
 use models::file::sha256;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tests::adapters::{report, write_adapter};
+use tests::adapters::{report, write_adapter, write_adapter_of};
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK};
 
@@ -274,6 +275,59 @@ fn a_damaged_registry_is_left_as_it_is_and_the_base_serves() {
         check(&trouble, &path, &parts);
         home.output(&["stop"]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+/// Every file of the adapters folder, with its bytes.
+fn adapter_files(home: &Home) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = std::fs::read_dir(home.path().join("adapters")).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    paths.map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
+}
+
+/// A registry that cannot be read looks empty, and the next number seemed to be 1. Whatever
+/// is asked of it then, `hone learn` and `hone adapter import` with a daemon and without one,
+/// must touch no file that is there; and what was recorded can be forgotten all the same.
+#[test]
+fn a_registry_that_cannot_be_read_costs_no_adapter() {
+    let home = home();
+    let base = sha256(&Model::Smol.file()).unwrap();
+    let registry = two_adapters(&home, &base);
+    let folder = home.path().join("adapters");
+    std::fs::write(folder.join("v0001.optimizer"), "what the optimizer knows").unwrap();
+    let other = home.path().join("other.gguf");
+    // Another one than those that are there, or nobody would see that it took their place.
+    write_adapter_of(&other, &base, 0.5);
+    let import = ["adapter", "import", other.to_str().unwrap()];
+    for (text, part) in [
+        ("{\"format\": 1, \"active\":", "damaged"),
+        ("", "damaged"),
+        ("{\"format\": 99}", "update Hone"),
+    ] {
+        std::fs::write(&registry, text).unwrap();
+        let before = adapter_files(&home);
+        check(&home.error(&import), &registry, &[part]);
+        assert!(adapter_files(&home) == before, "without a daemon: {text}");
+
+        let editor = home.editor();
+        let mut week = Buffer::open(&editor, "week.rs", WEEK);
+        let item = week.offer();
+        week.accept(&item);
+        check(&home.error(&import), &registry, &[part]);
+        check(&home.error(&["learn"]), &registry, &["nothing is learned", part]);
+        let refused = editor.learn().unwrap_err().to_string();
+        check(&refused, &registry, &["nothing is learned", part]);
+        let learner = home.status()["learner"].clone();
+        assert_eq!((&learner["state"], &learner["waiting"]), (&"off".into(), &1.into()), "{text}");
+        assert!(adapter_files(&home) == before, "with a daemon: {text}");
+
+        let told = home.output(&["forget", "--file", "/project/week.rs", "--yes"]);
+        assert!(told.starts_with("forgotten: 1 offer(s)\n"), "{told}");
+        check(&told, &folder, &["may have learned from it", "delete that folder", part]);
+        assert!(home.events().is_empty());
+        drop(editor);
+        home.output(&["stop"]);
+        assert!(adapter_files(&home) == before, "after forgetting: {text}");
     }
 }
 

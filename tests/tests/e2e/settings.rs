@@ -64,6 +64,15 @@ fn what_only_a_restart_takes_is_said() {
     assert_eq!(said["restart"], false, "no daemon runs");
 }
 
+/// `hone config set learning.ppo.lora_rank` said "from now on", and then no update could go
+/// on from the adapter there was.
+#[test]
+fn what_is_for_new_adapters_is_said() {
+    let home = home();
+    let said = home.output(&["config", "set", "learning.ppo.lora_rank", "8"]);
+    assert!(said.contains("= 8 for the next adapter that starts from the base"), "{said}");
+}
+
 #[test]
 fn a_value_that_would_not_load_is_refused_and_nothing_changes() {
     let home = home();
@@ -75,6 +84,43 @@ fn a_value_that_would_not_load_is_refused_and_nothing_changes() {
     let error = home.error(&["config", "set", "completion.token", "3"]);
     assert_eq!(error, "completion.token: no such setting; `hone config get` lists them");
     assert_eq!(home.output(&["config", "get"]), before);
+}
+
+/// `hone config set model.name` took any name, and then `hone status`, `hone model list` and
+/// every editor refused it. Whoever sets a wrong value is the one to be told, and the
+/// commands that choose another model work whatever the settings say.
+#[test]
+fn a_model_that_nobody_knows_is_refused_when_it_is_set_and_can_be_replaced() {
+    let home = home();
+    let error = home.error(&["config", "set", "model.name", "qwen"]);
+    assert!(error.starts_with("model.name: not set: unknown model \"qwen\"; known: "), "{error}");
+    assert!(error.contains("qwen2.5-coder-0.5b"), "{error}");
+    assert_eq!(home.output(&["config", "get", "model.name"]), "model.name = \"smollm2-135m\"\n");
+    for wrong in ["model.name = \"qwen\"\n", "model.name = 7\n"] {
+        home.configure(wrong);
+        let listed = json(&home.output(&["model", "list", "--json"]));
+        let models = listed["models"].as_array().expect("models");
+        assert!(models.iter().all(|model| model["configured"] == false), "{models:?}");
+        assert!(home.output(&["model", "list"]).contains("smollm2-135m"));
+        home.output(&["model", "use", "smollm2-135m"]);
+        assert!(home.output(&["model", "path"]).contains("SmolLM2"));
+    }
+}
+
+/// `daemon.idle_exit_s = 0` was accepted, and each daemon ended as soon as it listened: the
+/// editor waited two minutes for it. A file that still says so is refused at once, with
+/// the setting's name, and one command corrects it.
+#[test]
+fn a_daemon_that_would_end_at_once_is_refused_by_name_and_corrected() {
+    let home = home();
+    let error = home.error(&["config", "set", "daemon.idle_exit_s", "0"]);
+    let told = "daemon.idle_exit_s must be at least 1, such as 600";
+    assert!(error.contains(told), "{error}");
+    home.configure("model.name = \"smollm2-135m\"\ndaemon.idle_exit_s = 0\n");
+    let error = home.error(&["lsp"]);
+    assert!(error.contains("config.toml") && error.contains(told), "{error}");
+    home.output(&["config", "set", "daemon.idle_exit_s", "60"]);
+    assert!(home.editor().status().is_ok());
 }
 
 #[test]
