@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod dist;
 mod editors;
+mod layers;
 mod packages;
 mod screencast;
 mod smoke;
@@ -27,6 +28,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Run what CI runs: format, lints, every test, with the real models
     Test(suite::Arguments),
+    /// Hold the imports between modules and crates to the tables in ARCHITECTURE.md
+    Layers,
     /// Run the tests of faults, hostile input and load in their long form (hours)
     Soak(soak::Arguments),
     /// Measure Hone side by side with a peer
@@ -55,6 +58,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
         Command::Test(arguments) => suite::run(&workspace, &arguments),
+        Command::Layers => layers::run(&workspace),
         Command::Soak(arguments) => soak::run(&workspace, &arguments),
         Command::Bench(command) => bench::run(&workspace, &command),
         Command::Dist(arguments) => dist::run(&workspace, &arguments),
