@@ -3,6 +3,7 @@
 mod bench;
 mod demo;
 mod dist;
+mod docs;
 mod editors;
 mod layers;
 mod packages;
@@ -28,6 +29,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Run what CI runs: format, lints, every test, with the real models
     Test(suite::Arguments),
+    /// Build the book, and check the links of every document
+    Docs,
     /// Hold the imports between modules and crates to the tables in ARCHITECTURE.md
     Layers,
     /// Run the tests of faults, hostile input and load in their long form (hours)
@@ -58,6 +61,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
         Command::Test(arguments) => suite::run(&workspace, &arguments),
+        Command::Docs => docs::run(&workspace),
         Command::Layers => layers::run(&workspace),
         Command::Soak(arguments) => soak::run(&workspace, &arguments),
         Command::Bench(command) => bench::run(&workspace, &command),

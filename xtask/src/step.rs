@@ -25,6 +25,15 @@ impl Steps {
         Ok(())
     }
 
+    /// Runs a step of this program's own.
+    pub fn check(&mut self, name: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
+        eprintln!("── {name}");
+        let begun = Instant::now();
+        let result = step();
+        self.done.push((name.to_owned(), begun.elapsed()));
+        result.inspect_err(|_| self.print()).with_context(|| format!("step `{name}` failed"))
+    }
+
     /// How long each step took.
     pub fn print(&self) {
         let width = self.done.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
