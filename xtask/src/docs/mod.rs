@@ -57,7 +57,11 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
     steps.run("book", &mut build)?;
     steps.check("links", || {
         let mut problems = of_documents(&workspace.root)?;
-        problems.extend(of_html(&built)?);
+        // A page's broken link is one of the built page's too.
+        if problems.is_empty() {
+            let prefix = built.display();
+            problems = of_html(&built)?.iter().map(|one| format!("{prefix}/{one}")).collect();
+        }
         for problem in &problems {
             eprintln!("{problem}");
         }

@@ -82,7 +82,7 @@ impl Reader<'_> {
                 continue;
             }
             let name = item.ident.to_string();
-            let (child, below) = ([path, &[name.clone()]].concat(), folder.join(&name));
+            let (child, below) = ([path, std::slice::from_ref(&name)].concat(), folder.join(&name));
             match &item.content {
                 Some((_, items)) => {
                     self.names.insert(child.clone(), index);
