@@ -31,7 +31,26 @@ pub fn settings(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Resu
     steps.run("VS Code: settings", npm.current_dir(workspace.root.join("vscode-extension")))
 }
 
-/// Real editors; after [`check`], which installs what drives VS Code.
+/// Fetches the editors that no package of the system brings in the wanted version.
+pub fn install(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    let mut neovim = tools.command("sh");
+    neovim.arg(workspace.root.join("neovim/tests/install-0.12.sh")).arg(newer_neovim(workspace));
+    steps.run("Neovim 0.12: an editor", &mut neovim)?;
+    let mut code_server = tools.command("bash");
+    code_server.arg(workspace.root.join("vscode-extension/e2e/install.sh"));
+    steps.run("VS Code: an editor", code_server.arg(self::code_server(workspace)))
+}
+
+fn newer_neovim(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("neovim-0.12")
+}
+
+fn code_server(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("code-server")
+}
+
+/// A user's stories in real editors; after [`check`], which installs what drives VS Code,
+/// and [`install`].
 pub fn stories(
     workspace: &Workspace,
     tools: &Tools,
@@ -39,30 +58,20 @@ pub fn stories(
     models: &Path,
 ) -> Result<()> {
     let binaries = workspace.target.join("release");
-    let tests = workspace.root.join("neovim/tests");
-    let extension = workspace.root.join("vscode-extension");
-
-    let newer = workspace.target.join("neovim-0.12");
-    let mut install = tools.command("sh");
-    install.arg(tests.join("install-0.12.sh")).arg(&newer);
-    steps.run("Neovim 0.12: an editor", &mut install)?;
-    for (version, nvim) in [("0.11", tools.bin.join("nvim")), ("0.12", newer.join("nvim"))] {
+    let run = workspace.root.join("neovim/tests/run.sh");
+    let newer = newer_neovim(workspace).join("nvim");
+    for (version, nvim) in [("0.11", tools.bin.join("nvim")), ("0.12", newer)] {
         let mut neovim = tools.command("sh");
-        neovim.arg(tests.join("run.sh")).arg(nvim).arg(&binaries).arg(models);
+        neovim.arg(&run).arg(nvim).arg(&binaries).arg(models);
         steps.run(&format!("Neovim {version}: stories"), &mut neovim)?;
     }
-
-    let code_server = workspace.target.join("code-server");
-    let mut install = tools.command("bash");
-    install.arg(extension.join("e2e/install.sh")).arg(&code_server);
-    steps.run("VS Code: an editor", &mut install)?;
     let mut stories = tools.command("npm");
     stories
         .args(["run", "--silent", "e2e"])
-        .env("CODE_SERVER", &code_server)
+        .env("CODE_SERVER", code_server(workspace))
         .env("HONE_BIN", &binaries)
         .env("HONE_TEST_MODELS", models);
-    steps.run("VS Code: stories", stories.current_dir(&extension))
+    steps.run("VS Code: stories", stories.current_dir(workspace.root.join("vscode-extension")))
 }
 
 /// Node and Neovim 0.11 at pinned versions, whatever the system has.

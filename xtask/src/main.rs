@@ -5,7 +5,9 @@ mod demo;
 mod dist;
 mod docs;
 mod editors;
+mod hardware;
 mod layers;
+mod lints;
 mod packages;
 mod screencast;
 mod smoke;
@@ -47,7 +49,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Command::parse()) {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let result = if lints::is_compiler(&arguments) {
+        lints::compile(&arguments)
+    } else {
+        run(Command::parse())
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -36,6 +36,14 @@ const PACKAGES: &[Package] = &[
     Package { name: "libgomp1", what: "the OpenMP runtime", sign: Sign::Library("libgomp.so.1") },
 ];
 
+/// What tests of other users, full disks and closed networks call.
+const FOR_TESTS: &[Package] = &[
+    Package { name: "e2fsprogs", what: "mkfs.ext4", sign: Sign::Program("mkfs.ext4") },
+    Package { name: "perl-base", what: "Perl", sign: Sign::Program("perl") },
+    Package { name: "util-linux", what: "setpriv", sign: Sign::Program("setpriv") },
+    Package { name: "mount", what: "mount", sign: Sign::Program("mount") },
+];
+
 /// Node and Neovim come from a Python package index, at pinned versions.
 const FOR_EXTENSION: &[Package] = &[Package {
     name: "python3-venv",
@@ -57,6 +65,11 @@ const LIBRARY_FOLDERS: &[&str] = &["/usr/lib", "/usr/lib64", "/usr/local/lib", "
 /// Ubuntu, says what to install elsewhere.
 pub fn ensure() -> Result<()> {
     ensure_all(PACKAGES)
+}
+
+/// The same for tests that are left out where a program is missing.
+pub fn ensure_for_tests() -> Result<()> {
+    ensure_all(FOR_TESTS)
 }
 
 /// The same for building and testing the VS Code extension.
