@@ -1,5 +1,5 @@
-//! The editors' side of `cargo xtask test`: the extension's own checks, and a
-//! user's stories in two real Neovims and a real VS Code on the real server.
+//! The editors' part of `cargo xtask test`: the checks of the VS Code extension, and a user's
+//! stories in two real Neovims and a real VS Code on the real server.
 
 use crate::step::Steps;
 use crate::workspace::Workspace;
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What needs no editor.
+/// The checks that need no editor.
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let extension = workspace.root.join("vscode-extension");
 
@@ -23,7 +23,7 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
     Ok(())
 }
 
-/// The extension's settings are those that the server just built has.
+/// Checks that the extension has the settings of the server that was built.
 pub fn settings(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let mut npm = tools.command("npm");
     npm.args(["run", "--silent", "settings", "--", "--check"])
@@ -31,7 +31,7 @@ pub fn settings(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Resu
     steps.run("VS Code: settings", npm.current_dir(workspace.root.join("vscode-extension")))
 }
 
-/// Fetches the editors that no package of the system brings in the wanted version.
+/// Fetches the editors that the system does not have in the wanted version.
 pub fn install(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let mut neovim = tools.command("sh");
     neovim.arg(workspace.root.join("neovim/tests/install-0.12.sh")).arg(newer_neovim(workspace));
@@ -49,8 +49,8 @@ fn code_server(workspace: &Workspace) -> PathBuf {
     workspace.target.join("code-server")
 }
 
-/// A user's stories in real editors; after [`check`], which installs what drives VS Code,
-/// and [`install`].
+/// Runs a user's stories in real editors. [`check`] has installed the packages that drive VS
+/// Code, and [`install`] the editors.
 pub fn stories(
     workspace: &Workspace,
     tools: &Tools,
@@ -74,7 +74,7 @@ pub fn stories(
     steps.run("VS Code: stories", stories.current_dir(workspace.root.join("vscode-extension")))
 }
 
-/// Node and Neovim 0.11 at pinned versions, whatever the system has.
+/// Node and Neovim 0.11 in pinned versions, independent of the system's.
 pub struct Tools {
     bin: PathBuf,
 }
@@ -85,17 +85,17 @@ impl Tools {
         let tools = Tools { bin: venv.join("bin") };
         if !tools.bin.join("python").exists() {
             let mut create = Command::new("python3");
-            steps.run("editors: a place for tools", create.args(["-m", "venv"]).arg(&venv))?;
+            steps.run("tools: a virtual environment", create.args(["-m", "venv"]).arg(&venv))?;
         }
         let mut install = Command::new(tools.bin.join("python"));
         install
             .args(["-m", "pip", "install", "--quiet", "--requirement"])
             .arg(workspace.root.join("xtask/editors.txt"));
-        steps.run("editors: Node, Neovim", &mut install)?;
+        steps.run("tools: Node, Neovim", &mut install)?;
         Ok(tools)
     }
 
-    /// A program that finds these tools first.
+    /// A command whose PATH begins with these tools.
     pub fn command(&self, program: &str) -> Command {
         let own = self.bin.join(program);
         let mut command = if own.exists() { Command::new(own) } else { Command::new(program) };
@@ -106,7 +106,7 @@ impl Tools {
     fn path(&self) -> OsString {
         let system = std::env::var_os("PATH").unwrap_or_default();
         let all = std::iter::once(self.bin.clone()).chain(std::env::split_paths(&system));
-        // Only a name with a separator in it cannot be joined.
+        // Joining fails only for a name that holds a separator.
         std::env::join_paths(all).unwrap_or(system)
     }
 }

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `soak`, `bench`, `screencast`.
+//! `cargo xtask`: the commands of this project, such as `cargo xtask test`.
 
 mod bench;
 mod demo;

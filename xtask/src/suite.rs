@@ -1,6 +1,6 @@
-//! `cargo xtask test`: exactly what CI runs. Two sequences of steps run side by side: one
-//! compiles and tests the Rust code, which keeps every core busy; the other fetches tools
-//! and drives editors, and mostly waits.
+//! `cargo xtask test`: exactly what CI runs. Two sequences of steps run side by side. One compiles
+//! and tests the Rust code, which keeps all cores busy. The other fetches tools and drives
+//! editors, and mostly waits.
 
 use crate::docs;
 use crate::editors::{self, Tools};
@@ -19,7 +19,7 @@ use std::thread::{self, ScopedJoinHandle};
 /// The default model, and the small one that most end-to-end tests use.
 const MODELS: [Option<&str>; 2] = [None, Some("smollm2-135m")];
 
-/// A tenth of the weight of what has none: an editor gets a core when it wants one.
+/// Tests run at a low priority, so that an editor beside them gets a core when it needs one.
 const NICE: &str = "10";
 
 #[derive(Args)]
@@ -71,7 +71,7 @@ fn join<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
 }
 
-/// Tools, and what needs no program of ours.
+/// Installs tools, and runs the checks that need no program of ours.
 fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Result<Tools> {
     let tools = Tools::install(workspace, &mut steps)?;
     supply::check(workspace, &tools, &mut steps)?;
@@ -83,8 +83,9 @@ fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Re
     Ok(tools)
 }
 
-/// Compiles everything once, with lints; answers where the models lie, which the programs
-/// fetch. The release profile throughout: one set of artifacts, and numerics at speed.
+/// Compiles everything once, with lints, and fetches the models; answers their folder. All
+/// steps use the release profile, because numerics are too slow without optimisation, and
+/// because one profile compiles the dependencies once.
 fn build(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
     let mut all = workspace.cargo();
     all.args(["build", "--release", "--workspace", "--all-targets"]);
@@ -106,7 +107,7 @@ fn test(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<()> {
     }
     tests.env("HONE_TEST_WITHOUT", missing);
     steps.run("tests", with_lints(workspace, &mut tests)?)?;
-    // Needs no GPU and no CUDA to build.
+    // This feature needs neither a GPU nor CUDA to build.
     let mut cuda = workspace.cargo();
     cuda.args(["test", "--no-run", "--release", "--workspace", "--lib"]);
     cuda.args(["--features", "learner/cuda"]);
