@@ -5,7 +5,7 @@ use super::peer::Peer;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
 use std::fs;
@@ -161,8 +161,8 @@ impl Bench<'_> {
                 torch_tail.number("step", "s")?,
             ];
             eprintln!(
-                "   {round:>2}  torch {:.2} s · ours everywhere {:.2} · tail {:.2} + prompt {:.2} · \
-                 torch tail {:.2} + {:.2}{}",
+                "   {round:>2}  torch {:.2} s · ours everywhere {:.2} · tail {:.2} + prompt {:.2} \
+                 · torch tail {:.2} + {:.2}{}",
                 turn[0],
                 turn[1],
                 turn[3],
@@ -229,7 +229,10 @@ fn ratios(measured: &Measured) -> [(&'static str, f64); 4] {
 }
 
 fn object(measured: &Measured) -> Value {
-    let side = |side: &Side| json!({ "step_s": side.step, "prompt_s": side.prompt, "peak_mb": side.peak_mb });
+    let side = |side: &Side| {
+        let Side { step, prompt, peak_mb } = side;
+        json!({ "step_s": step, "prompt_s": prompt, "peak_mb": peak_mb })
+    };
     let map = |pairs: &[(&'static str, Value)]| -> Value {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
     };
@@ -263,8 +266,8 @@ fn table(measured: &Measured) -> String {
     for (mode, numbers) in &measured.agreement {
         let number = |key: &str| numbers[key].as_f64().unwrap_or(f64::NAN);
         lines.push(format!(
-            "  same numbers, {mode:<20} log-prob off by {:.1e} nats (mean; {:.1e} as PEFT loads what \
-             Hone exports), gradient by {:.1e} (relative), cosine {:.7}",
+            "  same numbers, {mode:<20} log-prob off by {:.1e} nats (mean; {:.1e} as PEFT loads \
+             what Hone exports), gradient by {:.1e} (relative), cosine {:.7}",
             number("logprob_mean"),
             number("exported_mean"),
             number("gradient_error"),
