@@ -5,6 +5,7 @@
 use crate::docs;
 use crate::editors::{self, Tools};
 use crate::hardware;
+use crate::layers;
 use crate::lints::with_lints;
 use crate::packages;
 use crate::step::{self, Steps};
@@ -48,6 +49,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 
 fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) -> Result<()> {
     steps.run("format", workspace.cargo().args(["fmt", "--all", "--check"]))?;
+    steps.check("layers", || layers::run(workspace))?;
     let (prepared, built) = thread::scope(|scope| {
         let beside = steps.beside();
         let tools = scope.spawn(move || prepare(workspace, arguments, beside));
