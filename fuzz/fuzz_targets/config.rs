@@ -1,4 +1,4 @@
-//! A settings file is taken or refused, and one that was taken can be written.
+//! A settings file is read or refused. One that was read can be written.
 #![no_main]
 
 use hone::config::Config;

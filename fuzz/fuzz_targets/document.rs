@@ -1,5 +1,5 @@
-//! Position mapping and edits: what is recorded of a change turns the one text into
-//! the other.
+//! Edits of a document by ranges of any kind: the recorded edit turns the text before the change
+//! into the text after it.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -14,17 +14,17 @@ struct Change {
 }
 
 #[derive(Arbitrary, Debug)]
-struct Story {
+struct Scenario {
     utf8: bool,
     text: String,
     changes: Vec<Change>,
 }
 
-fuzz_target!(|story: Story| {
-    let encoding = if story.utf8 { Encoding::Utf8 } else { Encoding::Utf16 };
-    let (path, language, text) = (String::new(), String::new(), story.text.as_str().into());
+fuzz_target!(|scenario: Scenario| {
+    let encoding = if scenario.utf8 { Encoding::Utf8 } else { Encoding::Utf16 };
+    let (path, language, text) = (String::new(), String::new(), scenario.text.as_str().into());
     let mut document = Document { path, language, version: 0, text };
-    for Change { range, inserted, cursor } in story.changes {
+    for Change { range, inserted, cursor } in scenario.changes {
         let place = |(line, column)| Position { line, column };
         let range = range.map(|[start, end]| (place(start), place(end)));
         if let Some((start, _)) = range

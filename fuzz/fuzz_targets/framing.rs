@@ -1,4 +1,4 @@
-//! No stream makes the reader hold more than has arrived, or end in a panic.
+//! Whatever a stream holds, the reader does not panic, and it holds no more than has arrived.
 #![no_main]
 
 use hone::protocol::framing::{Frame, Frames};

@@ -1,4 +1,4 @@
-//! Adapters and reports made by hand, for what goes wrong with them.
+//! Adapters and reports for tests, made without a learner.
 
 use feedback::job::{Distribution, UpdateReport};
 use models::adapter::{LoraAdapter, LoraPair};
@@ -8,12 +8,12 @@ use std::path::Path;
 const QUERY_ROWS: usize = 576;
 const RANK: usize = 4;
 
-/// Writes an adapter for the small model whose update is zero; answers its checksum.
+/// Writes an adapter for the small model that changes nothing; answers its checksum.
 pub fn write_adapter(path: &Path, base_sha256: &str) -> String {
     write_adapter_of(path, base_sha256, 0.0)
 }
 
-/// The same with noise of this size for an update.
+/// The same with noise of this size as its change.
 pub fn write_adapter_of(path: &Path, base_sha256: &str, noise: f32) -> String {
     let query = LoraPair {
         name: "blk.0.attn_q.weight".into(),
@@ -38,7 +38,7 @@ fn noise_of(count: usize, size: f32) -> Vec<f32> {
     (0..count).map(|index| size * (index as f32 * 12.9898).sin()).collect()
 }
 
-/// What a learner says that has written such a file.
+/// The report of a learner that has written such a file.
 pub fn report(job: &str, candidate: u32, adapter_sha256: &str) -> UpdateReport {
     let none = Distribution { count: 0, mean: 0.0, p50: 0.0, p95: 0.0, max: 0.0 };
     UpdateReport {

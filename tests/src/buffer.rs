@@ -1,7 +1,17 @@
-//! One open file of an editor: text with a cursor, every change told to the server.
+//! One open file of an editor: a text with a cursor. Every change is sent to the server.
 
 use rehearsal::client::{Client, Item, TriggerKind};
 use rehearsal::document::{Position, Range};
+
+/// The small model continues it by `Thursday, Friday, …`.
+pub const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
+
+/// Opens a file, and accepts the offer at its cursor.
+pub fn accept_one(client: &Client, name: &str, marked: &str) {
+    let mut buffer = Buffer::open(client, name, marked);
+    let item = buffer.offer();
+    buffer.accept(&item);
+}
 
 pub struct Buffer<'a> {
     client: &'a Client,
@@ -46,14 +56,14 @@ impl<'a> Buffer<'a> {
         items.into_iter().next()
     }
 
-    /// What is offered to a user who asks by hand, the first on screen.
+    /// The offers for a user who invokes completion; the first is on screen.
     pub fn ask(&self) -> Vec<Item> {
         self.client
             .inline_completion(&self.uri, self.position(), TriggerKind::Invoked)
             .expect("an answer to inlineCompletion")
     }
 
-    /// An offer that is shown long enough to be read.
+    /// An offer that the client has confirmed to show.
     pub fn offer(&self) -> Item {
         let item = self.complete().expect("the model has something to offer here");
         self.client.did_show(&item).expect("didShowCompletion is sent");
@@ -79,13 +89,13 @@ impl<'a> Buffer<'a> {
         self.client.change(&self.uri, Some(Range { start, end }), "").expect("didChange is sent");
     }
 
-    /// Types the first of two marks, which an editor closes by the second.
+    /// Types an opening bracket; the editor inserts the closing one behind the cursor.
     pub fn type_pair(&mut self, pair: &str) {
         self.insert(pair);
         self.cursor -= 1;
     }
 
-    /// Goes over this text, which stands behind the cursor.
+    /// Moves the cursor behind this text, which stands there.
     pub fn right(&mut self, over: &str) {
         assert!(self.text[self.cursor..].starts_with(over));
         self.cursor += over.len();
@@ -98,8 +108,8 @@ impl<'a> Buffer<'a> {
         }
     }
 
-    /// Puts an offer into the text, in one change: with it goes what it takes the place
-    /// of, marks behind the cursor.
+    /// Inserts an offer in one change. It replaces the closing brackets behind the cursor
+    /// that its range names.
     pub fn take(&mut self, item: &Item) {
         let at = self.position();
         let range = item.range.unwrap_or(Range { start: at, end: at });

@@ -1,11 +1,11 @@
-//! What lies on a home's disk: every byte, and what token ids stand for.
+//! What a home has on disk: every byte, and the text behind token ids.
 
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use serde_json::Value;
 use std::path::Path;
 
-/// Whether any file of the home but the models holds this text.
+/// Whether any file of a home holds this text. Models are left out.
 pub fn on_disk(folder: &Path, text: &str) -> bool {
     let mut found = false;
     visit(folder, &mut |bytes| {
@@ -14,7 +14,7 @@ pub fn on_disk(folder: &Path, text: &str) -> bool {
     found
 }
 
-/// Everything that the files of a home say, the models aside, as far as it is text.
+/// The text in all files of a home. Models are left out.
 pub fn all_text(folder: &Path) -> String {
     let mut all = String::new();
     visit(folder, &mut |bytes| all.push_str(&String::from_utf8_lossy(bytes)));
@@ -33,13 +33,13 @@ fn visit(folder: &Path, file: &mut dyn FnMut(&[u8])) {
                 visit(&path, file);
             }
         } else {
-            // Sockets and what is being removed cannot be read.
+            // A socket, or a file that is being removed, cannot be read.
             file(&std::fs::read(&path).unwrap_or_default());
         }
     }
 }
 
-/// Turns token ids into text, wherever in an event they stand.
+/// Turns the token ids in an event into text.
 pub struct Decoder(Vocab);
 
 impl Decoder {

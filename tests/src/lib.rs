@@ -1,11 +1,12 @@
-//! What end-to-end tests stand on: a temporary `HONE_HOME` with a real model in
-//! it, the real `hone` on top, and a small editor to drive it.
+//! The base of the end-to-end tests: a temporary `HONE_HOME` with a real model in it, the real
+//! `hone` that serves it, and a small editor that drives `hone`.
 
 pub mod adapters;
 pub mod buffer;
 pub mod disk;
 pub mod processes;
 pub mod scripts;
+pub mod skip;
 pub mod soak;
 
 use feedback::event::{Completion, Event, EventKind, Evidence, Outcome};
@@ -21,24 +22,23 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest wait for something that happens in the background.
+/// The longest wait for something that happens in the background.
 const PATIENCE: Duration = Duration::from_secs(240);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Nats between a token computed in a batch and computed alone: llama.cpp rounds
-/// activations to 8 bits, each time around other values.
+/// How far the log-probability of one token may differ between two batches, in nats.
+/// llama.cpp rounds activations to 8 bits, and the rounding depends on the batch.
 pub const NOISE: f32 = 0.3;
 
-/// Configuration for tests that run beside others on few cores: threads that
-/// wait for each other at every layer must not outnumber the cores, and a budget
-/// that a busy machine keeps.
+/// Settings for tests that run beside others on few cores. The model has one thread, because
+/// threads wait for each other at every layer, and threads that outnumber the cores wait long.
+/// The time budget is one that a busy machine keeps.
 pub const PATIENT: &str = "\
 model.threads = 1
 completion.budget_ms = 120000
 ";
 
-/// Configuration for tests in which the model's answer does not matter much:
-/// short answers, and a time budget that a busy machine keeps.
+/// The same with short answers, for tests in which the answer's text matters little.
 pub const QUICK: &str = "\
 model.threads = 1
 completion.max_tokens = 8
@@ -48,9 +48,9 @@ completion.budget_ms = 120000
 /// The models of the manifests, by the names of their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
-    /// The default: a real FIM model, architecture qwen2.
+    /// The default. It is trained to fill in; its architecture is qwen2.
     Qwen,
-    /// Small and fast, prefix-only, architecture llama.
+    /// Small and fast. It sees the prefix alone; its architecture is llama.
     Smol,
 }
 
@@ -62,7 +62,7 @@ impl Model {
         }
     }
 
-    /// The model's file, as `cargo xtask test` fetched it.
+    /// The model's file, which `cargo xtask test` has fetched.
     pub fn file(self) -> PathBuf {
         let folder = std::env::var_os("HONE_TEST_MODELS").map(PathBuf::from);
         let folder = folder.unwrap_or_else(|| target().join("../test-home/models"));
@@ -100,7 +100,7 @@ pub fn learner() -> PathBuf {
     hone.with_file_name("hone-learner")
 }
 
-/// A temporary home; its daemon is stopped when this is dropped.
+/// A temporary home. Dropping it stops its daemon.
 pub struct Home {
     folder: TempDir,
     environment: Vec<(&'static str, OsString)>,
@@ -130,12 +130,12 @@ impl Home {
         let file = model.file();
         let name = file.file_name().expect("a model has a name");
         std::os::unix::fs::symlink(&file, models.join(name)).expect("a link to the model");
-        // The checksum beside it is known; taking it again costs a second a test.
+        // The checksum lies beside the model. Computing it again costs each test a second.
         let checksum = format!("{}.sha256.json", name.to_string_lossy());
         std::fs::copy(file.with_file_name(&checksum), models.join(&checksum))
             .expect("a model's checksum lies beside it");
-        // What these hold back, draw or cut off, a test that is not about them must
-        // not depend on.
+        // These hold offers back, draw between adapters, and cut offers short. A test that
+        // is not about them must not depend on them.
         let off =
             ["gate.enabled = false", "learning.trial = false", "completion.min_probability = 0"];
         let unsaid = off
@@ -154,12 +154,12 @@ impl Home {
         self.folder.path()
     }
 
-    /// An environment variable for every `hone` that is run from now on.
+    /// Sets an environment variable for every `hone` that this home runs from now on.
     pub fn set_env(&mut self, name: &'static str, value: impl Into<OsString>) {
         self.environment.push((name, value.into()));
     }
 
-    /// A learner that waits as long as the file at this path exists.
+    /// Installs a learner that waits as long as a file exists; answers the file's path.
     pub fn hold_learner(&mut self) -> PathBuf {
         let (script, hold) = (self.path().join("learner.sh"), self.path().join("hold"));
         let wait = format!("while [ -e {} ]; do sleep 0.1; done", hold.display());
@@ -170,7 +170,7 @@ impl Home {
         hold
     }
 
-    /// `hone` in this home, its output caught.
+    /// `hone` in this home.
     pub fn hone(&self) -> Command {
         let mut command = Command::new(hone());
         command.env("HONE_HOME", self.path()).stdin(Stdio::null());
@@ -182,7 +182,7 @@ impl Home {
         self.hone().args(args).output().expect("hone runs")
     }
 
-    /// Standard output of a `hone` that must succeed.
+    /// Runs `hone`, which must succeed; answers its standard output.
     pub fn output(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -190,18 +190,18 @@ impl Home {
         String::from_utf8(output.stdout).expect("hone writes UTF-8")
     }
 
-    /// The one line on standard error of a `hone` that must fail.
+    /// Runs `hone`, which must fail; answers the one line that says why.
     pub fn error(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(!output.status.success(), "hone {args:?} succeeded");
         let stderr = String::from_utf8(output.stderr).expect("hone writes UTF-8");
         let lines: Vec<_> = stderr.lines().filter(|line| line.starts_with("Error: ")).collect();
-        assert_eq!(lines.len(), 1, "one line says what is wrong: {stderr}");
+        assert_eq!(lines.len(), 1, "one line must say what is wrong: {stderr}");
         lines[0].trim_start_matches("Error: ").to_owned()
     }
 
-    /// An editor on the daemon of this home (started if there is none), on a
-    /// clock that the test moves.
+    /// An editor on the daemon of this home, which it starts if there is none. The test moves
+    /// the daemon's clock.
     pub fn editor(&self) -> Client {
         self.editor_with(&["lsp", "--manual-clock"])
     }
@@ -235,7 +235,7 @@ impl Home {
         self.events().into_iter().filter_map(completion).collect()
     }
 
-    /// Every outcome recorded for an offer, in order.
+    /// The outcomes recorded for an offer, in order.
     pub fn outcomes(&self, offer: &str) -> Vec<(Outcome, Evidence)> {
         let outcome = |event: Event| match event.kind {
             EventKind::Outcome { id, outcome, evidence } if id == offer => {
@@ -246,12 +246,12 @@ impl Home {
         self.events().into_iter().filter_map(outcome).collect()
     }
 
-    /// Process id of the daemon that runs.
+    /// The process id of the running daemon.
     pub fn daemon_pid(&self) -> Option<u64> {
         self.status()["daemon"]["pid"].as_u64()
     }
 
-    /// The registry as it is on disk.
+    /// The registry on disk.
     pub fn registry(&self) -> Value {
         let path = self.path().join("adapters/registry.json");
         let text = std::fs::read_to_string(path).expect("a registry was written");
@@ -269,7 +269,8 @@ impl Drop for Home {
     }
 }
 
-/// Waits for something that happens in the background; panics with `what`.
+/// Waits until something has happened in the background. After [`PATIENCE`] it panics, and
+/// says that it waited for `what`.
 pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
     let start = Instant::now();
     while !happened() {
@@ -278,18 +279,18 @@ pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// The number of the protocol that this home's daemon speaks.
+/// The version of the handshake that this home's daemon speaks.
 pub fn protocol(home: &Home) -> u64 {
     let mut stream = UnixStream::connect(home.path().join("run/hone.sock")).expect("a daemon");
     let stranger = serde_json::json!({"protocol": 0, "version": "0", "purpose": "lsp"});
-    writeln!(stream, "{stranger}").expect("a line is said");
+    writeln!(stream, "{stranger}").expect("a line is written");
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).expect("a line is answered");
+    BufReader::new(stream).read_line(&mut line).expect("a line is read");
     let welcome: Value = serde_json::from_str(&line).expect("JSON");
     welcome["protocol"].as_u64().expect("a number")
 }
 
-/// Starts an update from whatever labels wait and waits until it is served.
+/// Starts an update from the waiting labels, and waits until its adapter is served.
 pub fn learn(editor: &Client) -> Value {
     let updates = |status: &Value| status["learner"]["updates"].as_u64().unwrap_or(0);
     let before = updates(&editor.status().expect("a status"));

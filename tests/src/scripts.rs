@@ -8,18 +8,18 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Reads a job and finds its id, which an honest report carries, and where its
-/// adapter belongs.
+/// Reads a job and takes two values from it: its id, which a true report repeats, and the
+/// path that its adapter is to be written to.
 pub const READ_JOB: &str = "\
 read -r job || exit 0
 id=$(printf '%s' \"$job\" | grep -o '\"id\":\"v[^\"]*\"' | head -n 1 | cut -d '\"' -f 4)
 out=$(printf '%s' \"$job\" | grep -o '\"adapter_out\":\"[^\"]*\"' | cut -d '\"' -f 4)
 ";
 
-/// Stays, as a learner does between two jobs.
+/// Goes on running, as a learner does between two jobs.
 pub const STAY: &str = "exec sleep 1000\n";
 
-/// Writes the script atomically: one that is running goes on as it was.
+/// Writes the script atomically, so that a running one is not changed.
 pub fn install(script: &Path, body: &str) {
     let new = script.with_extension("new");
     std::fs::write(&new, format!("#!/bin/sh\n{body}")).expect("a script");
@@ -27,7 +27,7 @@ pub fn install(script: &Path, body: &str) {
     std::fs::rename(&new, script).expect("a script in place");
 }
 
-/// What a learner does at once for every job: a sound adapter that changes nothing.
+/// A learner that answers every job at once, with the same sound adapter.
 pub struct Quick {
     adapter: PathBuf,
     report: PathBuf,
@@ -38,7 +38,7 @@ impl Quick {
         Quick::noisy(home, 0.0)
     }
 
-    /// One whose adapter changes what the model says, the more the noisier.
+    /// Its adapter changes what the model says; more noise changes more.
     pub fn noisy(home: &Home, noise: f32) -> Quick {
         let (adapter, path) = (home.path().join("quick.gguf"), home.path().join("quick.json"));
         let base = sha256(&Model::Smol.file()).expect("a model");
@@ -49,17 +49,17 @@ impl Quick {
         Quick { adapter, report: path }
     }
 
-    /// The script's lines that put the adapter in place.
+    /// Script lines that put the adapter in place.
     pub fn put(&self) -> String {
         format!("cp {} \"$out\"\n", self.adapter.display())
     }
 
-    /// The script's lines that say so.
+    /// Script lines that write the report.
     pub fn tell(&self) -> String {
         format!("sed \"s/JOB/$id/\" {}\n", self.report.display())
     }
 
-    /// A learner that does both, job after job.
+    /// A script that does both for each job.
     pub fn learner(&self) -> String {
         format!("while true; do\n{READ_JOB}{}{}done\n", self.put(), self.tell())
     }

@@ -1,9 +1,9 @@
-//! How long a test goes on: short in `cargo xtask test`, long in `cargo xtask soak`.
+//! How long a test takes: short in `cargo xtask test`, long in `cargo xtask soak`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Rounds of a test that has a long form. `HONE_SOAK` is the share of the long form
-/// that is wanted: 1 is all of it.
+/// Rounds of a test that has a long form. `HONE_SOAK` is the share of the long form that is
+/// run: 1 is all of it.
 pub fn rounds(short: u64, long: u64) -> u64 {
     match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {
         Some(share) => ((long as f64 * share) as u64).max(short),
@@ -11,7 +11,7 @@ pub fn rounds(short: u64, long: u64) -> u64 {
     }
 }
 
-/// What a test draws from, told so that it can be drawn again with `HONE_SEED`.
+/// The seed of a test's random numbers. It is printed, so that `HONE_SEED` can repeat a run.
 pub fn seed() -> u64 {
     let asked = std::env::var("HONE_SEED").ok().and_then(|seed| seed.parse().ok());
     let now =
@@ -21,7 +21,7 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// Random numbers for places and moments (Steele, Lea and Flood's SplitMix64).
+/// Random numbers by SplitMix64 (Steele, Lea and Flood 2014).
 pub struct Draws(u64);
 
 impl Draws {
@@ -45,7 +45,7 @@ impl Draws {
     }
 }
 
-/// Nearest-rank percentiles of what was measured, for the long form's report.
+/// Nearest-rank percentiles of the measured values, for the report of the long form.
 pub fn percentiles(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
     let rank = |q: f64| match values.len() {

@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: an archive for other people's machines. The programs are
-//! compiled for a CPU of the last fifteen years; llama.cpp's kernels lie beside them
-//! once for each generation of CPUs, and the server loads the best that the machine
-//! has (`portable` in hone). The learner's products choose by themselves.
+//! `cargo xtask dist`: an archive for other machines. The programs are compiled for every CPU of
+//! the last fifteen years. llama.cpp's kernels lie beside them, once for each generation of CPUs,
+//! and the server loads the best ones that the machine has (feature `portable` of hone). The
+//! learner chooses its kernels by itself.
 
 use crate::packages;
 use crate::smoke;
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-/// SSE 4.2 and what came with it: every x86-64 since 2009.
+/// Every x86-64 since 2009, which has SSE 4.2.
 const OLDEST_CPU: &str = "x86-64-v2";
 
 const PROGRAMS: [&str; 3] = ["hone", "hone-learner", "hone-rehearse"];
 
-/// Below the archive's folder; the server looks for it from its own place.
+/// The folder of the libraries in the archive. The server looks for it from its own folder.
 const LIBRARIES: &str = "lib/hone";
 
 #[derive(clap::Args)]
@@ -28,10 +28,10 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    ensure!(cfg!(target_os = "linux"), "archives are made on Linux so far");
+    ensure!(cfg!(target_os = "linux"), "archives can be made on Linux only");
     packages::ensure()?;
     let mut steps = Steps::default();
-    // What is built for here has other flags, and stays.
+    // A folder of its own: the build for this machine has other flags and stays as it is.
     let target = workspace.target.join("dist");
     let llama = build(workspace, &target, arguments, &mut steps)?;
     let name = format!("hone-{}-{}-linux", env!("CARGO_PKG_VERSION"), env::consts::ARCH);
@@ -46,7 +46,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     for program in PROGRAMS {
         copy(&target.join("release").join(program), &programs)?;
     }
-    // What the programs are linked with, and what the server loads.
+    // The libraries that the programs are linked with, and those that the server loads.
     for from in ["lib", "lib64", "backends"].map(|folder| llama.join(folder)) {
         for library in shared_libraries(&from)? {
             copy(&library, &libraries)?;
@@ -55,7 +55,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     for text in ["README.md", "CHANGELOG.md"] {
         copy(&workspace.root.join(text), &folder)?;
     }
-    // From where no build folder is found.
+    // The archive's program must work without the build folder.
     smoke::complete(workspace, &target.join("release"), &programs.join("hone"), "", &mut steps)?;
     let archive = target.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
@@ -66,7 +66,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Builds the programs; answers where llama.cpp's libraries lie.
+/// Builds the programs; answers the folder of llama.cpp's libraries.
 fn build(
     workspace: &Workspace,
     target: &Path,
@@ -96,7 +96,7 @@ fn build(
             && message["package_id"].as_str()?.contains("llama-cpp-sys-2");
         Some(PathBuf::from(of_llama.then(|| message["out_dir"].as_str())??))
     });
-    out.next().context("cargo did not say where llama.cpp was built")
+    out.next().context("cargo has not reported where llama.cpp was built")
 }
 
 fn flags() -> String {
@@ -104,8 +104,8 @@ fn flags() -> String {
     format!("-C target-cpu={cpu} -C link-arg=-Wl,-rpath,$ORIGIN/../{LIBRARIES}")
 }
 
-/// Those of a folder by the name under which they are looked for at run time: kernels
-/// as `lib….so`, what is linked with as `lib….so.0` (a link to the file itself).
+/// The shared libraries of a folder under the names that are looked for at run time: kernels as
+/// `lib….so`, linked libraries as `lib….so.0`, which is a link to the file itself.
 fn shared_libraries(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(vec![]);

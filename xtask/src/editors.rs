@@ -1,5 +1,5 @@
-//! The editors' side of `cargo xtask test`: the extension's own checks, and a
-//! user's stories in two real Neovims and a real VS Code on the real server.
+//! The editors' part of `cargo xtask test`: the checks of the VS Code extension, and a user's
+//! stories in two real Neovims and a real VS Code on the real server.
 
 use crate::step::Steps;
 use crate::workspace::Workspace;
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What needs no editor.
+/// The checks that need no editor.
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let extension = workspace.root.join("vscode-extension");
 
@@ -23,7 +23,7 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
     Ok(())
 }
 
-/// The extension's settings are those that the server just built has.
+/// Checks that the extension has the settings of the server that was built.
 pub fn settings(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let mut npm = tools.command("npm");
     npm.args(["run", "--silent", "settings", "--", "--check"])
@@ -31,7 +31,26 @@ pub fn settings(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Resu
     steps.run("VS Code: settings", npm.current_dir(workspace.root.join("vscode-extension")))
 }
 
-/// Real editors; after [`check`], which installs what drives VS Code.
+/// Fetches the editors that the system does not have in the wanted version.
+pub fn install(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    let mut neovim = tools.command("sh");
+    neovim.arg(workspace.root.join("neovim/tests/install-0.12.sh")).arg(newer_neovim(workspace));
+    steps.run("Neovim 0.12: an editor", &mut neovim)?;
+    let mut code_server = tools.command("bash");
+    code_server.arg(workspace.root.join("vscode-extension/e2e/install.sh"));
+    steps.run("VS Code: an editor", code_server.arg(self::code_server(workspace)))
+}
+
+fn newer_neovim(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("neovim-0.12")
+}
+
+fn code_server(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("code-server")
+}
+
+/// Runs a user's stories in real editors. [`check`] has installed the packages that drive VS
+/// Code, and [`install`] the editors.
 pub fn stories(
     workspace: &Workspace,
     tools: &Tools,
@@ -39,33 +58,23 @@ pub fn stories(
     models: &Path,
 ) -> Result<()> {
     let binaries = workspace.target.join("release");
-    let tests = workspace.root.join("neovim/tests");
-    let extension = workspace.root.join("vscode-extension");
-
-    let newer = workspace.target.join("neovim-0.12");
-    let mut install = tools.command("sh");
-    install.arg(tests.join("install-0.12.sh")).arg(&newer);
-    steps.run("Neovim 0.12: an editor", &mut install)?;
-    for (version, nvim) in [("0.11", tools.bin.join("nvim")), ("0.12", newer.join("nvim"))] {
+    let run = workspace.root.join("neovim/tests/run.sh");
+    let newer = newer_neovim(workspace).join("nvim");
+    for (version, nvim) in [("0.11", tools.bin.join("nvim")), ("0.12", newer)] {
         let mut neovim = tools.command("sh");
-        neovim.arg(tests.join("run.sh")).arg(nvim).arg(&binaries).arg(models);
+        neovim.arg(&run).arg(nvim).arg(&binaries).arg(models);
         steps.run(&format!("Neovim {version}: stories"), &mut neovim)?;
     }
-
-    let code_server = workspace.target.join("code-server");
-    let mut install = tools.command("bash");
-    install.arg(extension.join("e2e/install.sh")).arg(&code_server);
-    steps.run("VS Code: an editor", &mut install)?;
     let mut stories = tools.command("npm");
     stories
         .args(["run", "--silent", "e2e"])
-        .env("CODE_SERVER", &code_server)
+        .env("CODE_SERVER", code_server(workspace))
         .env("HONE_BIN", &binaries)
         .env("HONE_TEST_MODELS", models);
-    steps.run("VS Code: stories", stories.current_dir(&extension))
+    steps.run("VS Code: stories", stories.current_dir(workspace.root.join("vscode-extension")))
 }
 
-/// Node and Neovim 0.11 at pinned versions, whatever the system has.
+/// Node and Neovim 0.11 in pinned versions, independent of the system's.
 pub struct Tools {
     bin: PathBuf,
 }
@@ -76,17 +85,17 @@ impl Tools {
         let tools = Tools { bin: venv.join("bin") };
         if !tools.bin.join("python").exists() {
             let mut create = Command::new("python3");
-            steps.run("editors: a place for tools", create.args(["-m", "venv"]).arg(&venv))?;
+            steps.run("tools: a virtual environment", create.args(["-m", "venv"]).arg(&venv))?;
         }
         let mut install = Command::new(tools.bin.join("python"));
         install
             .args(["-m", "pip", "install", "--quiet", "--requirement"])
             .arg(workspace.root.join("xtask/editors.txt"));
-        steps.run("editors: Node, Neovim", &mut install)?;
+        steps.run("tools: Node, Neovim", &mut install)?;
         Ok(tools)
     }
 
-    /// A program that finds these tools first.
+    /// A command whose PATH begins with these tools.
     pub fn command(&self, program: &str) -> Command {
         let own = self.bin.join(program);
         let mut command = if own.exists() { Command::new(own) } else { Command::new(program) };
@@ -97,7 +106,7 @@ impl Tools {
     fn path(&self) -> OsString {
         let system = std::env::var_os("PATH").unwrap_or_default();
         let all = std::iter::once(self.bin.clone()).chain(std::env::split_paths(&system));
-        // Only a name with a separator in it cannot be joined.
+        // Joining fails only for a name that holds a separator.
         std::env::join_paths(all).unwrap_or(system)
     }
 }

@@ -1,9 +1,13 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `soak`, `bench`, `screencast`.
+//! `cargo xtask`: the commands of this project, such as `cargo xtask test`.
 
 mod bench;
 mod demo;
 mod dist;
+mod docs;
 mod editors;
+mod hardware;
+mod layers;
+mod lints;
 mod packages;
 mod screencast;
 mod smoke;
@@ -27,6 +31,10 @@ enum Command {
     Demo(demo::Arguments),
     /// Run what CI runs: format, lints, every test, with the real models
     Test(suite::Arguments),
+    /// Build the book, and check the links of every document
+    Docs,
+    /// Hold the imports between modules and crates to the tables in ARCHITECTURE.md
+    Layers,
     /// Run the tests of faults, hostile input and load in their long form (hours)
     Soak(soak::Arguments),
     /// Measure Hone side by side with a peer
@@ -41,7 +49,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Command::parse()) {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let result = if lints::is_compiler(&arguments) {
+        lints::compile(&arguments)
+    } else {
+        run(Command::parse())
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -55,6 +69,8 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
         Command::Test(arguments) => suite::run(&workspace, &arguments),
+        Command::Docs => docs::run(&workspace),
+        Command::Layers => layers::run(&workspace),
         Command::Soak(arguments) => soak::run(&workspace, &arguments),
         Command::Bench(command) => bench::run(&workspace, &command),
         Command::Dist(arguments) => dist::run(&workspace, &arguments),

@@ -1,4 +1,4 @@
-//! What the build needs from the system: the tools that compile llama.cpp.
+//! The packages that the build and the tests need from the system.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -6,13 +6,13 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::Command;
 
-/// How the presence of a package shows.
+/// How one can see that a package is installed.
 enum Sign {
     /// A program on the PATH.
     Program(&'static str),
-    /// A file whose name begins like this in a library folder.
+    /// A file in a library folder whose name begins like this.
     Library(&'static str),
-    /// A module that Python 3 finds.
+    /// A module of Python 3.
     PythonModule(&'static str),
 }
 
@@ -24,7 +24,8 @@ struct Package {
     sign: Sign,
 }
 
-const PACKAGES: &[Package] = &[
+/// Tools that compile llama.cpp.
+const FOR_BUILD: &[Package] = &[
     Package { name: "cmake", what: "CMake", sign: Sign::Program("cmake") },
     Package {
         name: "build-essential",
@@ -36,27 +37,40 @@ const PACKAGES: &[Package] = &[
     Package { name: "libgomp1", what: "the OpenMP runtime", sign: Sign::Library("libgomp.so.1") },
 ];
 
-/// Node and Neovim come from a Python package index, at pinned versions.
+/// Programs that tests of other users, full disks and closed networks run.
+const FOR_TESTS: &[Package] = &[
+    Package { name: "e2fsprogs", what: "mkfs.ext4", sign: Sign::Program("mkfs.ext4") },
+    Package { name: "perl-base", what: "Perl", sign: Sign::Program("perl") },
+    Package { name: "util-linux", what: "setpriv", sign: Sign::Program("setpriv") },
+    Package { name: "mount", what: "mount", sign: Sign::Program("mount") },
+];
+
+/// Node and Neovim come from a Python package index, in pinned versions.
 const FOR_EXTENSION: &[Package] = &[Package {
     name: "python3-venv",
     what: "Python 3 with venv and pip",
     sign: Sign::PythonModule("ensurepip"),
 }];
 
-/// What real editors need beside that.
+/// Programs that real editors need beside that.
 const FOR_EDITORS: &[Package] = &[
     Package { name: "tmux", what: "tmux", sign: Sign::Program("tmux") },
     Package { name: "chromium", what: "Chromium", sign: Sign::Program("chromium") },
     Package { name: "patchelf", what: "patchelf", sign: Sign::Program("patchelf") },
 ];
 
-/// Library folders of Debian and its kin; LLVM keeps its own beside them.
+/// The library folders of Debian and similar systems. LLVM's folders lie below them.
 const LIBRARY_FOLDERS: &[&str] = &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"];
 
-/// Makes sure that what the build needs is there: installs it on Debian and
-/// Ubuntu, says what to install elsewhere.
+/// Makes sure that the build has its packages: installs them on Debian and Ubuntu, and says what
+/// to install on other systems.
 pub fn ensure() -> Result<()> {
-    ensure_all(PACKAGES)
+    ensure_all(FOR_BUILD)
+}
+
+/// The same for tests that are left out where a program is missing.
+pub fn ensure_for_tests() -> Result<()> {
+    ensure_all(FOR_TESTS)
 }
 
 /// The same for building and testing the VS Code extension.
@@ -73,7 +87,7 @@ fn ensure_all(packages: &[Package]) -> Result<()> {
     let mut missing: Vec<&Package> =
         packages.iter().filter(|package| !is_present(package)).collect();
     if !cfg!(target_os = "linux") {
-        // Library folders differ; the build says it by itself if one is missing.
+        // Other systems have other library folders. The build itself says if one is missing.
         missing.retain(|package| !matches!(package.sign, Sign::Library(_)));
     }
     if missing.is_empty() {
@@ -81,12 +95,12 @@ fn ensure_all(packages: &[Package]) -> Result<()> {
     }
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     if !is_debian(&release) {
-        bail!(tell(&missing));
+        bail!(message(&missing));
     }
     install(&missing)
 }
 
-fn tell(missing: &[&Package]) -> String {
+fn message(missing: &[&Package]) -> String {
     let list: Vec<&str> = missing.iter().map(|package| package.what).collect();
     format!("missing: {}; install it with your system's package manager", list.join(", "))
 }
@@ -128,7 +142,7 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// Debian, Ubuntu or one that says it is like them.
+/// Debian, Ubuntu, or a system that declares itself similar to them.
 fn is_debian(os_release: &str) -> bool {
     os_release
         .lines()
@@ -154,9 +168,8 @@ fn is_present(package: &Package) -> bool {
     }
 }
 
-/// A file `prefix…ending` in a library folder, or one or two folders below it
-/// (`/usr/lib/x86_64-linux-gnu`, `/usr/lib/llvm-19/lib`). `ending` may be
-/// followed by a version.
+/// Whether a file `prefix…ending` is in a library folder, or one or two folders below
+/// (`/usr/lib/x86_64-linux-gnu`, `/usr/lib/llvm-19/lib`). A version may follow `ending`.
 fn has_library(prefix: &str, ending: &str) -> bool {
     LIBRARY_FOLDERS.iter().any(|folder| holds(Path::new(folder), prefix, ending, 2))
 }
@@ -178,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debian_and_its_kin_are_known_by_os_release() {
+    fn debian_and_similar_systems_are_recognised_by_os_release() {
         assert!(is_debian("PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\n"));
         assert!(is_debian("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"));
         assert!(!is_debian("ID=fedora\nID_LIKE=\"rhel\"\n"));
@@ -187,10 +200,10 @@ mod tests {
     }
 
     #[test]
-    fn other_systems_are_told_what_is_missing_by_its_plain_name() {
-        let missing: Vec<&Package> = PACKAGES.iter().take(2).collect();
+    fn the_message_for_other_systems_has_the_plain_names_of_what_is_missing() {
+        let missing: Vec<&Package> = FOR_BUILD.iter().take(2).collect();
         assert_eq!(
-            tell(&missing),
+            message(&missing),
             "missing: CMake, a C++ compiler and make; install it with your system's \
              package manager"
         );

@@ -1,6 +1,6 @@
-//! `cargo xtask screencast`: the last demo as a terminal recording in one SVG,
-//! and its table as text. Nothing is left out or added; only pauses longer than
-//! [`MAX_PAUSE_S`] are cut, and time runs faster.
+//! `cargo xtask screencast`: the last demo as a terminal recording in one SVG, and its table as
+//! text. Nothing is left out or added. Pauses longer than [`MAX_PAUSE_S`] are cut, and time runs
+//! faster.
 
 use crate::demo::Results;
 use crate::workspace::Workspace;
@@ -12,13 +12,13 @@ use std::path::Path;
 
 /// Rows of the recorded terminal.
 const ROWS: usize = 30;
-/// Longer pauses (an update) are cut to this, in seconds of the demo.
+/// A longer pause, such as an update, is cut to this time, in seconds of the demo.
 const MAX_PAUSE_S: f64 = 3.0;
 /// How long the recording plays, in seconds.
 const PLAY_S: f64 = 45.0;
-/// How long the last picture, with the table, stands, in seconds.
+/// How long the last picture, which shows the table, stays, in seconds.
 const REST_S: f64 = 12.0;
-/// What `anstyle-svg` puts between two lines and around them, in pixels.
+/// The height of a line and the padding in the pictures of `anstyle-svg`, in pixels.
 const LINE_PX: usize = 18;
 const PADDING_PX: usize = 10;
 
@@ -48,7 +48,7 @@ fn draw(transcript: &str, table: &str) -> Result<String> {
     animate(&still, &shown_at(&times))
 }
 
-/// The time a transcript line begins with: `  12.3s`, perhaps after a colour.
+/// The time at the beginning of a transcript line: `  12.3s`, perhaps after a colour code.
 fn elapsed_s(line: &str) -> Option<f64> {
     let line = match line.strip_prefix('\u{1b}') {
         Some(coloured) => coloured.split_once('m')?.1,
@@ -57,8 +57,8 @@ fn elapsed_s(line: &str) -> Option<f64> {
     line.split_once('s')?.0.trim().parse().ok()
 }
 
-/// When each line appears, in seconds of the recording. Lines without a time
-/// come with the line before.
+/// The time at which each line appears, in seconds of the recording. A line without a time
+/// appears with the line before it.
 fn shown_at(times: &[Option<f64>]) -> Vec<f64> {
     let mut clock = 0.0;
     let mut last = None;
@@ -76,14 +76,14 @@ fn shown_at(times: &[Option<f64>]) -> Vec<f64> {
     shown.into_iter().map(|at| at * scale).collect()
 }
 
-/// Lets the lines of a still picture roll in from below, as in a terminal of
-/// [`ROWS`] rows. Viewers without animation show the last picture.
+/// Animates a still picture: its lines roll in from below, as in a terminal of [`ROWS`] rows. A
+/// viewer without animation shows the last picture.
 fn animate(still: &str, shown_at: &[f64]) -> Result<String> {
     let total_s = PLAY_S + REST_S;
     let offset = |lines: usize| (ROWS as i64 - lines as i64) * LINE_PX as i64;
     let mut frames = String::new();
     for (index, at) in shown_at.iter().enumerate() {
-        // Of lines that come together only the last one's frame is seen.
+        // Lines that appear together need one frame, that of the last line.
         if shown_at.get(index + 1) == Some(at) {
             continue;
         }
@@ -95,23 +95,24 @@ fn animate(still: &str, shown_at: &[f64]) -> Result<String> {
     let rest = offset(shown_at.len());
     let style = format!(
         "    .roll {{ transform: translateY({rest}px); animation: roll {total_s}s step-end \
-         infinite }}\n    @keyframes roll {{ {frames} 100%{{transform:translateY({rest}px)}} }}\n    \
+         infinite }}\n    \
+         @keyframes roll {{ {frames} 100%{{transform:translateY({rest}px)}} }}\n    \
          @media (prefers-reduced-motion: reduce) {{ .roll {{ animation: none }} }}\n  </style>"
     );
     let height = ROWS * LINE_PX + 2 * PADDING_PX;
 
-    let (head, body) = still.split_once('\n').context("anstyle-svg drew nothing")?;
+    let (head, body) = still.split_once('\n').context("the picture of anstyle-svg is empty")?;
     let head = head
         .split_once("height=\"")
         .and_then(|(before, after)| Some((before, after.split_once('"')?.1)))
         .map(|(before, after)| format!("{before}height=\"{height}px\"{after}"))
-        .context("anstyle-svg's picture has no height")?;
+        .context("the picture of anstyle-svg has no height")?;
     ensure!(
         body.contains("</style>") && body.contains("<text ") && body.contains("</text>"),
-        "anstyle-svg's picture has another form than expected"
+        "the picture of anstyle-svg has an unexpected form"
     );
     let body = body
-        // Browsers do not apply `opacity` to a part of a text.
+        // Browsers do not apply `opacity` to a part of a text element.
         .replacen(".dimmed { opacity:", ".dimmed { fill-opacity:", 1)
         .replacen("</style>", style.trim_start(), 1)
         .replacen("<text ", "<g class=\"roll\"><text ", 1)

@@ -1,5 +1,5 @@
-//! `cargo xtask smoke`: one completion on what is not tested otherwise, because
-//! few machines have it.
+//! `cargo xtask smoke`: one completion on a GPU backend. The tests do not cover these backends,
+//! because few machines have them.
 
 use crate::packages;
 use crate::step::Steps;
@@ -9,12 +9,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Answers within seconds whatever computes it.
+/// It answers within seconds on any backend.
 const MODEL: &str = "smollm2-135m";
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// What to build for: cuda, vulkan or metal
+    /// The backend: cuda, vulkan or metal
     #[arg(value_parser = ["cuda", "vulkan", "metal"])]
     feature: String,
 }
@@ -28,15 +28,15 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     steps.run(&format!("build for {feature}"), &mut build)?;
     let hone = workspace.target.join(format!("hone-{feature}"));
     fs::copy(workspace.binary("hone"), &hone).with_context(|| hone.display().to_string())?;
-    // What stands where everybody looks for it is the one without.
+    // The usual place keeps the program without this feature.
     steps.run("build without it", workspace.cargo_build().args(["--bins", "--examples"]))?;
     complete(workspace, &workspace.target.join("release"), &hone, feature, &mut steps)?;
     steps.print();
     Ok(())
 }
 
-/// One completion by `hone`, with an example of `release`; its backend's name must
-/// hold `backend`, in whatever case.
+/// Runs one completion by `hone`, with an example of the folder `release`. The name of its
+/// backend must contain `backend`, in upper or lower case.
 pub fn complete(
     workspace: &Workspace,
     release: &Path,

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the tests that have a long form, in their long form.
+//! `cargo xtask soak`: runs the long form of the tests that have one.
 
 use crate::packages;
 use crate::step::Steps;
@@ -7,18 +7,18 @@ use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
 
-/// In the name of every test that has a long form.
+/// The names of the tests that have a long form contain this.
 const LONG: &str = "soak_";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// How much of the long form: 0.1 is a tenth of its rounds
+    /// The share of the long form to run: 0.1 is a tenth of its rounds
     #[arg(long, default_value_t = 1.0)]
     share: f64,
-    /// Draw what an earlier run drew; each test prints its own
+    /// The seed of an earlier run, to repeat it; each test prints its seed
     #[arg(long)]
     seed: Option<u64>,
-    /// Only the tests with this in their names
+    /// Run only the tests whose names contain this
     #[arg(default_value = LONG)]
     name: String,
 }

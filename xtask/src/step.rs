@@ -1,53 +1,175 @@
-//! Commands run one after the other, each with a name and a time.
+//! Commands that are run one after the other, each with a name and a time, and a second
+//! sequence beside them.
 
 use anyhow::{Context, Result, bail};
-use std::process::Command;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{Read, Seek};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// A sequence of steps. Sequences made by [`Steps::beside`] share their times, and none of
+/// them begins another step after one has failed.
 #[derive(Default)]
 pub struct Steps {
-    done: Vec<(String, Duration)>,
+    done: Arc<Mutex<Vec<Done>>>,
+    has_failed: Arc<AtomicBool>,
+    /// Its steps have no terminal of their own: what they print is printed when they end.
+    is_beside: bool,
 }
 
+struct Done {
+    name: String,
+    time: Duration,
+    is_beside: bool,
+}
+
+/// Why a step was not begun. The failure of another sequence is the one to tell.
+#[derive(Debug)]
+pub struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "stopped, because a step beside it failed")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
 impl Steps {
-    /// Runs the command with the terminal as its own; an error names the step.
-    pub fn run(&mut self, name: &str, command: &mut Command) -> Result<()> {
-        eprintln!("── {name}");
-        let begun = Instant::now();
-        let status = command
-            .status()
-            .with_context(|| format!("{name}: cannot start {:?}", command.get_program()))?;
-        self.done.push((name.to_owned(), begun.elapsed()));
-        if !status.success() {
-            self.print();
-            bail!("step `{name}` failed ({status})");
-        }
-        Ok(())
+    /// A sequence for another thread, which runs beside this one.
+    pub fn beside(&self) -> Steps {
+        Steps { done: self.done.clone(), has_failed: self.has_failed.clone(), is_beside: true }
     }
 
-    /// How long each step took.
+    /// Runs the command with the terminal as its own; an error names the step.
+    pub fn run(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        self.timed(name, |is_beside| {
+            let status = if is_beside { run_quietly(name, command) } else { command.status() };
+            let status: ExitStatus = status.with_context(|| format!("cannot start {program}"))?;
+            if !status.success() {
+                bail!("{status}");
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs a step of this program's own.
+    pub fn check(&mut self, name: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.timed(name, |_| step())
+    }
+
+    fn timed(&mut self, name: &str, step: impl FnOnce(bool) -> Result<()>) -> Result<()> {
+        if self.has_failed.load(Ordering::SeqCst) {
+            bail!(Stopped);
+        }
+        if !self.is_beside {
+            eprintln!("── {name}");
+        }
+        let begun = Instant::now();
+        let result = step(self.is_beside);
+        let done = Done { name: name.into(), time: begun.elapsed(), is_beside: self.is_beside };
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+        result
+            .inspect_err(|_| self.has_failed.store(true, Ordering::SeqCst))
+            .with_context(|| format!("step `{name}` failed"))
+    }
+
+    /// How long each step took, in the order in which they ended.
     pub fn print(&self) {
-        let width = self.done.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        for (name, time) in &self.done {
-            eprintln!("{name:<width$}  {:>7.1} s", time.as_secs_f64());
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let width = done.iter().map(|step| step.name.chars().count()).max().unwrap_or(0);
+        for Done { name, time, is_beside } in done.iter() {
+            let beside = if *is_beside { "  beside the others" } else { "" };
+            eprintln!("{name:<width$}  {:>7.1} s{beside}", time.as_secs_f64());
         }
     }
+}
+
+/// The first failure of two sequences, with what it was.
+pub fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    match (one, other) {
+        (Err(one), Err(other)) if one.is::<Stopped>() => Err(other),
+        (one, other) => one.and(other),
+    }
+}
+
+/// Runs the command and prints in one piece what it has printed.
+fn run_quietly(name: &str, command: &mut Command) -> std::io::Result<ExitStatus> {
+    // A file and no pipe: what the command leaves running would keep a pipe open.
+    let path = output_file();
+    let mut output = File::options().read(true).write(true).create_new(true).open(&path)?;
+    fs::remove_file(&path)?;
+    let begun = Instant::now();
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output.try_clone()?)
+        .status()?;
+    let mut bytes = vec![];
+    output.rewind()?;
+    output.read_to_end(&mut bytes)?;
+    let (time, text) = (begun.elapsed().as_secs_f64(), String::from_utf8_lossy(&bytes));
+    eprint!("── {name} (beside the others, {time:.1} s)\n{text}");
+    Ok(status)
+}
+
+fn output_file() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("hone-xtask-{}-{count}.log", std::process::id()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Steps;
-    use std::process::Command;
+    use super::*;
+
+    fn cargo(argument: &str) -> Command {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.arg(argument);
+        cargo
+    }
+
+    fn names(steps: &Steps) -> Vec<String> {
+        steps.done.lock().unwrap().iter().map(|done| done.name.clone()).collect()
+    }
 
     #[test]
     fn a_failing_step_is_named_and_kept_in_the_times() {
-        let cargo = || Command::new(env!("CARGO"));
         let mut steps = Steps::default();
-        steps.run("fine", cargo().arg("--version")).unwrap();
-        let error = steps.run("broken", cargo().arg("no-such-command")).unwrap_err();
+        steps.run("fine", &mut cargo("--version")).unwrap();
+        let error = steps.run("broken", &mut cargo("no-such-command")).unwrap_err();
         assert!(error.to_string().contains("`broken`"), "{error}");
-        assert_eq!(steps.done.len(), 2);
+        assert_eq!(names(&steps), ["fine", "broken"]);
+        let mut steps = Steps::default();
         let error = steps.run("absent", &mut Command::new("/no/such/program")).unwrap_err();
-        assert!(error.to_string().contains("/no/such/program"), "{error}");
+        assert!(format!("{error:#}").contains("/no/such/program"), "{error:#}");
+    }
+
+    #[test]
+    fn a_failure_stops_the_steps_beside_it_and_is_the_one_that_is_told() {
+        let mut steps = Steps::default();
+        let mut beside = steps.beside();
+        beside.run("quiet", &mut cargo("--version")).unwrap();
+        let failed = beside.run("broken", &mut cargo("no-such-command"));
+        let stopped = steps.run("never begun", &mut cargo("--version"));
+        assert!(stopped.as_ref().unwrap_err().is::<Stopped>());
+        assert_eq!(names(&steps), ["quiet", "broken"]);
+        let told = both(stopped, failed).unwrap_err();
+        assert!(told.to_string().contains("`broken`"), "{told}");
+    }
+
+    /// A server that a step leaves behind holds the step's output open.
+    #[test]
+    fn a_step_ends_though_what_it_started_goes_on() {
+        let mut beside = Steps::default().beside();
+        let mut leaves = Command::new("sh");
+        let begun = Instant::now();
+        beside.run("leaves a process", leaves.args(["-c", "sleep 20 &"])).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(15));
     }
 }

@@ -1,17 +1,27 @@
-//! `cargo xtask test`: exactly what CI runs, in the same order.
+//! `cargo xtask test`: exactly what CI runs. Two sequences of steps run side by side. One compiles
+//! and tests the Rust code, which keeps all cores busy. The other fetches tools and drives
+//! editors, and mostly waits.
 
-use crate::editors;
+use crate::docs;
+use crate::editors::{self, Tools};
+use crate::hardware;
+use crate::layers;
+use crate::lints::with_lints;
 use crate::packages;
-use crate::step::Steps;
+use crate::step::{self, Steps};
 use crate::supply;
 use crate::workspace::Workspace;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::{self, ScopedJoinHandle};
 
 /// The default model, and the small one that most end-to-end tests use.
 const MODELS: [Option<&str>; 2] = [None, Some("smollm2-135m")];
+
+/// Tests run at a low priority, so that an editor beside them gets a core when it needs one.
+const NICE: &str = "10";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -24,45 +34,99 @@ pub struct Arguments {
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
+    if hardware::is_strict() {
+        packages::ensure_for_tests()?;
+    }
     packages::ensure_for_extension()?;
     if !arguments.no_editors {
         packages::ensure_for_editors()?;
     }
     let mut steps = Steps::default();
-    steps.run("format", workspace.cargo().args(["fmt", "--all", "--check"]))?;
-    // The release profile throughout: one set of artifacts, and numerics at speed.
-    steps.run(
-        "lints",
-        workspace
-            .cargo()
-            .args(["clippy", "--release", "--workspace", "--all-targets"])
-            .args(["--", "-D", "warnings"]),
-    )?;
-    // Needs no GPU and no CUDA to build.
-    steps.run(
-        "lints (cuda)",
-        workspace
-            .cargo()
-            .args(["clippy", "--release", "--package", "learner", "--features", "cuda"])
-            .args(["--all-targets", "--", "-D", "warnings"]),
-    )?;
-    let tools = editors::Tools::install(workspace, &mut steps)?;
-    supply::check(workspace, &tools, &mut steps)?;
-    editors::check(workspace, &tools, &mut steps)?;
-    steps.run("build", &mut workspace.cargo_build())?;
-    editors::settings(workspace, &tools, &mut steps)?;
-    let models = fetch_models(workspace, &mut steps)?;
-    steps.run(
-        "tests",
-        workspace
-            .cargo()
-            .args(["test", "--release", "--workspace"])
-            .env("HONE_TEST_MODELS", &models),
-    )?;
-    if !arguments.no_editors {
-        editors::stories(workspace, &tools, &mut steps, &models)?;
-    }
+    let result = run_steps(workspace, arguments, &mut steps);
     steps.print();
+    result
+}
+
+fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) -> Result<()> {
+    steps.run("format", workspace.cargo().args(["fmt", "--all", "--check"]))?;
+    steps.check("layers", || layers::run(workspace))?;
+    let (prepared, built) = thread::scope(|scope| {
+        let beside = steps.beside();
+        let tools = scope.spawn(move || prepare(workspace, arguments, beside));
+        let models = build(workspace, steps);
+        (join(tools), models)
+    });
+    let (tools, models) = match (prepared, built) {
+        (Ok(tools), Ok(models)) => (tools, models),
+        (prepared, built) => return step::both(prepared.map(drop), built.map(drop)),
+    };
+    thread::scope(|scope| {
+        let beside = steps.beside();
+        let (tools, models) = (&tools, &models);
+        let stories = scope.spawn(move || stories(workspace, arguments, beside, tools, models));
+        let tested = test(workspace, steps, models);
+        step::both(tested, join(stories))
+    })
+}
+
+fn join<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
+}
+
+/// Installs tools, and runs the checks that need no program of ours.
+fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Result<Tools> {
+    let tools = Tools::install(workspace, &mut steps)?;
+    supply::check(workspace, &tools, &mut steps)?;
+    docs::check(workspace, &tools, &mut steps)?;
+    editors::check(workspace, &tools, &mut steps)?;
+    if !arguments.no_editors {
+        editors::install(workspace, &tools, &mut steps)?;
+    }
+    Ok(tools)
+}
+
+/// Compiles everything once, with lints, and fetches the models; answers their folder. All
+/// steps use the release profile, because numerics are too slow without optimisation, and
+/// because one profile compiles the dependencies once.
+fn build(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
+    let mut all = workspace.cargo();
+    all.args(["build", "--release", "--workspace", "--all-targets"]);
+    steps.run("build and lints", with_lints(workspace, &mut all)?)?;
+    // As users build them: without the features that only tests ask for.
+    steps.run("programs", with_lints(workspace, &mut workspace.cargo_build())?)?;
+    fetch_models(workspace, steps)
+}
+
+fn test(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<()> {
+    let cargo = workspace.cargo();
+    let mut tests = Command::new("nice");
+    tests.args(["-n", NICE]).arg(cargo.get_program()).current_dir(&workspace.root);
+    tests.args(["test", "--release", "--workspace", "--no-fail-fast"]);
+    tests.env("CARGO_TARGET_DIR", &workspace.target).env("HONE_TEST_MODELS", models);
+    let missing = hardware::missing();
+    if !missing.is_empty() {
+        eprintln!("this machine is without {missing}: those tests are left out");
+    }
+    tests.env("HONE_TEST_WITHOUT", missing);
+    steps.run("tests", with_lints(workspace, &mut tests)?)?;
+    // This feature needs neither a GPU nor CUDA to build.
+    let mut cuda = workspace.cargo();
+    cuda.args(["test", "--no-run", "--release", "--workspace", "--lib"]);
+    cuda.args(["--features", "learner/cuda"]);
+    steps.run("lints (cuda)", with_lints(workspace, &mut cuda)?)
+}
+
+fn stories(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    mut steps: Steps,
+    tools: &Tools,
+    models: &Path,
+) -> Result<()> {
+    editors::settings(workspace, tools, &mut steps)?;
+    if !arguments.no_editors {
+        editors::stories(workspace, tools, &mut steps, models)?;
+    }
     Ok(())
 }
 

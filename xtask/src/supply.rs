@@ -1,15 +1,14 @@
-//! What the dependencies are allowed to be: `cargo deny` by deny.toml.
+//! The rules for dependencies: `cargo deny` with deny.toml.
 
 use crate::editors::Tools;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 
-/// Licences, duplicates, sources and known holes. The advisories are others', and
-/// change: where their list cannot be fetched, that is said and the rest is checked.
+/// Checks licences, duplicates, sources and known vulnerabilities. Where the list of
+/// vulnerabilities cannot be fetched, a line says so and the rest is checked.
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
-    // A pinned version from a package index, as Node comes: seconds, where to compile
-    // it takes minutes.
+    // The package index has the program in a pinned version. Compiling it takes minutes.
     let mut install = tools.command("python");
     install
         .args(["-m", "pip", "install", "--quiet", "--requirement"])
@@ -26,7 +25,7 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
     if fetched {
         checks.push("advisories");
     } else {
-        eprintln!("advisories: SKIPPED, because the RustSec database cannot be fetched from here");
+        eprintln!("advisories: SKIPPED, because the RustSec database cannot be fetched");
     }
     steps.run("dependencies", &mut deny(&checks))
 }

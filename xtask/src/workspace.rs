@@ -1,4 +1,4 @@
-//! Where things are.
+//! Where the repository and the built programs are.
 
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::process::Command;
 pub struct Workspace {
     /// The repository.
     pub root: PathBuf,
-    /// Cargo's target folder, wherever the user has put it.
+    /// Cargo's target folder, which the user may have moved.
     pub target: PathBuf,
 }
 
@@ -40,7 +40,7 @@ impl Workspace {
         command
     }
 
-    /// Everything but xtask itself, which is running.
+    /// Builds every package except xtask, which is running.
     pub fn cargo_build(&self) -> Command {
         let mut command = self.cargo();
         command.args(["build", "--release", "--workspace", "--exclude", "xtask"]);

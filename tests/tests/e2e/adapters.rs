@@ -1,19 +1,16 @@
-//! What was learned can be seen, taken back and paused, with a daemon and without.
+//! An adapter can be inspected, taken back, exported and imported, and learning can be paused,
+//! with a daemon and without one.
 
 use rehearsal::client::Client;
 use serde_json::Value;
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK, eventually, learn};
 
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
-
 fn accept_one(editor: &Client, name: &str) {
-    let mut week = Buffer::open(editor, name, WEEK);
-    let item = week.offer();
-    week.accept(&item);
+    tests::buffer::accept_one(editor, name, WEEK);
 }
 
-/// The adapter that serves a completion asked for now.
+/// The adapter that serves the next completion.
 fn serving(home: &Home, editor: &Client, name: &str) -> u32 {
     Buffer::open(editor, name, WEEK).complete();
     home.completions().last().map(|completion| completion.adapter).expect("a completion")
@@ -28,7 +25,7 @@ fn an_adapter_can_be_taken_back_and_forth() {
     assert_eq!(serving(&home, &editor, "b.rs"), 1);
 
     assert!(home.output(&["adapter", "rollback"]).contains("the model alone serves from now on"));
-    assert_eq!(serving(&home, &editor, "c.rs"), 0, "from the very next completion on");
+    assert_eq!(serving(&home, &editor, "c.rs"), 0, "the change holds for the next completion");
     assert!(home.output(&["adapter", "use", "1"]).contains("v1 serves from now on"));
     assert_eq!(serving(&home, &editor, "d.rs"), 1);
     assert_eq!(home.status()["adapter"]["swaps"], 3);
@@ -37,7 +34,7 @@ fn an_adapter_can_be_taken_back_and_forth() {
     home.output(&["stop"]);
     home.output(&["adapter", "use", "0"]);
     let editor = home.editor();
-    assert_eq!(serving(&home, &editor, "e.rs"), 0, "the choice outlives the daemon");
+    assert_eq!(serving(&home, &editor, "e.rs"), 0, "the next daemon makes the same choice");
     let all: serde_json::Value =
         serde_json::from_str(&home.output(&["adapter", "list", "--json"])).expect("JSON");
     assert_eq!(all["active"], 0);
@@ -52,7 +49,7 @@ fn an_adapter_can_be_taken_back_and_forth() {
 }
 
 #[test]
-fn a_choice_that_cannot_be_served_is_refused_by_name() {
+fn an_adapter_that_cannot_be_served_is_refused_with_the_reason() {
     let home = Home::with(Model::Smol, QUICK);
     let missing = "no adapter v7 is registered; `hone adapter list` shows what is there";
     assert_eq!(home.error(&["adapter", "use", "7"]), missing, "without a daemon");
@@ -77,7 +74,7 @@ fn an_update_is_not_served_if_its_parent_was_taken_back_meanwhile() {
     accept_one(&editor, "a.rs");
     learn(&editor);
     drop(editor);
-    // The next daemon starts a learner of its own, which holds.
+    // The next daemon starts another learner, which waits.
     home.output(&["stop"]);
     std::fs::write(&hold, "").expect("a hold");
 
@@ -89,12 +86,13 @@ fn an_update_is_not_served_if_its_parent_was_taken_back_meanwhile() {
     std::fs::remove_file(&hold).expect("the hold ends");
     eventually("the update ends", || home.status()["learner"]["state"] != "training");
     let status = home.status();
-    assert_eq!(status["learner"]["updates"], 1, "the second is none");
+    assert_eq!(status["learner"]["updates"], 1, "the second update is not counted");
     assert_eq!(serving(&home, &editor, "c.rs"), 0);
     assert_eq!(status["learner"]["waiting"], 1, "the label is not lost");
 }
 
-/// Out to PEFT and back: another version, the same weights, and it serves.
+/// An adapter is exported for PEFT and imported again. It gets a new version, has the same
+/// weights, and serves.
 #[test]
 fn an_adapter_goes_out_to_peft_and_comes_back() {
     let home = Home::with(Model::Smol, QUICK);
@@ -114,7 +112,11 @@ fn an_adapter_goes_out_to_peft_and_comes_back() {
 
     let told = home.output(&["adapter", "import", folder]);
     assert!(told.contains("imported as v3"), "{told}");
-    assert_eq!(home.status()["adapter"]["active"], 2, "it does not serve by itself");
+    assert_eq!(
+        home.status()["adapter"]["active"],
+        2,
+        "an import does not start to serve by itself"
+    );
     let same: Value = from_str(&home.output(&["adapter", "diff", "1", "3", "--json"]));
     let all = same["maps"].as_array().and_then(|maps| maps.last()).expect("the sum").clone();
     assert_eq!((&all["map"], &all["change"]), (&"all".into(), &0.0.into()));
@@ -138,7 +140,7 @@ fn an_adapter_goes_out_to_peft_and_comes_back() {
     let error = home.error(&["adapter", "import", home.path().to_str().expect("a path")]);
     assert!(error.contains("name a folder that PEFT has saved"), "{error}");
 
-    // A rehearsal's home has no model in it.
+    // The home of a rehearsal has no model.
     std::fs::rename(home.path().join("models"), home.path().join("elsewhere")).expect("moved");
     let bare = home.path().join("bare.gguf");
     home.output(&["adapter", "export", bare.to_str().expect("a path"), "1", "--format", "gguf"]);
@@ -146,7 +148,7 @@ fn an_adapter_goes_out_to_peft_and_comes_back() {
     let peft = home.path().join("bare");
     let error = home.error(&["adapter", "export", peft.to_str().expect("a path"), "1"]);
     assert!(error.contains("hone model pull"), "{error}");
-    assert!(!peft.exists(), "nothing half made");
+    assert!(!peft.exists(), "a failed export leaves nothing");
 }
 
 fn read_json(path: &std::path::Path) -> Value {

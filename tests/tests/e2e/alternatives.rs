@@ -1,5 +1,5 @@
-//! Who asks by hand may choose: other offers beside the first, each with its own
-//! record, and only the one that was on screen is judged.
+//! An invoked completion has several offers. Each has its own record, and only the one that
+//! was on screen gets a label.
 
 use feedback::event::{Evidence, Outcome};
 use rehearsal::client::{Client, Item};
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK, learn};
 
-/// Places where more than one thing may follow.
+/// Places where several continuations are likely.
 const PLACES: [&str; 3] = [
     "fn sum(values: &[i64]) -> i64 {\n    values.|\n}\n",
     "fn main() {\n    let args: Vec<String> = std::env::args().coll|\n}\n",
@@ -21,7 +21,7 @@ fn outcomes(home: &Home, editor: &Client, items: &[Item]) -> Vec<Vec<(Outcome, E
 }
 
 #[test]
-fn asking_by_hand_offers_several_and_typing_one() {
+fn an_invoked_completion_has_several_offers_and_a_typed_one_has_one() {
     for model in [Model::Smol, Model::Qwen] {
         let home = Home::with(model, QUICK);
         let editor = home.editor();
@@ -34,14 +34,14 @@ fn asking_by_hand_offers_several_and_typing_one() {
             let texts: HashSet<_> = all.iter().map(|item| &item.insert_text).collect();
             let ids: HashSet<_> = all.iter().map(|item| &item.id).collect();
             assert_eq!((texts.len(), ids.len()), (all.len(), all.len()), "{all:?}");
-            assert_eq!(buffer.ask().len(), all.len(), "asked again, the same");
+            assert_eq!(buffer.ask().len(), all.len(), "the same offers again");
         }
     }
 }
 
-/// The learner computes each token's log-prob anew: a key or a position that an
-/// alternative had wrong would cost nats. (Less likely tokens differ more between
-/// the two implementations than those of `parity`.)
+/// The learner computes each token's log-probability again. An alternative with a wrong key or
+/// position would differ by whole nats. Unlikely tokens differ more between the two
+/// implementations than likely ones, so the bounds are wider than those of `parity`.
 #[test]
 fn an_alternative_is_recorded_as_it_was_served() {
     for model in [Model::Smol, Model::Qwen] {
@@ -70,7 +70,7 @@ fn an_alternative_is_recorded_as_it_was_served() {
 }
 
 #[test]
-fn turning_to_another_and_taking_it_rejects_nothing() {
+fn accepting_another_offer_rejects_nothing() {
     let home = Home::with(Model::Smol, QUICK);
     let editor = home.editor();
     let mut buffer = Buffer::open(&editor, "a.rs", PLACES[0]);
@@ -90,7 +90,7 @@ fn turning_to_another_and_taking_it_rejects_nothing() {
 }
 
 #[test]
-fn turning_down_the_one_on_screen_judges_no_other() {
+fn rejecting_the_offer_on_screen_labels_no_other() {
     let home = Home::with(Model::Smol, QUICK);
     let editor = home.editor();
     let buffer = Buffer::open(&editor, "a.rs", PLACES[0]);

@@ -1,21 +1,19 @@
-//! Whatever is wrong with what Hone is given: one line says which file and what
-//! to do, and nothing is lost. An editor's user sees the same line as a terminal's.
+//! Whatever is wrong with Hone's input, one line names the file and says what to do, and
+//! nothing is lost. The user of an editor sees the same line as the user of a terminal.
 
 use models::file::sha256;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tests::adapters::{report, write_adapter, write_adapter_of};
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK};
-
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
 }
 
-/// The line with which both the daemon and an editor's server end.
+/// The one line with which `hone serve` and `hone lsp` both end.
 fn refusal(home: &Home, options: &[&str]) -> String {
     let of = |command: &str| home.error(&[&[command], options].concat());
     let (terminal, editor) = (of("serve"), of("lsp"));
@@ -35,7 +33,7 @@ fn model_path(home: &Home) -> PathBuf {
     home.path().join("models").join(Model::Smol.file().file_name().unwrap())
 }
 
-/// Puts other bytes in the place of the link to the model.
+/// Replaces the link to the model by a changed copy of the model.
 fn replace_model(home: &Home, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
     let path = model_path(home);
     let mut bytes = std::fs::read(&path).unwrap();
@@ -114,7 +112,8 @@ fn files_that_are_no_known_model_are_named() {
     }
 }
 
-/// Guessing a template from a name would serve nonsense; an unknown one is an error.
+/// A template that is guessed from a name could be wrong and serve nonsense, so a model without
+/// a known one is an error.
 #[test]
 fn a_model_without_fim_tokens_wants_its_template_named() {
     let home = home();
@@ -155,7 +154,7 @@ fn a_configuration_that_is_wrong_is_named_with_its_key() {
         home.configure(text);
         check(&refusal(&home, &[]), &file, parts);
         check(&home.error(&["status"]), &file, parts);
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "it is the user's");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "the user's file stays as it is");
     }
 }
 
@@ -193,14 +192,15 @@ fn a_pull_without_a_network_says_how_to_do_without() {
     assert!(!notes.is_empty() && notes.iter().all(|line| line["note"].is_string()), "{lines}");
 }
 
-/// A registry of two adapters, v2 learned from v1, on this base.
+/// Writes a registry of two adapters for this base; v1 is the parent of v2.
 fn two_adapters(home: &Home, base_sha256: &str) -> PathBuf {
     let folder = home.path().join("adapters");
     std::fs::create_dir_all(&folder).unwrap();
     let entry = |version: u32| {
         let sha256 = write_adapter(&folder.join(format!("v{version:04}.gguf")), base_sha256);
-        json!({"version": version, "parent": version - 1, "sha256": sha256, "base_sha256": base_sha256,
-            "created_at_ms": 0, "labels": [0, 0], "report": report("v1-1", version, &sha256)})
+        json!({"version": version, "parent": version - 1, "sha256": sha256,
+            "base_sha256": base_sha256, "created_at_ms": 0, "labels": [0, 0],
+            "report": report("v1-1", version, &sha256)})
     };
     let registry = json!({"format": 1, "active": 2, "adapters": [entry(1), entry(2)]});
     let path = folder.join("registry.json");
@@ -208,7 +208,7 @@ fn two_adapters(home: &Home, base_sha256: &str) -> PathBuf {
     path
 }
 
-/// Completes once and answers (adapter that served, active adapter, last error).
+/// Completes once; answers the adapter that served, the active adapter and the last error.
 fn served_by(home: &Home) -> (u32, Value, String) {
     let editor = home.editor();
     assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions go on");
@@ -243,7 +243,7 @@ fn a_corrupt_adapter_gives_way_to_its_parent() {
     assert_eq!(std::fs::read(&registry).unwrap(), before, "history is not rewritten");
 }
 
-/// After `hone model use` the old model's adapters must neither serve nor vanish.
+/// After `hone model use`, the adapters of the model before neither serve nor disappear.
 #[test]
 fn an_adapter_of_another_base_waits_for_that_base() {
     let home = home();
@@ -258,7 +258,7 @@ fn an_adapter_of_another_base_waits_for_that_base() {
     }
 }
 
-/// It names files that are still there: replacing it would lose them.
+/// A damaged registry still names files that exist. A new registry would lose them.
 #[test]
 fn a_damaged_registry_is_left_as_it_is_and_the_base_serves() {
     let home = home();

@@ -1,11 +1,11 @@
-//! Where an editor closes a bracket when it is opened, a line still ends as the
-//! model says: what is closed already is replaced, and not closed twice.
+//! Many editors insert the closing bracket when the opening one is typed. An offer that closes
+//! the bracket itself replaces the inserted one, so that no bracket is closed twice.
 
 use feedback::event::{Evidence, Outcome};
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK};
 
-/// Continued by `4, 5);` by a model that does not look behind the cursor.
+/// The small model, which does not see what is behind the cursor, continues it by `4, 5);`.
 const SUMS: &str = "sum(1, 2);\nsum(2, 3);\nsum(3, 4);\nsum(|)\n";
 const DONE: &str = "sum(1, 2);\nsum(2, 3);\nsum(3, 4);\nsum(4, 5);\n";
 
@@ -43,7 +43,7 @@ fn a_bracket_that_closes_while_typing_along_is_replaced_too() {
     assert_eq!(home.outcomes(&first.id), [(Outcome::Accepted, Evidence::Document)]);
 }
 
-/// A key on what is closed already only moves the cursor.
+/// Typing a closing bracket that is there already only moves the cursor.
 #[test]
 fn a_bracket_that_is_typed_over_is_typed_along() {
     let home = home();

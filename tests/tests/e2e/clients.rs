@@ -1,9 +1,9 @@
-//! Clients that nobody wrote for Hone, as they really talk: recorded sessions of
-//! theirs are played again, message by message and at their own pace.
+//! Clients that were not written for Hone. Recorded sessions with them are replayed, message by
+//! message and with the recorded times.
 //!
-//! A line of a recording (`tests/recordings/*.jsonl`) is a message of the client
-//! or of the server, and when it was sent. Offer ids differ at every run, so the
-//! recorded ones stand for those of this run.
+//! A line of a recording (`tests/recordings/*.jsonl`) holds a message of the client or of the
+//! server, and the time at which it was sent. Offer ids differ in every run, so the ids of this
+//! run replace the recorded ones.
 
 use feedback::event::{EventKind, Evidence, Outcome};
 use rehearsal::client::{Client, Pending};
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use tests::{Home, Model, QUICK};
 
-/// What needs no clock, or has none: the server is not there yet, or leaves.
+/// Messages before the clock can be moved, and after: the server starts or ends.
 const OUTSIDE: [&str; 4] = ["initialize", "initialized", "shutdown", "exit"];
 
-/// A recording under way.
+/// A recording that is being replayed.
 struct Replay<'a> {
     editor: &'a Client,
-    /// Recorded offer ids and texts → those of this run.
+    /// From the recorded ids and texts of offers to those of this run.
     live: HashMap<String, String>,
-    /// Recorded request id → the request now.
+    /// From the recorded id of a request to the request of this run.
     pending: HashMap<u64, Pending>,
     /// Offers in the order they were made.
     offers: Vec<String>,
@@ -42,7 +42,7 @@ impl Replay<'_> {
                     self.editor.cancel(request).expect("it is cancelled");
                 }
             }
-            // An answer to the server.
+            // It is an answer to the server.
             None if method.is_empty() => {}
             None => self.editor.notify(&method, params).expect("a notification is sent"),
         }
@@ -55,19 +55,19 @@ impl Replay<'_> {
         match self.editor.wait(request) {
             Ok(answer) => {
                 assert!(recorded.get("error").is_none(), "{recorded} now is {answer}");
-                self.meet(&recorded["result"], &answer);
+                self.compare(&recorded["result"], &answer);
             }
             Err(error) => assert_eq!(error.code(), recorded["error"]["code"].as_i64(), "{error}"),
         }
     }
 
-    /// The same answer, but for what each run has of its own.
-    fn meet(&mut self, recorded: &Value, answer: &Value) {
+    /// Checks that the answer is the recorded one, apart from ids and versions.
+    fn compare(&mut self, recorded: &Value, answer: &Value) {
         let (then, now) = (offers(recorded), offers(answer));
         if then.is_empty() {
-            // The server's version, which `initialize` tells too, may differ.
-            let told = |answer: &Value| answer.get("capabilities").unwrap_or(answer).clone();
-            assert_eq!(told(recorded), told(answer));
+            // The answer to `initialize` holds the server's version too, which may differ.
+            let compared = |answer: &Value| answer.get("capabilities").unwrap_or(answer).clone();
+            assert_eq!(compared(recorded), compared(answer));
             return;
         }
         assert_eq!(then.len(), now.len(), "{recorded} now is {answer}");
@@ -82,7 +82,7 @@ impl Replay<'_> {
     }
 }
 
-/// Ids and texts of the offers in an answer of either kind.
+/// The ids and texts of the offers in an answer, in LSP's form or in that of the older agent.
 fn offers(answer: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let items = answer["items"].as_array().into_iter().flatten();
@@ -106,7 +106,7 @@ fn substitute(value: &mut Value, live: &HashMap<String, String>) {
     }
 }
 
-/// Plays a recording; answers what became of each offer, in order, and how many
+/// Replays a recording; answers the outcome of each offer in their order, and how many offers
 /// were confirmed to be on screen.
 fn play(name: &str) -> (Vec<Outcome>, usize) {
     let home = Home::with(Model::Smol, QUICK);
@@ -133,42 +133,46 @@ fn play(name: &str) -> (Vec<Outcome>, usize) {
     let offers = replay.offers;
     drop(editor);
     tests::eventually("the session ends", || home.status()["daemon"]["sessions"] == 0);
-    let fate = |id: &String| {
+    let outcome = |id: &String| {
         let strongest = home.outcomes(id).into_iter().max_by_key(|(_, evidence)| *evidence);
         strongest.map(|(outcome, _): (Outcome, Evidence)| outcome).expect("every offer ends")
     };
     let shown = |event: &feedback::event::Event| matches!(event.kind, EventKind::Shown { .. });
     let shown = home.events().iter().filter(|event| shown(event)).count();
-    assert_eq!(home.status()["episodes"]["total"], json!(offers.len()), "no offer went unnoticed");
-    (offers.iter().map(fate).collect(), shown)
+    assert_eq!(
+        home.status()["episodes"]["total"],
+        json!(offers.len()),
+        "every offer was in an answer"
+    );
+    (offers.iter().map(outcome).collect(), shown)
 }
 
-/// Emacs, by LSP alone: it runs an item's command after the change, turns to
-/// another item without a word, and says nothing of a rejection.
+/// Emacs over plain LSP. It runs an item's command after the change. It does not report that
+/// the user turns to another item, or rejects one.
 #[test]
 fn lsp_mode() {
-    let (fates, shown) = play("lsp-mode");
+    let (outcomes, shown) = play("lsp-mode");
     let expected = [Outcome::Accepted, Outcome::RejectedEdit, Outcome::Unseen, Outcome::Unseen];
-    assert_eq!((fates.as_slice(), shown), (expected.as_slice(), 0));
+    assert_eq!((outcomes.as_slice(), shown), (expected.as_slice(), 0));
 }
 
-/// Emacs, by the Copilot language server's interface: it tells what it shows, a
-/// word taken, and the acceptance before its change.
+/// Emacs over the Copilot language server's interface. It reports what it shows, a word that is
+/// accepted, and an acceptance before its change.
 #[test]
 fn copilot_el() {
-    let (fates, shown) = play("copilot.el");
+    let (outcomes, shown) = play("copilot.el");
     let expected = [Outcome::Accepted, Outcome::Accepted, Outcome::RejectedEdit];
-    assert_eq!((fates.as_slice(), shown), (expected.as_slice(), 3));
+    assert_eq!((outcomes.as_slice(), shown), (expected.as_slice(), 3));
 }
 
-/// Neovim, by the Copilot agent's older interface: completions, what is shown,
-/// taken and dismissed by requests of its own. A word is taken, then the rest;
-/// another offer turned to and taken; the last one dismissed.
+/// Neovim over the older interface of the Copilot agent, which has requests of its own for
+/// completions, for what is shown, and for what is accepted or dismissed. The user accepts a
+/// word and then the rest, turns to another offer and accepts it, and dismisses the last.
 #[test]
 fn copilot_lua() {
-    let (fates, shown) = play("copilot.lua");
+    let (outcomes, shown) = play("copilot.lua");
     let expected = [
-        // On the empty line, before anything was typed.
+        // It was on the empty line, before anything was typed.
         Outcome::RejectedEdit,
         Outcome::Accepted,
         Outcome::Superseded,
@@ -176,5 +180,5 @@ fn copilot_lua() {
         Outcome::Unseen,
         Outcome::RejectedEsc,
     ];
-    assert_eq!((fates.as_slice(), shown), (expected.as_slice(), 5));
+    assert_eq!((outcomes.as_slice(), shown), (expected.as_slice(), 5));
 }

@@ -1,5 +1,5 @@
-//! Other code in a prompt: what the user is at work in helps, and is forgotten
-//! with what it helped.
+//! A prompt may quote code of other files that the user works on. Forgetting such a file also
+//! forgets every completion whose prompt has quoted it.
 
 use rehearsal::client::TriggerKind;
 use rehearsal::document::Position;
@@ -7,7 +7,7 @@ use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK, eventually};
 use url::Url;
 
-/// A function whose parameters nobody could guess.
+/// A function whose parameters cannot be guessed.
 const MODEL: &str = "pub struct Ledger;\n\nimpl Ledger {\n    \
     pub fn post_entry(&mut self, zebra_account: &str, walrus_cents: u64) {}\n}\n";
 
@@ -25,34 +25,39 @@ fn quoted(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn a_prompt_quotes_the_code_that_speaks_of_the_same_names() {
+fn a_prompt_quotes_code_that_has_the_same_names() {
     let home = home(1_000);
     let editor = home.editor();
     Buffer::open(&editor, "unrelated.rs", "fn circle(radius: f32) {}\n|");
     let model = Buffer::open(&editor, "src/ledger.rs", &format!("{MODEL}|"));
     editor.close(model.uri()).unwrap();
-    // What the file says below must not tell: only the quoted code can.
+    // The parameters stand nowhere in the file itself, only in the quoted code.
     let call = "fn close(ledger: &mut Ledger) {\n    ledger.post_entry(|)\n}\n";
     let buffer = Buffer::open(&editor, "src/close.rs", call);
     let offer = buffer.complete().expect("the model has something to offer here");
     assert_eq!(quoted(&home), ["/project/src/ledger.rs"]);
-    let tells = |text: &str| ["zebra", "walrus"].iter().any(|w| text.to_lowercase().contains(w));
-    assert!(tells(&offer.insert_text), "{}", offer.insert_text);
+    let knows = |text: &str| ["zebra", "walrus"].iter().any(|w| text.to_lowercase().contains(w));
+    assert!(knows(&offer.insert_text), "{}", offer.insert_text);
 
     home.output(&["config", "set", "completion.context_chars", "0"]);
     let again = Buffer::open(&editor, "src/again.rs", call);
     let offer = again.complete().map(|offer| offer.insert_text).unwrap_or_default();
     assert!(quoted(&home).is_empty());
-    assert!(!tells(&offer), "{offer}");
+    assert!(!knows(&offer), "{offer}");
 
     home.output(&["forget", "--file", "/project/src/ledger.rs", "--yes"]);
     let left: Vec<_> = home.completions().into_iter().map(|made| made.path).collect();
-    assert_eq!(left, ["/project/src/again.rs"], "what quoted the file goes with it");
+    assert_eq!(
+        left,
+        ["/project/src/again.rs"],
+        "a completion that quoted the file is forgotten with it"
+    );
 }
 
-/// A line typed in one file is in the prompts of the next, and goes with its file.
+/// A line that is typed in one file is quoted in the prompts of the next. Forgetting the file
+/// removes it from there too.
 #[test]
-fn a_prompt_shows_what_was_changed_of_late() {
+fn a_prompt_shows_recent_edits() {
     let home = home(1_000);
     let editor = home.editor();
     let mut entry = Buffer::open(&editor, "src/entry.rs", "pub struct Entry {\n    |\n}\n");
@@ -73,7 +78,7 @@ fn a_prompt_shows_what_was_changed_of_late() {
 
     home.output(&["config", "set", "completion.context_chars", "1000"]);
     Buffer::open(&editor, "src/later.rs", call).complete();
-    assert!(quoted(&home).is_empty(), "nor does the session remember it");
+    assert!(quoted(&home).is_empty(), "the session does not remember it either");
 }
 
 #[test]
@@ -86,7 +91,7 @@ fn a_file_that_is_imported_is_quoted_though_nobody_opened_it() {
     let editor = home.editor();
     let uri = Url::from_file_path(&close).unwrap();
     let at = Position { line: 3, character: "    let walrus".len() as u32 };
-    // It is read beside the session: a prompt that comes first has nothing to quote.
+    // The import is read in the background, so the first prompts may have nothing to quote.
     eventually("the import is quoted", || {
         editor.open(uri.as_str(), "rust", &CALL.replacen('|', "", 1)).unwrap();
         editor.inline_completion(uri.as_str(), at, TriggerKind::Invoked).unwrap();

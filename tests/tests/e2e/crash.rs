@@ -1,6 +1,6 @@
-//! kill -9 at any point: while it answers, appends, registers and swaps adapters,
-//! and writes its log anew. Nothing that was acknowledged is lost, nothing that
-//! was forgotten comes back, and the editor goes on typing.
+//! The daemon is killed by SIGKILL at any point: while it answers, appends to its log, registers
+//! and swaps adapters, or rewrites the log. Nothing that was acknowledged is lost, nothing that
+//! was forgotten comes back, and the editor can go on.
 
 use feedback::event::{EventKind, Outcome};
 use models::file::sha256;
@@ -20,7 +20,7 @@ use tests::{Home, Model, QUICK};
 const ROUNDS: u64 = 40;
 const ROUNDS_LONG: u64 = 500;
 
-/// A round's daemon dies within this time, ready or not.
+/// The daemon of a round is killed within this time, whether it is ready or not.
 const LIFE_MS: u64 = 600;
 
 const TEXTS: &[&str] = &[
@@ -29,19 +29,20 @@ const TEXTS: &[&str] = &[
     "// January, February, March, |\n",
 ];
 
-struct Lab {
+struct Fixture {
     home: Home,
     draws: Draws,
-    /// Offers whose acceptance was answered.
+    /// Offers whose acceptance was acknowledged.
     acknowledged: Vec<String>,
-    /// Offers in the file that is forgotten now and then, and whether they must be gone.
+    /// Offers in the file that some rounds forget.
     forgettable: Vec<String>,
+    /// Those that were forgotten.
     forgotten: HashSet<String>,
 }
 
-impl Lab {
-    /// A home in which updates come as fast as labels.
-    fn new(seed: u64) -> Lab {
+impl Fixture {
+    /// A home in which two labels start an update.
+    fn new(seed: u64) -> Fixture {
         let config = format!("{QUICK}learning.batch_episodes = 2\ncompletion.max_tokens = 4\n");
         let config = config.replacen("completion.max_tokens = 8\n", "", 1);
         let mut home = Home::with(Model::Smol, &config);
@@ -49,10 +50,10 @@ impl Lab {
         install(&script, &Quick::of(&home).learner());
         home.set_env("HONE_LEARNER", &script);
         let (acknowledged, forgettable, forgotten) = Default::default();
-        Lab { home, draws: Draws::new(seed), acknowledged, forgettable, forgotten }
+        Fixture { home, draws: Draws::new(seed), acknowledged, forgettable, forgotten }
     }
 
-    /// The registry can be read, and what it serves is whole.
+    /// The registry can be read, and the file of its active adapter is undamaged.
     fn check_registry(&self) {
         let path = self.home.path().join("adapters/registry.json");
         let Ok(text) = std::fs::read_to_string(&path) else { return };
@@ -70,7 +71,7 @@ impl Lab {
 
     fn check_log(&self) {
         let events = self.home.events();
-        assert!(events.is_sorted_by(|a, b| a.seq < b.seq), "a number was given twice");
+        assert!(events.is_sorted_by(|a, b| a.seq < b.seq), "a number was used twice");
         let accepted: HashSet<&str> = events
             .iter()
             .filter_map(|event| match &event.kind {
@@ -89,7 +90,7 @@ impl Lab {
     }
 }
 
-/// Kills the daemon after some time, and says when that was.
+/// Kills the daemon after some time; the thread answers when that was.
 fn kill_after(
     pid: u64,
     after: Duration,
@@ -107,41 +108,41 @@ fn kill_after(
 #[test]
 fn soak_kill_9_at_any_point_loses_nothing() {
     let seed = seed();
-    let mut lab = Lab::new(seed);
-    let editor = lab.home.editor();
+    let mut fixture = Fixture::new(seed);
+    let editor = fixture.home.editor();
     let pid_of = |status: Value| status["daemon"]["pid"].as_u64().expect("a daemon's pid");
     let (mut recovered, mut killed) = (vec![], 0);
     let all = rounds(ROUNDS, ROUNDS_LONG);
     for round in 0..all {
         let pid = pid_of(editor.status().expect("a status"));
         let dead = Arc::new(AtomicBool::new(false));
-        let after = Duration::from_millis(lab.draws.below(LIFE_MS));
+        let after = Duration::from_millis(fixture.draws.below(LIFE_MS));
         let killer = kill_after(pid, after, dead.clone());
-        // Meanwhile somebody may forget, or go back to an older adapter.
-        let args: &[&str] = match lab.draws.below(4) {
+        // Meanwhile another process may forget a file, or roll the adapter back.
+        let args: &[&str] = match fixture.draws.below(4) {
             0 => &["forget", "--file", "/project/forget.rs", "--yes"],
             1 => &["adapter", "rollback"],
             _ => &["status", "--json"],
         };
         let forgets = args[0] == "forget";
-        let mut beside = lab.home.hone();
+        let mut beside = fixture.home.hone();
         beside.args(args).stdout(Stdio::null()).stderr(Stdio::null());
         let mut beside = beside.spawn().expect("hone runs");
-        let before = lab.forgettable.len();
+        let before = fixture.forgettable.len();
 
         let mut number = 0;
         loop {
-            // Those of a round that forgets are not asked about: they may have come later.
-            let name = match lab.draws.below(4) {
+            // A round that forgets accepts nothing in that file, for it could come later.
+            let name = match fixture.draws.below(4) {
                 0 if !forgets => "forget.rs".to_owned(),
-                _ => format!("{}.rs", lab.draws.below(20)),
+                _ => format!("{}.rs", fixture.draws.below(20)),
             };
             let was_dead = dead.load(Ordering::SeqCst);
-            let text = *lab.draws.pick(TEXTS);
+            let text = *fixture.draws.pick(TEXTS);
             let mut buffer = Buffer::open(&editor, &name, text);
             let offer = buffer.complete();
             if was_dead {
-                // One that is under way while somebody forgets is silent.
+                // A request during a forget may have no answer.
                 let offer = offer.or_else(|| buffer.complete());
                 assert!(offer.is_some(), "completions go on");
                 break;
@@ -150,10 +151,10 @@ fn soak_kill_9_at_any_point_loses_nothing() {
             let Some(offer) = offer else { continue };
             buffer.insert(&offer.insert_text);
             if editor.accept(&offer.id).is_ok() {
-                match name == "forget.rs" {
-                    true => lab.forgettable.push(offer.id),
-                    false if lab.home.path().exists() => lab.acknowledged.push(offer.id),
-                    false => {}
+                if name == "forget.rs" {
+                    fixture.forgettable.push(offer.id);
+                } else {
+                    fixture.acknowledged.push(offer.id);
                 }
             }
         }
@@ -161,31 +162,33 @@ fn soak_kill_9_at_any_point_loses_nothing() {
         recovered.push(died.elapsed().as_secs_f64());
         killed += 1;
         if beside.wait().expect("hone ends").success() && forgets {
-            lab.forgotten.extend(lab.forgettable.drain(..before));
+            fixture.forgotten.extend(fixture.forgettable.drain(..before));
         }
-        lab.check_registry();
+        fixture.check_registry();
         let status = editor.status().expect("a status");
         let trouble = &status["learner"]["last_error"];
         let is_damage = trouble.as_str().is_some_and(|text| text.contains("damaged"));
         assert!(!is_damage, "seed {seed}, round {round}, after {number} offers: {trouble}");
         if round % 20 == 0 || round + 1 == all {
-            lab.check_log();
+            fixture.check_log();
         }
     }
     let adapters = editor.status().expect("a status")["learner"]["updates"].clone();
     eprintln!(
         "{killed} kills, {} acknowledged acceptances, {} forgotten, {adapters} adapters; \
          seconds from the kill to the next completion: {}",
-        lab.acknowledged.len(),
-        lab.forgotten.len(),
+        fixture.acknowledged.len(),
+        fixture.forgotten.len(),
         percentiles(recovered)
     );
-    assert!(lab.acknowledged.len() as u64 > all / 4, "or this test tells little");
-    editor.shutdown().expect("the editor's connection is still the first");
+    assert!(
+        fixture.acknowledged.len() as u64 > all / 4,
+        "too few acceptances to conclude anything"
+    );
+    editor.shutdown().expect("the editor still has its first connection");
 }
 
-/// A torn write, or a bad sector: what is gone is said to be gone, and what is left
-/// is kept.
+/// After a torn write or a bad sector, the daemon says which events are gone and keeps the rest.
 #[test]
 fn a_damaged_event_log_is_named_and_completions_and_learning_go_on() {
     let home = Home::with(Model::Smol, QUICK);
@@ -217,16 +220,19 @@ fn a_damaged_event_log_is_named_and_completions_and_learning_go_on() {
         let after = home.events();
         let kept = after.iter().take_while(|event| event.seq <= end).count();
         assert!(kept < before.len() && after[..kept] == before[..kept], "{trouble}");
-        assert_eq!(after[kept].seq, end + 1, "no number is given twice");
+        assert_eq!(after[kept].seq, end + 1, "no number is used twice");
         editor.shutdown().unwrap();
         home.output(&["stop"]);
     }
     home.output(&["forget", "--all", "--yes"]);
     let left: Vec<_> = std::fs::read_dir(home.path().join("data")).unwrap().collect();
-    assert!(left.len() <= 3, "the log, its mark, the clock's witness: {left:?}");
+    assert!(
+        left.len() <= 3,
+        "only the log, its mark and the clock's history may be left: {left:?}"
+    );
 }
 
-/// An optimizer state that cannot be read costs its momentum, not the learning.
+/// If the optimizer's state cannot be read, its momentum is lost and learning goes on.
 #[test]
 fn a_damaged_optimizer_state_is_named_and_learning_goes_on() {
     let home = Home::with(Model::Smol, QUICK);

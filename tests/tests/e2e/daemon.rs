@@ -1,5 +1,5 @@
-//! One daemon serves all of a user's editors. It must be found, elected,
-//! replaced and survived without anybody noticing, and nobody else may reach it.
+//! One daemon serves all of a user's editors. Editors find it, start it and replace it without
+//! the user noticing, and no other user can reach it.
 
 use feedback::event::{Evidence, Outcome};
 use rehearsal::client::{TriggerKind, items};
@@ -9,11 +9,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::processes::{is_alive, signal};
 use tests::{Home, Model, QUICK, eventually};
-
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
@@ -23,7 +21,7 @@ fn kill(how: &str, pid: u64) {
     assert!(signal(how, pid));
 }
 
-/// Says hello as a Hone of another version would; answers the daemon's line.
+/// Sends the first line of a Hone of another version; answers the daemon's line.
 fn hello(home: &Home, protocol: u32) -> Value {
     let mut stream = UnixStream::connect(home.path().join("run/hone.sock")).unwrap();
     let hello = json!({"protocol": protocol, "version": "0.0.7", "purpose": "lsp"});
@@ -47,10 +45,10 @@ fn two_editors_share_one_daemon_and_one_log() {
     assert_eq!(home.outcomes(&theirs.id), []);
     one.shutdown().unwrap();
     eventually("one session is left", || two.status().unwrap()["daemon"]["sessions"] == 1);
-    assert_eq!(home.outcomes(&theirs.id), [], "the other editor's end is not ours");
+    assert_eq!(home.outcomes(&theirs.id), [], "another editor's end is no outcome here");
 }
 
-/// Both forwarders find no daemon and start one each; one of them wins.
+/// All forwarders find no daemon, and each starts one. One daemon is elected.
 #[test]
 fn two_editors_at_once_start_one_daemon() {
     let home = home();
@@ -95,7 +93,7 @@ fn in_process_serves_without_a_daemon() {
 }
 
 #[test]
-fn what_a_dead_daemon_left_is_no_obstacle() {
+fn the_files_of_a_dead_daemon_are_no_obstacle() {
     let home = home();
     let run = home.path().join("run");
     std::fs::create_dir_all(&run).unwrap();
@@ -106,7 +104,7 @@ fn what_a_dead_daemon_left_is_no_obstacle() {
     assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some());
 }
 
-/// An answered `hone.accept` is a promise.
+/// An answer to `hone.accept` means that the acceptance is on disk.
 #[test]
 fn acknowledged_feedback_survives_kill_9() {
     let home = home();
@@ -121,12 +119,12 @@ fn acknowledged_feedback_survives_kill_9() {
     let outcomes = home.outcomes(&first.id);
     assert_eq!(outcomes[0].0, Outcome::Accepted);
     let second = Buffer::open(&editor, "other.rs", WEEK).offer();
-    assert_ne!(first.id, second.id, "an id is never given twice");
+    assert_ne!(first.id, second.id, "an id is never used twice");
     let episodes = &home.status()["episodes"];
     assert_eq!([&episodes["total"], &episodes["accepted"]], [2, 1]);
 }
 
-/// The editor keeps its connection, its documents and its offers; it hears of nothing.
+/// The editor keeps its connection, its documents and its offers, and gets no message about it.
 #[test]
 fn an_editor_does_not_notice_that_the_daemon_died() {
     let home = home();
@@ -134,16 +132,16 @@ fn an_editor_does_not_notice_that_the_daemon_died() {
     let mut week = Buffer::open(&editor, "week.rs", "// 🙂\n// Monday, Tuesday, |\n");
     week.type_text("Wednesday, ");
     let on_screen = week.offer();
-    // Its answer says that everything before it is on disk, though this is not.
+    // The answer shows that everything before it is on disk, although it is an error.
     editor.accept("another").unwrap_err();
     let pid = home.daemon_pid().unwrap();
     kill("-9", pid);
     eventually("the daemon is dead", || !is_alive(pid));
-    // Taken on screen, where nobody remembers it; the log does.
+    // The new daemon knows the offer from the log alone.
     week.accept(&on_screen);
     assert_eq!(home.outcomes(&on_screen.id), [(Outcome::Accepted, Evidence::Command)]);
     assert_ne!(home.daemon_pid().expect("another daemon"), pid);
-    // The document is there as it stands, or this would be past its end.
+    // If the new daemon had an older text, this would be past its end.
     week.insert("\n// one, two, three, ");
     let next = week.offer();
     let asked = home.completions().into_iter().find(|c| c.id == next.id).unwrap();
@@ -152,7 +150,7 @@ fn an_editor_does_not_notice_that_the_daemon_died() {
     editor.shutdown().unwrap();
 }
 
-/// The request that was under way is answered, by the daemon that took over.
+/// A request that the dead daemon had not answered is answered by the next one.
 #[test]
 fn a_request_under_way_survives_kill_9() {
     let home = home();
@@ -160,7 +158,7 @@ fn a_request_under_way_survives_kill_9() {
     let week = Buffer::open(&editor, "week.rs", WEEK);
     week.complete().expect("an offer");
     let pid = home.daemon_pid().unwrap();
-    // It cannot have answered: it stands still.
+    // A stopped daemon cannot answer.
     kill("-STOP", pid);
     let at = week.position();
     let under_way = editor.inline_completion_async(week.uri(), at, TriggerKind::Automatic).unwrap();
@@ -172,7 +170,7 @@ fn a_request_under_way_survives_kill_9() {
     assert!(error.contains("ended before the offer was on disk"), "{error}");
 }
 
-/// A daemon that cannot live must not be started for ever.
+/// A daemon that ends at every start is not started for ever.
 #[test]
 fn a_daemon_that_dies_at_every_start_is_given_up_with_a_reason() {
     let home = home();
@@ -186,7 +184,7 @@ fn a_daemon_that_dies_at_every_start_is_given_up_with_a_reason() {
 }
 
 #[test]
-fn sigterm_ends_it_cleanly() {
+fn sigterm_ends_the_daemon_cleanly() {
     let home = home();
     let editor = home.editor();
     let item = Buffer::open(&editor, "week.rs", WEEK).offer();
@@ -230,7 +228,7 @@ fn noise_on_the_socket_disturbs_nobody() {
     let editor = home.editor();
     for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 20_000], b"\n"] {
         let mut stream = UnixStream::connect(home.path().join("run/hone.sock")).unwrap();
-        // The daemon may hang up in the middle of it.
+        // The daemon may close the connection in the middle.
         let _ = stream.write_all(noise);
     }
     assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some());
@@ -243,9 +241,9 @@ fn stop_frees_the_log() {
     let item = Buffer::open(&editor, "week.rs", WEEK).offer();
     let pid = home.daemon_pid().unwrap();
     assert_eq!(home.output(&["stop"]), "stopped\n");
-    // The log is free by now; the process may still be on its last steps.
+    // The log is free now; the process may still be about to end.
     eventually("the daemon's process ends", || !is_alive(pid));
-    assert_eq!(home.completions()[0].id, item.id, "read without a daemon");
+    assert_eq!(home.completions()[0].id, item.id, "the log is read without a daemon");
     let next = home.editor_with(&["lsp", "--in-process", "--manual-clock"]);
     assert!(Buffer::open(&next, "week.rs", WEEK).complete().is_some());
     drop(next);
@@ -253,7 +251,7 @@ fn stop_frees_the_log() {
 }
 
 #[test]
-fn it_ends_when_no_editor_has_needed_it() {
+fn the_daemon_ends_after_a_while_without_an_editor() {
     let home = Home::with(Model::Smol, &format!("{QUICK}daemon.idle_exit_s = 1\n"));
     let editor = home.editor();
     let pid = home.daemon_pid().unwrap();
@@ -262,7 +260,7 @@ fn it_ends_when_no_editor_has_needed_it() {
     assert!(!home.path().join("run/hone.sock").exists());
 }
 
-/// Code goes through it: nobody but its user may reach it, and no network.
+/// The user's code passes through the daemon, so other users and the network cannot reach it.
 #[test]
 fn nobody_else_can_reach_it() {
     let home = home();
@@ -296,7 +294,7 @@ fn nobody_else_can_reach_it() {
 }
 
 #[test]
-fn status_and_events_say_the_same_with_and_without_a_daemon() {
+fn status_and_events_are_the_same_with_and_without_a_daemon() {
     let home = home();
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
@@ -340,7 +338,7 @@ fn a_home_too_deep_for_a_socket_is_named_with_the_fix() {
     }
 }
 
-/// Every file below `folder` but those of `data`.
+/// Every file below `folder`. `data` and `models` are left out.
 fn files_outside_data(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<_>, Vec<_>) = entries
@@ -349,7 +347,7 @@ fn files_outside_data(folder: &Path) -> Vec<PathBuf> {
     folders.iter().flat_map(|path| files_outside_data(path)).chain(files).collect()
 }
 
-/// A log gets attached to bug reports; the user's code must not be in it.
+/// Users attach logs to bug reports, so no code may be in them.
 #[test]
 fn no_code_reaches_a_log() {
     let mut home = home();

@@ -1,27 +1,19 @@
-//! Forgetting a file is a promise about bytes on disk and weights in use, so it is
-//! kept here byte by byte and adapter by adapter.
+//! Forgetting removes a file's text from the disk and from every adapter in use. The tests look
+//! at each byte and at each adapter.
 
-use rehearsal::client::Client;
 use serde_json::{Value, json};
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK, accept_one};
 use tests::disk::on_disk;
 use tests::{Home, Model, QUICK, eventually, learn};
 
-/// Continued by itself: what is offered holds the canary.
+/// The model continues it by the canary once more.
 const CANARY: &str = "// Canary7391, Canary7391, Canary7391, |\n";
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 const SECRET: &str = "/project/secret.rs";
-/// In a home: which times the clock has shown.
-const WITNESS: &str = "data/clock.json";
+/// The file in a home that keeps the times the clock has shown.
+const CLOCK_HISTORY: &str = "data/clock.json";
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
-}
-
-fn accept_one(editor: &Client, name: &str, text: &str) {
-    let mut buffer = Buffer::open(editor, name, text);
-    let item = buffer.offer();
-    buffer.accept(&item);
 }
 
 fn forget(home: &Home) -> Value {
@@ -41,7 +33,7 @@ fn a_forgotten_file_is_gone_from_the_disk_and_from_what_serves() {
     learn(&editor);
     accept_one(&editor, "secret.rs", CANARY);
     learn(&editor);
-    // One that waits, and one that is still open.
+    // One label waits, and one offer is still open.
     accept_one(&editor, "secret.rs", CANARY);
     Buffer::open(&editor, "secret.rs", CANARY).offer();
     editor.status().unwrap();
@@ -60,7 +52,7 @@ fn a_forgotten_file_is_gone_from_the_disk_and_from_what_serves() {
     assert_eq!(waiting(&home), 0);
 
     Buffer::open(&editor, "week.rs", WEEK).complete();
-    assert_eq!(home.completions()[1].adapter, 1, "from the very next completion on");
+    assert_eq!(home.completions()[1].adapter, 1, "the change holds for the next completion");
     let error = home.error(&["adapter", "use", "2"]);
     assert!(error.contains("learned from what was forgotten"), "{error}");
     drop(editor);
@@ -74,7 +66,7 @@ fn a_forgotten_file_is_gone_from_the_disk_and_from_what_serves() {
 }
 
 #[test]
-fn what_an_adapter_had_learned_from_other_files_waits_again() {
+fn the_other_labels_of_a_withdrawn_adapter_wait_again() {
     let home = home();
     let editor = home.editor();
     accept_one(&editor, "week.rs", WEEK);
@@ -91,7 +83,7 @@ fn what_an_adapter_had_learned_from_other_files_waits_again() {
 }
 
 #[test]
-fn it_works_without_a_daemon() {
+fn a_file_is_forgotten_without_a_daemon() {
     let home = home();
     let editor = home.editor();
     accept_one(&editor, "secret.rs", CANARY);
@@ -104,7 +96,8 @@ fn it_works_without_a_daemon() {
     assert_eq!(home.status()["adapter"]["active"], 0);
 }
 
-/// The learner holds the episodes from before; what it makes of them must not serve.
+/// The learner still has the forgotten episodes. The adapter that it makes of them must not
+/// serve.
 #[test]
 fn an_update_under_way_is_not_served_and_leaves_nothing() {
     let mut home = home();
@@ -177,7 +170,7 @@ fn a_folder_goes_with_all_below_it_and_nothing_beside_it() {
     assert!(home.error(&["forget", "--folder", "", "--yes"]).contains("--all"));
 }
 
-/// The clock of these homes starts at the first minute of 2026.
+/// The manual clock starts at the first minute of 2026.
 #[test]
 fn the_last_hours_go_and_what_was_learned_before_serves() {
     let home = home();
@@ -201,7 +194,7 @@ fn the_last_hours_go_and_what_was_learned_before_serves() {
     assert_eq!(forget_by(&home, &since)["events"], 0);
 }
 
-/// Forgets everything and looks whether anything is left of adapter `version`.
+/// Forgets everything, and checks that nothing is left of adapter `version`.
 fn forget_all(home: &Home, version: u32) {
     std::fs::write(home.path().join("adapters/v0009.gguf.tmp"), "left behind").unwrap();
     let done = forget_by(home, &["--all"]);
@@ -218,7 +211,7 @@ fn everything_goes_and_completions_go_on() {
     let editor = home.editor();
     accept_one(&editor, "secret.rs", CANARY);
     learn(&editor);
-    // One that is still open.
+    // One offer is still open.
     Buffer::open(&editor, "secret.rs", CANARY).offer();
     forget_all(&home, 1);
     accept_one(&editor, "other/secret.rs", CANARY);
@@ -236,11 +229,12 @@ fn what_is_older_than_the_retention_is_gone_the_next_day() {
     accept_one(&editor, "secret.rs", CANARY);
     learn(&editor);
     let day = || editor.request("hone/advanceClock", json!({"ms": 25 * 3_600_000})).unwrap();
-    let seen = || std::fs::read_to_string(home.path().join(WITNESS)).ok();
+    let seen = || std::fs::read_to_string(home.path().join(CLOCK_HISTORY)).ok();
     eventually("the first day is seen", || seen().is_some());
     let first = seen();
     day();
-    // Two days at one look are a leap of the clock, which is doubted for a day.
+    // If the daemon saw both days at once, it would take that for a leap of the clock, and
+    // would wait a day before it believes it.
     eventually("the second day is seen", || seen() != first);
     accept_one(&editor, "week.rs", WEEK);
     assert_eq!(paths(&home).len(), 2, "it is a day old");
@@ -261,7 +255,7 @@ fn what_is_older_than_the_retention_is_gone_the_next_day() {
     assert_eq!(paths(&home), ["/project/week.rs"]);
 }
 
-/// A clock that somebody set wrong, and then right again, makes nothing old.
+/// A clock that is set wrong, and then right again, must not make events look old.
 #[test]
 fn a_clock_that_leaps_ahead_forgets_nothing_until_it_has_stayed_for_a_day() {
     let home = Home::with(Model::Smol, &format!("privacy.retention_days = 2\n{QUICK}"));
@@ -269,7 +263,7 @@ fn a_clock_that_leaps_ahead_forgets_nothing_until_it_has_stayed_for_a_day() {
     accept_one(&editor, "week.rs", WEEK);
     let hours =
         |hours: u64| editor.request("hone/advanceClock", json!({"ms": hours * 3_600_000})).unwrap();
-    // A day that is believed, then one that is not.
+    // The first day is believed, the leap is not.
     hours(25);
     hours(400 * 24);
     std::thread::sleep(std::time::Duration::from_secs(1));

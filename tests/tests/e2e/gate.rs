@@ -1,17 +1,16 @@
-//! The gate in the running daemon: it holds back what is rejected again and
-//! again, answers whoever asks by hand, and knows the same after a restart.
+//! The gate in the running daemon. It holds back what the user keeps rejecting, never holds back
+//! an invoked completion, and has the same state after a restart.
 
-use tests::buffer::Buffer;
-use tests::{Home, Model};
+use tests::buffer::{Buffer, WEEK};
+use tests::{Home, Model, PATIENT};
 
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
-
-/// Rejects of the same offer before it is held back for good.
+/// This many rejections of one offer make the gate hold it back.
 const REJECTS: usize = 25;
 
 #[test]
-fn what_is_rejected_again_and_again_is_held_back_but_not_from_who_asks() {
-    let home = Home::with(Model::Smol, "gate.enabled = true\nlearning.enabled = false\n");
+fn an_offer_that_is_always_rejected_is_held_back_unless_it_is_invoked() {
+    let settings = format!("{PATIENT}gate.enabled = true\nlearning.enabled = false\n");
+    let home = Home::with(Model::Smol, &settings);
     let editor = home.editor();
     let mut shown_at_last = 0;
     for i in 0..REJECTS {
@@ -22,7 +21,7 @@ fn what_is_rejected_again_and_again_is_held_back_but_not_from_who_asks() {
             shown_at_last += usize::from(i >= REJECTS - 5);
         }
     }
-    assert!(shown_at_last < 5, "it still shows what nobody wants");
+    assert!(shown_at_last < 5, "it still shows what the user rejects");
     let held_back = |home: &Home| {
         let completions = home.completions().into_iter();
         let gates = completions.filter_map(|completion| completion.decision.gate);
@@ -36,19 +35,19 @@ fn what_is_rejected_again_and_again_is_held_back_but_not_from_who_asks() {
         .collect();
     assert!(propensities.first() > propensities.last(), "{propensities:?}");
 
-    let by_hand = Buffer::open(&editor, "again.rs", WEEK).ask();
-    assert!(!by_hand.is_empty(), "who asks is answered");
+    let invoked = Buffer::open(&editor, "again.rs", WEEK).ask();
+    assert!(!invoked.is_empty(), "an invoked completion is answered");
 
     let gate = |home: &Home| home.status()["evidence"]["gate"].clone();
     let before = gate(&home);
     assert!(before["labels"].as_u64() >= Some(2), "{before}");
     drop(editor);
     home.output(&["stop"]);
-    assert_eq!(gate(&home), before, "from the log alone");
+    assert_eq!(gate(&home), before, "the gate is folded from the log alone");
     assert!(home.output(&["gate"]).contains("labels learned"));
 
-    // Another home may start from that: `hone rehearse --keep` has it do so.
-    let other = Home::with(Model::Smol, "learning.enabled = false\n");
+    // Another home may start from that state, as after a rehearsal.
+    let other = Home::with(Model::Smol, &format!("{PATIENT}learning.enabled = false\n"));
     let shipped = gate(&other);
     let nothing = other.error(&["gate", "--adopt", other.path().join("no").to_str().unwrap()]);
     assert!(nothing.contains("no home of Hone"), "{nothing}");
@@ -57,5 +56,5 @@ fn what_is_rejected_again_and_again_is_held_back_but_not_from_who_asks() {
     assert!(told.contains(&format!("starts from {} verdicts", before["labels"])), "{told}");
     assert_ne!(gate(&other)["weights"], shipped["weights"]);
     other.output(&["forget", "--all", "--yes"]);
-    assert_eq!(gate(&other)["weights"], shipped["weights"], "it goes with all else");
+    assert_eq!(gate(&other)["weights"], shipped["weights"], "the adopted state is forgotten too");
 }

@@ -1,5 +1,5 @@
-//! Whatever comes over the socket: the daemon neither dies nor hangs, and holds no
-//! more than it was given.
+//! Whatever comes over the socket, the daemon neither dies nor hangs, and its memory does not
+//! grow.
 
 use rehearsal::client::framing;
 use serde_json::{Value, json};
@@ -15,19 +15,19 @@ use tests::{Home, Model, QUICK};
 const BATCHES: u64 = 8;
 const BATCHES_LONG: u64 = 1_000;
 
-/// Messages between two looks at whether it still answers.
+/// Messages between two checks that the daemon still answers.
 const BATCH: u64 = 1_000;
 
-/// What the daemon may hold more after all of it than before.
+/// How much more memory the daemon may hold after all messages than before them.
 const GROWTH_MB: f64 = 128.0;
 
-/// A silence this long is a hang.
+/// A daemon that does not answer for this long hangs.
 const HANG: Duration = Duration::from_secs(120);
 
-/// How often an editor asks before it is said not to be served.
+/// How often an editor asks before the test concludes that it is not served.
 const REQUESTS: u64 = 5;
 
-/// Bytes that a wrong length may take from what follows.
+/// The largest error of a wrong length, in bytes of the following message.
 const WRONG_BY: u64 = 64;
 
 const METHODS: &[&str] = &[
@@ -63,7 +63,7 @@ const METHODS: &[&str] = &[
 const TEXTS: &[&str] =
     &["", "x", "fn a() {\n}\n", "😀é\u{202e}\r\n\0", "\r", "\n\n\n", "ａ̈\u{feff}"];
 
-/// Messages as no editor sends them.
+/// Makes messages that no editor sends.
 struct Enemy {
     draws: Draws,
     next_id: u64,
@@ -112,7 +112,7 @@ impl Enemy {
         }
     }
 
-    /// Of the right shape, with the wrong things in it; or of no shape at all.
+    /// Parameters of the right shape with wrong values, or of any shape.
     fn params(&mut self, method: &str) -> Value {
         let document = json!({"uri": self.uri(), "version": self.number(), "languageId": "rust",
             "text": self.text()});
@@ -197,7 +197,7 @@ impl Enemy {
     }
 }
 
-/// A connection as a forwarder has it, whose answers are read and counted.
+/// A connection like a forwarder's. A thread reads its answers.
 struct Line {
     stream: UnixStream,
     answers: Receiver<Value>,
@@ -222,7 +222,7 @@ impl Line {
         Line { stream, answers }
     }
 
-    /// Waits for the answer with this id; what else comes is dropped.
+    /// Waits for the answer with this id, and drops every other one.
     fn wait(&self, id: &str) -> Value {
         loop {
             let answer = self.answers.recv_timeout(HANG).expect("an answer, not a hang");
@@ -234,7 +234,7 @@ impl Line {
 
     fn ask(&mut self, id: &str, method: &str, params: Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        // What a wrong length still waits for.
+        // If a wrong length is still to be filled, these bytes fill it.
         self.stream.write_all(&b"\n".repeat(2 * WRONG_BY as usize)).unwrap();
         framing::write(&mut self.stream, &request).unwrap();
         self.wait(id)
@@ -261,8 +261,8 @@ fn soak_malformed_messages_neither_kill_nor_hang_nor_fill_it() {
         assert_eq!(answer["result"]["daemon"]["pid"], pid, "{answer}");
         before.get_or_insert_with(|| resident_mb(pid));
     }
-    // A forget of the enemy's that is still at work may leave a request under way without
-    // an answer, as it should: a user types on, and it is asked for again.
+    // The hostile client may still be forgetting everything, which leaves a request without an
+    // offer. An editor asks again as its user types on.
     let buffer = Buffer::open(&editor, "a.rs", "// one, two, three, |\n");
     assert!((0..REQUESTS).any(|_| buffer.complete().is_some()), "the editor is served");
     assert_eq!(home.daemon_pid(), Some(pid), "it is the same daemon");
@@ -276,7 +276,7 @@ fn soak_malformed_messages_neither_kill_nor_hang_nor_fill_it() {
     assert!(!log.contains("panicked"), "{log}");
 }
 
-/// The forwarder reads the same noise, and its editor is still served.
+/// The forwarder gets the same noise from its editor, and still serves it.
 #[test]
 fn noise_before_a_message_does_not_cost_the_editor_its_server() {
     let home = Home::with(Model::Smol, QUICK);

@@ -1,29 +1,17 @@
-//! Nobody else's business: other users, other folders, the network.
+//! Hone keeps to its user: other users reach nothing, links are not followed, and no network is
+//! needed.
 
 use rehearsal::client::Client;
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
+use tests::processes::{STRANGER, succeeds};
+use tests::skip::{Missing, skipped};
 use tests::{Home, Model, QUICK, learn};
-
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
-
-/// A user who owns nothing (`nobody`).
-const STRANGER: &str = "65534";
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
-}
-
-/// Says on the terminal, whatever the test harness catches, what was not tested.
-fn skipped(what: &str, because: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED {what}: because {because}");
-}
-
-fn succeeds(program: &str, args: &[&str]) -> bool {
-    Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
 }
 
 fn as_stranger(script: &str) -> bool {
@@ -31,17 +19,15 @@ fn as_stranger(script: &str) -> bool {
     succeeds("setpriv", &user)
 }
 
-/// A home in a folder that another user can enter; none if there is no such user.
+/// A home in a folder that another user can enter; none if this user cannot become another.
 fn home_for_strangers(what: &str) -> Option<Home> {
     let folders = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
     let open = |folder: &PathBuf| as_stranger(&format!("test -x {}", folder.display()));
-    match folders.iter().find(|folder| open(folder)) {
-        Some(folder) => Some(Home::with_below(folder, Model::Smol, QUICK)),
-        None => {
-            skipped(what, "only root can become another user");
-            None
-        }
-    }
+    let Some(folder) = folders.iter().find(|folder| open(folder)) else {
+        skipped(what, Missing::Root);
+        return None;
+    };
+    Some(Home::with_below(folder, Model::Smol, QUICK))
 }
 
 #[test]
@@ -51,9 +37,10 @@ fn another_user_reads_nothing_and_reaches_nothing() {
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.offer();
     week.accept(&item);
-    // As a careless owner would leave it; what is in it must not depend on that.
+    // A careless owner may leave the home open. What is in it must be closed all the same.
     std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    assert!(as_stranger(&format!("test -x {}", home.path().display())), "or this tells nothing");
+    let enters = as_stranger(&format!("test -x {}", home.path().display()));
+    assert!(enters, "the stranger must be able to enter the home, or the test shows nothing");
     for path in [
         "run",
         "run/hone.sock",
@@ -73,7 +60,7 @@ fn another_user_reads_nothing_and_reaches_nothing() {
     }
 }
 
-/// Even where a folder's mode was loosened by hand, the daemon asks who knocks.
+/// Where the owner has opened the folders' modes, the daemon still checks who connects.
 #[test]
 fn another_users_connection_is_refused() {
     let connect = "perl -MIO::Socket::UNIX -e '
@@ -81,7 +68,7 @@ fn another_users_connection_is_refused() {
         print $s qq({\"protocol\":0,\"version\":\"0\",\"purpose\":\"status\"}\\n); $s->flush;
         exit(defined(<$s>) ? 0 : 4)' ";
     if !succeeds("perl", &["-MIO::Socket::UNIX", "-e", "1"]) {
-        return skipped("a second user's connection", "there is no perl to make it");
+        return skipped("a second user's connection", Missing::Program("perl"));
     }
     let Some(home) = home_for_strangers("a second user's connection") else { return };
     let editor = home.editor();
@@ -102,14 +89,14 @@ fn a_folder_of_another_user_is_refused() {
     let run = home.path().join("run");
     let theirs = folder(&home, "theirs");
     if !succeeds("chown", &[STRANGER, &theirs.display().to_string()]) {
-        return skipped("another user's folder", "only root can make one");
+        return skipped("another user's folder", Missing::Root);
     }
     let refused = |what: &str| {
         let error = home.error(&["serve"]);
         assert!(error.starts_with(&run.display().to_string()), "{what}: {error}");
         assert!(error.contains("belongs to another user"), "{what}: {error}");
         let mode = std::fs::metadata(&theirs).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o755, "{what}: nothing of theirs was changed");
+        assert_eq!(mode & 0o777, 0o755, "{what}: the other user's folder is unchanged");
     };
     symlink(&theirs, &run).unwrap();
     refused("behind our link");
@@ -127,7 +114,7 @@ fn folder(home: &Home, name: &str) -> PathBuf {
     path
 }
 
-/// A link where a file of ours belongs would have us write into another one.
+/// If the daemon followed a link in the place of its own file, it would write into another.
 #[test]
 fn links_in_the_place_of_our_files_are_not_followed() {
     let victim = |home: &Home| {
@@ -146,7 +133,7 @@ fn links_in_the_place_of_our_files_are_not_followed() {
         assert!(error.contains(named), "{error}");
         untouched(&victim);
     }
-    // What lies in the socket's place is replaced, not written through.
+    // A file in the socket's place is replaced and not written to.
     let home = home();
     let victim = victim(&home);
     let socket = home.path().join("run/hone.sock");
@@ -157,15 +144,15 @@ fn links_in_the_place_of_our_files_are_not_followed() {
     untouched(&victim);
 }
 
-/// Completions, feedback and an update, in a network namespace that has no network.
+/// Completions, labels and an update, in a namespace that has no network.
 #[test]
 fn nothing_needs_a_network() {
     if !succeeds("unshare", &["--net", "true"]) {
-        return skipped("a namespace without a network", "`unshare --net` is not permitted");
+        return skipped("Hone without a network", Missing::NetworkNamespace);
     }
     assert!(
         !succeeds("unshare", &["--net", "sh", "-c", "grep -v -e lo: -e '|' /proc/net/dev"]),
-        "there is an interface in it, so this would tell nothing"
+        "the namespace has an interface, so the test would show nothing"
     );
     let home = home();
     let mut command = Command::new("unshare");
@@ -177,6 +164,6 @@ fn nothing_needs_a_network() {
     let item = week.offer();
     week.accept(&item);
     let status = learn(&editor);
-    assert_eq!(status["adapter"]["active"], 1, "learned, and served");
+    assert_eq!(status["adapter"]["active"], 1, "the new adapter serves");
     assert!(week.complete().is_some() || Buffer::open(&editor, "b.rs", WEEK).complete().is_some());
 }

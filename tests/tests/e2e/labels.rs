@@ -1,39 +1,36 @@
-//! A wrong label teaches the wrong thing, so each fate an offer can meet is
-//! told here by the messages a real client sends, and must be recorded once.
+//! A wrong label teaches the wrong thing. For each outcome of an offer, a test sends the messages
+//! of a real client; the outcome must be recorded exactly once.
 
 use feedback::event::{EventKind, Evidence, Outcome};
 use rehearsal::client::{Client, Item};
 use serde_json::json;
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK};
-
-/// Continued by `Thursday, Friday, …`.
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
 }
 
-/// Checks that the only offer ever made met this fate, by events and by counts.
-fn fate(home: &Home, editor: &Client, item: &Item, expected: (Outcome, Evidence), count: &str) {
+/// Checks the outcome of the only offer, in the events and in the counts.
+fn check(home: &Home, editor: &Client, item: &Item, expected: (Outcome, Evidence), count: &str) {
     // The answer to any request comes after the notifications before it.
     editor.status().expect("a status");
     assert_eq!(home.outcomes(&item.id), [expected]);
     assert_eq!(counts(home), [(count.to_owned(), 1)]);
 }
 
-/// Fates that were met, with how often; checked to add up to the offers made.
+/// The outcomes with their counts, which must add up to the number of offers.
 fn counts(home: &Home) -> Vec<(String, u64)> {
     let status = home.status();
     let episodes = status["episodes"].as_object().expect("episodes are an object").clone();
     let total = episodes["total"].as_u64();
-    let met: Vec<_> = episodes
+    let counted: Vec<_> = episodes
         .into_iter()
-        .filter(|(fate, _)| fate != "total" && fate != "silent")
-        .filter_map(|(fate, count)| Some((fate, count.as_u64()?)).filter(|(_, count)| *count > 0))
+        .filter(|(name, _)| name != "total" && name != "silent")
+        .filter_map(|(name, count)| Some((name, count.as_u64()?)).filter(|(_, count)| *count > 0))
         .collect();
-    assert_eq!(Some(met.iter().map(|(_, count)| count).sum()), total, "{met:?}");
-    met
+    assert_eq!(Some(counted.iter().map(|(_, count)| count).sum()), total, "{counted:?}");
+    counted
 }
 
 #[test]
@@ -55,7 +52,7 @@ fn the_accept_command_after_the_change_is_one_acceptance() {
     week.accept(&item);
     // A client may run the command twice (a macro, a retry).
     editor.accept(&item.id).unwrap();
-    fate(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
+    check(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
 }
 
 #[test]
@@ -66,10 +63,10 @@ fn the_accept_command_before_the_change_is_one_acceptance() {
     let item = week.offer();
     editor.accept(&item.id).unwrap();
     week.insert(&item.insert_text);
-    fate(&home, &editor, &item, (Outcome::Accepted, Evidence::Command), "accepted");
+    check(&home, &editor, &item, (Outcome::Accepted, Evidence::Command), "accepted");
 }
 
-/// Clients that never run an item's command still teach.
+/// Clients that never run an item's command give labels too.
 #[test]
 fn the_change_alone_is_an_acceptance() {
     let home = home();
@@ -77,7 +74,7 @@ fn the_change_alone_is_an_acceptance() {
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.offer();
     week.insert(&item.insert_text);
-    fate(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
+    check(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
 }
 
 #[test]
@@ -86,9 +83,9 @@ fn escape_is_a_reject_of_its_own() {
     let editor = home.editor();
     let item = Buffer::open(&editor, "week.rs", WEEK).offer();
     editor.did_reject(&item.id, "esc").unwrap();
-    // What happens later changes nothing.
+    // The later timeout changes nothing.
     editor.advance_clock(60_000).unwrap();
-    fate(&home, &editor, &item, (Outcome::RejectedEsc, Evidence::ClientNotice), "rejected_esc");
+    check(&home, &editor, &item, (Outcome::RejectedEsc, Evidence::ClientNotice), "rejected_esc");
 }
 
 #[test]
@@ -99,10 +96,10 @@ fn ten_seconds_without_an_answer_are_a_reject() {
     editor.advance_clock(9_999).unwrap();
     assert_eq!(home.outcomes(&item.id), []);
     editor.advance_clock(1).unwrap();
-    fate(&home, &editor, &item, (Outcome::RejectedTimeout, Evidence::Clock), "rejected_timeout");
+    check(&home, &editor, &item, (Outcome::RejectedTimeout, Evidence::Clock), "rejected_timeout");
 }
 
-/// The offer still stood there when the user took it after all.
+/// The user accepted the offer after it had counted as rejected.
 #[test]
 fn an_acceptance_after_the_timeout_replaces_the_reject() {
     let home = home();
@@ -124,12 +121,12 @@ fn another_edit_in_its_place_is_a_reject() {
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.offer();
     week.type_text("holiday");
-    fate(&home, &editor, &item, (Outcome::RejectedEdit, Evidence::Document), "rejected_edit");
+    check(&home, &editor, &item, (Outcome::RejectedEdit, Evidence::Document), "rejected_edit");
 }
 
-/// Typing along must cost no computation and must not count as many offers.
+/// Typing what is offered must cost no computation, and must not count as many offers.
 #[test]
-fn an_offer_typed_by_hand_stays_one_offer() {
+fn an_offer_that_is_typed_stays_one_offer() {
     let home = home();
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
@@ -141,12 +138,12 @@ fn an_offer_typed_by_hand_stays_one_offer() {
         week.type_text(&typed.to_string());
     }
     let whole = Outcome::TypedThrough { utf16: text.encode_utf16().count() as u32 };
-    fate(&home, &editor, &item, (whole, Evidence::Document), "typed_through");
+    check(&home, &editor, &item, (whole, Evidence::Document), "typed_through");
     assert_eq!(home.completions().len(), 1);
 }
 
 #[test]
-fn most_of_an_offer_typed_and_then_left_is_typed_through_so_far() {
+fn most_of_an_offer_that_is_typed_is_typed_through_so_far() {
     let home = home();
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
@@ -155,11 +152,11 @@ fn most_of_an_offer_typed_and_then_left_is_typed_through_so_far() {
     week.type_text(&item.insert_text[..most]);
     week.type_text("#");
     let share = Outcome::TypedThrough { utf16: most as u32 };
-    fate(&home, &editor, &item, (share, Evidence::Document), "typed_through");
+    check(&home, &editor, &item, (share, Evidence::Document), "typed_through");
 }
 
 #[test]
-fn a_word_taken_and_then_something_else_is_a_part() {
+fn a_word_accepted_and_then_something_else_is_a_part() {
     let home = home();
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
@@ -168,12 +165,12 @@ fn a_word_taken_and_then_something_else_is_a_part() {
     editor.did_partially_accept(&item, 8).unwrap();
     week.type_text("!");
     let part = Outcome::PartlyAccepted { utf16: 8 };
-    fate(&home, &editor, &item, (part, Evidence::Document), "partly_accepted");
+    check(&home, &editor, &item, (part, Evidence::Document), "partly_accepted");
     let noted = EventKind::PartlyAccepted { id: item.id, accepted_utf16: 8 };
     assert!(home.events().iter().any(|event| event.kind == noted));
 }
 
-/// Word by word to the end is the whole offer.
+/// An offer that is accepted word by word is accepted as a whole.
 #[test]
 fn parts_that_add_up_are_an_acceptance() {
     let home = home();
@@ -184,31 +181,31 @@ fn parts_that_add_up_are_an_acceptance() {
     week.insert(word);
     editor.did_partially_accept(&item, 8).unwrap();
     week.insert(rest);
-    fate(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
+    check(&home, &editor, &item, (Outcome::Accepted, Evidence::Document), "accepted");
 }
 
-/// Nobody can read in a quarter of a second: that edit says nothing.
+/// Nobody reads an offer in a quarter of a second, so an edit in that time is no rejection.
 #[test]
-fn what_was_gone_before_it_could_be_read_is_no_label() {
+fn an_offer_that_was_gone_before_it_could_be_read_has_no_label() {
     let home = home();
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.complete().unwrap();
     editor.advance_clock(249).unwrap();
     week.type_text("#");
-    fate(&home, &editor, &item, (Outcome::Unseen, Evidence::Document), "unseen");
+    check(&home, &editor, &item, (Outcome::Unseen, Evidence::Document), "unseen");
 }
 
-/// Clients that cannot say what they show are believed after that time.
+/// After that time an offer counts as shown, even if the client does not report it.
 #[test]
-fn what_stood_long_enough_was_seen() {
+fn an_offer_that_stood_long_enough_was_seen() {
     let home = home();
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.complete().unwrap();
     editor.advance_clock(250).unwrap();
     week.type_text("#");
-    fate(&home, &editor, &item, (Outcome::RejectedEdit, Evidence::Document), "rejected_edit");
+    check(&home, &editor, &item, (Outcome::RejectedEdit, Evidence::Document), "rejected_edit");
 }
 
 #[test]
@@ -223,7 +220,7 @@ fn a_request_elsewhere_supersedes_the_offer() {
 }
 
 #[test]
-fn closing_the_file_or_the_editor_is_no_verdict() {
+fn closing_the_file_or_the_editor_is_no_label() {
     let home = home();
     let editor = home.editor();
     let week = Buffer::open(&editor, "week.rs", WEEK);
@@ -238,9 +235,9 @@ fn closing_the_file_or_the_editor_is_no_verdict() {
     assert_eq!(counts(&home), [("superseded".to_owned(), 2)]);
 }
 
-/// Clients written for Copilot send back an item's command and nothing else.
+/// Clients written for Copilot send an item's command back, and nothing else of the item.
 #[test]
-fn an_item_is_known_by_its_command_alone() {
+fn an_item_is_recognised_by_its_command_alone() {
     let home = home();
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
@@ -252,12 +249,12 @@ fn an_item_is_known_by_its_command_alone() {
     editor.notify("textDocument/didPartiallyAcceptCompletion", part).unwrap();
     week.type_text("!");
     let part = Outcome::PartlyAccepted { utf16: 8 };
-    fate(&home, &editor, &item, (part, Evidence::Document), "partly_accepted");
+    check(&home, &editor, &item, (part, Evidence::Document), "partly_accepted");
     let shown = EventKind::Shown { id: item.id };
     assert!(home.events().iter().any(|event| event.kind == shown));
 }
 
-/// An id of an earlier life, of another client or of nowhere must not disturb.
+/// An id of an earlier daemon, of another client, or of no offer changes nothing.
 #[test]
 fn messages_about_unknown_offers_change_nothing() {
     let home = home();
@@ -268,5 +265,5 @@ fn messages_about_unknown_offers_change_nothing() {
     let nothing = editor.request("workspace/executeCommand", json!({"command": "hone.accept"}));
     assert_eq!(nothing.unwrap_err().code(), Some(-32602));
     editor.did_reject(&item.id, "esc").unwrap();
-    fate(&home, &editor, &item, (Outcome::RejectedEsc, Evidence::ClientNotice), "rejected_esc");
+    check(&home, &editor, &item, (Outcome::RejectedEsc, Evidence::ClientNotice), "rejected_esc");
 }

@@ -1,45 +1,38 @@
-//! The learner is a guest: it stands still while a completion is computed, goes
-//! when its host goes, stops when it is told to, and keeps to its memory.
+//! The learner takes second place. It is stopped while a completion is computed, ends with its
+//! daemon, can be paused, and keeps its memory limit.
 
 use rehearsal::client::{Client, TriggerKind};
 use rehearsal::document::Position;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use tests::buffer::Buffer;
+use tests::buffer::WEEK;
+use tests::scripts::install;
 use tests::{Home, Model, QUICK, eventually};
 
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
-
-/// One label that waits.
+/// Makes one label, which waits.
 fn accept_one(editor: &Client, name: &str) {
-    let mut week = Buffer::open(editor, name, WEEK);
-    let item = week.offer();
-    week.accept(&item);
+    tests::buffer::accept_one(editor, name, WEEK);
 }
 
-/// A home whose learner takes a job, writes its process number to the file that
-/// is answered, and works on it until its input ends.
-fn with_tireless_learner() -> (Home, PathBuf) {
+/// A home whose learner takes a job and goes on until its input ends. It writes its process
+/// number to the file whose path is answered.
+fn with_endless_learner() -> (Home, PathBuf) {
     let mut home = Home::with(Model::Smol, QUICK);
     let (script, number) = (home.path().join("learner.sh"), home.path().join("learner.pid"));
-    let body = format!(
-        "#!/bin/sh\nread -r job\necho $$ > {0}.part\nmv {0}.part {0}\nwhile read -r line; do :; done\n",
-        number.display()
-    );
-    std::fs::write(&script, body).expect("a script");
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).expect("its mode");
+    let number_file = number.display();
+    let write = format!("echo $$ > {number_file}.part\nmv {number_file}.part {number_file}\n");
+    install(&script, &format!("read -r job\n{write}while read -r line; do :; done\n"));
     home.set_env("HONE_LEARNER", &script);
     (home, number)
 }
 
-/// The state letter of a process, `None` if there is none: T is stopped.
+/// The state letter of a process (T is stopped); none if there is no such process.
 fn state(process: &str) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit(") ").next()?.chars().next()
 }
 
-/// Starts an update and answers the learner's process number.
+/// Starts an update; answers the learner's process number.
 fn update_under_way(home: &Home, editor: &Client, number: &PathBuf) -> String {
     accept_one(editor, "week.rs");
     assert!(editor.learn().expect("an answer").started);
@@ -48,7 +41,7 @@ fn update_under_way(home: &Home, editor: &Client, number: &PathBuf) -> String {
     std::fs::read_to_string(number).expect("a number").trim().to_owned()
 }
 
-/// Asks for completions until `seen` or for ten seconds.
+/// Asks for completions until `seen` is true, for ten seconds at most.
 fn complete_until(editor: &Client, mut seen: impl FnMut() -> bool + Send) -> bool {
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -68,7 +61,7 @@ fn complete_until(editor: &Client, mut seen: impl FnMut() -> bool + Send) -> boo
             let (uri, text) =
                 (format!("file:///project/turn{turn}.rs"), format!("// {turn}: one, two, "));
             let end = Position { line: 0, character: text.len() as u32 };
-            // The daemon may be killed meanwhile.
+            // `seen` may have killed the daemon.
             let asked = editor
                 .open(&uri, "rust", &text)
                 .and_then(|()| editor.inline_completion(&uri, end, TriggerKind::Automatic));
@@ -83,7 +76,7 @@ fn complete_until(editor: &Client, mut seen: impl FnMut() -> bool + Send) -> boo
 #[cfg(target_os = "linux")]
 #[test]
 fn the_learner_stands_still_while_a_completion_is_computed() {
-    let (home, number) = with_tireless_learner();
+    let (home, number) = with_endless_learner();
     let editor = home.editor();
     let learner = update_under_way(&home, &editor, &number);
     assert!(complete_until(&editor, || state(&learner) == Some('T')), "it was never stopped");
@@ -94,7 +87,7 @@ fn the_learner_stands_still_while_a_completion_is_computed() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_learner_that_stands_still_does_not_outlive_its_daemon() {
-    let (home, number) = with_tireless_learner();
+    let (home, number) = with_endless_learner();
     let editor = home.editor();
     let learner = update_under_way(&home, &editor, &number);
     let daemon = home.daemon_pid().expect("a daemon").to_string();
@@ -116,7 +109,7 @@ fn pausing_gives_an_update_up_and_its_labels_wait() {
     assert!(editor.learn().expect("an answer").started);
     eventually("the update starts", || home.status()["learner"]["state"] == "training");
     home.output(&["pause"]);
-    // Longer than the daemon takes to look.
+    // The daemon looks at the setting more often than this.
     std::thread::sleep(std::time::Duration::from_secs(2));
     std::fs::remove_file(&hold).expect("the hold ends");
     eventually("the update is given up", || home.status()["learner"]["state"] == "off");
@@ -148,7 +141,7 @@ fn an_update_past_its_memory_says_so_and_costs_no_label() {
     assert_eq!(status["learner"]["waiting"], 1);
 }
 
-/// Two updates; the second learns from the first one's episode again.
+/// The second of two updates learns from the episode of the first again.
 #[test]
 fn earlier_episodes_are_replayed_also_after_a_restart() {
     let home = Home::with(Model::Smol, &format!("{QUICK}learning.replay_episodes = 5\n"));

@@ -1,45 +1,32 @@
-//! What a machine can run out of: the editor goes on, the reason is told, and what
+//! The machine runs out of something: the editor goes on, the status gives the reason, and what
 //! was acknowledged is there afterwards.
 
 use feedback::event::Outcome;
 use rehearsal::client::Client;
 use serde_json::Value;
-use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
+use tests::processes::{STRANGER, succeeds};
+use tests::skip::{Missing, skipped};
 use tests::{Home, Model, QUICK, eventually};
 
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
-
-/// A user who owns nothing (`nobody`).
-const STRANGER: &str = "65534";
-
-/// Says on the terminal, whatever the test harness catches, what was not tested.
-fn skipped(what: &str, because: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED {what}: because {because}");
-}
-
-fn run(program: &str, args: &[&str]) -> bool {
-    Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
-}
-
-/// A file system that is gone with this.
+/// A mounted file system. Dropping it unmounts it.
 struct Mounted(String);
 
 impl Mounted {
-    /// None where that is not permitted.
+    /// None if mounting is not permitted.
     fn new(place: &Path, what: &[&str]) -> Option<Mounted> {
         let place = place.display().to_string();
-        let mounted = run("mount", &[what, &[&place]].concat());
+        let mounted = succeeds("mount", &[what, &[&place]].concat());
         mounted.then_some(Mounted(place))
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        run("umount", &["--lazy", &self.0]);
+        succeeds("umount", &["--lazy", &self.0]);
     }
 }
 
@@ -47,7 +34,7 @@ fn home() -> Home {
     Home::with(Model::Smol, QUICK)
 }
 
-/// An editor whose server runs under a shell's limits, and the daemon with it.
+/// An editor whose forwarder and daemon run under limits set by a shell.
 fn limited(home: &Home, limits: &str) -> Client {
     let mut command = Command::new("sh");
     let start = format!("{limits}; exec {} lsp --manual-clock", tests::hone().display());
@@ -62,7 +49,7 @@ fn trouble(editor: &Client) -> String {
     status["learner"]["last_error"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Accepts offers until one is not acknowledged; answers those that were.
+/// Accepts offers until one is not acknowledged; answers those that were, and the error.
 fn accept_until_refused(editor: &Client) -> (Vec<String>, String) {
     let mut acknowledged = vec![];
     for number in 0..2_000 {
@@ -74,10 +61,10 @@ fn accept_until_refused(editor: &Client) -> (Vec<String>, String) {
             Err(error) => return (acknowledged, error.to_string()),
         }
     }
-    panic!("nothing ran out");
+    panic!("every acceptance was acknowledged");
 }
 
-/// What was acknowledged is there after a restart without the trouble, and goes on.
+/// Without the trouble, a new daemon has every acknowledged acceptance and records new ones.
 fn all_there(home: &Home, acknowledged: &[String]) {
     home.output(&["stop"]);
     let editor = home.editor();
@@ -92,11 +79,11 @@ fn all_there(home: &Home, acknowledged: &[String]) {
     assert_eq!(trouble(&editor), "");
 }
 
-/// A file that may not grow is what a full disk looks like to a database.
+/// For a database, a file that may not grow is the same as a full disk.
 #[test]
 fn a_full_disk_stops_learning_with_a_reason_and_nothing_else() {
     let home = home();
-    // In blocks of 512 bytes; without the signal that would end the process.
+    // The limit counts blocks of 512 bytes. The trap keeps the signal from ending the process.
     let editor = limited(&home, "trap '' XFSZ; ulimit -f 1024");
     let (acknowledged, error) = accept_until_refused(&editor);
     assert!(error.contains("not recorded"), "{error}");
@@ -110,8 +97,8 @@ fn a_full_disk_stops_learning_with_a_reason_and_nothing_else() {
     all_there(&home, &acknowledged);
 }
 
-/// More connections than file descriptors: those who are in are served, and those
-/// who wait are taken when there is room.
+/// With more connections than file descriptors, connected editors are served, and the others
+/// are accepted when there is room.
 #[test]
 fn out_of_file_descriptors_costs_the_newcomers_only() {
     let home = home();
@@ -135,14 +122,14 @@ fn out_of_file_descriptors_costs_the_newcomers_only() {
     all_there(&home, &[item.id]);
 }
 
-/// The same on a file system that is really full, and then is not any more.
+/// The same on a file system that is really full, until there is room again.
 #[test]
 fn a_file_system_without_room_stops_learning_until_there_is_some() {
     let home = home();
     let data = home.path().join("data");
     std::fs::create_dir_all(&data).unwrap();
     let Some(mounted) = Mounted::new(&data, &["-t", "tmpfs", "-o", "size=64m", "none"]) else {
-        return skipped("a full file system", "mounting is not permitted");
+        return skipped("a full file system", Missing::Mount);
     };
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
@@ -153,7 +140,7 @@ fn a_file_system_without_room_stops_learning_until_there_is_some() {
         .args(["if=/dev/zero", "bs=1M", &format!("of={place}/filler")])
         .output()
         .unwrap();
-    assert!(!filled.status.success(), "it is full");
+    assert!(!filled.status.success(), "the file system must be full");
     let (mut acknowledged, error) = accept_until_refused(&editor);
     acknowledged.push(item.id);
     assert!(error.contains("not recorded"), "{error}");
@@ -166,7 +153,7 @@ fn a_file_system_without_room_stops_learning_until_there_is_some() {
     drop(mounted);
 }
 
-/// Waits until an acceptance is acknowledged, and the status has forgotten why none was.
+/// Waits until an acceptance is acknowledged. The status then shows no trouble.
 fn accepted_again(editor: &Client) -> String {
     let mut acknowledged = None;
     eventually("acceptances are recorded again", || {
@@ -180,7 +167,7 @@ fn accepted_again(editor: &Client) -> String {
     acknowledged.expect("the last one was")
 }
 
-/// What a kernel does to a file system whose disk gives errors.
+/// A kernel makes a file system read-only when its disk returns errors.
 #[test]
 fn a_file_system_that_turns_read_only_stops_learning_and_nothing_else() {
     let home = home();
@@ -189,18 +176,18 @@ fn a_file_system_that_turns_read_only_stops_learning_and_nothing_else() {
     std::fs::create_dir_all(&data).unwrap();
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
     let (disk, place) = (image.display().to_string(), data.display().to_string());
-    if !run("mkfs.ext4", &["-q", &disk]) {
-        return skipped("a disk that turns read-only", "there is no mkfs.ext4");
+    if !succeeds("mkfs.ext4", &["-q", &disk]) {
+        return skipped("a disk that turns read-only", Missing::Program("mkfs.ext4"));
     }
     let Some(mounted) = Mounted::new(&data, &["-o", "loop", &disk]) else {
-        return skipped("a disk that turns read-only", "mounting a file is not permitted");
+        return skipped("a disk that turns read-only", Missing::LoopDevice);
     };
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.offer();
     week.accept(&item);
-    if !run("mount", &["-o", "remount,abort", &place]) {
-        return skipped("a disk that turns read-only", "this kernel cannot be made to do it");
+    if !succeeds("mount", &["-o", "remount,abort", &place]) {
+        return skipped("a disk that turns read-only", Missing::RemountAbort);
     }
     let (_, error) = accept_until_refused(&editor);
     assert!(error.contains("not recorded"), "{error}");
@@ -211,47 +198,48 @@ fn a_file_system_that_turns_read_only_stops_learning_and_nothing_else() {
     }
     drop(editor);
     home.output(&["stop"]);
-    eventually("nobody uses it any more", || run("umount", &[&place]));
+    eventually("nobody uses the file system", || succeeds("umount", &[&place]));
     drop(mounted);
-    // Mounted anew, as after the next boot.
-    let mounted = Mounted::new(&data, &["-o", "loop", &disk]).expect("it was possible before");
+    // The disk is mounted again, as after a restart of the machine.
+    let mounted =
+        Mounted::new(&data, &["-o", "loop", &disk]).expect("the file is mounted a second time");
     all_there(&home, &[item.id]);
     home.output(&["stop"]);
     drop(mounted);
 }
 
-/// The machine has no process left to give, nor a thread.
+/// The machine can start no further process or thread.
 #[test]
 fn a_machine_that_starts_no_process_costs_one_update_and_no_completion() {
     let home = home();
     let path = home.path().display().to_string();
-    if !run("chown", &["-R", STRANGER, &path]) {
-        return skipped("a machine without processes", "limits bind others than root alone");
+    if !succeeds("chown", &["-R", STRANGER, &path]) {
+        return skipped("a machine without processes", Missing::Root);
     }
-    // Somebody whom limits bind, and who may read these programs and the model.
+    // The limit does not bind root. The other user may read these programs and the model.
     let mut command = Command::new("setpriv");
     command.args(["--reuid", STRANGER, "--regid", STRANGER, "--clear-groups"]);
     command.args(["--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search"]);
     command.arg(tests::hone()).args(["lsp", "--manual-clock"]).env("HONE_HOME", home.path());
     let editor = match Client::spawn(&mut command) {
         Ok(editor) if editor.initialize(&[]).is_ok() => editor,
-        _ => return skipped("a machine without processes", "nobody else may run this program"),
+        _ => return skipped("a machine without processes", Missing::Root),
     };
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.offer();
     week.accept(&item);
     let pid = editor.status().unwrap()["daemon"]["pid"].to_string();
     let limit = |most: &str| {
-        // One's own processes one may limit, whatever else one may not.
+        // Every user may limit the processes of their own.
         let own = ["--reuid", STRANGER, "--regid", STRANGER, "--clear-groups", "prlimit"];
-        run("setpriv", &[&own[..], &["--pid", &pid, &format!("--nproc={most}")]].concat())
+        succeeds("setpriv", &[&own[..], &["--pid", &pid, &format!("--nproc={most}")]].concat())
     };
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
     let processes = limits.lines().find_map(|line| line.strip_prefix("Max processes"));
     let most = processes.and_then(|line| line.split_whitespace().nth(1)).expect("a hard limit");
     if !limit("1:") {
-        run("kill", &[&pid]);
-        return skipped("a machine without processes", "there is no prlimit");
+        succeeds("kill", &[&pid]);
+        return skipped("a machine without processes", Missing::Program("prlimit"));
     }
     assert!(editor.learn().unwrap().started);
     let state = |editor: &Client| editor.status().unwrap()["learner"]["state"].clone();
@@ -264,9 +252,9 @@ fn a_machine_that_starts_no_process_costs_one_update_and_no_completion() {
     assert!(limit(&format!("{most}:")));
     let again = accepted_after(&editor);
     drop(editor);
-    assert!(run("kill", &[&pid]));
+    assert!(succeeds("kill", &[&pid]));
     eventually("their daemon ends", || !Path::new("/proc").join(&pid).exists());
-    assert!(run("chown", &["-R", "0", &path]));
+    assert!(succeeds("chown", &["-R", "0", &path]));
     all_there(&home, &[item.id, again]);
 }
 
@@ -277,18 +265,18 @@ fn accepted_after(editor: &Client) -> String {
     item.id
 }
 
-/// Starting on a home that cannot be written says so in one line.
+/// A start on a home that cannot be written ends with one line that says so.
 #[test]
 fn a_home_that_cannot_be_written_is_named() {
     let mut home = home();
-    // Nothing can be made there, whoever asks.
+    // Not even root can make a file there.
     home.set_env("HONE_HOME", "/proc/hone");
     let error = home.error(&["lsp"]);
     assert!(error.starts_with("/proc/hone"), "{error}");
     assert!(error.contains("cannot make this folder"), "{error}");
 }
 
-/// No second process can be started: that is one failed update.
+/// A learner that gets no memory costs one update.
 #[test]
 fn a_learner_that_cannot_be_started_for_want_of_memory_costs_one_update() {
     let mut home = home();

@@ -2,7 +2,6 @@
 //! `cargo xtask test` builds and fetches what these need.
 
 mod adapters;
-mod aftermath;
 mod alternatives;
 mod bad_input;
 mod brackets;
@@ -10,9 +9,9 @@ mod clients;
 mod context;
 mod crash;
 mod daemon;
-mod door;
 mod forget;
 mod gate;
+mod holdout_check;
 mod hostile;
 mod isolation;
 mod labels;
@@ -30,4 +29,5 @@ mod reuse;
 mod secrets;
 mod settings;
 mod story;
+mod survival;
 mod trial;

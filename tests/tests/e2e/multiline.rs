@@ -1,5 +1,5 @@
-//! Who asks by hand for the body of a function gets its lines, to the brace that
-//! stands below; as the user types, a completion is one line.
+//! An invoked completion in an empty block has the block's lines, up to the brace below. A
+//! completion while the user types has one line.
 
 use feedback::event::{Evidence, Outcome, StopReason};
 use tests::buffer::Buffer;
@@ -21,7 +21,7 @@ fn main() {
 ";
 
 #[test]
-fn asking_by_hand_in_an_empty_block_gives_its_lines() {
+fn an_invoked_completion_in_an_empty_block_has_its_lines() {
     let home = Home::with(Model::Qwen, PATIENT);
     let editor = home.editor();
     let typed = Buffer::open(&editor, "typed.rs", EMPTY).complete().expect("an offer");
@@ -45,12 +45,12 @@ fn asking_by_hand_in_an_empty_block_gives_its_lines() {
     let made = home.completions();
     let made = made.iter().find(|made| made.id == asked[0].id).expect("its record");
     assert_eq!(&made.shown, body);
-    // The block's end, or the model's own word that all is said.
+    // The model ends at the block's end, or by its stop token.
     assert!(matches!(made.stop, StopReason::BlockEnd | StopReason::StopToken), "{made:?}");
 }
 
-/// A model that was never trained to fill in says nothing of the brace below: it
-/// writes that brace, and the function after it.
+/// A model that is not trained to fill in does not know of the brace below. It writes the brace
+/// again, and a function after it.
 #[test]
 fn what_a_model_says_beyond_the_block_is_not_shown() {
     let home = Home::with(Model::Smol, PATIENT);
@@ -67,7 +67,7 @@ fn what_a_model_says_beyond_the_block_is_not_shown() {
 }
 
 #[test]
-fn lines_may_be_switched_off() {
+fn several_lines_can_be_switched_off() {
     let config = format!("{PATIENT}completion.multiline = \"never\"\n");
     let home = Home::with(Model::Smol, &config);
     let editor = home.editor();

@@ -1,25 +1,26 @@
-//! The learner computes what the server served: same file, same tokens, same
-//! adapter, two implementations.
+//! Two implementations, the server's and the learner's, compute the same log-probabilities for
+//! the same model file, tokens and adapter.
 //!
-//! llama.cpp rounds activations to 8 bits in its products with quantised
-//! matrices. The learner does so over the prompt and not over the tokens it
-//! learns from, whose gradient must be exact, so the log-probs of one token
-//! differ a little. The bounds are twice what
-//! was measured (docs/learning.md), far inside PPO's clip range; the distribution
-//! is printed.
+//! llama.cpp rounds activations to 8 bits in its products with quantised matrices. The learner
+//! rounds over the prompt only, because the gradient of the tokens that it learns from must be
+//! exact. So the log-probabilities differ a little. The bounds are twice the measured
+//! differences (docs/learning.md) and far inside PPO's clip range. The distribution is printed.
 
 use feedback::job::UpdateReport;
 use tests::buffer::Buffer;
 use tests::{Home, Model, PATIENT, learn};
 
-/// Places of different kinds: line start, after a dot, inside a word, in a call.
+/// Places of different kinds: the start of a line, after a dot, inside a word, in a call.
 const PLACES: &[&str] = &[
     "fn main() {\n    let args: Vec<String> = std::env::args().collect();\n    |\n}\n",
     "fn sum(values: &[i64]) -> i64 {\n    values.|\n}\n",
-    "use std::collections::HashMap;\n\nfn count(words: &[&str]) -> HashMap<String, usize> {\n    let mut coun|\n}\n",
+    "use std::collections::HashMap;\n\n\
+     fn count(words: &[&str]) -> HashMap<String, usize> {\n    let mut coun|\n}\n",
     "fn read(path: &str) -> std::io::Result<String> {\n    std::fs::read_to_string(|\n}\n",
     "#[derive(Debug, Clone)]\nstruct Point {\n    x: f64,\n    |\n}\n",
-    "impl Iterator for Counter {\n    type Item = u32;\n    fn next(&mut self) -> Option<Self::Item> {\n        self.count += 1;\n        |\n    }\n}\n",
+    "impl Iterator for Counter {\n    type Item = u32;\n    \
+         fn next(&mut self) -> Option<Self::Item> {\n        \
+             self.count += 1;\n        |\n    }\n}\n",
 ];
 
 /// Collects a label at every place and learns from them.
@@ -51,7 +52,7 @@ fn check(model: Model, mean_bound: f32, p95_bound: f32) {
         assert!(mismatch.count >= 20, "too few tokens to judge: {mismatch:?}");
         assert!(mismatch.mean <= mean_bound, "{parent}: {mismatch:?}");
         assert!(mismatch.p95 <= p95_bound, "{parent}: {mismatch:?}");
-        // Before the first step the policy is the one that served.
+        // Before the first step, the learner's policy is the one that served.
         assert!((ratio.p50 - 1.0).abs() <= mean_bound, "{parent}: {ratio:?}");
         assert!((ratio.mean - 1.0).abs() <= mean_bound, "{parent}: {ratio:?}");
     }

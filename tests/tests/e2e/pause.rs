@@ -1,17 +1,14 @@
-//! Completions can be paused as learning can: in every editor at once, and for
-//! the daemons to come.
+//! Completions can be paused, as learning can: in every editor at once, and for later daemons too.
 
 use std::time::{Duration, Instant};
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK};
 
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
-
-/// Nothing is computed for an answer that comes this fast.
+/// An answer within this time cannot have been computed.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
 #[test]
-fn paused_completions_answer_nothing_at_once_but_by_hand() {
+fn paused_completions_are_empty_at_once_unless_they_are_invoked() {
     let home = Home::with(Model::Smol, QUICK);
     let editor = home.editor();
     assert!(Buffer::open(&editor, "a.rs", WEEK).complete().is_some());
@@ -21,13 +18,18 @@ fn paused_completions_answer_nothing_at_once_but_by_hand() {
     let asked = Instant::now();
     assert_eq!(buffer.complete(), None);
     assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
-    assert!(!buffer.ask().is_empty(), "by hand");
+    assert!(!buffer.ask().is_empty(), "an invoked completion is answered");
     assert_eq!(home.status()["completions_paused"], true);
-    assert_eq!(home.status()["learner"]["state"], "idle", "learning is not paused by it");
+    assert_eq!(
+        home.status()["learner"]["state"],
+        "idle",
+        "pausing completions does not pause learning"
+    );
     assert!(home.output(&["status"]).contains("hone resume completions"));
     let lines: Vec<_> = editor.take_notifications().into_iter().map(|told| told.params).collect();
-    let told = |line: &serde_json::Value| line["message"] == "smollm2-135m, completions paused";
-    assert!(lines.iter().any(told), "{lines:?}");
+    let says_paused =
+        |line: &serde_json::Value| line["message"] == "smollm2-135m, completions paused";
+    assert!(lines.iter().any(says_paused), "{lines:?}");
 
     drop(editor);
     home.output(&["stop"]);
@@ -35,7 +37,11 @@ fn paused_completions_answer_nothing_at_once_but_by_hand() {
     assert!(config.contains("enabled = false"), "{config}");
     assert_eq!(home.status()["completions_paused"], true);
     let editor = home.editor();
-    assert_eq!(Buffer::open(&editor, "c.rs", WEEK).complete(), None, "the next daemon too");
+    assert_eq!(
+        Buffer::open(&editor, "c.rs", WEEK).complete(),
+        None,
+        "the next daemon is paused too"
+    );
     let said = home.output(&["resume", "completions", "learning"]);
     assert_eq!(said, "learning goes on\ncompletions are offered as you type\n");
     assert!(Buffer::open(&editor, "d.rs", WEEK).complete().is_some());

@@ -1,5 +1,4 @@
-//! Editors are strict and impatient: what the protocol promises is checked here
-//! against the real server, message by message.
+//! The protocol's promises, checked message by message against the real server.
 
 use feedback::event::{Completion, Evidence, Outcome, StopReason};
 use models::fim::{FimTokens, template};
@@ -9,13 +8,10 @@ use rehearsal::client::{Client, TriggerKind, items};
 use rehearsal::document::{Encoding, Position, Range};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK};
 
-/// Continued by `Thursday, Friday, …`.
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
-
-/// Long wait for a notification, which comes at once.
+/// The longest wait for a notification. It usually comes at once.
 const NOTICE: Duration = Duration::from_secs(30);
 
 /// LSP's code for a request that was cancelled or superseded.
@@ -26,15 +22,15 @@ fn home() -> Home {
     Home::with(Model::Smol, QUICK)
 }
 
-/// A home and a document whose prompt takes the model seconds: long enough for
-/// another message to overtake it on any machine.
+/// A home, and a document whose prompt takes the model seconds. On any machine, that is long
+/// enough for another message to arrive meanwhile.
 fn slow_home() -> (Home, String) {
     let home = Home::with(Model::Smol, &format!("{QUICK}completion.prefix_chars = 20000\n"));
     let lines = (0..400).map(|n| format!("let value_{n} = compute(\"{n}\", {n});\n"));
     (home, lines.chain(["let last = |\n".to_owned()]).collect())
 }
 
-/// Waits until every notification before has been taken.
+/// Waits until the server has handled every notification.
 fn settle(editor: &Client) {
     editor.status().expect("a status");
 }
@@ -76,8 +72,8 @@ fn an_item_is_inserted_at_the_cursor_and_carries_its_accept_command() {
     assert!(!item.insert_text.contains('\n'));
 }
 
-/// An emoji is one character, two UTF-16 units and four bytes: counting in the
-/// wrong one asks about another place and puts the text into another.
+/// An emoji is one character, two UTF-16 units and four bytes. Counting in the wrong unit would
+/// complete at another place, and insert the text there.
 #[test]
 fn columns_are_counted_in_the_clients_encoding() {
     let vocab = vocab(Model::Smol);
@@ -109,14 +105,13 @@ fn columns_are_counted_in_the_clients_encoding() {
     }
 }
 
-/// What stands after the cursor already is nothing to offer, and nothing is
-/// said as an empty list.
+/// Text that is already behind the cursor is not offered again. The answer is an empty list.
 #[test]
 fn nothing_to_offer_is_an_empty_list() {
     let home = home();
     let editor = home.editor();
     let offered = Buffer::open(&editor, "a.rs", WEEK).complete().unwrap().insert_text;
-    // The model sees no suffix, so it says the same again.
+    // The model does not see the suffix, so it generates the same text again.
     let again = WEEK.replace('|', &format!("|{offered}"));
     let again = Buffer::open(&editor, "b.rs", &again);
     let pending = editor
@@ -125,7 +120,7 @@ fn nothing_to_offer_is_an_empty_list() {
     assert_eq!(editor.wait(pending).unwrap(), json!({"items": []}));
     let silence = home.completions().remove(1);
     assert_eq!(silence.shown, "");
-    assert_eq!(home.status()["episodes"]["total"], 1, "silence is no offer");
+    assert_eq!(home.status()["episodes"]["total"], 1, "a completion without an offer is no offer");
     assert_eq!(home.status()["episodes"]["silent"], 1);
 }
 
@@ -141,7 +136,7 @@ fn a_cancelled_request_ends_and_the_next_is_answered() {
     assert_eq!(editor.wait(pending).unwrap_err().code(), CANCELLED);
     let next = Buffer::open(&editor, "week.rs", WEEK).complete().unwrap();
     let only: Vec<_> = home.completions().into_iter().map(|completion| completion.id).collect();
-    assert_eq!(only, [next.id], "what was cancelled left no trace");
+    assert_eq!(only, [next.id], "a cancelled request is not recorded");
 }
 
 #[test]
@@ -174,7 +169,7 @@ fn an_edit_while_computing_supersedes() {
     assert_eq!(home.completions().len(), 0);
 }
 
-/// Two windows never supersede each other.
+/// A request in one window never supersedes a request in another.
 #[test]
 fn another_editor_waits_its_turn_and_is_answered() {
     let home = home();
@@ -207,7 +202,7 @@ fn a_change_to_a_document_never_opened_is_one_warning() {
     assert_eq!(asked.code(), INVALID_PARAMS);
     assert!(asked.to_string().contains("ghost.rs: was never opened here"), "{asked}");
 
-    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "all goes on");
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "the connection goes on");
 }
 
 #[test]
@@ -222,20 +217,20 @@ fn a_position_past_the_end_is_an_error_that_names_the_file_and_the_fix() {
     for part in ["/project/week.rs", "line 17", "2 lines", "close and open the file again"] {
         assert!(error.contains(part), "{part} is in {error}");
     }
-    // A column past its line's end is the line's end: so LSP has it.
+    // By LSP, a column past the end of its line means the end of the line.
     let wide = Position { line: 0, character: 999 };
     let offers = editor.inline_completion(week.uri(), wide, TriggerKind::Automatic).unwrap();
     assert_eq!(offers.len(), 1);
 }
 
-/// An offer in a CRLF file must stay before the line's end and not double it.
+/// An offer in a file with CRLF line ends stays before the line end and does not repeat it.
 #[test]
 fn a_crlf_document_keeps_its_line_ends() {
     let home = home();
     let editor = home.editor();
     let text = "fn main() {\r\n    // Monday, Tuesday, Wednesday, |\r\n}\r\n";
     let mut week = Buffer::open(&editor, "week.rs", text);
-    // One column past the text is between \r and \n: no place to be.
+    // One column past the text would be between \r and \n, where no cursor can be.
     let mut past = week.position();
     past.character += 1;
     let offers = editor.inline_completion(week.uri(), past, TriggerKind::Automatic).unwrap();
@@ -247,7 +242,7 @@ fn a_crlf_document_keeps_its_line_ends() {
     assert_eq!(home.outcomes(&item.id), [(Outcome::Accepted, Evidence::Document)]);
 }
 
-/// A minified file is one line; neither the prompt nor the wait may grow with it.
+/// A minified file is one line. Neither the prompt nor the wait grows with its length.
 #[test]
 fn a_line_of_five_megabytes_is_completed_from_its_end() {
     let home = home();
@@ -278,11 +273,11 @@ fn an_unknown_request_is_refused_and_the_connection_lives() {
     assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some());
 }
 
-/// Learning stands on this record: nothing is ever tokenised again.
+/// The learner learns from this record and tokenises nothing again.
 fn check_record(completion: &Completion, vocab: &Vocab, tokens: &FimTokens) {
     let text = pieces(vocab, completion.tokens.iter().map(|token| token.id));
     let healed = completion.healing.as_bytes();
-    assert!(text.starts_with(healed), "healing comes first");
+    assert!(text.starts_with(healed), "the tokens begin with the healed text");
     assert_eq!(completion.shown_from, healed.len());
     assert!(text[completion.shown_from..].starts_with(completion.shown.as_bytes()));
     assert!(completion.tokens.iter().all(|token| token.logprob <= 0.0));

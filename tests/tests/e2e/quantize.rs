@@ -1,9 +1,8 @@
-//! A variant of a model that a CPU reads faster is a model like any other.
+//! `hone model quantize` makes a variant of a model that a CPU reads faster. It can be listed,
+//! served and learned from as every model can.
 
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK, learn};
-
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 
 #[test]
 fn a_q4_0_variant_is_made_listed_served_and_learned_from() {
@@ -21,9 +20,9 @@ fn a_q4_0_variant_is_made_listed_served_and_learned_from() {
     let offer = week.offer();
     assert!(offer.insert_text.starts_with("Thursday"), "{}", offer.insert_text);
     week.accept(&offer);
-    assert_eq!(learn(&editor)["adapter"]["active"], 1, "the learner reads it too");
+    assert_eq!(learn(&editor)["adapter"]["active"], 1, "the learner reads the variant too");
 
-    // Made anew over the old one, and what cannot be made leaves nothing.
+    // A second run replaces the variant, and a failed run leaves no file.
     home.output(&["model", "quantize", "smollm2-135m"]);
     let missing = home.error(&["model", "quantize", "qwen2.5-coder-7b"]);
     assert!(missing.contains("hone model pull qwen2.5-coder-7b"), "{missing}");

@@ -1,5 +1,5 @@
-//! `hone rehearse` as its user runs it: several arms over one stream; stopped
-//! with Ctrl-C, and gone on with.
+//! `hone rehearse` as its user runs it: with several arms over one stream, interrupted by Ctrl-C,
+//! and resumed.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -8,10 +8,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tests::{Home, Model, hone};
+use tests::{Home, Model, PATIENT, hone};
 
-/// Longest wait until a rehearsal has something to save.
+/// The longest wait until a rehearsal has saved its state.
 const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Settings with which 36 places are enough for several updates.
+const LEARNS_QUICKLY: &str = "learning.batch_episodes=8,learning.ppo.lora_rank=2,\
+                              completion.min_probability=0";
 
 fn git(repo: &Path, arguments: &[&str]) {
     let done = Command::new("git")
@@ -25,7 +29,7 @@ fn git(repo: &Path, arguments: &[&str]) {
     assert!(done.expect("git runs").success(), "git {arguments:?}");
 }
 
-/// Six commits of one file each, alike enough that there is something to learn.
+/// Six commits of one file each. The files are so similar that there is something to learn.
 fn repository() -> TempDir {
     let repo = TempDir::new().unwrap();
     git(repo.path(), &["init", "--quiet"]);
@@ -47,13 +51,13 @@ fn rehearse(repo: &Path, work: &Path, arms: &[&str]) -> Command {
     command.args(["rehearse", "--json", "--limit", "36", "--save-every", "8"]);
     command.arg("--repo").arg(repo).arg("--work").arg(work);
     command.arg("--model").arg(Model::Smol.file()).args(["--template", "prefix-only"]);
-    let settings = "learning.batch_episodes=8,learning.ppo.lora_rank=2,\
-                    completion.min_probability=0,model.threads=1";
     for arm in arms {
-        let arm = if ["quick", "again"].contains(arm) {
-            format!("{arm}=ppo-demo,{settings}")
+        // One thread: beside other tests, threads that wait for each other use up the cores.
+        let (name, kind) = arm.split_once('=').unwrap_or((arm, arm));
+        let arm = if ["quick", "again"].contains(&name) {
+            format!("{name}=ppo-demo,{LEARNS_QUICKLY},model.threads=1")
         } else {
-            (*arm).into()
+            format!("{name}={kind},model.threads=1")
         };
         command.args(["--arm", &arm]);
     }
@@ -66,7 +70,7 @@ fn report(mut command: Command) -> Value {
     serde_json::from_slice(&output.stdout).expect("--json prints one object")
 }
 
-/// Without what a clock measured, and where it was.
+/// A report without measured times and without paths.
 fn timeless(report: &Value) -> Value {
     const TIMES: [&str; 6] =
         ["latency_p50_ms", "latency_p95_ms", "elapsed_s", "ms", "cancel_rate", "path"];
@@ -81,7 +85,7 @@ fn timeless(report: &Value) -> Value {
     }
 }
 
-/// Where two reports differ.
+/// The places where two reports differ.
 fn differences(a: &Value, b: &Value, at: &str) -> Vec<String> {
     match (a, b) {
         (Value::Object(x), Value::Object(y)) if x.keys().eq(y.keys()) => {
@@ -105,8 +109,8 @@ fn saved(work: &Path) -> bool {
 fn more_than_two_arms_run_one_after_the_other_over_one_stream() {
     let (repo, work) = (repository(), TempDir::new().unwrap());
     let arms = ["frozen", "gate", "quick", "again"];
-    let told = report(rehearse(repo.path(), work.path(), &arms));
-    let rehearsal = &told["rehearsals"][0];
+    let report = report(rehearse(repo.path(), work.path(), &arms));
+    let rehearsal = &report["rehearsals"][0];
     assert_eq!(rehearsal["places"], 36);
     let arms = rehearsal["arms"].as_array().unwrap();
     let names: Vec<_> = arms.iter().map(|arm| arm["name"].as_str().unwrap()).collect();
@@ -119,7 +123,7 @@ fn more_than_two_arms_run_one_after_the_other_over_one_stream() {
     assert_eq!(
         differences(&first, &last, ""),
         [""; 0],
-        "the prompts it took are those it would compute"
+        "an arm with cached prompts must have the results of the arm that computed them"
     );
     let left: Vec<_> = fs::read_dir(work.path()).unwrap().flatten().map(|e| e.path()).collect();
     assert!(left.iter().all(|path| path.extension().is_none()), "prompts are left: {left:?}");
@@ -134,7 +138,7 @@ fn what_the_base_said_in_one_arm_is_not_computed_in_the_next() {
         let told = report(command);
         told["rehearsals"][0]["arms"].as_array().unwrap().clone()
     };
-    // What is computed is written; what is taken is not touched.
+    // An answer that is computed is written; one from the cache is not.
     let written = || -> BTreeMap<_, _> {
         let files = fs::read_dir(work.path().join("prompts/answers")).unwrap().flatten();
         files.map(|file| (file.file_name(), file.metadata().unwrap().modified().unwrap())).collect()
@@ -165,7 +169,10 @@ fn an_interrupted_rehearsal_goes_on() {
     let begun = Instant::now();
     while !saved(parts.path()) {
         assert!(begun.elapsed() < PATIENCE, "nothing was saved");
-        assert!(running.try_wait().unwrap().is_none(), "it ended before it was stopped");
+        assert!(
+            running.try_wait().unwrap().is_none(),
+            "the rehearsal ended before it was interrupted"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     let pid = running.id().to_string();
@@ -175,13 +182,13 @@ fn an_interrupted_rehearsal_goes_on() {
     let resumed = report(rehearse(repo.path(), parts.path(), &arms));
     assert_eq!(differences(&timeless(&expected), &timeless(&resumed), ""), [""; 0]);
     let again = report(rehearse(repo.path(), parts.path(), &arms));
-    assert_eq!(differences(&resumed, &again, ""), [""; 0], "what is done is not done again");
+    assert_eq!(differences(&resumed, &again, ""), [""; 0], "a finished rehearsal is not run again");
 }
 
-/// So few places prove nothing: the user's own Hone stays as it is.
+/// Twelve places are too few to show anything, so the user's own Hone stays as it is.
 #[test]
 fn what_is_not_better_is_not_kept() {
-    let (repo, home) = (repository(), Home::with(Model::Smol, ""));
+    let (repo, home) = (repository(), Home::with(Model::Smol, PATIENT));
     let refused = |repositories: usize| {
         let mut command = Command::new(hone());
         command.args(["rehearse", "--keep", "--limit", "12", "--template", "prefix-only"]);

@@ -1,5 +1,5 @@
-//! What was recorded, taken out of the log: verdict by verdict for other programs,
-//! under another reward, and as a report. None of it holds code unless asked.
+//! What the log holds, for others: labels for other programs, rewards of another version, and the
+//! report. None of it holds code unless the user asks for it.
 
 use rehearsal::client::Client;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tests::{Home, Model, QUICK};
 
 const CANARY: &str = "// Canary4410, Canary4410, Canary4410, |\n";
 
-/// One offer is accepted, one is turned down with Esc, one is left unseen.
+/// Makes three offers: one is accepted, one rejected with Esc, one never seen.
 fn judged(editor: &Client) {
     let mut taken = Buffer::open(editor, "taken.rs", CANARY);
     let item = taken.offer();
@@ -27,13 +27,13 @@ fn export(home: &Home, args: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn verdicts_are_exported_without_code_with_a_daemon_and_without() {
+fn labels_are_exported_without_code_with_a_daemon_and_without() {
     let home = Home::with(Model::Smol, QUICK);
     let editor = home.editor();
     judged(&editor);
     let lines = export(&home, &[]);
     let kinds: Vec<_> = lines.iter().map(|line| line["outcome"]["kind"].clone()).collect();
-    assert_eq!(kinds, ["accepted", "rejected_esc"], "nobody judged the third");
+    assert_eq!(kinds, ["accepted", "rejected_esc"], "the third offer has no label");
     assert_eq!(
         (&lines[0]["evidence"], &lines[1]["evidence"]),
         (&json!("document"), &json!("client_notice"))
@@ -60,7 +60,7 @@ fn verdicts_are_exported_without_code_with_a_daemon_and_without() {
     let (taken, left) = (row("accepted"), row("unseen"));
     assert_eq!((&taken["offers"], &taken["in_use"]), (&json!(1), &json!(1.0)));
     let other = taken["other"].as_f64().unwrap();
-    assert!(other > 0.0 && other < 1.0, "a short text is worth less: {taken}");
+    assert!(other > 0.0 && other < 1.0, "v2 rewards a short text less: {taken}");
     assert_eq!((&left["in_use"], &left["other"]), (&Value::Null, &Value::Null));
 
     drop(editor);
@@ -69,7 +69,7 @@ fn verdicts_are_exported_without_code_with_a_daemon_and_without() {
 }
 
 #[test]
-fn the_report_counts_what_the_status_counts_and_tells_no_code() {
+fn the_report_has_the_counts_of_the_status_and_no_code() {
     let home = Home::with(Model::Smol, QUICK);
     assert!(home.output(&["report"]).contains("nothing is recorded yet"));
     let editor = home.editor();

@@ -1,4 +1,4 @@
-//! What was computed once is not computed again.
+//! The engine reuses what it has computed: prompts, and answers that the user types.
 
 use feedback::event::{Completion, Timing};
 use serde_json::json;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tests::buffer::Buffer;
 use tests::{Home, Model, NOISE, QUICK};
 
-/// Tokens that a few typed characters can cost.
+/// The most tokens that a few typed characters cost.
 const A_FEW: u32 = 12;
 
 fn home(model: Model) -> Home {
@@ -24,7 +24,7 @@ fn file(cursor_line: &str) -> String {
     format!("{above}{cursor_line}\n{below}")
 }
 
-/// Neither on one line nor over several does typing compute the prompt again.
+/// Typing never computes the prompt again, on one line or over several.
 #[test]
 fn the_prompt_is_kept_between_keystrokes_and_lines() {
     for model in [Model::Smol, Model::Qwen] {
@@ -46,7 +46,7 @@ fn the_prompt_is_kept_between_keystrokes_and_lines() {
 fn a_cursor_that_rests_warms_the_prompt() {
     let home = home(Model::Smol);
     let editor = home.editor();
-    // How long it takes is the machine's: several tries, each with more time.
+    // The time that it takes depends on the machine, so each attempt waits longer.
     let warmed = (0..6).any(|attempt| {
         let text = file(&format!("let try{attempt} = |"));
         let buffer = Buffer::open(&editor, &format!("{attempt}.rs"), &text);
@@ -58,15 +58,15 @@ fn a_cursor_that_rests_warms_the_prompt() {
         last_timing(&home).prompt_evaluated <= A_FEW
     });
     assert!(warmed);
-    // Clients written for Copilot name the document alone, or nothing.
+    // Clients written for Copilot send the document alone, or nothing.
     editor.notify("textDocument/didFocus", json!({"textDocument": {"uri": "file:///x"}})).unwrap();
     editor.notify("textDocument/didFocus", json!({})).unwrap();
     Buffer::open(&editor, "after.rs", "fn main() {\n    |\n}\n").complete();
 }
 
-/// What the model has said already is what it would say if it were asked anew.
+/// The rest of an answer that the user types is what the model would generate again.
 #[test]
-fn an_answer_that_is_typed_along_is_not_another() {
+fn the_rest_of_a_typed_answer_is_the_answer_of_a_new_request() {
     let line = "// Monday, Tuesday, Wednesday, |";
     let asked = |typed: &[&str]| -> Completion {
         let home = home(Model::Smol);
@@ -74,7 +74,7 @@ fn an_answer_that_is_typed_along_is_not_another() {
         let mut buffer = Buffer::open(&editor, "week.rs", &file(line));
         for typed in typed {
             if let Some(offer) = buffer.complete() {
-                // Turned down, it is no live offer that goes on by itself.
+                // A rejected offer is not continued as the live one.
                 editor.did_reject(&offer.id, "esc").unwrap();
             }
             buffer.type_text(typed);

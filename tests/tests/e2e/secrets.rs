@@ -1,6 +1,5 @@
-//! What is never stored: a corpus of credentials, planted in documents and typed
-//! into them, and files that are ignored. Every byte on disk is looked at, and
-//! every token id is turned back into text.
+//! Secrets and ignored files are never stored. A corpus of credentials is planted in documents and
+//! typed into them. The tests search every byte on disk, and turn every token id into text.
 
 use serde_json::Value;
 use tests::buffer::Buffer;
@@ -12,10 +11,10 @@ const MIXED: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const HEX: &str = "0123456789abcdef";
 
-/// Characters of a secret that are looked for at a time: no part of it may stay.
+/// No part of a secret with this many characters may be stored.
 const PART: usize = 8;
 
-/// Drawn letters, another sequence each time; the same at every run.
+/// Random letters, the same in every run.
 struct Drawn(u64);
 
 impl Drawn {
@@ -29,8 +28,8 @@ impl Drawn {
     }
 }
 
-/// A line of a document, and the part of it that is secret. Put together here,
-/// so that no scanner takes this file for a leak.
+/// A line of a document, and the secret part of it. It is put together from pieces, so that no
+/// scanner takes this file for a leak.
 struct Planted {
     line: String,
     secret: String,
@@ -38,7 +37,7 @@ struct Planted {
 
 fn corpus() -> Vec<Planted> {
     let mut drawn = Drawn(7);
-    // Before the secret, its alphabet and length, behind it.
+    // The text before the secret, the secret's alphabet and length, and the text behind it.
     let forms: &[(&[&str], &str, usize, &str)] = &[
         (&["let key = \"AK", "IA"], UPPER, 16, "\";"),
         (&["aws_secret_", "access_key = \""], MIXED, 40, "\""),
@@ -96,7 +95,7 @@ fn parts(secret: &str) -> impl Iterator<Item = &str> {
     (0..=secret.len() - PART).map(|start| &secret[start..start + PART])
 }
 
-/// Everything that a home has kept: files as they are, token ids as text.
+/// Everything that a home has stored: the text of its files, and token ids as text.
 fn kept(home: &Home) -> String {
     let decoder = Decoder::of(&Model::Smol.file());
     let events = home.output(&["events", "--json", "--with-code"]);
@@ -129,7 +128,7 @@ fn no_planted_secret_is_stored_in_any_form() {
                 continue;
             }
         }
-        // Typed in place of an offer that was stored, a key at a time or pasted.
+        // The line is typed or pasted in the place of an offer that was stored.
         if number % 2 == 0 {
             buffer.insert(line);
         } else {
@@ -151,7 +150,7 @@ fn no_planted_secret_is_stored_in_any_form() {
 
     drop(editor);
     let kept = kept(&home);
-    // Where nothing is secret it is stored, as it stands and as token ids.
+    // Other text is stored, as it is and as token ids.
     assert!(kept.matches("Ordinary6112").count() >= 2 && kept.contains("/project/case2.rs"));
     for planted in &corpus {
         let found = parts(&planted.secret).find(|part| kept.contains(part));
@@ -185,7 +184,7 @@ fn nothing_of_an_ignored_file_is_stored() {
     }
     ask("a.rs", "Stored8200");
     assert_eq!(home.status()["withheld"], ignored.len());
-    assert_eq!(home.events().len(), 3, "the one of a.rs: made, shown, accepted");
+    assert_eq!(home.events().len(), 3, "the offer in a.rs was made, shown and accepted");
     drop(editor);
     let kept = kept(&home);
     assert!(kept.contains("Stored8200") && !kept.contains("Canary81"));

@@ -1,14 +1,11 @@
-//! Settings have one owner, `config.toml`: what is changed there by `hone config`
-//! reaches the running daemon, and every client of it.
+//! All settings are in `config.toml`. A change by `hone config` reaches the running daemon and all
+//! its clients.
 
 use rehearsal::client::{Client, TriggerKind};
 use rehearsal::document::Position;
 use serde_json::{Value, json};
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK};
-
-/// Continued by `Thursday, Friday, …`.
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
@@ -26,7 +23,7 @@ fn offers(editor: &Client, uri: &str, language: &str, trigger: TriggerKind) -> u
 }
 
 #[test]
-fn a_changed_setting_is_taken_by_the_running_daemon() {
+fn a_changed_setting_reaches_the_running_daemon() {
     let home = home();
     let editor = home.editor();
     assert_eq!(Buffer::open(&editor, "a.rs", WEEK).complete().map(|_| ()), Some(()));
@@ -42,12 +39,12 @@ fn a_changed_setting_is_taken_by_the_running_daemon() {
 
     home.output(&["config", "set", "completion.max_tokens"]);
     let all = json(&home.output(&["config", "get", "--json"]));
-    assert_eq!(all["completion"]["max_tokens"], 32, "the default again");
-    assert_eq!(all["completion"]["budget_ms"], 120_000, "the rest as it was");
+    assert_eq!(all["completion"]["max_tokens"], 32, "the setting has its default again");
+    assert_eq!(all["completion"]["budget_ms"], 120_000, "other settings stay");
 }
 
 #[test]
-fn what_only_a_restart_takes_is_said() {
+fn a_setting_that_needs_a_restart_says_so() {
     let home = home();
     let _editor = home.editor();
     assert_eq!(home.status()["daemon"]["needs_restart"], false);
@@ -56,7 +53,7 @@ fn what_only_a_restart_takes_is_said() {
     assert_eq!(home.status()["daemon"]["needs_restart"], true);
     assert!(home.output(&["status"]).contains("`hone stop`"));
     home.output(&["config", "set", "model.threads", "1"]);
-    assert_eq!(home.status()["daemon"]["needs_restart"], false, "as it was");
+    assert_eq!(home.status()["daemon"]["needs_restart"], false, "the old value needs no restart");
     home.output(&["model", "use", "qwen2.5-coder-0.5b"]);
     assert_eq!(home.status()["daemon"]["needs_restart"], true);
     home.output(&["stop"]);
@@ -154,7 +151,7 @@ fn the_status_names_the_files() {
 }
 
 #[test]
-fn a_language_is_switched_off_for_every_client_and_answers_when_asked() {
+fn a_language_is_switched_off_for_every_client_unless_completion_is_invoked() {
     let home = home();
     let (one, two) = (home.editor(), home.editor());
     home.output(&["config", "set", "completion.languages.markdown", "false"]);
@@ -165,13 +162,13 @@ fn a_language_is_switched_off_for_every_client_and_answers_when_asked() {
         let code = format!("file:///{name}.rs");
         assert_eq!(offers(editor, &code, "rust", TriggerKind::Automatic), 1);
     }
-    assert_eq!(home.status()["episodes"]["silent"], 0, "nothing was computed in vain");
+    assert_eq!(home.status()["episodes"]["silent"], 0, "nothing was computed for them");
     home.output(&["config", "set", "completion.languages.markdown"]);
     assert_eq!(offers(&one, "file:///later.md", "markdown", TriggerKind::Automatic), 1);
 }
 
 #[test]
-fn files_are_left_alone_as_the_user_types_and_answered_when_asked() {
+fn ignored_files_have_offers_only_when_completion_is_invoked() {
     let home = home();
     let editor = home.editor();
     home.output(&["config", "set", "completion.ignore", "[\"notes/\", \"*.min.rs\"]"]);

@@ -1,6 +1,6 @@
-//! The whole loop with the real model: complete → accept → complete → reject
-//! by edit → reject by timeout → events say so → an update → the next
-//! completion carries the new version, and what was accepted is likelier.
+//! The whole loop with the default model: an offer is accepted, one is rejected by an edit, and
+//! one by its timeout. The events record it, an update learns from it, the next completion comes
+//! from the new adapter, and the accepted text has become likelier.
 
 use feedback::event::{Completion, Evidence, Outcome};
 use rehearsal::client::TriggerKind;
@@ -47,8 +47,8 @@ fn area(rectangle: &Rectangle) -> f64 {
 }
 ";
 
-/// Log-probability in nats that two completions give the tokens they begin
-/// with in common, and how many those are.
+/// The log-probability in nats of the tokens that two completions both begin with, in each of
+/// them, and the number of these tokens.
 fn logprob_of_common(a: &Completion, b: &Completion) -> (f32, f32, usize) {
     let pairs = a.tokens.iter().zip(&b.tokens).take_while(|(a, b)| a.id == b.id);
     pairs.fold((0.0, 0.0, 0), |(in_a, in_b, count), (a, b)| {
@@ -73,7 +73,7 @@ fn feedback_becomes_an_adapter_that_serves_the_next_completion() {
     let area = Buffer::open(&editor, "area.rs", AREA);
     let ignored = area.offer();
     editor.advance_clock(9_999).unwrap();
-    assert_eq!(home.outcomes(&ignored.id), [], "nine seconds are no reject");
+    assert_eq!(home.outcomes(&ignored.id), [], "after nine seconds it is not rejected yet");
     editor.advance_clock(1).unwrap();
 
     let outcome = |id: &str| home.outcomes(id);
@@ -90,7 +90,7 @@ fn feedback_becomes_an_adapter_that_serves_the_next_completion() {
     assert_eq!((&status["adapter"]["parent"], &status["adapter"]["swaps"]), (&0.into(), &1.into()));
     assert_eq!(status["learner"]["waiting"], 0, "each label is learned from once");
 
-    // The same place again, as the new adapter sees it.
+    // The same place again, with the new adapter.
     let again = Buffer::open(&editor, "again.rs", COUNTER);
     again.complete();
     let completions = home.completions();
@@ -116,7 +116,7 @@ fn completions_go_on_and_stay_whole_while_an_adapter_is_learned_and_swapped_in()
     }
     assert!(editor.learn().unwrap().started);
 
-    // Two windows keep asking until the swap has happened, and a bit beyond.
+    // Two files are completed in turns until the new adapter is active.
     let buffers = [Buffer::open(&editor, "a.rs", STACK), Buffer::open(&editor, "b.rs", AREA)];
     let mut asked = 0;
     eventually("a swap under load", || {
@@ -133,7 +133,7 @@ fn completions_go_on_and_stay_whole_while_an_adapter_is_learned_and_swapped_in()
         Buffer::open(&editor, name, STACK).complete();
     }
     let versions: Vec<_> = home.completions().iter().map(|completion| completion.adapter).collect();
-    assert!(versions.is_sorted(), "a completion finishes on the arm it began with: {versions:?}");
+    assert!(versions.is_sorted(), "a completion keeps the adapter it began with: {versions:?}");
     assert_eq!((versions.first(), versions.last()), (Some(&0), Some(&1)), "asked {asked} times");
     assert_eq!(editor.status().unwrap()["adapter"]["swaps"], 1);
 }

@@ -1,14 +1,13 @@
-//! `cargo xtask bench beside`: what an update costs the completions beside it.
+//! `cargo xtask bench beside`: how much slower completions are while the learner works.
 
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
-use std::process::{Command, Stdio};
 
-/// A file of some hundred lines that a user might have written.
+/// A file of some hundred lines, as a user may write it.
 const TYPED: &str = "learner/src/ppo/mod.rs";
 
 #[derive(Args)]
@@ -29,33 +28,15 @@ pub struct Arguments {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let mut steps = Steps::default();
-    steps.run("build", workspace.cargo_build().arg("--bins").arg("--examples"))?;
-    let home = workspace.target.join("test-home");
-    let mut pull = Command::new(workspace.binary("hone"));
-    pull.env("HONE_HOME", &home).args(["model", "pull"]).stdout(Stdio::null());
-    steps.run("model", &mut pull)?;
+    super::build(workspace, &mut steps)?;
+    super::pull(workspace, &mut steps, None)?;
 
     eprintln!("── typing {TYPED}, {} round(s) of each kind", arguments.rounds);
-    let output = Command::new(workspace.binary("examples/beside"))
-        .arg("--hone")
-        .arg(workspace.binary("hone"))
-        .arg("--models")
-        .arg(home.join("models"))
-        .arg("--file")
-        .arg(workspace.root.join(TYPED))
-        .args(["--rounds", &arguments.rounds.to_string()])
-        .args(["--requests", &arguments.requests.to_string()])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run the example `beside`")?;
-    ensure!(output.status.success(), "the measurement failed ({})", output.status);
-    let measured: Value = serde_json::from_slice(&output.stdout)?;
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&measured)?);
-    } else {
-        println!("{}", table(&measured));
-    }
-    Ok(())
+    let mut beside = super::example(workspace, "beside");
+    beside.arg("--file").arg(workspace.root.join(TYPED));
+    beside.args(["--rounds", &arguments.rounds.to_string()]);
+    beside.args(["--requests", &arguments.requests.to_string()]);
+    super::print(&super::measure(&mut beside)?, arguments.json, table)
 }
 
 fn table(measured: &Value) -> String {

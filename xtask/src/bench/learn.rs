@@ -1,22 +1,23 @@
-//! `cargo xtask bench learn`: one training step, ours and torch + PEFT's.
+//! `cargo xtask bench learn`: one training step, by Hone and by torch + PEFT.
 
 use super::median;
 use super::peer::Peer;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The model whose ratios are the headline.
+/// The model whose ratios are reported first.
 const DEFAULT_MODEL: &str = "qwen2.5-coder-0.5b";
 const MODELS: [&str; 2] = [DEFAULT_MODEL, "smollm2-135m"];
 
-/// Wheels without CUDA where this index can be reached: a tenth of the size.
+/// Wheels without CUDA, which have a tenth of the size. They are used if this index can be
+/// reached.
 const CPU_WHEELS: &str = "https://download.pytorch.org/whl/cpu";
 
 #[derive(Args)]
@@ -24,7 +25,7 @@ pub struct Arguments {
     /// Models from `hone model list`
     #[arg(long, value_name = "NAME", default_values = MODELS)]
     model: Vec<String>,
-    /// Turns of every side, after one that warms up
+    /// Turns of each side, after one that warms up
     #[arg(long, default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -32,11 +33,11 @@ pub struct Arguments {
     #[arg(long, default_value_t = 488, value_name = "N",
           value_parser = clap::value_parser!(u32).range(2..=4000))]
     prompt: u32,
-    /// Tokens that are learned
+    /// Tokens to learn from
     #[arg(long, default_value_t = 24, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     completion: u32,
-    /// LoRA rank, on all seven linear maps of every layer
+    /// LoRA rank, on all seven linear maps of each layer
     #[arg(long, default_value_t = 16, value_name = "R",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     rank: u32,
@@ -63,10 +64,7 @@ struct Measured {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let mut steps = Steps::default();
-    steps.run("build", &mut workspace.cargo_build())?;
-    // For the whole workspace again: another selection is another set of
-    // features, and would compile everything anew.
-    steps.run("build (examples)", workspace.cargo_build().arg("--examples"))?;
+    super::build(workspace, &mut steps)?;
     let python = python(workspace, &mut steps)?;
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -76,7 +74,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut models = serde_json::Map::new();
     for name in &arguments.model {
-        let model = pull(workspace, &mut steps, name)?;
+        let model = super::pull(workspace, &mut steps, Some(name))?;
         eprintln!("── {name}, {} turns of each side on {threads} thread(s)", arguments.rounds);
         let bench =
             Bench { workspace, arguments, python: &python, model, tokens: &tokens, threads };
@@ -103,7 +101,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The Python of a virtual environment that has what the peer needs.
+/// Installs the peer's packages into a virtual environment; answers its Python.
 fn python(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
     let venv = workspace.target.join("bench-venv");
     let python = venv.join("bin").join("python");
@@ -121,22 +119,7 @@ fn python(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
     Ok(python)
 }
 
-fn pull(workspace: &Workspace, steps: &mut Steps, name: &str) -> Result<PathBuf> {
-    let hone = || {
-        let mut hone = Command::new(workspace.binary("hone"));
-        hone.env("HONE_HOME", workspace.target.join("test-home"));
-        hone
-    };
-    // Its own standard output is the path, which is none of this command's.
-    let mut quiet = hone();
-    quiet.args(["model", "pull", name]).stdout(std::process::Stdio::null());
-    steps.run(&format!("model {name}"), &mut quiet)?;
-    let output = hone().args(["model", "path", name]).output().context("cannot run hone")?;
-    ensure!(output.status.success(), "hone model path {name} failed");
-    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
-}
-
-/// What the tokens are changes no time; they are the same for both sides.
+/// The tokens' values do not change the time. Both sides get the same ones.
 fn write_tokens(path: &Path, count: usize) -> Result<()> {
     let tokens: Vec<usize> = (0..count).map(|i| 1000 + i * 7919 % 8009).collect();
     fs::write(path, serde_json::to_vec(&tokens)?).with_context(|| path.display().to_string())
@@ -178,8 +161,8 @@ impl Bench<'_> {
                 torch_tail.number("step", "s")?,
             ];
             eprintln!(
-                "   {round:>2}  torch {:.2} s · ours everywhere {:.2} · tail {:.2} + prompt {:.2} · \
-                 torch tail {:.2} + {:.2}{}",
+                "   {round:>2}  torch {:.2} s · ours everywhere {:.2} · tail {:.2} + prompt {:.2} \
+                 · torch tail {:.2} + {:.2}{}",
                 turn[0],
                 turn[1],
                 turn[3],
@@ -210,7 +193,7 @@ impl Bench<'_> {
         let mut command = Command::new(self.python);
         command.arg(self.workspace.root.join("xtask/bench/peer.py"));
         command.args(["--threads", &self.threads.to_string()]);
-        // It must not look for anything on a network.
+        // It must not use the network.
         command.env("HF_HUB_OFFLINE", "1");
         Peer::start("torch", self.arguments(&mut command, mode))
     }
@@ -233,7 +216,8 @@ impl Bench<'_> {
     }
 }
 
-/// Against torch + PEFT in f32 with the adapter everywhere: what one would run instead.
+/// Ratios to torch + PEFT in f32 with the adapter everywhere, which is what most people would
+/// run.
 fn ratios(measured: &Measured) -> [(&'static str, f64); 4] {
     let (ours, torch) = (&measured.ours, &measured.torch);
     [
@@ -245,7 +229,10 @@ fn ratios(measured: &Measured) -> [(&'static str, f64); 4] {
 }
 
 fn object(measured: &Measured) -> Value {
-    let side = |side: &Side| json!({ "step_s": side.step, "prompt_s": side.prompt, "peak_mb": side.peak_mb });
+    let side = |side: &Side| {
+        let Side { step, prompt, peak_mb } = side;
+        json!({ "step_s": step, "prompt_s": prompt, "peak_mb": peak_mb })
+    };
     let map = |pairs: &[(&'static str, Value)]| -> Value {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
     };
@@ -279,8 +266,8 @@ fn table(measured: &Measured) -> String {
     for (mode, numbers) in &measured.agreement {
         let number = |key: &str| numbers[key].as_f64().unwrap_or(f64::NAN);
         lines.push(format!(
-            "  same numbers, {mode:<20} log-prob off by {:.1e} nats (mean; {:.1e} as PEFT loads what \
-             Hone exports), gradient by {:.1e} (relative), cosine {:.7}",
+            "  same numbers, {mode:<20} log-prob off by {:.1e} nats (mean; {:.1e} as PEFT loads \
+             what Hone exports), gradient by {:.1e} (relative), cosine {:.7}",
             number("logprob_mean"),
             number("exported_mean"),
             number("gradient_error"),

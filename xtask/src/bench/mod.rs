@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measured, side by side with a peer where there is one.
+//! `cargo xtask bench`: measurements, side by side with a peer where there is one.
 
 mod beside;
 mod learn;
@@ -8,42 +8,49 @@ mod quality;
 mod serve;
 mod sweep;
 
+use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command as Process, Stdio};
 
 #[derive(Subcommand)]
 pub enum Command {
     /// A training step against torch + PEFT on the same model and tokens
     ///
-    /// Installs torch and PEFT into a virtual environment of their own under
-    /// `target/` (some gigabytes, once). Steps of both sides take turns, on the
-    /// same number of threads; medians and their ratios are reported.
+    /// Installs torch and PEFT into a virtual environment under `target/` (some
+    /// gigabytes, once). The steps of both sides take turns, on the same number of
+    /// threads. Medians and their ratios are reported.
     Learn(learn::Arguments),
     /// Completions while the learner works, against completions while it does not
     ///
-    /// One editor types a file of this repository into a real daemon; rounds beside
+    /// One editor types a file of this repository into a real daemon. Rounds beside
     /// an update and rounds with learning paused take turns.
     Beside(beside::Arguments),
     /// A completion at every key of a typed file, against a llama-server
     ///
-    /// Both sides serve the same model with the same window and get every request
-    /// in turns; without `--peer` Hone is measured alone.
+    /// Both sides serve the same model with the same window, and get every request
+    /// in turns. Without `--peer`, Hone is measured alone.
     Serve(serve::Arguments),
-    /// What the server itself costs a key, without a model: fifty editors at once
+    /// The time that the server itself needs for a key, with fifty editors at once
     ///
-    /// Real connections and a real event log, on an engine that answers at once; the
-    /// time from writing a key's change and request to having read the answer.
+    /// The connections and the event log are real; the engine answers at once, without
+    /// a model. The time runs from writing a key's change and request to reading the
+    /// answer.
     Overhead(overhead::Arguments),
-    /// HumanEval's solutions with a line, or half of one, missing
+    /// The solutions of HumanEval, with a line or half a line missing
     ///
-    /// Exact match, edit similarity, and the share of offers that are a beginning
-    /// of the truth: as installed, and with one setting changed at a time.
+    /// Reports exact matches, edit similarity, and the share of offers that the missing
+    /// text begins with: with the default settings, and with one setting changed at a
+    /// time.
     Quality(quality::Arguments),
-    /// The learner's numbers, one changed at a time, over the same commits
+    /// The learner's settings, one changed at a time, over the same commits
     ///
-    /// Rehearses on the repositories once for each value: hours, five minutes or so
-    /// for each 200 places of each. Stopped, the same command goes on.
+    /// Rehearses on the repositories once for each value. That takes hours: about five
+    /// minutes for 200 places of each repository. After an interruption, the same
+    /// command goes on.
     Sweep(sweep::Arguments),
 }
 
@@ -58,7 +65,63 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
     }
 }
 
-/// The middle value; of an even number, the mean of the middle two.
+/// Builds the programs and the examples. The whole workspace is built, because another
+/// selection of packages has other features, which would compile every dependency again.
+fn build(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
+    steps.run("build", workspace.cargo_build().args(["--bins", "--examples"]))
+}
+
+/// Fetches a model, or the default one; answers its file.
+fn pull(workspace: &Workspace, steps: &mut Steps, name: Option<&str>) -> Result<PathBuf> {
+    let hone = |command: &str| {
+        let mut hone = Process::new(workspace.binary("hone"));
+        hone.env("HONE_HOME", home(workspace)).args(["model", command]).args(name);
+        hone
+    };
+    let step = format!("model {}", name.unwrap_or("(default)"));
+    // It prints the path, which does not belong to the output of the measurement.
+    steps.run(&step, hone("pull").stdout(Stdio::null()))?;
+    let output = hone("path").output().context("cannot run hone")?;
+    ensure!(output.status.success(), "`hone model path` failed ({})", output.status);
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
+}
+
+/// The home whose models are measured.
+fn home(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("test-home")
+}
+
+/// An example of this workspace, with `hone` and the models as arguments.
+fn example(workspace: &Workspace, name: &str) -> Process {
+    let mut example = Process::new(workspace.binary(&format!("examples/{name}")));
+    example.arg("--hone").arg(workspace.binary("hone"));
+    example.arg("--models").arg(home(workspace).join("models"));
+    example
+}
+
+/// Runs a measurement; answers the JSON object that it prints.
+fn measure(command: &mut Process) -> Result<Value> {
+    let program = command.get_program().display().to_string();
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {program}"))?;
+    ensure!(output.status.success(), "the measurement failed ({})", output.status);
+    let text = String::from_utf8(output.stdout)?;
+    // A test harness prints lines of its own.
+    let report = text.lines().find(|line| line.starts_with('{'));
+    Ok(serde_json::from_str(report.context("the measurement has printed no result")?)?)
+}
+
+/// Prints what was measured, as JSON or as a table.
+fn print(measured: &Value, as_json: bool, table: impl Fn(&Value) -> String) -> Result<()> {
+    if as_json {
+        println!("{}", serde_json::to_string_pretty(measured)?);
+    } else {
+        println!("{}", table(measured));
+    }
+    Ok(())
+}
+
+/// The middle value; for an even number of values, the mean of the middle two.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

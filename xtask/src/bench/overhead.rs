@@ -1,14 +1,13 @@
-//! `cargo xtask bench overhead`: what the server itself costs a keystroke.
+//! `cargo xtask bench overhead`: the time that the server itself needs for a keystroke.
 
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
-use std::process::Stdio;
 
-/// What is measured is no library, and its engine is there for tests alone.
+/// The measurement is a test, because its engine exists for tests only.
 const TEST: &str = "testing::overhead::bench_overhead_of_fifty_editors";
 
 #[derive(Args)]
@@ -20,8 +19,8 @@ pub struct Arguments {
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
-    // For the whole workspace: another selection is another set of features, and would
-    // compile everything anew.
+    // For the whole workspace: another selection of packages has other features, which would
+    // compile every dependency again.
     let test = || {
         let mut cargo = workspace.cargo();
         cargo.args(["test", "--release", "--workspace", "--lib"]);
@@ -30,20 +29,9 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.run("build", test().arg("--no-run"))?;
     eprintln!("── fifty editors");
-    let output = test()
-        .args(["--", "--ignored", "--exact", "--nocapture", TEST])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    ensure!(output.status.success(), "the measurement failed ({})", output.status);
-    let said = String::from_utf8(output.stdout)?;
-    let report = said.lines().find(|line| line.starts_with('{'));
-    let measured: Value = serde_json::from_str(report.context("the test has measured nothing")?)?;
-    match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&measured)?),
-        false => println!("{}", table(&measured)),
-    }
-    Ok(())
+    let mut measurement = test();
+    measurement.args(["--", "--ignored", "--exact", "--nocapture", TEST]);
+    super::print(&super::measure(&mut measurement)?, arguments.json, table)
 }
 
 fn table(measured: &Value) -> String {

@@ -1,5 +1,5 @@
-//! A program that does one unit of work for every line it is sent, and says
-//! with a line of JSON how long that took.
+//! A program that does one unit of work for each line that it gets. It answers with a line of
+//! JSON that holds the time.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -26,21 +26,22 @@ impl Peer {
     }
 
     pub fn ask(&mut self, line: &str) -> Result<Value> {
-        writeln!(self.stdin, "{line}").with_context(|| format!("{} takes no line", self.name))?;
+        writeln!(self.stdin, "{line}").with_context(|| format!("cannot write to {}", self.name))?;
         let mut answer = String::new();
         self.stdout
             .read_line(&mut answer)
-            .with_context(|| format!("{} cannot be read", self.name))?;
+            .with_context(|| format!("cannot read from {}", self.name))?;
         if answer.is_empty() {
-            bail!("{} ended at {line:?}; its own words are above", self.name);
+            bail!("{} ended at {line:?}; see its messages above", self.name);
         }
-        serde_json::from_str(&answer).with_context(|| format!("{} answered no JSON", self.name))
+        serde_json::from_str(&answer)
+            .with_context(|| format!("{} has not answered with JSON", self.name))
     }
 
     /// A number of the answer to a line.
     pub fn number(&mut self, line: &str, key: &str) -> Result<f64> {
         let answer = self.ask(line)?;
-        answer[key].as_f64().with_context(|| format!("{} gave no {key}", self.name))
+        answer[key].as_f64().with_context(|| format!("the answer of {} has no {key}", self.name))
     }
 }
 

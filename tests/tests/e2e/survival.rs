@@ -1,11 +1,9 @@
-//! What becomes of a place after its offer met its fate, as the log has it.
+//! Edit survival: what is left of an accepted offer, and what replaced a rejected one, as the
+//! log records it.
 
 use feedback::event::{EventKind, KeptCheck};
-use tests::buffer::Buffer;
+use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK};
-
-/// Continued by `Thursday, Friday, …`.
-const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";
 
 fn kept(home: &Home) -> Vec<(KeptCheck, f32)> {
     let events = home.events().into_iter();
@@ -26,7 +24,7 @@ fn typed_instead(home: &Home) -> Vec<(String, Vec<u32>)> {
 }
 
 #[test]
-fn what_was_taken_is_looked_at_three_times_and_the_log_has_each() {
+fn an_accepted_offer_is_measured_three_times_and_the_log_has_each() {
     let home = Home::with(Model::Smol, QUICK);
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
@@ -36,8 +34,8 @@ fn what_was_taken_is_looked_at_three_times_and_the_log_has_each() {
     assert_eq!(kept(&home), [(KeptCheck::HalfMinute, 1.0)]);
     editor.advance_clock(90_000).unwrap();
     editor.advance_clock(480_000).unwrap();
-    let looks: Vec<_> = kept(&home).into_iter().map(|(check, _)| check).collect();
-    assert_eq!(looks, [KeptCheck::HalfMinute, KeptCheck::TwoMinutes, KeptCheck::TenMinutes]);
+    let checks: Vec<_> = kept(&home).into_iter().map(|(check, _)| check).collect();
+    assert_eq!(checks, [KeptCheck::HalfMinute, KeptCheck::TwoMinutes, KeptCheck::TenMinutes]);
     let screen = home.output(&["status"]);
     assert!(screen.lines().any(|line| line.contains("kept") && line.contains("100 %")), "{screen}");
 }
@@ -61,14 +59,14 @@ fn what_was_typed_instead_of_an_offer_is_recorded_as_tokens_of_the_line() {
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.offer();
     week.type_text("and so on");
-    assert_eq!(typed_instead(&home), [], "the line is not done");
+    assert_eq!(typed_instead(&home), [], "the line is not finished");
     week.type_text("\n");
     editor.status().unwrap();
     let typed = typed_instead(&home);
     assert_eq!(typed.len(), 1, "{typed:?}");
     assert_eq!(typed[0].0, item.id);
     assert!((2..12).contains(&typed[0].1.len()), "{typed:?}");
-    // Without the code the length alone is told.
+    // Without the code, the event has the number of tokens only.
     let bare = home.output(&["events", "--json"]);
     let line = bare.lines().find(|line| line.contains("typed_instead")).expect("the event");
     let value: serde_json::Value = serde_json::from_str(line).unwrap();

@@ -1,4 +1,5 @@
-//! What the forwarder keeps of an editor survives whatever either side says.
+//! The forwarder's copy of an editor's state survives any message of the editor or the daemon,
+//! and can be replayed.
 #![no_main]
 
 use hone::daemon::editor_state::Mirror;

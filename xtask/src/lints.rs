@@ -1,0 +1,113 @@
+//! Clippy beside the compiler. `cargo clippy` is a build of its own that shares nothing with
+//! `cargo build`: it reads every dependency again, which takes minutes. Here cargo calls this
+//! program in the compiler's place (`RUSTC_WORKSPACE_WRAPPER`) for each crate of the
+//! workspace; it compiles, then runs clippy on the same crate. Warnings are errors.
+
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, ensure};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The name under which this program is the compiler. Cargo keeps what it made apart from
+/// what another compiler made, by this path.
+const WRAPPER: &str = "rustc-and-clippy";
+
+/// What clippy writes, and nobody reads.
+const OUTPUT: &str = "lints";
+
+/// Lets a cargo command lint what it compiles.
+pub fn with_lints<'a>(workspace: &Workspace, cargo: &'a mut Command) -> Result<&'a mut Command> {
+    let wrapper = workspace.target.join(WRAPPER);
+    let own = std::env::current_exe().context("cannot find this program's own path")?;
+    // Cargo may build this program anew meanwhile, so a copy has to do.
+    let bytes = fs::read(&own).with_context(|| own.display().to_string())?;
+    if fs::read(&wrapper).ok().as_ref() != Some(&bytes) {
+        fs::copy(&own, &wrapper).with_context(|| wrapper.display().to_string())?;
+    }
+    Ok(cargo.env("RUSTC_WORKSPACE_WRAPPER", wrapper))
+}
+
+/// Whether cargo has called this program as the compiler.
+pub fn is_compiler(arguments: &[OsString]) -> bool {
+    let name = arguments.first().map(Path::new).and_then(Path::file_stem);
+    name.is_some_and(|name| name == WRAPPER) && arguments.len() > 1
+}
+
+/// `rustc-and-clippy rustc …`: what rustc does, then what clippy says.
+pub fn compile(arguments: &[OsString]) -> Result<()> {
+    let (rustc, arguments) = (&arguments[1], &arguments[2..]);
+    let run = |command: &mut Command| -> Result<()> {
+        let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+        ensure!(status.success(), "{} failed ({status})", command.get_program().display());
+        Ok(())
+    };
+    run(Command::new(rustc).args(arguments))?;
+    if let Some(output) = lint_output(arguments) {
+        fs::create_dir_all(&output).with_context(|| output.display().to_string())?;
+        let mut clippy = Command::new("clippy-driver");
+        clippy.arg(rustc).args(lint_arguments(arguments, &output)).args(["-D", "warnings"]);
+        run(&mut clippy)?;
+    }
+    Ok(())
+}
+
+/// Where clippy may write; none where cargo only asks what the compiler can do.
+fn lint_output(arguments: &[OsString]) -> Option<PathBuf> {
+    let at = arguments.iter().position(|argument| argument == "--out-dir")?;
+    Some(Path::new(arguments.get(at + 1)?).join(OUTPUT))
+}
+
+/// The compiler's arguments, so that they compile nothing and cargo takes nothing for a
+/// result.
+fn lint_arguments(arguments: &[OsString], output: &Path) -> Vec<OsString> {
+    let mut lint: Vec<OsString> = vec![];
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_string_lossy();
+        if text == "--out-dir" {
+            arguments.next();
+            lint.extend([argument.clone(), output.into()]);
+        } else if text.starts_with("--emit=") {
+            lint.push("--emit=metadata".into());
+        } else if let Some(kinds) = text.strip_prefix("--json=") {
+            let kinds: Vec<&str> = kinds.split(',').filter(|kind| *kind != "artifacts").collect();
+            lint.push(format!("--json={}", kinds.join(",")).into());
+        } else {
+            lint.push(argument.clone());
+        }
+    }
+    lint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn clippy_gets_the_compilers_arguments_and_writes_elsewhere() {
+        let given = arguments(
+            "--crate-name hone --json=diagnostic-rendered-ansi,artifacts,future-incompat \
+             --emit=dep-info,metadata,link -C opt-level=3 --out-dir /t/deps --test",
+        );
+        let output = lint_output(&given).unwrap();
+        let expected = arguments(
+            "--crate-name hone --json=diagnostic-rendered-ansi,future-incompat --emit=metadata \
+             -C opt-level=3 --out-dir /t/deps/lints --test",
+        );
+        assert_eq!(lint_arguments(&given, &output), expected);
+        assert_eq!(lint_output(&arguments("- --crate-name ___ --print=file-names")), None);
+    }
+
+    #[test]
+    fn only_the_copy_is_the_compiler() {
+        assert!(is_compiler(&arguments("/t/rustc-and-clippy rustc -vV")));
+        assert!(!is_compiler(&arguments("/t/rustc-and-clippy")));
+        assert!(!is_compiler(&arguments("/t/release/xtask test")));
+    }
+}
