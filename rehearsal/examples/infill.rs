@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use flate2::read::GzDecoder;
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::document::Position;
+use rehearsal::developer::document::Position;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;

@@ -9,7 +9,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
-use rehearsal::history::{self, FileChange, Filter, History};
+use rehearsal::developer::history::{self, FileChange, Filter, History};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use time::macros::format_description;

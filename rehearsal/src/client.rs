@@ -5,7 +5,7 @@ pub mod framing;
 
 pub use connection::{Notification, Pending, RequestError};
 
-use crate::document::{Encoding, Position, Range};
+use crate::developer::document::{Encoding, Position, Range};
 use connection::Connection;
 use serde::Deserialize;
 use serde_json::{Value, json};

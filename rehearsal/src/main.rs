@@ -4,16 +4,16 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use console::strip_ansi_codes;
 use indicatif::{ProgressBar, ProgressStyle};
-use rehearsal::arm::{Kind, Spec};
 use rehearsal::developer::NOISE;
-use rehearsal::history::{Filter, History};
-use rehearsal::interrupt::{self, Interrupted};
-use rehearsal::judge::Judge;
-use rehearsal::keep::{self, Keepsake};
+use rehearsal::developer::history::{Filter, History};
+use rehearsal::report::adopt::{self, Keepsake};
+use rehearsal::report::judge::Judge;
 use rehearsal::report::{ArmName, Repo, Report};
+use rehearsal::report::{chart, transcript};
+use rehearsal::run::arm::{Kind, Spec};
+use rehearsal::run::interrupt::{self, Interrupted};
+use rehearsal::run::resume::Work;
 use rehearsal::run::{self, Event, Outcome, Settings};
-use rehearsal::work::Work;
-use rehearsal::{chart, transcript};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -361,7 +361,7 @@ fn tell(arguments: &Arguments, specs: &[Spec], done: &[(Outcome, Repo)]) -> Resu
 fn arms(arguments: &Arguments) -> Result<Vec<Spec>> {
     let mut specs = arguments.arm.clone();
     if arguments.keep {
-        specs.extend(keep::ARMS.map(Spec::of));
+        specs.extend(adopt::ARMS.map(Spec::of));
     } else if specs.is_empty() {
         specs.push(Spec::of(Kind::Everything));
     }

@@ -2,11 +2,11 @@
 //! own copy of the document and its own labels, from the messages alone.
 
 use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
+use rehearsal::developer::document::{Document, Encoding, Position, Range};
+use rehearsal::developer::history::{FileChange, Hunk, lines};
+use rehearsal::developer::typist::Typist;
 use rehearsal::developer::{Fate, Mood, NOISE, Temper};
-use rehearsal::document::{Document, Encoding, Position, Range};
-use rehearsal::history::{FileChange, Hunk, lines};
-use rehearsal::ledger::LabelCounts;
-use rehearsal::typist::Typist;
+use rehearsal::run::ledger::LabelCounts;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, BufReader};

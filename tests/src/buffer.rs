@@ -1,7 +1,7 @@
 //! One open file of an editor: text with a cursor, every change told to the server.
 
 use rehearsal::client::{Client, Item, TriggerKind};
-use rehearsal::document::{Position, Range};
+use rehearsal::developer::document::{Position, Range};
 
 pub struct Buffer<'a> {
     client: &'a Client,

@@ -2,7 +2,7 @@
 //! when its host goes, stops when it is told to, and keeps to its memory.
 
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::document::Position;
+use rehearsal::developer::document::Position;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;

@@ -2,7 +2,7 @@
 //! reaches the running daemon, and every client of it.
 
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::document::Position;
+use rehearsal::developer::document::Position;
 use serde_json::{Value, json};
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK};

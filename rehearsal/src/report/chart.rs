@@ -1,8 +1,8 @@
 //! Learning curves: how much of what was offered was taken, and how much of what
 //! was typed came from offers, over the last part of the stream at each place.
 
-use crate::record::LineRecord;
 use crate::run::Outcome;
+use crate::run::record::LineRecord;
 use anyhow::{Context, Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;

@@ -14,6 +14,12 @@
 //! before their eyes. Of what is wrong, a quarter of `noise` is taken and undone
 //! at once.
 
+pub mod document;
+pub mod history;
+pub mod language;
+pub mod plan;
+pub mod typist;
+
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use strsim::normalized_damerau_levenshtein;

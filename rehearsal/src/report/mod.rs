@@ -1,10 +1,16 @@
 //! The report: one JSON object, and the same as tables for people.
 
-use crate::arm::Kind;
-use crate::ledger::LabelCounts;
-use crate::record::{Learned, Swap, Update};
+pub mod adopt;
+pub mod chart;
+pub mod judge;
+pub mod stats;
+pub mod transcript;
+
+use crate::report::stats::{Change, Comparison, Counts, Pair, QUARTERS, Summary, mean};
+use crate::run::arm::Kind;
+use crate::run::ledger::LabelCounts;
+use crate::run::record::{Learned, Swap, Update};
 use crate::run::{ArmOutcome, End, Outcome};
-use crate::stats::{self, Change, Comparison, Counts, Pair, QUARTERS, Summary, mean};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -363,9 +369,9 @@ fn version(version: u64) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::record::{ArmRecord, Texts};
-    use crate::stats::tests::line;
-    use crate::status::{Adapter, Learner, LearnerState, Status};
+    use crate::report::stats::tests::line;
+    use crate::run::record::{ArmRecord, Texts};
+    use crate::run::status::{Adapter, Learner, LearnerState, Status};
     use std::time::Duration;
 
     pub fn outcome() -> Outcome {
@@ -389,7 +395,7 @@ pub(crate) mod tests {
                 status: Status {
                     withheld: 0,
                     version: "0.1.0".to_owned(),
-                    model: crate::status::Model { name: None, sha256: "aa".to_owned() },
+                    model: crate::run::status::Model { name: None, sha256: "aa".to_owned() },
                     adapter: Adapter { active: Some(1), swaps: 1, last_swap_ms: Some(4.0) },
                     episodes: counts,
                     learner: Learner {

@@ -8,9 +8,9 @@
 //! what the gate gives without it. All met the same places, which tells more than the
 //! daemon's trial could, where each place is answered by one of two.
 
-use crate::arm::Kind;
+use crate::report::stats::{self, Comparison, LEAST_BLOCKS, Pair};
+use crate::run::arm::Kind;
 use crate::run::{ArmOutcome, Outcome};
-use crate::stats::{self, Comparison, LEAST_BLOCKS, Pair};
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Rates, percentiles, and how an arm compares with another over the same text.
 
-use crate::record::{ArmRecord, Asked, LineRecord};
+use crate::run::record::{ArmRecord, Asked, LineRecord};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;

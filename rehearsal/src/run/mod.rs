@@ -1,16 +1,22 @@
 //! The rehearsal itself: one stream of real lines, typed into one or more arms
 //! side by side.
 
-use crate::arm::{self, Arm, Spec};
+pub mod arm;
+pub mod interrupt;
+pub mod ledger;
+pub mod record;
+pub mod resume;
+pub mod status;
+
+use crate::developer::history::{FileChange, History, lines};
+use crate::developer::plan;
+use crate::developer::typist::{Answer, Typist};
 use crate::developer::{Fate, Mood};
-use crate::history::{FileChange, History, lines};
-use crate::interrupt;
-use crate::judge::{Case, Judge};
-use crate::plan;
-use crate::record::{ArmRecord, Asked, Learned, LineRecord, Swap, Update};
-use crate::status::Status;
-use crate::typist::{Answer, Typist};
-use crate::work::{Progress, Work};
+use crate::report::judge::{Case, Judge};
+use crate::run::arm::{Arm, Spec};
+use crate::run::record::{ArmRecord, Asked, Learned, LineRecord, Swap, Update};
+use crate::run::resume::{Progress, Work};
+use crate::run::status::Status;
 use anyhow::{Context, Result};
 use rand::SeedableRng;
 use rand::rngs::StdRng;

@@ -1,6 +1,6 @@
 //! The part of `hone status --json` that a rehearsal reads.
 
-use crate::ledger::LabelCounts;
+use crate::run::ledger::LabelCounts;
 use serde::{Deserialize, Serialize};
 
 /// Unknown fields are somebody else's; missing ones are an error, because they

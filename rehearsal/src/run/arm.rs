@@ -1,11 +1,11 @@
 //! One arm of a rehearsal: its own home, its own daemon, its own editor.
 
 use crate::client::Client;
-use crate::document::Encoding;
-use crate::interrupt;
-use crate::record::{Learned, Texts};
+use crate::developer::document::Encoding;
 use crate::run::Settings;
-use crate::status::Status;
+use crate::run::interrupt;
+use crate::run::record::{Learned, Texts};
+use crate::run::status::Status;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

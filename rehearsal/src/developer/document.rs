@@ -42,7 +42,7 @@ pub struct Range {
 }
 
 /// A document and the encoding its positions are counted in. Lines end in
-/// `\n` or `\r\n`; a lone `\r` is not supported (see [`crate::history`]).
+/// `\n` or `\r\n`; a lone `\r` is not supported (see [`crate::developer::history`]).
 #[derive(Debug, Clone)]
 pub struct Document {
     text: String,

@@ -4,7 +4,7 @@
 //! A folder holds one run: `state.json`, and each arm's home as it was when that
 //! was written. It is written whole and then moved to its place.
 
-use crate::record::ArmRecord;
+use crate::run::record::ArmRecord;
 use crate::run::{ArmOutcome, End};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};

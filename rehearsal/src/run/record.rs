@@ -1,7 +1,7 @@
 //! What happened in a rehearsal, line by line: the one source of every number.
 
 use crate::developer::Fate;
-use crate::ledger::LabelCounts;
+use crate::run::ledger::LabelCounts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

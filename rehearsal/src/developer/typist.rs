@@ -2,9 +2,9 @@
 //! offered on the way, and takes it when it is right.
 
 use crate::client::{Client, Item, RequestError, TriggerKind};
+use crate::developer::document::Document;
 use crate::developer::{Deed, Fate, Mood, Temper, decide};
-use crate::document::Document;
-use crate::ledger::{LabelCounts, Ledger};
+use crate::run::ledger::{LabelCounts, Ledger};
 use std::time::Instant;
 use url::Url;
 
@@ -271,7 +271,8 @@ impl<'c> Typist<'c> {
         let end = start + open.document.line(open.line).len();
         let item = &offer.item;
         let cursor = open.document.position(end);
-        let range = item.range.unwrap_or(crate::document::Range { start: cursor, end: cursor });
+        let range =
+            item.range.unwrap_or(crate::developer::document::Range { start: cursor, end: cursor });
         self.client.change(&open.uri, Some(range), &item.insert_text)?;
         open.document.replace(start, end, &offer.line);
         self.client.accept(&item.id)?;

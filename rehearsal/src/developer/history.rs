@@ -1,7 +1,7 @@
 //! Real commits in the order they were made: what was there before, and which
 //! lines somebody added. Read-only; works on bare and shallow repositories.
 
-use crate::language;
+use crate::developer::language;
 use anyhow::{Context, Result, bail};
 use git2::{Commit, Delta, DiffFindOptions, DiffOptions, Oid, Patch, Repository, Sort};
 use std::collections::HashSet;
