@@ -12,8 +12,8 @@ import {
     type DynamicFeature,
     type StaticFeature,
 } from 'vscode-languageclient/node';
-import { lastLine } from './program';
-import type { Connection } from './supervisor';
+import { lastLine } from './core/program';
+import type { Connection } from './core/supervisor';
 
 /** Files on a disk and files not saved yet; never a diff's other side or a log. */
 export const DOCUMENTS = [{ scheme: 'file' }, { scheme: 'untitled' }];

@@ -5,11 +5,11 @@ import * as vscode from 'vscode';
 import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import type { Pages } from './pages';
-import { learnRequest, statusRequest } from './protocol';
-import { learnerLine, takenOfJudged } from './report';
+import { learnRequest, statusRequest } from './core/protocol';
+import { learnerLine, takenOfJudged } from './core/report';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
-import { quoted } from './shell';
+import { quoted } from './core/shell';
 
 export interface Parts {
     server: Server;

@@ -2,8 +2,8 @@
 // their one owner, for every editor.
 
 import * as vscode from 'vscode';
-import { changes, serverKeys, type Values } from './configuration';
-import { ask } from './program';
+import { changes, serverKeys, type Values } from './core/configuration';
+import { ask } from './core/program';
 import type { Server } from './server';
 import { affects, setByUser } from './settings';
 

@@ -9,7 +9,7 @@ import { Pages } from './pages';
 import { Provider } from './provider';
 import { Server } from './server';
 import { affects } from './settings';
-import { Thinking } from './status';
+import { Thinking } from './core/status';
 import { StatusBar } from './statusbar';
 
 let running: Server | undefined;

@@ -3,7 +3,7 @@
 
 import * as vscode from 'vscode';
 import { DOCUMENTS } from './client';
-import { didFocus } from './protocol';
+import { didFocus } from './core/protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
 

@@ -2,7 +2,7 @@
 // own key does, and tells the server.
 
 import * as vscode from 'vscode';
-import { partTaken } from './offers';
+import { partTaken } from './core/offers';
 import { viewOf, type Provider } from './provider';
 
 export function registerKeys(provider: Provider): vscode.Disposable[] {

@@ -2,9 +2,9 @@
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
-import { parseAdapters, type Adapter } from './adapters';
-import { ask } from './program';
-import { forgetRequest, type Forgotten } from './protocol';
+import { parseAdapters, type Adapter } from './core/adapters';
+import { ask } from './core/program';
+import { forgetRequest, type Forgotten } from './core/protocol';
 import type { Server } from './server';
 
 export async function toggleLearning(server: Server): Promise<void> {

@@ -1,8 +1,8 @@
 // Choosing a model, fetching it if it is not here.
 
 import * as vscode from 'vscode';
-import { Pull, parseModels, size, type Model } from './models';
-import { ask, run } from './program';
+import { Pull, parseModels, size, type Model } from './core/models';
+import { ask, run } from './core/program';
 import type { Server } from './server';
 
 export async function pickModel(server: Server): Promise<void> {

@@ -2,13 +2,13 @@
 
 import { lstatSync } from 'node:fs';
 import * as vscode from 'vscode';
-import { checks, doctorPage, type Findings } from './doctor';
-import { History } from './history';
-import { escape, page } from './html';
-import { ask, run } from './program';
+import { checks, doctorPage, type Findings } from './core/doctor';
+import { History } from './core/history';
+import { escape, page } from './core/html';
+import { ask, run } from './core/program';
 import type { Provider } from './provider';
-import type { Status } from './protocol';
-import { reportPage } from './report';
+import type { Status } from './core/protocol';
+import { reportPage } from './core/report';
 import type { Server } from './server';
 import { inlineSuggestEnabled, isEnabled } from './settings';
 

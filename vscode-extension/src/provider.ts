@@ -7,11 +7,11 @@
 import * as vscode from 'vscode';
 import { InlineCompletionRequest } from 'vscode-languageclient/node';
 import { DOCUMENTS } from './client';
-import { Changes, Offers, offerId, type Offer, type TextView } from './offers';
-import { didPartiallyAccept, didReject, didShow, itemReference } from './protocol';
+import { Changes, Offers, offerId, type Offer, type TextView } from './core/offers';
+import { didPartiallyAccept, didReject, didShow, itemReference } from './core/protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
-import type { Thinking } from './status';
+import type { Thinking } from './core/status';
 
 /** `InlineCompletionEndOfLifeReasonKind.Rejected` of the proposed API. */
 const END_REJECTED = 1;

@@ -4,12 +4,12 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import * as vscode from 'vscode';
 import { HoneClient } from './client';
-import { locate, type Located } from './locate';
-import { ask } from './program';
-import { didChangeStatus } from './protocol';
+import { locate, type Located } from './core/locate';
+import { ask } from './core/program';
+import { didChangeStatus } from './core/protocol';
 import { programPath } from './settings';
-import type { ServerState, StatusLine } from './status';
-import { Supervisor } from './supervisor';
+import type { ServerState, StatusLine } from './core/status';
+import { Supervisor } from './core/supervisor';
 
 export class Server implements vscode.Disposable {
     private readonly supervisor: Supervisor<HoneClient>;

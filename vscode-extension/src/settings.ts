@@ -1,7 +1,7 @@
 // The settings, as the editor has them now.
 
 import * as vscode from 'vscode';
-import { isOn, turned, type LanguageSwitches } from './languages';
+import { isOn, turned, type LanguageSwitches } from './core/languages';
 
 const SECTION = 'hone';
 

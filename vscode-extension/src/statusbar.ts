@@ -1,10 +1,10 @@
 // The item in the status bar.
 
 import * as vscode from 'vscode';
-import { statusRequest } from './protocol';
+import { statusRequest } from './core/protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
-import { shown, type StatusLine } from './status';
+import { shown, type StatusLine } from './core/status';
 
 /** Left of most others on the right side. */
 const PRIORITY = 100;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Backoff } from '../src/backoff';
+import { Backoff } from '../src/core/backoff';
 
 test('each death in a row waits longer, the sixth is the last', () => {
     const backoff = new Backoff();

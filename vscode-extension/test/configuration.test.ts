@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import manifest from '../package.json';
-import { changes, serverKeys } from '../src/configuration';
+import { changes, serverKeys } from '../src/core/configuration';
 
 const FILE = { completion: { max_tokens: 32, temperature: 0 }, daemon: { idle_exit_s: 600 }, privacy: { ignore: ['*.sql'] } };
 

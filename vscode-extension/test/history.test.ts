@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { History, acceptRates, adapterSteps, type Label } from '../src/history';
+import { History, acceptRates, adapterSteps, type Label } from '../src/core/history';
 
 function history(...events: object[]): Label[] {
     const log = new History();

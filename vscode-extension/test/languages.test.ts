@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isOn, turned } from '../src/languages';
+import { isOn, turned } from '../src/core/languages';
 
 test('a language has its own switch, the others have *, and on is what nobody set', () => {
     const switches = { '*': false, rust: true };

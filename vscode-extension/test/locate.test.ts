@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { locate, type Surroundings } from '../src/locate';
+import { locate, type Surroundings } from '../src/core/locate';
 
 function where(executable: string[], over: Partial<Surroundings> = {}) {
     return locate({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Pull, parseModels, size } from '../src/models';
+import { Pull, parseModels, size } from '../src/core/models';
 
 test('the models are what hone lists, with a size for people', () => {
     const model = { name: 'smollm2-135m', bytes: 98_566_144, licence: 'Apache-2.0', present: true, configured: false };

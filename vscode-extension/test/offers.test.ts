@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Changes, Offers, offerId, partTaken, type Offer, type TextView } from '../src/offers';
+import { Changes, Offers, offerId, partTaken, type Offer, type TextView } from '../src/core/offers';
 
 const URI = 'file:///a.rs';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checks, doctorPage, type Findings } from '../src/doctor';
-import { page } from '../src/html';
-import type { Status } from '../src/protocol';
-import { learnerLine, reportPage, takenOfJudged } from '../src/report';
+import { checks, doctorPage, type Findings } from '../src/core/doctor';
+import { page } from '../src/core/html';
+import type { Status } from '../src/core/protocol';
+import { learnerLine, reportPage, takenOfJudged } from '../src/core/report';
 
 const STATUS: Status = {
     version: '0.1.0',

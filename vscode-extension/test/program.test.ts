@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ask, lastLine, run } from '../src/program';
-import { quoted } from '../src/shell';
+import { ask, lastLine, run } from '../src/core/program';
+import { quoted } from '../src/core/shell';
 
 test('an error is the last line that the program said', async () => {
     assert.equal(lastLine('a\nError: model.gguf is missing\n\n'), 'model.gguf is missing');

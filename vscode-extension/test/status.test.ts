@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { Thinking, shown, type Known } from '../src/status';
+import { Thinking, shown, type Known } from '../src/core/status';
 
 const READY: Known = {
     server: { kind: 'running' },

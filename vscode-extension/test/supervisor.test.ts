@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { Supervisor, type Connection } from '../src/supervisor';
+import { Supervisor, type Connection } from '../src/core/supervisor';
 
 /** A server that does what the test says. */
 class Fake implements Connection {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { serverProblem } from '../src/version';
+import { serverProblem } from '../src/core/version';
 
 const problem = (version: string | undefined): string | undefined =>
     serverProblem({ name: 'hone', ...(version && { version }) }, '/bin/hone', '0.9.1');
