@@ -8,6 +8,7 @@
 //! Nothing here knows the server's code: everything goes through [`client`],
 //! which the end-to-end tests use too.
 
+pub mod cli;
 pub mod client;
 pub mod developer;
 pub mod report;

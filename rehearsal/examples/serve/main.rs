@@ -404,21 +404,28 @@ fn measure(
     if let Some(peer) = &mut peer {
         report["llama_server"] = theirs.report();
         report["llama_server"]["first_token_ms"] = json!(quantile(&mut peer.prompt_ms, 0.5));
-        let keys = [
-            "p50_ms",
-            "p95_ms",
-            "mean_ms",
-            "cold_ms",
-            "first_token_ms",
-            "right_chars_per_request",
-            "right_chars_per_offer",
-        ];
-        for key in keys {
-            let (a, b) = (&report["hone"][key], &report["llama_server"][key]);
-            report["ratios"][key] = json!(a.as_f64().zip(b.as_f64()).map(|(a, b)| a / b));
-        }
+        report["ratios"] = ratios(&report);
     }
     Ok(report)
+}
+
+/// Ours divided by theirs, for each number that both have.
+fn ratios(report: &Value) -> Value {
+    let keys = [
+        "p50_ms",
+        "p95_ms",
+        "mean_ms",
+        "cold_ms",
+        "first_token_ms",
+        "right_chars_per_request",
+        "right_chars_per_offer",
+    ];
+    let mut ratios = json!({});
+    for key in keys {
+        let (a, b) = (&report["hone"][key], &report["llama_server"][key]);
+        ratios[key] = json!(a.as_f64().zip(b.as_f64()).map(|(a, b)| a / b));
+    }
+    ratios
 }
 
 /// What the server itself recorded of the requests that went to the model with a

@@ -1,0 +1,207 @@
+//! The arguments of `hone rehearse`, and the arms and repositories that they name.
+
+use crate::developer::NOISE;
+use crate::developer::history::{Filter, History};
+use crate::report::Repo;
+use crate::report::adopt;
+use crate::run::arm::{Kind, Spec};
+use anyhow::{Result, ensure};
+use clap::Parser;
+use std::path::PathBuf;
+use time::Date;
+use time::macros::format_description;
+
+/// A simulated developer types your real commits, in the order you made them,
+/// into fresh daemons: what would Hone have given you?
+///
+/// Every added line is typed through the language server protocol. At line
+/// starts and at one natural place inside a line a completion is asked for. It
+/// is accepted if it is the exact rest of the line, or at least ten characters
+/// of its exact beginning; a near miss is accepted and mended; else it is turned
+/// down (by typing on, by Esc, or by waiting until it times out) and the truth
+/// is typed.
+///
+/// Nothing of this touches your own Hone, unless you say --keep: the daemons live in temporary homes,
+/// on a clock of their own, and are gone afterwards. The same seed gives the
+/// same stream.
+#[derive(Parser)]
+#[command(name = "hone rehearse", bin_name = "hone rehearse", version)]
+#[command(after_help = "\
+Examples:
+  hone rehearse                              this repository, 200 places
+  hone rehearse --repo ~/src/app --author ada --since 2025-01-01 --limit 1000
+  hone rehearse --live --limit 40            watch it type
+  hone rehearse --arm frozen --arm gate --arm ppo --work ~/rehearsal
+                                             three arms; Ctrl-C, and go on later
+  hone rehearse --arm 'hot=ppo,learning.ppo.learning_rate=3e-4'
+                                             PPO with another learning rate
+  hone rehearse --limit 1000 --keep          start from what your history teaches
+  hone rehearse --json > report.json
+
+Arms:
+  frozen         the base model throughout, every offer shown
+  gate           the same, behind the gate
+  ppo            learns from verdicts alone; each update serves at once
+  ppo-gate       the same, behind the gate
+  ppo-demo       learns from verdicts and from what was typed instead
+  ppo-demo-gate  the same, behind the gate
+  demo           learns from what was typed instead alone
+  everything     learner, trial and gate, as installed
+
+Columns of the table:
+  asked      places at which a completion was asked for
+  shown      of these, how many brought an offer
+  accepted   of the offers shown
+  completed  characters that came from accepted offers, of all typed
+             (indentation aside)
+  kept       of what was inserted by accepting, what stayed
+  late       answers that came after the developer would have typed on
+             (a pause of 0.3 to 3 s is drawn for every place)
+  p50, p95   from request to answer, as the editor sees it
+  adapter    the version that served the last request; base is the plain model
+
+One or two arms are typed into side by side, so that their latencies compare;
+more run one after the other, and take the prompts that an earlier arm has
+computed, so that theirs do not. It fails when the daemon's labels are not exactly
+what the developer did.")]
+pub struct Arguments {
+    /// The git repository to rehearse on; several make one report
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub repo: Vec<PathBuf>,
+    /// Only commits whose author's name or mail address contains this; one for
+    /// all repositories, or one for each
+    #[arg(long, value_name = "TEXT")]
+    pub author: Vec<String>,
+    /// Only commits from this day on (YYYY-MM-DD, UTC)
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    pub since: Option<Date>,
+    /// Places at which the developer pauses, in each repository
+    #[arg(long, default_value_t = 200, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub limit: u64,
+    /// End an arm's stream after this many minutes, wherever it is by then
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub max_minutes: Option<u64>,
+    /// What is compared with the first one: KIND, or NAME=KIND,SETTING=VALUE,…
+    /// [default: frozen and everything]
+    #[arg(long, value_name = "ARM")]
+    pub arm: Vec<Spec>,
+    /// How often the developer slips: misses a right offer, takes a wrong one
+    #[arg(long, default_value_t = NOISE, value_name = "SHARE", value_parser = parse_share)]
+    pub noise: f64,
+    /// Keep what is done in this folder: an interrupted rehearsal goes on from
+    /// there, and an arm that is done is not done again
+    #[arg(long, value_name = "DIR")]
+    pub work: Option<PathBuf>,
+    /// Save there after this many places, at the next file
+    #[arg(long, default_value_t = 100, value_name = "N", requires = "work",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub save_every: u64,
+    /// Leave the prompts' keys and values in the --work folder for arms to come:
+    /// some 10 MB a place, at most 16 GiB, until you remove DIR/prompts
+    #[arg(long, requires = "work")]
+    pub keep_prompts: bool,
+    /// Decides where the developer pauses and how offers are turned down
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The model to serve [default: what `hone model path` names]
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// FIM template of the model, where its vocabulary does not tell
+    #[arg(long, value_name = "NAME")]
+    pub template: Option<String>,
+    /// The `hone` to run [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    pub hone: Option<PathBuf>,
+    /// Have each offer rated from 0 to 10 by a model behind this OpenAI-compatible
+    /// endpoint (http://host/v1; its key in HONE_JUDGE_KEY). This SENDS THE CODE
+    /// around each offer there
+    #[arg(long, value_name = "URL", requires = "judge_model")]
+    pub judge: Option<String>,
+    /// The model that judges
+    #[arg(long, value_name = "NAME", requires = "judge")]
+    pub judge_model: Option<String>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Write the JSON object to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Draw learning curves
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write what happened, one line each, with terminal colours
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+    /// Show the transcript while it happens, on stderr
+    #[arg(long)]
+    pub live: bool,
+    /// Have your own Hone serve what this rehearsal learned, and its gate start from
+    /// it, if it did better than the base: frozen, gate and ppo-gate, on one
+    /// repository, with the model that you serve
+    #[arg(long, conflicts_with_all = ["arm", "model"])]
+    pub keep: bool,
+    /// Keep the daemons' temporary homes (events, adapters, logs)
+    #[arg(long)]
+    pub keep_homes: bool,
+}
+
+fn parse_date(text: &str) -> Result<Date, String> {
+    Date::parse(text, format_description!("[year]-[month]-[day]"))
+        .map_err(|_| "not a date: write YYYY-MM-DD".to_owned())
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "not a share: write a number from 0 to 1".to_owned())
+}
+
+/// The arms in their order; the first is what the others are compared with.
+pub fn arms(arguments: &Arguments) -> Result<Vec<Spec>> {
+    let mut specs = arguments.arm.clone();
+    if arguments.keep {
+        specs.extend(adopt::ARMS.map(Spec::of));
+    } else if specs.is_empty() {
+        specs.push(Spec::of(Kind::Everything));
+    }
+    if !specs.iter().any(|spec| spec.kind == Kind::Frozen) {
+        specs.insert(0, Spec::of(Kind::Frozen));
+    }
+    for (index, spec) in specs.iter().enumerate() {
+        ensure!(
+            specs[..index].iter().all(|other| other.name != spec.name),
+            "two arms are called `{}`: write --arm NAME={},…",
+            spec.name,
+            Spec::of(spec.kind).name
+        );
+    }
+    Ok(specs)
+}
+
+pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
+    let (repos, authors) = (&arguments.repo, &arguments.author);
+    ensure!(
+        authors.len() <= 1 || authors.len() == repos.len(),
+        "{} authors for {} repositories: give one for all, or one for each",
+        authors.len(),
+        repos.len()
+    );
+    let open = |(index, path): (usize, &PathBuf)| {
+        let author = authors.get(index).or(authors.first()).cloned();
+        let filter = Filter {
+            author: author.clone(),
+            since: arguments.since.map(|date| date.midnight().assume_utc().unix_timestamp()),
+        };
+        let history = History::open(path, &filter)?;
+        let repo = Repo {
+            path: path.display().to_string(),
+            head: history.head(),
+            author,
+            since: arguments.since.map(|date| date.to_string()),
+            commits: history.len(),
+            files_typed: 0,
+        };
+        Ok((history, repo))
+    };
+    repos.iter().enumerate().map(open).collect()
+}
