@@ -6,14 +6,13 @@
 //! A line is known if the author typed just this line in an earlier commit; expected
 //! if, of all they typed behind the same line before, it was the most frequent.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
+use jiff::civil::Date;
 use rehearsal::developer::history::{self, FileChange, Filter, History};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use time::macros::format_description;
-use time::{Date, Time};
 
 /// Brackets and `else` are no memories, in characters.
 const MIN_CHARS: usize = 4;
@@ -27,8 +26,8 @@ struct Arguments {
     #[arg(long, required = true, value_name = "TEXT")]
     author: Vec<String>,
     /// Only commits from this day on
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    since: Option<String>,
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = history::parse_day)]
+    since: Option<Date>,
     /// Lines of each repository, at most
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     lines: usize,
@@ -38,7 +37,7 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let (repos, authors) = (arguments.repos.len(), arguments.author.len());
     ensure!(authors == 1 || authors == repos, "{authors} authors for {repos} repositories");
-    let since = arguments.since.as_deref().map(seconds).transpose()?;
+    let since = arguments.since.map(Filter::first_second).transpose()?;
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header(["author", "lines", "known", "expected", "characters expected"]);
@@ -77,12 +76,6 @@ fn main() -> Result<()> {
     }
     println!("{table}");
     Ok(())
-}
-
-fn seconds(day: &str) -> Result<i64> {
-    let date = Date::parse(day, format_description!("[year]-[month]-[day]"))
-        .with_context(|| format!("--since {day}: not a day such as 2025-06-01"))?;
-    Ok(date.with_time(Time::MIDNIGHT).assume_utc().unix_timestamp())
 }
 
 /// The lines that were typed, each with the last one above it that is not blank.

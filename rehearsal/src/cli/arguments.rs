@@ -1,15 +1,14 @@
 //! The arguments of `hone rehearse`, and the arms and repositories that they name.
 
 use crate::developer::NOISE;
-use crate::developer::history::{Filter, History};
+use crate::developer::history::{Filter, History, parse_day};
 use crate::report::Repo;
 use crate::report::adopt;
 use crate::run::arm::{Kind, Spec};
 use anyhow::{Result, ensure};
 use clap::Parser;
+use jiff::civil::Date;
 use std::path::PathBuf;
-use time::Date;
-use time::macros::format_description;
 
 /// A simulated developer types your real commits, in the order you made them,
 /// into fresh daemons: what would Hone have given you?
@@ -73,7 +72,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT")]
     pub author: Vec<String>,
     /// Only commits from this day on (YYYY-MM-DD, UTC)
-    #[arg(long, value_name = "DATE", value_parser = parse_date)]
+    #[arg(long, value_name = "DATE", value_parser = parse_day)]
     pub since: Option<Date>,
     /// Places at which the developer pauses, in each repository
     #[arg(long, default_value_t = 200, value_name = "N",
@@ -146,11 +145,6 @@ pub struct Arguments {
     pub keep_homes: bool,
 }
 
-fn parse_date(text: &str) -> Result<Date, String> {
-    Date::parse(text, format_description!("[year]-[month]-[day]"))
-        .map_err(|_| "not a date: write YYYY-MM-DD".to_owned())
-}
-
 fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "not a share: write a number from 0 to 1".to_owned())
@@ -190,7 +184,7 @@ pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
         let author = authors.get(index).or(authors.first()).cloned();
         let filter = Filter {
             author: author.clone(),
-            since: arguments.since.map(|date| date.midnight().assume_utc().unix_timestamp()),
+            since: arguments.since.map(Filter::first_second).transpose()?,
         };
         let history = History::open(path, &filter)?;
         let repo = Repo {

@@ -2,8 +2,10 @@
 //! lines somebody added. Read-only; works on bare and shallow repositories.
 
 use crate::developer::language;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use git2::{Commit, Delta, DiffFindOptions, DiffOptions, Oid, Patch, Repository, Sort};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use std::collections::HashSet;
 use std::fs;
 use std::ops::Range;
@@ -21,6 +23,20 @@ pub struct Filter {
     pub author: Option<String>,
     /// Seconds since the Unix epoch; older commits are left out.
     pub since: Option<i64>,
+}
+
+impl Filter {
+    /// The second at which a day begins in UTC, for `since`.
+    pub fn first_second(day: Date) -> Result<i64> {
+        let midnight =
+            day.to_zoned(TimeZone::UTC).with_context(|| format!("{day}: no such day"))?;
+        Ok(midnight.timestamp().as_second())
+    }
+}
+
+/// A day written as YYYY-MM-DD.
+pub fn parse_day(text: &str) -> Result<Date> {
+    Date::strptime("%Y-%m-%d", text).map_err(|_| anyhow!("not a date: write YYYY-MM-DD"))
 }
 
 /// One file as one commit changed it.
@@ -338,6 +354,16 @@ mod tests {
         assert_eq!(repo.changes(&since).len(), 2);
         let error = History::open(repo.folder.path(), &by("nobody")).err().unwrap();
         assert!(error.to_string().contains("--author"), "{error}");
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_utc() {
+        let second = |text| parse_day(text).and_then(Filter::first_second);
+        assert_eq!(second("1970-01-02").unwrap(), 86_400);
+        assert_eq!(second("2025-03-01").unwrap(), 1_740_787_200);
+        for wrong in ["2025-02-30", "01.03.2025", "2025-03-01T10:00", ""] {
+            assert!(second(wrong).unwrap_err().to_string().contains("YYYY-MM-DD"), "{wrong}");
+        }
     }
 
     #[test]
