@@ -6,6 +6,7 @@ pub mod framing;
 pub use connection::{Notification, Pending, RequestError};
 
 use crate::developer::document::{Encoding, Position, Range};
+use crate::limits;
 use connection::Connection;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,13 +15,6 @@ use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Longest wait for an answer: a cold prompt on a busy two-core machine takes
-/// seconds, never a minute.
-const REQUEST_LIMIT: Duration = Duration::from_secs(120);
-/// How long a server may take to leave after `exit`.
-const EXIT_LIMIT: Duration = Duration::from_secs(5);
-const EXIT_POLL: Duration = Duration::from_millis(10);
 
 /// The command an accepted item carries.
 pub const ACCEPT_COMMAND: &str = "hone.accept";
@@ -94,7 +88,7 @@ impl Client {
     }
 
     pub fn request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
-        self.connection.request(method, params, REQUEST_LIMIT)
+        self.connection.request(method, params, limits::REQUEST)
     }
 
     pub fn request_async(&self, method: &str, params: Value) -> Result<Pending, RequestError> {
@@ -102,7 +96,7 @@ impl Client {
     }
 
     pub fn wait(&self, pending: Pending) -> Result<Value, RequestError> {
-        self.connection.wait(pending, REQUEST_LIMIT)
+        self.connection.wait(pending, limits::REQUEST)
     }
 
     pub fn wait_for(&self, pending: Pending, limit: Duration) -> Result<Value, RequestError> {
@@ -265,15 +259,15 @@ impl Client {
         self.request("shutdown", Value::Null)?;
         self.notify("exit", Value::Null)?;
         let Some(child) = &mut self.child else { return Ok(()) };
-        let deadline = Instant::now() + EXIT_LIMIT;
+        let deadline = Instant::now() + limits::EXIT;
         while Instant::now() < deadline {
             if matches!(child.try_wait(), Ok(Some(_))) {
                 self.child = None;
                 return Ok(());
             }
-            std::thread::sleep(EXIT_POLL);
+            std::thread::sleep(limits::EXIT_POLL);
         }
-        Err(RequestError::Timeout { method: "exit".to_owned(), after: EXIT_LIMIT })
+        Err(RequestError::Timeout { method: "exit".to_owned(), after: limits::EXIT })
     }
 
     fn next_version(&self, uri: &str) -> i64 {

@@ -11,5 +11,6 @@
 pub mod cli;
 pub mod client;
 pub mod developer;
+pub mod limits;
 pub mod report;
 pub mod run;

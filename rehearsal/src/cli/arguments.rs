@@ -2,6 +2,7 @@
 
 use crate::developer::NOISE;
 use crate::developer::history::{Filter, History, parse_day};
+use crate::limits;
 use crate::report::Repo;
 use crate::report::adopt;
 use crate::run::arm::{Kind, Spec};
@@ -76,10 +77,10 @@ pub struct Arguments {
     pub since: Option<Date>,
     /// Places at which the developer pauses, in each repository
     #[arg(long, default_value_t = 200, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+          value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
     pub limit: u64,
     /// End an arm's stream after this many minutes, wherever it is by then
-    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=limits::MINUTES_MAX))]
     pub max_minutes: Option<u64>,
     /// What is compared with the first one: KIND, or NAME=KIND,SETTING=VALUE,…
     /// [default: frozen and everything]

@@ -1,6 +1,7 @@
 //! A blocking JSON-RPC connection: one thread reads, one writes, callers wait.
 
 use super::framing;
+use crate::limits;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,11 +9,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Notifications kept until somebody takes them; the oldest give way.
-const KEPT_NOTIFICATIONS: usize = 256;
-/// Messages waiting for the peer to read; a caller blocks past it.
-const OUTBOX_MESSAGES: usize = 256;
 
 /// Why a request has no result.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +85,7 @@ impl Connection {
         mut writer: impl Write + Send + 'static,
     ) -> Connection {
         let shared = Arc::new(Shared::default());
-        let (outbox, messages) = sync_channel::<Value>(OUTBOX_MESSAGES);
+        let (outbox, messages) = sync_channel::<Value>(limits::OUTBOX_MESSAGES_MAX);
         let replies = outbox.clone();
         let inbox = Arc::clone(&shared);
         std::thread::spawn(move || read_all(BufReader::new(reader), &inbox, &replies));
@@ -232,7 +228,7 @@ fn receive(message: Value, shared: &Shared, replies: &SyncSender<Value>) {
         return;
     }
     let mut inbox = shared.lock();
-    if inbox.notifications.len() == KEPT_NOTIFICATIONS {
+    if inbox.notifications.len() == limits::NOTIFICATIONS_MAX {
         inbox.notifications.pop_front();
     }
     inbox.notifications.push_back(Notification { method, params: message["params"].clone() });

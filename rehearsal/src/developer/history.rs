@@ -2,6 +2,7 @@
 //! lines somebody added. Read-only; works on bare and shallow repositories.
 
 use crate::developer::language;
+use crate::limits;
 use anyhow::{Context, Result, anyhow, bail};
 use git2::{Commit, Delta, DiffFindOptions, DiffOptions, Oid, Patch, Repository, Sort};
 use jiff::civil::Date;
@@ -10,11 +11,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
-
-/// Files past this are data or generated code, in bytes.
-const MAX_FILE_BYTES: usize = 256 << 10;
-/// A longer line is minified or data, in bytes.
-const MAX_LINE_BYTES: usize = 1000;
 
 /// Which commits to walk.
 #[derive(Debug, Clone, Default)]
@@ -166,14 +162,14 @@ impl History {
         }
         // A submodule's entry names a commit that is not here.
         let Ok(blob) = self.repository.find_blob(id) else { return Ok(None) };
-        if blob.is_binary() || blob.size() > MAX_FILE_BYTES {
+        if blob.is_binary() || blob.size() > limits::FILE_BYTES_MAX {
             return Ok(None);
         }
         let Ok(text) = std::str::from_utf8(blob.content()) else { return Ok(None) };
         let typed = text.split_inclusive('\n').all(|line| {
             let body = line.strip_suffix('\n').unwrap_or(line);
             let body = body.strip_suffix('\r').unwrap_or(body);
-            line.len() <= MAX_LINE_BYTES && !body.contains('\r')
+            line.len() <= limits::LINE_BYTES_MAX && !body.contains('\r')
         });
         Ok(typed.then(|| text.to_owned()))
     }
@@ -314,7 +310,7 @@ mod tests {
         repo.write("blob.py", b"\0\x01binary");
         repo.write("latin.py", b"caf\xe9\n");
         repo.write("vendor/c.py", "import this\n");
-        repo.write("wide.js", "x".repeat(MAX_LINE_BYTES + 1));
+        repo.write("wide.js", "x".repeat(limits::LINE_BYTES_MAX + 1));
         repo.write("old.c", "int a;\rint b;\r");
         repo.write("data.json", "{}\n");
         repo.commit("Ada", 4_000, None);

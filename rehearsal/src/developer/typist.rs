@@ -4,15 +4,11 @@
 use crate::client::{Client, Item, RequestError, TriggerKind};
 use crate::developer::document::Document;
 use crate::developer::{Deed, Fate, Mood, Temper, decide};
+use crate::limits;
 use crate::run::ledger::{LabelCounts, Ledger};
 use std::time::Instant;
 use url::Url;
 
-/// How long an offer is looked at before anything happens, in ms: long enough
-/// to count as seen.
-const LOOK_MS: u64 = 700;
-/// Doing nothing this long is a reject, in ms; past the server's ten seconds.
-const WAIT_MS: u64 = 11_000;
 #[derive(Debug, thiserror::Error)]
 pub enum TypistError {
     #[error(transparent)]
@@ -181,7 +177,7 @@ impl<'c> Typist<'c> {
         let rest = open.truth[open.typed..].to_owned();
         self.client.did_show(&offer.item)?;
         self.ledger.shown(id, &offer.text);
-        self.client.advance_clock(LOOK_MS)?;
+        self.client.advance_clock(limits::LOOK_MS)?;
 
         let of = offer.text.chars().count();
         match decide(&offer.text, &rest, mood, noise) {
@@ -212,7 +208,7 @@ impl<'c> Typist<'c> {
                 Ok(Fate::Escaped)
             }
             Deed::TurnDown(Temper::Wait) => {
-                self.client.advance_clock(WAIT_MS)?;
+                self.client.advance_clock(limits::WAIT_MS)?;
                 self.ledger.timed_out();
                 Ok(Fate::TimedOut)
             }

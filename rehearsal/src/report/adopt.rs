@@ -8,7 +8,8 @@
 //! what the gate gives without it. All met the same places, which tells more than the
 //! daemon's trial could, where each place is answered by one of two.
 
-use crate::report::stats::{self, Comparison, LEAST_BLOCKS, Pair};
+use crate::limits::COMMITS_MIN;
+use crate::report::stats::{self, Comparison, Pair};
 use crate::run::arm::Kind;
 use crate::run::{ArmOutcome, Outcome};
 use anyhow::{Context, Result, bail, ensure};
@@ -135,7 +136,7 @@ fn worth(gave: &Comparison) -> Result<()> {
     };
     let Some(interval) = accepted.interval else {
         bail!(
-            "the later half of the stream has fewer than {LEAST_BLOCKS} commits, too few to tell: try a larger --limit"
+            "the later half of the stream has fewer than {COMMITS_MIN} commits, too few to tell: try a larger --limit"
         );
     };
     ensure!(

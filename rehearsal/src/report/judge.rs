@@ -3,20 +3,11 @@
 //! examples/agent/coding_online_rl). Off unless asked for: it sends the code
 //! around each offer to whoever runs that endpoint.
 
+use crate::limits;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::time::Duration;
 use ureq::Agent;
 
-/// A slow model on a slow machine.
-const ANSWER_LIMIT: Duration = Duration::from_secs(120);
-/// Code before the offer that the judge sees, in characters.
-const BEFORE_CHARS: usize = 1500;
-/// Tokens of an answer: a number, and what a talkative model puts around it.
-const ANSWER_TOKENS: u32 = 16;
-/// A busy endpoint is asked this often, with a pause between.
-const ATTEMPTS: u32 = 3;
-const PATIENCE: Duration = Duration::from_secs(1);
 /// Best and worst.
 const SCALE: std::ops::RangeInclusive<f64> = 0.0..=10.0;
 
@@ -42,7 +33,7 @@ pub struct Case<'a> {
 impl Judge {
     /// `base`: what comes before `/chat/completions`, such as `http://localhost:8000/v1`.
     pub fn new(base: &str, model: &str, key: Option<String>) -> Judge {
-        let config = Agent::config_builder().timeout_global(Some(ANSWER_LIMIT)).build();
+        let config = Agent::config_builder().timeout_global(Some(limits::JUDGE_ANSWER)).build();
         Judge {
             agent: config.into(),
             url: format!("{}/chat/completions", base.trim_end_matches('/')),
@@ -55,17 +46,17 @@ impl Judge {
     /// The endpoint cannot be reached, refuses, or answers no number from 0 to 10,
     /// and did so when asked again.
     pub fn rate(&self, case: Case) -> Result<f64> {
-        for _ in 1..ATTEMPTS {
+        for _ in 1..limits::JUDGE_ATTEMPTS {
             if let Ok(rating) = self.ask(case) {
                 return Ok(rating);
             }
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(limits::JUDGE_PAUSE);
         }
         self.ask(case)
     }
 
     fn ask(&self, case: Case) -> Result<f64> {
-        let skipped = case.before.chars().count().saturating_sub(BEFORE_CHARS);
+        let skipped = case.before.chars().count().saturating_sub(limits::JUDGE_BEFORE_CHARS);
         let before: String = case.before.chars().skip(skipped).collect();
         let question = format!(
             "Code before the cursor:\n```\n{before}\n```\nOffered:\n```\n{}\n```\nWritten:\n```\n{}\n```",
@@ -74,7 +65,7 @@ impl Judge {
         let body = json!({
             "model": self.model,
             "temperature": 0,
-            "max_tokens": ANSWER_TOKENS,
+            "max_tokens": limits::JUDGE_ANSWER_TOKENS,
             "messages": [
                 {"role": "system", "content": TASK},
                 {"role": "user", "content": question},

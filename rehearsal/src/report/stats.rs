@@ -1,5 +1,6 @@
 //! Rates, percentiles, and how an arm compares with another over the same text.
 
+use crate::limits::{self, COMMITS_MIN};
 use crate::run::record::{ArmRecord, Asked, LineRecord};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -8,13 +9,6 @@ use std::ops::{AddAssign, Range};
 
 /// Parts the stream is cut into.
 pub const QUARTERS: usize = 4;
-/// Resamples of the bootstrap.
-const RESAMPLES: usize = 2000;
-/// Share of the bootstrap left out on each side: a 95 % interval.
-const TAIL: f64 = 0.025;
-/// Commits below which there is no interval: one that is drawn from a few says how
-/// much these differ, not what the next would bring.
-pub const LEAST_BLOCKS: usize = 8;
 
 /// One arm over one stretch of the stream. Rates are `None` where there is
 /// nothing to divide by.
@@ -153,7 +147,7 @@ pub struct Change {
     pub to: f64,
     /// to / from − 1
     pub relative: f64,
-    /// 95 % of it; `None` from fewer than [`LEAST_BLOCKS`] commits.
+    /// 95 % of it; `None` from fewer than [`COMMITS_MIN`] commits.
     pub interval: Option<Interval>,
 }
 
@@ -218,7 +212,7 @@ pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
     };
     let sums = sum(&mut |index| index);
     let mut rng = StdRng::seed_from_u64(seed);
-    let resamples = if blocks.len() < LEAST_BLOCKS { 0 } else { RESAMPLES };
+    let resamples = if blocks.len() < COMMITS_MIN { 0 } else { limits::RESAMPLES };
     let draws: Vec<[Counts; 2]> =
         (0..resamples).map(|_| sum(&mut |_| rng.random_range(0..blocks.len()))).collect();
     let change = |value: &dyn Fn(&Counts) -> Option<f64>| -> Option<Change> {
@@ -229,7 +223,9 @@ pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
         let mut drawn: Vec<f64> = draws.iter().filter_map(relative).collect();
         drawn.sort_by(f64::total_cmp);
         let at = |share: f64| percentile(&drawn, share);
-        let interval = at(TAIL).zip(at(1.0 - TAIL)).map(|(low, high)| Interval { low, high });
+        let interval = at(limits::TAIL_SHARE)
+            .zip(at(1.0 - limits::TAIL_SHARE))
+            .map(|(low, high)| Interval { low, high });
         Some(Change {
             from: value(&sums[0])?,
             to: value(&sums[1])?,
@@ -335,12 +331,12 @@ pub(crate) mod tests {
             pair(&base, &learned, &(0..lines))
         };
         let rate = |pairs: &[Pair]| compare(pairs, 1).accept_rate.unwrap();
-        assert!(rate(&[of(400, 5 * LEAST_BLOCKS - 5)]).interval.is_none());
-        assert!(rate(&[of(400, 5 * LEAST_BLOCKS)]).interval.is_some());
+        assert!(rate(&[of(400, 5 * COMMITS_MIN - 5)]).interval.is_none());
+        assert!(rate(&[of(400, 5 * COMMITS_MIN)]).interval.is_some());
 
         // One commit each, eight repositories of which one learned: that is no certainty.
         let same = record(5, |n| n % 2 == 0);
-        let mut pairs = vec![pair(&same, &same, &ALL); LEAST_BLOCKS - 1];
+        let mut pairs = vec![pair(&same, &same, &ALL); COMMITS_MIN - 1];
         pairs.push(of(5, 5));
         let interval = rate(&pairs).interval.unwrap();
         assert!(interval.low < interval.high, "{interval:?}");

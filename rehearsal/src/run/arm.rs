@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::developer::document::Encoding;
+use crate::limits;
 use crate::run::Settings;
 use crate::run::interrupt;
 use crate::run::record::{Learned, Texts};
@@ -17,17 +18,6 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toml_edit::{DocumentMut, Item, Value};
 
-/// Reading a model from a cold disk takes seconds; a minute is a fault.
-const START_LIMIT: Duration = Duration::from_secs(120);
-const START_POLL: Duration = Duration::from_millis(50);
-/// Longest wait for one update to land.
-const UPDATE_LIMIT: Duration = Duration::from_secs(600);
-const UPDATE_POLL: Duration = Duration::from_millis(100);
-/// How long a daemon may take to leave when told to.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// Time a completion may take: so long that what is offered depends on the seed
-/// and not on how busy the machine is. Latencies show what it cost.
-const BUDGET_MS: i64 = 60_000;
 /// Written in the arm's home; holds what the daemon and the forwarder say.
 const LOG: &str = "rehearsal.log";
 
@@ -63,7 +53,7 @@ impl Kind {
         let gates =
             matches!(self, Kind::Gate | Kind::PpoGate | Kind::PpoDemoGate | Kind::Everything);
         let mut settings = vec![
-            ("completion.budget_ms", BUDGET_MS.into()),
+            ("completion.budget_ms", limits::COMPLETION_BUDGET_MS.into()),
             ("gate.enabled", gates.into()),
             ("learning.enabled", self.learns().into()),
             ("learning.on_battery", true.into()),
@@ -229,12 +219,12 @@ impl Arm {
             if !status.is_learning() {
                 return Ok(status);
             }
-            if begun.elapsed() > UPDATE_LIMIT {
-                bail!("an update has not landed within {} s", UPDATE_LIMIT.as_secs());
+            if begun.elapsed() > limits::UPDATE {
+                bail!("an update has not landed within {} s", limits::UPDATE.as_secs());
             }
             interrupt::check()?;
             progress(&status, begun.elapsed());
-            std::thread::sleep(UPDATE_POLL);
+            std::thread::sleep(limits::UPDATE_POLL);
         }
     }
 
@@ -319,7 +309,7 @@ impl Daemon {
     /// would make `hone lsp` start a second one, on the system's clock.
     fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
-        while begun.elapsed() < START_LIMIT {
+        while begun.elapsed() < limits::DAEMON_START {
             interrupt::check()?;
             if let Some(status) = self.exited() {
                 bail!("hone serve ended before it was ready ({status}){}", last_words(&self.home));
@@ -329,9 +319,9 @@ impl Daemon {
             if pid == Some(u64::from(self.child.id())) {
                 return Ok(());
             }
-            std::thread::sleep(START_POLL);
+            std::thread::sleep(limits::DAEMON_POLL);
         }
-        bail!("hone serve was not ready within {} s", START_LIMIT.as_secs())
+        bail!("hone serve was not ready within {} s", limits::DAEMON_START.as_secs())
     }
 
     /// What `hone` prints about this home, as JSON.
@@ -363,8 +353,8 @@ impl Drop for Daemon {
                 .stderr(Stdio::null())
                 .status();
             let begun = Instant::now();
-            while self.exited().is_none() && begun.elapsed() < STOP_LIMIT {
-                std::thread::sleep(START_POLL);
+            while self.exited().is_none() && begun.elapsed() < limits::DAEMON_STOP {
+                std::thread::sleep(limits::DAEMON_POLL);
             }
         }
         let _ = self.child.kill();
