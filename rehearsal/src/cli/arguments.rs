@@ -5,7 +5,7 @@ use crate::developer::history::{Filter, History, parse_day};
 use crate::limits;
 use crate::report::Repo;
 use crate::report::adopt;
-use crate::run::arm::{Kind, Spec};
+use crate::run::arm::{ArmKind, ArmSpec};
 use anyhow::{Result, ensure};
 use clap::Parser;
 use jiff::civil::Date;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// down (by typing on, by Esc, or by waiting until it times out) and the truth
 /// is typed.
 ///
-/// Nothing of this touches your own Hone, unless you say --keep: the daemons live in temporary homes,
+/// Nothing of this touches your own Hone, unless you say --adopt: the daemons live in temporary homes,
 /// on a clock of their own, and are gone afterwards. The same seed gives the
 /// same stream.
 #[derive(Parser)]
@@ -35,7 +35,7 @@ Examples:
                                              three arms; Ctrl-C, and go on later
   hone rehearse --arm 'hot=ppo,learning.ppo.learning_rate=3e-4'
                                              PPO with another learning rate
-  hone rehearse --limit 1000 --keep          start from what your history teaches
+  hone rehearse --limit 1000 --adopt         start from what your history teaches
   hone rehearse --json > report.json
 
 Arms:
@@ -85,7 +85,7 @@ pub struct Arguments {
     /// What is compared with the first one: KIND, or NAME=KIND,SETTING=VALUE,…
     /// [default: frozen and everything]
     #[arg(long, value_name = "ARM")]
-    pub arm: Vec<Spec>,
+    pub arm: Vec<ArmSpec>,
     /// How often the developer slips: misses a right offer, takes a wrong one
     #[arg(long, default_value_t = NOISE, value_name = "SHARE", value_parser = parse_share)]
     pub noise: f64,
@@ -139,8 +139,8 @@ pub struct Arguments {
     /// Have your own Hone serve what this rehearsal learned, and its gate start from
     /// it, if it did better than the base: frozen, gate and ppo-gate, on one
     /// repository, with the model that you serve
-    #[arg(long, conflicts_with_all = ["arm", "model"])]
-    pub keep: bool,
+    #[arg(long, alias = "keep", conflicts_with_all = ["arm", "model"])]
+    pub adopt: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
     #[arg(long)]
     pub keep_homes: bool,
@@ -152,22 +152,22 @@ fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 /// The arms in their order; the first is what the others are compared with.
-pub fn arms(arguments: &Arguments) -> Result<Vec<Spec>> {
+pub fn arms(arguments: &Arguments) -> Result<Vec<ArmSpec>> {
     let mut specs = arguments.arm.clone();
-    if arguments.keep {
-        specs.extend(adopt::ARMS.map(Spec::of));
+    if arguments.adopt {
+        specs.extend(adopt::ARMS.map(ArmSpec::of));
     } else if specs.is_empty() {
-        specs.push(Spec::of(Kind::Everything));
+        specs.push(ArmSpec::of(ArmKind::Everything));
     }
-    if !specs.iter().any(|spec| spec.kind == Kind::Frozen) {
-        specs.insert(0, Spec::of(Kind::Frozen));
+    if !specs.iter().any(|spec| spec.kind == ArmKind::Frozen) {
+        specs.insert(0, ArmSpec::of(ArmKind::Frozen));
     }
     for (index, spec) in specs.iter().enumerate() {
         ensure!(
             specs[..index].iter().all(|other| other.name != spec.name),
             "two arms are called `{}`: write --arm NAME={},…",
             spec.name,
-            Spec::of(spec.kind).name
+            ArmSpec::of(spec.kind).name
         );
     }
     Ok(specs)
@@ -199,4 +199,24 @@ pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
         Ok((history, repo))
     };
     repos.iter().enumerate().map(open).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_name_of_adopt_is_understood() {
+        let adopts = |name: &str| Arguments::try_parse_from(["hone rehearse", name]).unwrap().adopt;
+        assert!(adopts("--adopt") && adopts("--keep"));
+    }
+
+    #[test]
+    fn what_is_adopted_comes_from_arms_of_its_own() {
+        let arguments = ["hone rehearse", "--adopt", "--arm", "ppo"];
+        assert!(Arguments::try_parse_from(arguments).is_err());
+        let arguments = Arguments::try_parse_from(["hone rehearse", "--adopt"]).unwrap();
+        let names: Vec<_> = arms(&arguments).unwrap().into_iter().map(|arm| arm.name).collect();
+        assert_eq!(names, ["frozen", "gate", "ppo-gate"]);
+    }
 }

@@ -1,23 +1,23 @@
 //! `hone rehearse`: what would Hone have given you on your own history?
 
 mod arguments;
-mod onlooker;
-mod shelf;
+mod observer;
+mod prompt_cache;
 
 use crate::developer::history::History;
-use crate::report::adopt::Keepsake;
+use crate::report::adopt::Adoption;
 use crate::report::chart;
 use crate::report::judge::Judge;
-use crate::report::{ArmName, Repo, Report};
-use crate::run::arm::Spec;
+use crate::report::{ArmHeader, RehearsalReport, Repo};
+use crate::run::arm::ArmSpec;
 use crate::run::interrupt::{self, Interrupted};
-use crate::run::resume::Work;
-use crate::run::{self, Outcome, Settings};
+use crate::run::resume::WorkFolder;
+use crate::run::{self, RunResult, RunSettings};
 use anyhow::{Context, Result, bail, ensure};
 use arguments::Arguments;
 use clap::Parser;
-use onlooker::Onlooker;
-use shelf::Shelf;
+use observer::Observer;
+use prompt_cache::PromptCache;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -48,46 +48,46 @@ pub fn main() -> ExitCode {
 
 fn rehearse(arguments: &Arguments) -> Result<()> {
     interrupt::install()?;
-    let plan = Plan::new(arguments)?;
+    let setup = Setup::new(arguments)?;
     let repositories = arguments::repositories(arguments)?;
-    let mut onlooker = Onlooker::new(arguments)?;
+    let mut observer = Observer::new(arguments)?;
     let mut done = Vec::new();
     for (history, repo) in repositories {
-        let outcome = plan.rehearse_on(&history, &repo, &mut onlooker)?;
-        for arm in outcome.arms.iter().filter(|_| arguments.keep_homes) {
+        let result = setup.rehearse_on(&history, &repo, &mut observer)?;
+        for arm in result.arms.iter().filter(|_| arguments.keep_homes) {
             if let Some(home) = &arm.home {
                 eprintln!("{}, {} arm: HONE_HOME={}", repo.path, arm.name, home.display());
             }
         }
-        let repo = Repo { files_typed: outcome.files, ..repo };
-        done.push((outcome, repo));
+        let repo = Repo { files_typed: result.files, ..repo };
+        done.push((result, repo));
     }
-    onlooker.finish()?;
-    tell(arguments, &plan.specs, &done)?;
+    observer.finish()?;
+    print_report(arguments, &setup.specs, &done)?;
     match done.as_slice() {
-        [(outcome, _)] if arguments.keep => keep(outcome, arguments, &plan.hone),
+        [(result, _)] if arguments.adopt => adopt(result, arguments, &setup.hone),
         _ => Ok(()),
     }
 }
 
 /// The arguments with what they name found on this machine.
-struct Plan<'a> {
+struct Setup<'a> {
     arguments: &'a Arguments,
     hone: PathBuf,
     model: PathBuf,
-    specs: Vec<Spec>,
+    specs: Vec<ArmSpec>,
     judge: Option<Arc<Judge>>,
 }
 
-impl<'a> Plan<'a> {
-    fn new(arguments: &'a Arguments) -> Result<Plan<'a>> {
+impl<'a> Setup<'a> {
+    fn new(arguments: &'a Arguments) -> Result<Setup<'a>> {
         ensure!(
-            !arguments.keep || arguments.repo.len() == 1,
-            "--keep rehearses on one repository: what it keeps learned there"
+            !arguments.adopt || arguments.repo.len() == 1,
+            "--adopt rehearses on one repository: what it adopts was learned there"
         );
         let hone = match &arguments.hone {
             Some(path) => path.clone(),
-            None => sibling()?,
+            None => hone_beside()?,
         };
         let model = match &arguments.model {
             Some(path) if path.is_file() => path.clone(),
@@ -99,11 +99,11 @@ impl<'a> Plan<'a> {
         let judge = judge.map(|(url, model)| {
             Arc::new(Judge::new(url, model, std::env::var("HONE_JUDGE_KEY").ok()))
         });
-        Ok(Plan { arguments, hone, model, specs, judge })
+        Ok(Setup { arguments, hone, model, specs, judge })
     }
 
     /// One or two arms run side by side, so that they compare; more, one by one.
-    fn groups(&self) -> Vec<&[Spec]> {
+    fn groups(&self) -> Vec<&[ArmSpec]> {
         match self.specs.len() {
             1 | 2 => vec![&self.specs],
             _ => self.specs.chunks(1).collect(),
@@ -114,42 +114,47 @@ impl<'a> Plan<'a> {
         &self,
         history: &History,
         repo: &Repo,
-        onlooker: &mut Onlooker,
-    ) -> Result<Outcome> {
+        observer: &mut Observer,
+    ) -> Result<RunResult> {
         let groups = self.groups();
-        let shelf = match groups.len() {
+        let prompt_cache = match groups.len() {
             1 => None,
-            _ => Some(Shelf::new(self.arguments, &self.identity(repo, &self.specs)?)?),
+            _ => Some(PromptCache::new(self.arguments, &self.identity(repo, &self.specs)?)?),
         };
-        let mut outcomes = Vec::new();
+        let mut results = Vec::new();
         for group in groups {
-            let settings = self.settings(repo, group, shelf.as_ref())?;
-            onlooker.begin(repo, group);
-            let outcome = run::rehearse(history, group, &settings, |event| onlooker.see(&event));
-            if outcome.is_err() {
-                onlooker.clear();
+            let settings = self.settings(repo, group, prompt_cache.as_ref())?;
+            observer.begin(repo, group);
+            let result = run::rehearse(history, group, &settings, |event| observer.see(&event));
+            if result.is_err() {
+                observer.clear();
             }
-            outcomes.push(outcome?);
+            results.push(result?);
         }
-        if let Some(shelf) = shelf {
-            shelf.clear()?;
+        if let Some(prompt_cache) = prompt_cache {
+            prompt_cache.clear()?;
         }
-        let outcome = together(outcomes)?;
+        let result = joined(results)?;
         ensure!(
-            outcome.places > 0,
+            result.places > 0,
             "nothing to type: the chosen commits of {} add no code",
             repo.path
         );
-        Ok(outcome)
+        Ok(result)
     }
 
-    fn settings(&self, repo: &Repo, group: &[Spec], shelf: Option<&Shelf>) -> Result<Settings> {
+    fn settings(
+        &self,
+        repo: &Repo,
+        group: &[ArmSpec],
+        prompt_cache: Option<&PromptCache>,
+    ) -> Result<RunSettings> {
         let arguments = self.arguments;
         let work = match &arguments.work {
             None => None,
-            Some(parent) => Some(Work::new(parent, &self.identity(repo, group)?)?),
+            Some(parent) => Some(WorkFolder::new(parent, &self.identity(repo, group)?)?),
         };
-        Ok(Settings {
+        Ok(RunSettings {
             hone: self.hone.clone(),
             model: self.model.clone(),
             template: arguments.template.clone(),
@@ -158,16 +163,16 @@ impl<'a> Plan<'a> {
             seed: arguments.seed,
             noise: arguments.noise,
             time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
-            keep_homes: arguments.keep_homes || arguments.keep,
+            keep_homes: arguments.keep_homes || arguments.adopt,
             work,
             save_places: arguments.save_every as usize,
-            shelf: shelf.map(|folder| folder.path().to_owned()),
+            prompt_cache: prompt_cache.map(|folder| folder.path().to_owned()),
         })
     }
 
     /// All that the results of these arms depend on.
-    fn identity(&self, repo: &Repo, group: &[Spec]) -> Result<String> {
-        let Plan { arguments, hone, model, .. } = self;
+    fn identity(&self, repo: &Repo, group: &[ArmSpec]) -> Result<String> {
+        let Setup { arguments, hone, model, .. } = self;
         let learner = hone.with_file_name(format!("hone-learner{}", std::env::consts::EXE_SUFFIX));
         let mut parts = vec![
             format!("{:?} {:?} {:?}", repo.head, repo.author, repo.since),
@@ -189,26 +194,30 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn keep(outcome: &Outcome, arguments: &Arguments, hone: &Path) -> Result<()> {
-    let handed = Keepsake::of(outcome, arguments.seed).and_then(|kept| kept.hand_over(hone));
+fn adopt(result: &RunResult, arguments: &Arguments, hone: &Path) -> Result<()> {
+    let handed = Adoption::of(result, arguments.seed).and_then(|kept| kept.hand_over(hone));
     if !arguments.keep_homes {
-        for home in outcome.arms.iter().filter_map(|arm| arm.home.as_ref()) {
+        for home in result.arms.iter().filter_map(|arm| arm.home.as_ref()) {
             // Temporary ones: what cannot be removed is the system's to clear.
             let _ = std::fs::remove_dir_all(home);
         }
     }
-    println!("{}", handed.context("nothing is kept")?);
+    println!("{}", handed.context("nothing is adopted")?);
     Ok(())
 }
 
-fn tell(arguments: &Arguments, specs: &[Spec], done: &[(Outcome, Repo)]) -> Result<()> {
+fn print_report(
+    arguments: &Arguments,
+    specs: &[ArmSpec],
+    done: &[(RunResult, Repo)],
+) -> Result<()> {
     let arms = specs.iter().map(|spec| {
-        Ok(ArmName { name: spec.name.clone(), kind: spec.kind, config: spec.config()? })
+        Ok(ArmHeader { name: spec.name.clone(), kind: spec.kind, config: spec.config()? })
     });
     let arms = arms.collect::<Result<_>>()?;
-    let report = Report::new(done, arms, arguments.seed, arguments.noise);
+    let report = RehearsalReport::new(done, arms, arguments.seed, arguments.noise);
     if let Some(path) = &arguments.svg {
-        chart::write(&done.iter().map(|(outcome, _)| outcome).collect::<Vec<_>>(), path)?;
+        chart::write(&done.iter().map(|(result, _)| result).collect::<Vec<_>>(), path)?;
     }
     let json = serde_json::to_string_pretty(&report).context("cannot write the report as JSON")?;
     if let Some(path) = &arguments.report {
@@ -225,23 +234,23 @@ fn tell(arguments: &Arguments, specs: &[Spec], done: &[(Outcome, Repo)]) -> Resu
     Ok(())
 }
 
-/// Arms that ran one after the other, as one outcome.
-fn together(outcomes: Vec<Outcome>) -> Result<Outcome> {
-    let mut outcomes = outcomes.into_iter();
-    let mut all = outcomes.next().context("there is no arm")?;
-    for outcome in outcomes {
+/// Arms that ran one after the other, as one result.
+fn joined(results: Vec<RunResult>) -> Result<RunResult> {
+    let mut results = results.into_iter();
+    let mut all = results.next().context("there is no arm")?;
+    for result in results {
         // An arm that ran out of time is compared as far as it got.
-        if outcome.places < all.places {
+        if result.places < all.places {
             (all.places, all.files, all.commits, all.ended_by) =
-                (outcome.places, outcome.files, outcome.commits, outcome.ended_by);
+                (result.places, result.files, result.commits, result.ended_by);
         }
-        all.elapsed += outcome.elapsed;
-        all.arms.extend(outcome.arms);
+        all.elapsed += result.elapsed;
+        all.arms.extend(result.arms);
     }
     Ok(all)
 }
 
-fn sibling() -> Result<PathBuf> {
+fn hone_beside() -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let path = own.with_file_name(format!("hone{}", std::env::consts::EXE_SUFFIX));
     if !path.is_file() {

@@ -44,44 +44,44 @@ const PAUSE_MS: (f64, f64) = (300.0, 3_000.0);
 
 /// How an unwanted offer is turned down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Temper {
+pub enum RejectBy {
     /// By typing the next character.
-    TypeOn,
+    TypingOn,
     Escape,
     /// By doing nothing until the offer times out.
-    Wait,
+    Waiting,
 }
 
 /// What is drawn for one place of the stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mood {
-    pub temper: Temper,
+pub struct PlaceDraws {
+    pub reject_by: RejectBy,
     /// Even in 0..1; small ones are slips.
     pub slip: f64,
     /// A later answer comes too late.
     pub pause_ms: f64,
 }
 
-impl Mood {
-    pub fn draw(rng: &mut impl Rng) -> Mood {
+impl PlaceDraws {
+    pub fn draw(rng: &mut impl Rng) -> PlaceDraws {
         let draw: f64 = rng.random();
-        let temper = if draw < ESCAPE_SHARE {
-            Temper::Escape
+        let reject_by = if draw < ESCAPE_SHARE {
+            RejectBy::Escape
         } else if draw < ESCAPE_SHARE + WAIT_SHARE {
-            Temper::Wait
+            RejectBy::Waiting
         } else {
-            Temper::TypeOn
+            RejectBy::TypingOn
         };
         let (shortest, longest) = PAUSE_MS;
         let pause_ms = shortest * (longest / shortest).powf(rng.random());
-        Mood { temper, slip: rng.random(), pause_ms }
+        PlaceDraws { reject_by, slip: rng.random(), pause_ms }
     }
 }
 
 /// What the developer does with an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
-    Take,
+pub enum Action {
+    Accept,
     /// Take it, then replace what is between its first `head` and last `tail`
     /// bytes, which are right.
     Mend {
@@ -90,13 +90,13 @@ pub enum Deed {
     },
     /// Take it, see that it is wrong, undo.
     Undo,
-    TurnDown(Temper),
+    Reject(RejectBy),
 }
 
 /// What became of an offer that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "fate")]
-pub enum Fate {
+pub enum OfferOutcome {
     /// Taken: this many characters.
     Accepted {
         chars: usize,
@@ -115,45 +115,53 @@ pub enum Fate {
     TimedOut,
 }
 
-impl Fate {
+impl OfferOutcome {
     pub fn is_accepted(self) -> bool {
-        matches!(self, Fate::Accepted { .. } | Fate::Mended { .. } | Fate::Undone { .. })
+        matches!(
+            self,
+            OfferOutcome::Accepted { .. }
+                | OfferOutcome::Mended { .. }
+                | OfferOutcome::Undone { .. }
+        )
     }
 
     /// Characters that did not have to be typed.
     pub fn completed(self) -> usize {
         match self {
-            Fate::Accepted { chars } | Fate::Mended { chars, .. } => chars,
-            Fate::Undone { .. } | Fate::TypedOn | Fate::Escaped | Fate::TimedOut => 0,
+            OfferOutcome::Accepted { chars } | OfferOutcome::Mended { chars, .. } => chars,
+            OfferOutcome::Undone { .. }
+            | OfferOutcome::TypedOn
+            | OfferOutcome::Escaped
+            | OfferOutcome::TimedOut => 0,
         }
     }
 
     /// Characters that were inserted by accepting.
     pub fn inserted(self) -> usize {
         match self {
-            Fate::Accepted { chars } => chars,
-            Fate::Mended { of, .. } | Fate::Undone { of } => of,
-            Fate::TypedOn | Fate::Escaped | Fate::TimedOut => 0,
+            OfferOutcome::Accepted { chars } => chars,
+            OfferOutcome::Mended { of, .. } | OfferOutcome::Undone { of } => of,
+            OfferOutcome::TypedOn | OfferOutcome::Escaped | OfferOutcome::TimedOut => 0,
         }
     }
 }
 
 /// `offered` where `rest` is what stands there in the end.
-pub fn decide(offered: &str, rest: &str, mood: Mood, noise: f64) -> Deed {
+pub fn decide(offered: &str, rest: &str, draw: PlaceDraws, noise: f64) -> Action {
     let wanted = if is_right(offered, rest) {
-        Some(Deed::Take)
+        Some(Action::Accept)
     } else if is_near(offered, rest) {
         let (head, tail) = common_ends(offered, rest);
-        Some(Deed::Mend { head, tail })
+        Some(Action::Mend { head, tail })
     } else {
         None
     };
     match wanted {
-        Some(_) if mood.slip < noise / 2.0 => Deed::TurnDown(Temper::Escape),
-        Some(_) if mood.slip < noise => Deed::TurnDown(Temper::TypeOn),
-        Some(deed) => deed,
-        None if !offered.is_empty() && mood.slip < noise / 4.0 => Deed::Undo,
-        None => Deed::TurnDown(mood.temper),
+        Some(_) if draw.slip < noise / 2.0 => Action::Reject(RejectBy::Escape),
+        Some(_) if draw.slip < noise => Action::Reject(RejectBy::TypingOn),
+        Some(action) => action,
+        None if !offered.is_empty() && draw.slip < noise / 4.0 => Action::Undo,
+        None => Action::Reject(draw.reject_by),
     }
 }
 
@@ -184,50 +192,61 @@ mod tests {
     use rand::SeedableRng;
     use rand::rngs::StdRng;
 
-    const CALM: Mood = Mood { temper: Temper::Wait, slip: 0.9, pause_ms: 500.0 };
+    const CALM: PlaceDraws =
+        PlaceDraws { reject_by: RejectBy::Waiting, slip: 0.9, pause_ms: 500.0 };
 
-    fn deed(offered: &str, rest: &str) -> Deed {
+    fn action(offered: &str, rest: &str) -> Action {
         decide(offered, rest, CALM, NOISE)
     }
 
     #[test]
     fn the_rest_of_the_line_or_ten_characters_of_it_are_right() {
-        assert_eq!(deed("x)", "x)"), Deed::Take);
-        assert_eq!(deed("values.len", "values.len()"), Deed::Take);
-        assert_eq!(deed("values.le", "values.len()"), Deed::TurnDown(Temper::Wait));
-        assert_eq!(deed("", ""), Deed::TurnDown(Temper::Wait));
-        assert_eq!(deed("x) {", "x)"), Deed::TurnDown(Temper::Wait), "more than the line");
+        assert_eq!(action("x)", "x)"), Action::Accept);
+        assert_eq!(action("values.len", "values.len()"), Action::Accept);
+        assert_eq!(action("values.le", "values.len()"), Action::Reject(RejectBy::Waiting));
+        assert_eq!(action("", ""), Action::Reject(RejectBy::Waiting));
+        assert_eq!(action("x) {", "x)"), Action::Reject(RejectBy::Waiting), "more than the line");
     }
 
     #[test]
     fn what_is_nearly_right_is_mended_between_its_right_ends() {
         let (offered, rest) = ("compute_total(größe, items)", "compute_total(breiten, items)");
-        assert_eq!(deed(offered, rest), Deed::TurnDown(Temper::Wait), "too much to mend");
+        assert_eq!(action(offered, rest), Action::Reject(RejectBy::Waiting), "too much to mend");
         let (offered, rest) = ("compute_total(größe, items)", "compute_total(größen, items)");
-        let Deed::Mend { head, tail } = deed(offered, rest) else { panic!("near enough") };
+        let Action::Mend { head, tail } = action(offered, rest) else { panic!("near enough") };
         assert_eq!(
             (&rest[..head], &rest[rest.len() - tail..]),
             ("compute_total(größe", ", items)")
         );
-        assert_eq!(deed("total(a, b)", "total(a, c)"), Deed::TurnDown(Temper::Wait), "too short");
+        assert_eq!(
+            action("total(a, b)", "total(a, c)"),
+            Action::Reject(RejectBy::Waiting),
+            "too short"
+        );
         assert_eq!(common_ends("aa", "aaa"), (2, 0));
     }
 
     #[test]
     fn slips_are_as_frequent_as_the_noise_says() {
         let mut rng = StdRng::seed_from_u64(1);
-        let moods: Vec<Mood> = (0..20_000).map(|_| Mood::draw(&mut rng)).collect();
-        let share = |offered: &str, noise: f64, wanted: &dyn Fn(Deed) -> bool| {
-            let deeds = moods.iter().map(|mood| decide(offered, "right", *mood, noise));
-            deeds.filter(|deed| wanted(*deed)).count() as f64 / moods.len() as f64
+        let draws: Vec<PlaceDraws> = (0..20_000).map(|_| PlaceDraws::draw(&mut rng)).collect();
+        let share = |offered: &str, noise: f64, wanted: &dyn Fn(Action) -> bool| {
+            let actions = draws.iter().map(|draw| decide(offered, "right", *draw, noise));
+            actions.filter(|action| wanted(*action)).count() as f64 / draws.len() as f64
         };
         let near = |share: f64, expected: f64| (share - expected).abs() < 0.01;
-        assert!(near(share("right", 0.2, &|deed| deed == Deed::Take), 0.8));
-        assert!(near(share("right", 0.2, &|deed| deed == Deed::TurnDown(Temper::TypeOn)), 0.1));
-        assert!(near(share("wrong", 0.2, &|deed| deed == Deed::Undo), 0.05));
-        assert_eq!(share("right", 0.0, &|deed| deed == Deed::Take), 1.0);
-        assert_eq!(share("wrong", 0.0, &|deed| deed == Deed::Undo), 0.0);
-        assert!(near(share("wrong", 0.0, &|deed| deed == Deed::TurnDown(Temper::Escape)), 0.1));
-        assert!(moods.iter().all(|mood| (300.0..=3_000.0).contains(&mood.pause_ms)));
+        assert!(near(share("right", 0.2, &|action| action == Action::Accept), 0.8));
+        assert!(near(
+            share("right", 0.2, &|action| action == Action::Reject(RejectBy::TypingOn)),
+            0.1
+        ));
+        assert!(near(share("wrong", 0.2, &|action| action == Action::Undo), 0.05));
+        assert_eq!(share("right", 0.0, &|action| action == Action::Accept), 1.0);
+        assert_eq!(share("wrong", 0.0, &|action| action == Action::Undo), 0.0);
+        assert!(near(
+            share("wrong", 0.0, &|action| action == Action::Reject(RejectBy::Escape)),
+            0.1
+        ));
+        assert!(draws.iter().all(|draw| (300.0..=3_000.0).contains(&draw.pause_ms)));
     }
 }

@@ -1,7 +1,7 @@
 //! Where in a line the developer pauses for a completion, drawn before anyone has
 //! answered, so that every arm meets the same developer.
 
-use crate::developer::Mood;
+use crate::developer::PlaceDraws;
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -18,18 +18,18 @@ pub struct LinePlan {
     pub indent: usize,
     /// Where to ask for a completion, as byte offsets in the line, rising; the
     /// first is the end of the indentation.
-    pub places: Vec<(usize, Mood)>,
+    pub places: Vec<(usize, PlaceDraws)>,
 }
 
 /// Plans one line (without its ending). A blank line has none.
-pub fn line(line: &str, rng: &mut StdRng) -> LinePlan {
+pub fn of_line(line: &str, rng: &mut StdRng) -> LinePlan {
     let indent = line.len() - line.trim_start().len();
     if indent == line.len() {
         return LinePlan { indent, places: Vec::new() };
     }
-    let mut places = vec![(indent, Mood::draw(rng))];
+    let mut places = vec![(indent, PlaceDraws::draw(rng))];
     if let Some(inside) = inside_point(line, indent, rng) {
-        places.push((inside, Mood::draw(rng)));
+        places.push((inside, PlaceDraws::draw(rng)));
     }
     LinePlan { indent, places }
 }
@@ -63,17 +63,17 @@ mod tests {
     use rand::SeedableRng;
 
     fn inside(text: &str, seed: u64) -> Option<&str> {
-        let plan = line(text, &mut StdRng::seed_from_u64(seed));
+        let plan = of_line(text, &mut StdRng::seed_from_u64(seed));
         plan.places.get(1).map(|(at, _)| &text[*at..])
     }
 
     #[test]
     fn the_first_point_follows_the_indentation_and_blank_lines_have_none() {
         let mut rng = StdRng::seed_from_u64(1);
-        let plan = line("\t  x = 1", &mut rng);
+        let plan = of_line("\t  x = 1", &mut rng);
         assert_eq!((plan.indent, plan.places[0].0), (3, 3));
-        assert_eq!(line("   ", &mut rng), LinePlan { indent: 3, places: Vec::new() });
-        assert_eq!(line("}", &mut rng).places.len(), 1);
+        assert_eq!(of_line("   ", &mut rng), LinePlan { indent: 3, places: Vec::new() });
+        assert_eq!(of_line("}", &mut rng).places.len(), 1);
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
     fn the_same_seed_draws_the_same_plan() {
         let draw = |seed| {
             let mut rng = StdRng::seed_from_u64(seed);
-            (0..1000).map(|_| line("call(one, two)", &mut rng)).collect::<Vec<_>>()
+            (0..1000).map(|_| of_line("call(one, two)", &mut rng)).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));

@@ -3,7 +3,7 @@
 
 use crate::client::{Client, Item, RequestError, TriggerKind};
 use crate::developer::document::Document;
-use crate::developer::{Deed, Fate, Mood, Temper, decide};
+use crate::developer::{Action, OfferOutcome, PlaceDraws, RejectBy, decide};
 use crate::limits;
 use crate::run::ledger::{LabelCounts, Ledger};
 use std::time::Instant;
@@ -19,14 +19,14 @@ pub enum TypistError {
 
 /// One answer of the server.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct CompletionAnswer {
     pub latency_ms: f64,
     /// `None`: the server offered nothing.
-    pub offer: Option<Offer>,
+    pub offer: Option<LineOffer>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Offer {
+pub struct LineOffer {
     item: Item,
     /// The line as it would read with the offer taken.
     line: String,
@@ -35,7 +35,7 @@ pub struct Offer {
     pub text: String,
 }
 
-struct Open {
+struct OpenFile {
     uri: String,
     path: String,
     document: Document,
@@ -47,7 +47,7 @@ struct Open {
 
 pub struct Typist<'c> {
     client: &'c Client,
-    open: Option<Open>,
+    open: Option<OpenFile>,
     ledger: Ledger,
 }
 
@@ -65,7 +65,7 @@ impl<'c> Typist<'c> {
     pub fn open(&mut self, path: &str, language: &str, text: &str) -> Result<(), TypistError> {
         let uri = uri(path);
         self.client.open(&uri, language, text)?;
-        self.open = Some(Open {
+        self.open = Some(OpenFile {
             uri,
             path: path.to_owned(),
             document: Document::new(text.to_owned(), self.client.encoding()),
@@ -140,9 +140,9 @@ impl<'c> Typist<'c> {
     }
 
     /// Asks for a completion at the cursor.
-    pub fn ask(&mut self) -> Result<Answer, TypistError> {
+    pub fn ask(&mut self) -> Result<CompletionAnswer, TypistError> {
         let Some(open) = &self.open else {
-            return Ok(Answer { latency_ms: 0.0, offer: None });
+            return Ok(CompletionAnswer { latency_ms: 0.0, offer: None });
         };
         let line_start = open.document.line_start(open.line);
         let cursor = open.document.position(line_start + open.typed);
@@ -165,14 +165,19 @@ impl<'c> Typist<'c> {
             let line = format!("{}{}{}", &current[..start], item.insert_text, &current[end..]);
             let text =
                 line.strip_prefix(&open.truth[..open.typed]).map(str::to_owned).unwrap_or_default();
-            Offer { item, line, text }
+            LineOffer { item, line, text }
         });
-        Ok(Answer { latency_ms, offer })
+        Ok(CompletionAnswer { latency_ms, offer })
     }
 
     /// Looks at the offer and does what the developer would.
-    pub fn judge(&mut self, offer: &Offer, mood: Mood, noise: f64) -> Result<Fate, TypistError> {
-        let Some(open) = &self.open else { return Ok(Fate::TypedOn) };
+    pub fn respond(
+        &mut self,
+        offer: &LineOffer,
+        draws: PlaceDraws,
+        noise: f64,
+    ) -> Result<OfferOutcome, TypistError> {
+        let Some(open) = &self.open else { return Ok(OfferOutcome::TypedOn) };
         let id = &offer.item.id;
         let rest = open.truth[open.typed..].to_owned();
         self.client.did_show(&offer.item)?;
@@ -180,37 +185,37 @@ impl<'c> Typist<'c> {
         self.client.advance_clock(limits::LOOK_MS)?;
 
         let of = offer.text.chars().count();
-        match decide(&offer.text, &rest, mood, noise) {
-            Deed::Take => {
-                self.take(offer)?;
+        match decide(&offer.text, &rest, draws, noise) {
+            Action::Accept => {
+                self.accept(offer)?;
                 self.advance(offer.text.len());
-                Ok(Fate::Accepted { chars: of })
+                Ok(OfferOutcome::Accepted { chars: of })
             }
-            Deed::Mend { head, tail } => {
-                let start = self.take(offer)?;
+            Action::Mend { head, tail } => {
+                let start = self.accept(offer)?;
                 let end = start + offer.text.len();
                 self.edit(start + head, end - tail, &rest[head..rest.len() - tail])?;
                 self.advance(rest.len());
                 let stayed = [&rest[..head], &rest[rest.len() - tail..]];
                 let chars = stayed.iter().map(|part| part.chars().count()).sum();
-                Ok(Fate::Mended { chars, of })
+                Ok(OfferOutcome::Mended { chars, of })
             }
-            Deed::Undo => {
-                let start = self.take(offer)?;
+            Action::Undo => {
+                let start = self.accept(offer)?;
                 self.edit(start, start + offer.text.len(), "")?;
-                Ok(Fate::Undone { of })
+                Ok(OfferOutcome::Undone { of })
             }
             // The next character is the answer.
-            Deed::TurnDown(Temper::TypeOn) => Ok(Fate::TypedOn),
-            Deed::TurnDown(Temper::Escape) => {
+            Action::Reject(RejectBy::TypingOn) => Ok(OfferOutcome::TypedOn),
+            Action::Reject(RejectBy::Escape) => {
                 self.client.did_reject(id, "esc")?;
                 self.ledger.escaped();
-                Ok(Fate::Escaped)
+                Ok(OfferOutcome::Escaped)
             }
-            Deed::TurnDown(Temper::Wait) => {
+            Action::Reject(RejectBy::Waiting) => {
                 self.client.advance_clock(limits::WAIT_MS)?;
                 self.ledger.timed_out();
-                Ok(Fate::TimedOut)
+                Ok(OfferOutcome::TimedOut)
             }
         }
     }
@@ -261,7 +266,7 @@ impl<'c> Typist<'c> {
 
     /// What an editor does on Tab: the change first, then the command. Answers
     /// where in the document the text of the offer begins.
-    fn take(&mut self, offer: &Offer) -> Result<usize, TypistError> {
+    fn accept(&mut self, offer: &LineOffer) -> Result<usize, TypistError> {
         let Some(open) = &mut self.open else { return Ok(0) };
         let start = open.document.line_start(open.line);
         let end = start + open.document.line(open.line).len();

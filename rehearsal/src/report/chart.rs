@@ -1,7 +1,7 @@
 //! Learning curves: how much of what was offered was taken, and how much of what
 //! was typed came from offers, over the last part of the stream at each place.
 
-use crate::run::Outcome;
+use crate::run::RunResult;
 use crate::run::record::LineRecord;
 use anyhow::{Context, Result, anyhow};
 use plotters::coord::Shift;
@@ -31,8 +31,8 @@ const COLORS: [RGBColor; 8] = [
 type Measure = fn(&LineRecord) -> (usize, usize);
 
 fn accepted(line: &LineRecord) -> (usize, usize) {
-    let shown = line.asked.iter().filter(|asked| asked.fate.is_some()).count();
-    (line.asked.iter().filter(|asked| asked.is_accepted()).count(), shown)
+    let shown = line.requests.iter().filter(|request| request.outcome.is_some()).count();
+    (line.requests.iter().filter(|request| request.is_accepted()).count(), shown)
 }
 
 fn completed(line: &LineRecord) -> (usize, usize) {
@@ -40,32 +40,32 @@ fn completed(line: &LineRecord) -> (usize, usize) {
 }
 
 /// Draws the arms over all repositories together.
-pub fn write(outcomes: &[&Outcome], path: &Path) -> Result<()> {
+pub fn write(results: &[&RunResult], path: &Path) -> Result<()> {
     let mut svg = String::new();
-    draw(outcomes, &mut svg).map_err(|error| anyhow!("cannot draw the chart: {error}"))?;
+    draw(results, &mut svg).map_err(|error| anyhow!("cannot draw the chart: {error}"))?;
     std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn draw(outcomes: &[&Outcome], svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+fn draw(results: &[&RunResult], svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
     let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(SIZE.0 / 2);
-    panel(&left, outcomes, "Accepted, % of the offers shown", accepted)?;
-    panel(&right, outcomes, "Completed, % of the characters typed", completed)?;
+    panel(&left, results, "Accepted, % of the offers shown", accepted)?;
+    panel(&right, results, "Completed, % of the characters typed", completed)?;
     root.present()?;
     Ok(())
 }
 
 fn panel(
     area: &DrawingArea<SVGBackend, Shift>,
-    outcomes: &[&Outcome],
+    results: &[&RunResult],
     caption: &str,
     measure: Measure,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let arms = outcomes.first().map_or(&[][..], |outcome| &outcome.arms);
-    let places = outcomes.iter().map(|outcome| outcome.places).max().unwrap_or(0).max(1) as f64;
+    let arms = results.first().map_or(&[][..], |result| &result.arms);
+    let places = results.iter().map(|result| result.places).max().unwrap_or(0).max(1) as f64;
     let curves: Vec<Vec<(f64, f64)>> =
-        (0..arms.len()).map(|arm| curve(outcomes, arm, places, measure)).collect();
+        (0..arms.len()).map(|arm| curve(results, arm, places, measure)).collect();
     let top = curves.iter().flatten().map(|(_, percent)| *percent).fold(10.0, f64::max) * 1.2;
     let mut chart = ChartBuilder::on(area)
         .margin(12)
@@ -97,9 +97,9 @@ fn panel(
 }
 
 /// (place, percent) from the first full window on.
-fn curve(outcomes: &[&Outcome], arm: usize, places: f64, measure: Measure) -> Vec<(f64, f64)> {
+fn curve(results: &[&RunResult], arm: usize, places: f64, measure: Measure) -> Vec<(f64, f64)> {
     let window = WINDOW * places;
-    let lines = || outcomes.iter().flat_map(|outcome| &outcome.arms[arm].record.lines);
+    let lines = || results.iter().flat_map(|result| &result.arms[arm].record.lines);
     (0..=POINTS)
         .filter_map(|point| {
             let to = window + (places - window) * point as f64 / POINTS as f64;
@@ -116,22 +116,22 @@ fn curve(outcomes: &[&Outcome], arm: usize, places: f64, measure: Measure) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::outcome;
+    use crate::report::tests::run_result;
 
     #[test]
     fn a_curve_looks_back_over_its_window() {
-        let outcome = outcome();
-        let taken = curve(&[&outcome], 0, 40.0, accepted);
+        let result = run_result();
+        let taken = curve(&[&result], 0, 40.0, accepted);
         assert_eq!(taken.len(), POINTS + 1);
         assert_eq!((taken[0], taken[POINTS]), ((8.0, 25.0), (40.0, 25.0)));
-        assert!(curve(&[&outcome], 2, 40.0, completed).iter().all(|(_, percent)| *percent == 0.0));
+        assert!(curve(&[&result], 2, 40.0, completed).iter().all(|(_, percent)| *percent == 0.0));
     }
 
     #[test]
     fn the_chart_is_an_svg_that_names_the_arms() {
         let mut svg = String::new();
-        let outcome = outcome();
-        draw(&[&outcome, &outcome], &mut svg).unwrap();
+        let result = run_result();
+        draw(&[&result, &result], &mut svg).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         assert!(svg.contains("frozen") && svg.contains("ppo") && svg.contains("mute"));
     }

@@ -24,7 +24,7 @@ pub struct Judge {
 
 /// What the judge is asked about.
 #[derive(Debug, Clone, Copy)]
-pub struct Case<'a> {
+pub struct JudgedOffer<'a> {
     pub before: &'a str,
     pub offered: &'a str,
     pub written: &'a str,
@@ -45,7 +45,7 @@ impl Judge {
     /// # Errors
     /// The endpoint cannot be reached, refuses, or answers no number from 0 to 10,
     /// and did so when asked again.
-    pub fn rate(&self, case: Case) -> Result<f64> {
+    pub fn rate(&self, case: JudgedOffer) -> Result<f64> {
         for _ in 1..limits::JUDGE_ATTEMPTS {
             if let Ok(rating) = self.ask(case) {
                 return Ok(rating);
@@ -55,7 +55,7 @@ impl Judge {
         self.ask(case)
     }
 
-    fn ask(&self, case: Case) -> Result<f64> {
+    fn ask(&self, case: JudgedOffer) -> Result<f64> {
         let skipped = case.before.chars().count().saturating_sub(limits::JUDGE_BEFORE_CHARS);
         let before: String = case.before.chars().skip(skipped).collect();
         let question = format!(
@@ -133,7 +133,7 @@ mod tests {
         (base, served)
     }
 
-    const CASE: Case = Case { before: "let x = ", offered: "1;", written: "2;" };
+    const CASE: JudgedOffer = JudgedOffer { before: "let x = ", offered: "1;", written: "2;" };
 
     #[test]
     fn a_rating_is_the_number_in_the_answer() {

@@ -6,11 +6,13 @@ pub mod judge;
 pub mod stats;
 pub mod transcript;
 
-use crate::report::stats::{Change, Comparison, Counts, Pair, QUARTERS, Summary, mean};
-use crate::run::arm::Kind;
+use crate::report::stats::{
+    ArmPair, ArmSummary, Comparison, OfferCounts, QUARTERS, RelativeChange, mean,
+};
+use crate::run::arm::ArmKind;
 use crate::run::ledger::LabelCounts;
 use crate::run::record::{Learned, Swap, Update};
-use crate::run::{ArmOutcome, End, Outcome};
+use crate::run::{ArmResult, RunResult, StreamEnd};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -23,29 +25,29 @@ pub const REPORT_FORMAT: u32 = 4;
 const ARMS_BY_QUARTER: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct RehearsalReport {
     pub format: u32,
     /// Version of the `hone` that was rehearsed with.
     pub version: String,
     pub seed: u64,
     pub noise: f64,
-    pub model: Model,
-    pub arms: Vec<ArmName>,
+    pub model: ReportedModel,
+    pub arms: Vec<ArmHeader>,
     pub rehearsals: Vec<Rehearsal>,
     /// Every arm against the first, over all repositories together.
-    pub pooled: Vec<Compared>,
+    pub pooled: Vec<ArmComparison>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Model {
+pub struct ReportedModel {
     pub name: Option<String>,
     pub sha256: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ArmName {
+pub struct ArmHeader {
     pub name: String,
-    pub kind: Kind,
+    pub kind: ArmKind,
     /// Its `config.toml`.
     pub config: String,
 }
@@ -56,11 +58,11 @@ pub struct Rehearsal {
     pub repo: Repo,
     /// Places of the stream that were reached.
     pub places: usize,
-    pub ended_by: End,
+    pub ended_by: StreamEnd,
     pub elapsed_s: f64,
     pub arms: Vec<ArmReport>,
     pub commits: Vec<CommitReport>,
-    pub compared: Vec<Compared>,
+    pub compared: Vec<ArmComparison>,
 }
 
 /// One commit as the arms met it: what a gain is made of.
@@ -69,7 +71,7 @@ pub struct CommitReport {
     /// Hex.
     pub commit: String,
     /// In the arms' order; those that got this far.
-    pub arms: Vec<Counts>,
+    pub arms: Vec<OfferCounts>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -86,8 +88,8 @@ pub struct Repo {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmReport {
     pub name: String,
-    pub quarters: Vec<Summary>,
-    pub total: Summary,
+    pub quarters: Vec<ArmSummary>,
+    pub total: ArmSummary,
     pub updates: Vec<Update>,
     pub swaps: Vec<Swap>,
     pub learned: Learned,
@@ -107,17 +109,17 @@ pub struct Labels {
 
 /// An arm against the first one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Compared {
+pub struct ArmComparison {
     pub name: String,
     pub quarters: Vec<Comparison>,
     pub total: Comparison,
 }
 
 impl Rehearsal {
-    fn new(outcome: &Outcome, repo: Repo, seed: u64) -> Rehearsal {
-        let arm = |arm: &ArmOutcome| {
+    fn new(result: &RunResult, repo: Repo, seed: u64) -> Rehearsal {
+        let arm = |arm: &ArmResult| {
             let record = &arm.record;
-            let quarter = |part| stats::summary(record, &stats::quarter(outcome.places, part));
+            let quarter = |part| stats::summary(record, &stats::quarter(result.places, part));
             ArmReport {
                 name: arm.name.clone(),
                 quarters: (0..QUARTERS).map(quarter).collect(),
@@ -137,23 +139,23 @@ impl Rehearsal {
         };
         Rehearsal {
             repo,
-            places: outcome.places,
-            ended_by: outcome.ended_by,
-            elapsed_s: outcome.elapsed.as_secs_f64(),
-            arms: outcome.arms.iter().map(arm).collect(),
-            commits: commits(outcome),
-            compared: compared(&[outcome], seed),
+            places: result.places,
+            ended_by: result.ended_by,
+            elapsed_s: result.elapsed.as_secs_f64(),
+            arms: result.arms.iter().map(arm).collect(),
+            commits: commits(result),
+            compared: compared(&[result], seed),
         }
     }
 }
 
 const ALL: Range<usize> = 0..usize::MAX;
 
-fn commits(outcome: &Outcome) -> Vec<CommitReport> {
+fn commits(result: &RunResult) -> Vec<CommitReport> {
     let mut all: Vec<CommitReport> = Vec::new();
-    for arm in &outcome.arms {
+    for arm in &result.arms {
         for (at, (commit, counts)) in
-            stats::by_commit(&arm.record, &outcome.commits).into_iter().enumerate()
+            stats::by_commit(&arm.record, &result.commits).into_iter().enumerate()
         {
             if at == all.len() {
                 all.push(CommitReport { commit: commit.to_owned(), arms: Vec::new() });
@@ -164,21 +166,21 @@ fn commits(outcome: &Outcome) -> Vec<CommitReport> {
     all
 }
 
-fn compared(outcomes: &[&Outcome], seed: u64) -> Vec<Compared> {
-    let arms = outcomes.iter().map(|outcome| outcome.arms.len()).min().unwrap_or(0);
+fn compared(results: &[&RunResult], seed: u64) -> Vec<ArmComparison> {
+    let arms = results.iter().map(|result| result.arms.len()).min().unwrap_or(0);
     (1..arms)
         .map(|arm| {
-            let over = |places: &dyn Fn(&Outcome) -> Range<usize>| {
-                let pair = |outcome: &&Outcome| {
-                    let records = [0, arm].map(|arm| &outcome.arms[arm].record);
-                    Pair::new(records, &outcome.commits, &places(outcome))
+            let over = |places: &dyn Fn(&RunResult) -> Range<usize>| {
+                let pair = |result: &&RunResult| {
+                    let records = [0, arm].map(|arm| &result.arms[arm].record);
+                    ArmPair::new(records, &result.commits, &places(result))
                 };
-                stats::compare(&outcomes.iter().map(pair).collect::<Vec<_>>(), seed)
+                stats::compare(&results.iter().map(pair).collect::<Vec<_>>(), seed)
             };
-            Compared {
-                name: outcomes[0].arms[arm].name.clone(),
+            ArmComparison {
+                name: results[0].arms[arm].name.clone(),
                 quarters: (0..QUARTERS)
-                    .map(|part| over(&|outcome| stats::quarter(outcome.places, part)))
+                    .map(|part| over(&|result| stats::quarter(result.places, part)))
                     .collect(),
                 total: over(&|_| ALL),
             }
@@ -186,25 +188,30 @@ fn compared(outcomes: &[&Outcome], seed: u64) -> Vec<Compared> {
         .collect()
 }
 
-impl Report {
-    pub fn new(done: &[(Outcome, Repo)], arms: Vec<ArmName>, seed: u64, noise: f64) -> Report {
-        let status = done.first().and_then(|(outcome, _)| outcome.arms.first()).map(|a| &a.status);
-        let outcomes: Vec<&Outcome> = done.iter().map(|(outcome, _)| outcome).collect();
-        Report {
+impl RehearsalReport {
+    pub fn new(
+        done: &[(RunResult, Repo)],
+        arms: Vec<ArmHeader>,
+        seed: u64,
+        noise: f64,
+    ) -> RehearsalReport {
+        let status = done.first().and_then(|(result, _)| result.arms.first()).map(|a| &a.status);
+        let results: Vec<&RunResult> = done.iter().map(|(result, _)| result).collect();
+        RehearsalReport {
             format: REPORT_FORMAT,
             version: status.map(|status| status.version.clone()).unwrap_or_default(),
             seed,
             noise,
-            model: Model {
+            model: ReportedModel {
                 name: status.and_then(|status| status.model.name.clone()),
                 sha256: status.map(|status| status.model.sha256.clone()).unwrap_or_default(),
             },
             arms,
             rehearsals: done
                 .iter()
-                .map(|(outcome, repo)| Rehearsal::new(outcome, repo.clone(), seed))
+                .map(|(result, repo)| Rehearsal::new(result, repo.clone(), seed))
                 .collect(),
-            pooled: compared(&outcomes, seed),
+            pooled: compared(&results, seed),
         }
     }
 
@@ -319,7 +326,7 @@ fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-fn against(compared: &[Compared]) -> Table {
+fn against(compared: &[ArmComparison]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_FULL_CONDENSED).set_header([
         "arm",
@@ -342,7 +349,7 @@ fn against(compared: &[Compared]) -> Table {
     table
 }
 
-fn change(change: &Option<Change>) -> String {
+fn change(change: &Option<RelativeChange>) -> String {
     change.as_ref().map_or_else(
         || "–".to_owned(),
         |c| {
@@ -370,11 +377,13 @@ fn version(version: u64) -> String {
 pub(crate) mod tests {
     use super::*;
     use crate::report::stats::tests::line;
-    use crate::run::record::{ArmRecord, Texts};
-    use crate::run::status::{Adapter, Learner, LearnerState, Status};
+    use crate::run::record::{ArmRecord, ReferenceScores};
+    use crate::run::status::{
+        DaemonStatus, LearnerState, LearnerStatus, ServedAdapter, ServedModel,
+    };
     use std::time::Duration;
 
-    pub fn outcome() -> Outcome {
+    pub fn run_result() -> RunResult {
         let arm = |name: &str, accepts: bool| {
             let accepted = if accepts { 10 } else { 0 };
             let counts = LabelCounts {
@@ -383,7 +392,7 @@ pub(crate) mod tests {
                 rejected_edit: 40 - accepted,
                 ..LabelCounts::default()
             };
-            ArmOutcome {
+            ArmResult {
                 name: name.to_owned(),
                 record: ArmRecord {
                     lines: (0..40).map(|n| line(n, accepts && n % 4 == 0, 20.0)).collect(),
@@ -392,13 +401,13 @@ pub(crate) mod tests {
                     typist: counts,
                     ..ArmRecord::default()
                 },
-                status: Status {
+                status: DaemonStatus {
                     withheld: 0,
                     version: "0.1.0".to_owned(),
-                    model: crate::run::status::Model { name: None, sha256: "aa".to_owned() },
-                    adapter: Adapter { active: Some(1), swaps: 1, last_swap_ms: Some(4.0) },
+                    model: ServedModel { name: None, sha256: "aa".to_owned() },
+                    adapter: ServedAdapter { active: Some(1), swaps: 1, last_swap_ms: Some(4.0) },
                     episodes: counts,
-                    learner: Learner {
+                    learner: LearnerStatus {
                         state: LearnerState::Idle,
                         updates: 1,
                         last_update_ms: Some(1500.0),
@@ -407,17 +416,17 @@ pub(crate) mod tests {
                 },
                 learned: Learned {
                     kl_base: Some(0.02),
-                    texts: vec![Texts { tokens: 9, base: -2.0, parent: -1.5 }],
+                    references: vec![ReferenceScores { tokens: 9, base: -2.0, parent: -1.5 }],
                 },
                 home: None,
             }
         };
-        Outcome {
+        RunResult {
             arms: vec![arm("frozen", true), arm("ppo", true), arm("mute", false)],
             places: 40,
             files: 8,
             commits: (0..8).map(|commit| commit.to_string()).collect(),
-            ended_by: End::Limit,
+            ended_by: StreamEnd::Limit,
             elapsed: Duration::from_secs(60),
         }
     }
@@ -433,14 +442,14 @@ pub(crate) mod tests {
         }
     }
 
-    fn of(outcomes: Vec<Outcome>) -> Report {
-        let done: Vec<_> = outcomes.into_iter().map(|outcome| (outcome, repo())).collect();
-        let name = |name: &str| ArmName {
+    fn of(results: Vec<RunResult>) -> RehearsalReport {
+        let done: Vec<_> = results.into_iter().map(|result| (result, repo())).collect();
+        let name = |name: &str| ArmHeader {
             name: name.to_owned(),
-            kind: Kind::Frozen,
+            kind: ArmKind::Frozen,
             config: String::new(),
         };
-        Report::new(&done, ["frozen", "ppo", "mute"].map(name).into(), 7, 0.0)
+        RehearsalReport::new(&done, ["frozen", "ppo", "mute"].map(name).into(), 7, 0.0)
     }
 
     /// The fields scripts may rely on; a removed one is a breaking change.
@@ -462,7 +471,7 @@ pub(crate) mod tests {
             }
         }
         let mut fields = Vec::new();
-        paths(&serde_json::to_value(of(vec![outcome()])).unwrap(), "", &mut fields);
+        paths(&serde_json::to_value(of(vec![run_result()])).unwrap(), "", &mut fields);
         let summary = [
             "accept_rate",
             "accepted",
@@ -564,7 +573,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_tables_tell_quarters_arms_and_differences() {
-        let text = of(vec![outcome()]).render();
+        let text = of(vec![run_result()]).render();
         let rows = rows(&text);
         let has = |row: &str| assert!(rows.iter().any(|r| r == row), "{row}\n{text}");
         has("1 frozen 10 100.0 % 30.0 % 30.0 % 100.0 % 100.0 % 20 20 v1");
@@ -581,17 +590,17 @@ pub(crate) mod tests {
 
     #[test]
     fn several_repositories_are_told_one_by_one_and_together() {
-        let text = of(vec![outcome(), outcome()]).render();
+        let text = of(vec![run_result(), run_result()]).render();
         assert!(text.contains("Against frozen, 2 repositories together"), "{text}");
     }
 
     #[test]
     fn a_wrong_label_is_named_with_its_repository_and_arm() {
-        let mut outcome = outcome();
-        assert!(of(vec![outcome.clone()]).disagreements().is_empty());
-        outcome.arms[1].status.episodes.accepted = 9;
+        let mut result = run_result();
+        assert!(of(vec![result.clone()]).disagreements().is_empty());
+        result.arms[1].status.episodes.accepted = 9;
         assert_eq!(
-            of(vec![outcome]).disagreements(),
+            of(vec![result]).disagreements(),
             ["., ppo arm: accepted: the typist counts 10, the daemon 9"]
         );
     }

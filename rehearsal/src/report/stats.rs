@@ -1,7 +1,7 @@
 //! Rates, percentiles, and how an arm compares with another over the same text.
 
 use crate::limits::{self, COMMITS_MIN};
-use crate::run::record::{ArmRecord, Asked, LineRecord};
+use crate::run::record::{ArmRecord, LineRecord, RequestRecord};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub const QUARTERS: usize = 4;
 /// One arm over one stretch of the stream. Rates are `None` where there is
 /// nothing to divide by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
+pub struct ArmSummary {
     pub asked: usize,
     pub shown: usize,
     pub accepted: usize,
@@ -45,18 +45,19 @@ pub fn quarter(places: usize, quarter: usize) -> Range<usize> {
 }
 
 /// An arm over the lines that begin at these places of the stream.
-pub fn summary(record: &ArmRecord, places: &Range<usize>) -> Summary {
+pub fn summary(record: &ArmRecord, places: &Range<usize>) -> ArmSummary {
     let lines = || lines(record, places);
-    let asked: Vec<Asked> = lines().flat_map(|line| &line.asked).copied().collect();
-    let counts = lines().fold(Counts::default(), |mut counts, line| {
-        counts += Counts::of(line);
+    let asked: Vec<RequestRecord> = lines().flat_map(|line| &line.requests).copied().collect();
+    let counts = lines().fold(OfferCounts::default(), |mut counts, line| {
+        counts += OfferCounts::of(line);
         counts
     });
-    let inserted: usize = asked.iter().filter_map(|a| a.fate).map(|fate| fate.inserted()).sum();
-    let late = asked.iter().filter(|asked| asked.late).count();
-    let mut latencies: Vec<f64> = asked.iter().map(|asked| asked.latency_ms).collect();
+    let inserted: usize =
+        asked.iter().filter_map(|a| a.outcome).map(|outcome| outcome.inserted()).sum();
+    let late = asked.iter().filter(|request| request.late).count();
+    let mut latencies: Vec<f64> = asked.iter().map(|request| request.latency_ms).collect();
     latencies.sort_by(f64::total_cmp);
-    Summary {
+    ArmSummary {
         asked: asked.len(),
         shown: counts.shown,
         accepted: counts.accepted,
@@ -67,10 +68,10 @@ pub fn summary(record: &ArmRecord, places: &Range<usize>) -> Summary {
         completed_ratio: ratio(counts.completed_chars, counts.typed_chars),
         kept_rate: ratio(counts.completed_chars, inserted),
         cancel_rate: ratio(late, asked.len()),
-        rating: mean(&asked.iter().filter_map(|asked| asked.rating).collect::<Vec<_>>()),
+        rating: mean(&asked.iter().filter_map(|request| request.rating).collect::<Vec<_>>()),
         latency_p50_ms: percentile(&latencies, 0.50),
         latency_p95_ms: percentile(&latencies, 0.95),
-        adapter_version: asked.last().map_or(0, |asked| asked.version),
+        adapter_version: asked.last().map_or(0, |request| request.version),
     }
 }
 
@@ -97,26 +98,26 @@ fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
 
 /// What comparisons are made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Counts {
+pub struct OfferCounts {
     pub shown: usize,
     pub accepted: usize,
     pub completed_chars: usize,
     pub typed_chars: usize,
 }
 
-impl Counts {
-    fn of(line: &LineRecord) -> Counts {
-        Counts {
-            shown: line.asked.iter().filter(|asked| asked.fate.is_some()).count(),
-            accepted: line.asked.iter().filter(|asked| asked.is_accepted()).count(),
+impl OfferCounts {
+    fn of(line: &LineRecord) -> OfferCounts {
+        OfferCounts {
+            shown: line.requests.iter().filter(|request| request.outcome.is_some()).count(),
+            accepted: line.requests.iter().filter(|request| request.is_accepted()).count(),
             completed_chars: line.completed(),
             typed_chars: line.chars,
         }
     }
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
+impl AddAssign for OfferCounts {
+    fn add_assign(&mut self, other: OfferCounts) {
         self.shown += other.shown;
         self.accepted += other.accepted;
         self.completed_chars += other.completed_chars;
@@ -126,15 +127,15 @@ impl AddAssign for Counts {
 
 /// An arm commit by commit, in the order of the stream. `commits`: of each file
 /// change, as the lines count them.
-pub fn by_commit<'a>(record: &ArmRecord, commits: &'a [String]) -> Vec<(&'a str, Counts)> {
-    let mut all: Vec<(&str, Counts)> = Vec::new();
+pub fn by_commit<'a>(record: &ArmRecord, commits: &'a [String]) -> Vec<(&'a str, OfferCounts)> {
+    let mut all: Vec<(&str, OfferCounts)> = Vec::new();
     for line in &record.lines {
         let commit = commits[line.file].as_str();
         if all.last().is_none_or(|(last, _)| *last != commit) {
-            all.push((commit, Counts::default()));
+            all.push((commit, OfferCounts::default()));
         }
         if let Some((_, counts)) = all.last_mut() {
-            *counts += Counts::of(line);
+            *counts += OfferCounts::of(line);
         }
     }
     all
@@ -142,7 +143,7 @@ pub fn by_commit<'a>(record: &ArmRecord, commits: &'a [String]) -> Vec<(&'a str,
 
 /// A number of one arm beside that of another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
+pub struct RelativeChange {
     pub from: f64,
     pub to: f64,
     /// to / from − 1
@@ -161,37 +162,41 @@ pub struct Interval {
 /// divide by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    pub accept_rate: Option<Change>,
+    pub accept_rate: Option<RelativeChange>,
     /// Offers shown.
-    pub shown: Option<Change>,
-    pub completed_chars: Option<Change>,
+    pub shown: Option<RelativeChange>,
+    pub completed_chars: Option<RelativeChange>,
     /// As `completed_chars`, for both arms typed the same text.
-    pub completed_ratio: Option<Change>,
+    pub completed_ratio: Option<RelativeChange>,
 }
 
 /// The two arms of one repository, commit by commit.
 #[derive(Debug, Clone, Default)]
-pub struct Pair {
-    blocks: Vec<[Counts; 2]>,
+pub struct ArmPair {
+    commits: Vec<[OfferCounts; 2]>,
 }
 
-impl Pair {
+impl ArmPair {
     /// Over the lines that begin at these places and that both have reached.
-    /// `commits`: of each file change, as the lines count them.
-    pub fn new([from, to]: [&ArmRecord; 2], commits: &[String], places: &Range<usize>) -> Pair {
-        let mut blocks: Vec<[Counts; 2]> = Vec::new();
-        let mut commit = None;
+    /// `commit_of`: of each file change, as the lines count them.
+    pub fn new(
+        [from, to]: [&ArmRecord; 2],
+        commit_of: &[String],
+        places: &Range<usize>,
+    ) -> ArmPair {
+        let mut commits: Vec<[OfferCounts; 2]> = Vec::new();
+        let mut last = None;
         for (a, b) in lines(from, places).zip(lines(to, places)) {
-            let of = &commits[a.file];
-            if commit.replace(of) != Some(of) {
-                blocks.push([Counts::default(); 2]);
+            let commit = &commit_of[a.file];
+            if last.replace(commit) != Some(commit) {
+                commits.push([OfferCounts::default(); 2]);
             }
-            if let Some(block) = blocks.last_mut() {
-                block[0] += Counts::of(a);
-                block[1] += Counts::of(b);
+            if let Some(counts) = commits.last_mut() {
+                counts[0] += OfferCounts::of(a);
+                counts[1] += OfferCounts::of(b);
             }
         }
-        Pair { blocks }
+        ArmPair { commits }
     }
 }
 
@@ -200,23 +205,23 @@ impl Pair {
 /// and what happens in one commit is not independent (a refactoring changes a hundred
 /// call sites the same way). Not within each repository: one that has a single large
 /// commit would seem to have no variance.
-pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
-    let blocks: Vec<&[Counts; 2]> = pairs.iter().flat_map(|pair| &pair.blocks).collect();
+pub fn compare(pairs: &[ArmPair], seed: u64) -> Comparison {
+    let commits: Vec<&[OfferCounts; 2]> = pairs.iter().flat_map(|pair| &pair.commits).collect();
     let sum = |draw: &mut dyn FnMut(usize) -> usize| {
-        (0..blocks.len()).fold([Counts::default(); 2], |mut sums, index| {
-            let block = blocks[draw(index)];
-            sums[0] += block[0];
-            sums[1] += block[1];
+        (0..commits.len()).fold([OfferCounts::default(); 2], |mut sums, index| {
+            let commit = commits[draw(index)];
+            sums[0] += commit[0];
+            sums[1] += commit[1];
             sums
         })
     };
     let sums = sum(&mut |index| index);
     let mut rng = StdRng::seed_from_u64(seed);
-    let resamples = if blocks.len() < COMMITS_MIN { 0 } else { limits::RESAMPLES };
-    let draws: Vec<[Counts; 2]> =
-        (0..resamples).map(|_| sum(&mut |_| rng.random_range(0..blocks.len()))).collect();
-    let change = |value: &dyn Fn(&Counts) -> Option<f64>| -> Option<Change> {
-        let relative = |[from, to]: &[Counts; 2]| {
+    let resamples = if commits.len() < COMMITS_MIN { 0 } else { limits::RESAMPLES };
+    let draws: Vec<[OfferCounts; 2]> =
+        (0..resamples).map(|_| sum(&mut |_| rng.random_range(0..commits.len()))).collect();
+    let change = |value: &dyn Fn(&OfferCounts) -> Option<f64>| -> Option<RelativeChange> {
+        let relative = |[from, to]: &[OfferCounts; 2]| {
             let from = value(from).filter(|from| *from > 0.0)?;
             Some(value(to)? / from - 1.0)
         };
@@ -226,7 +231,7 @@ pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
         let interval = at(limits::TAIL_SHARE)
             .zip(at(1.0 - limits::TAIL_SHARE))
             .map(|(low, high)| Interval { low, high });
-        Some(Change {
+        Some(RelativeChange {
             from: value(&sums[0])?,
             to: value(&sums[1])?,
             relative: relative(&sums)?,
@@ -244,15 +249,22 @@ pub fn compare(pairs: &[Pair], seed: u64) -> Comparison {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::developer::Fate;
+    use crate::developer::OfferOutcome;
 
     /// A line of ten characters with one offer on it, taken or not.
     pub fn line(index: usize, accepted: bool, latency_ms: f64) -> LineRecord {
-        let fate = if accepted { Fate::Accepted { chars: 10 } } else { Fate::TypedOn };
+        let outcome =
+            if accepted { OfferOutcome::Accepted { chars: 10 } } else { OfferOutcome::TypedOn };
         let late = latency_ms > 15.0;
-        let asked =
-            Asked { place: index, latency_ms, late, version: 1, fate: Some(fate), rating: None };
-        LineRecord { file: index / 5, place: index, chars: 10, asked: vec![asked] }
+        let asked = RequestRecord {
+            place: index,
+            latency_ms,
+            late,
+            version: 1,
+            outcome: Some(outcome),
+            rating: None,
+        };
+        LineRecord { file: index / 5, place: index, chars: 10, requests: vec![asked] }
     }
 
     fn record(lines: usize, accepted: impl Fn(usize) -> bool) -> ArmRecord {
@@ -263,25 +275,25 @@ pub(crate) mod tests {
     const ALL: Range<usize> = 0..usize::MAX;
 
     /// Every file change a commit of its own.
-    fn pair(from: &ArmRecord, to: &ArmRecord, places: &Range<usize>) -> Pair {
+    fn pair(from: &ArmRecord, to: &ArmRecord, places: &Range<usize>) -> ArmPair {
         let commits: Vec<_> = (0..80).map(|file| file.to_string()).collect();
-        Pair::new([from, to], &commits, places)
+        ArmPair::new([from, to], &commits, places)
     }
 
     #[test]
     fn a_summary_divides_what_it_says() {
         let mut lines: Vec<_> = (1..=20).map(|ms| line(ms, ms <= 5, ms as f64)).collect();
-        lines[4].asked[0].fate = Some(Fate::Mended { chars: 8, of: 12 });
-        (lines[0].asked[0].rating, lines[1].asked[0].rating) = (Some(4.0), Some(8.0));
-        let silent = Asked {
+        lines[4].requests[0].outcome = Some(OfferOutcome::Mended { chars: 8, of: 12 });
+        (lines[0].requests[0].rating, lines[1].requests[0].rating) = (Some(4.0), Some(8.0));
+        let silent = RequestRecord {
             place: 21,
             latency_ms: 100.0,
             late: true,
             version: 3,
-            fate: None,
+            outcome: None,
             rating: None,
         };
-        lines.push(LineRecord { file: 9, place: 21, chars: 50, asked: vec![silent] });
+        lines.push(LineRecord { file: 9, place: 21, chars: 50, requests: vec![silent] });
         let summary = summary(&ArmRecord { lines, ..ArmRecord::default() }, &ALL);
         assert_eq!((summary.asked, summary.shown, summary.accepted), (21, 20, 5));
         assert_eq!(summary.accept_rate, Some(0.25));
@@ -320,7 +332,7 @@ pub(crate) mod tests {
         let one = record(50, |n| n % 3 == 0);
         let rate = compare(&[pair(&one, &one, &ALL)], 1).accept_rate.unwrap();
         assert_eq!(rate.interval, Some(Interval { low: 0.0, high: 0.0 }), "paired");
-        assert_eq!(compare(&[Pair::default()], 1).accept_rate, None);
+        assert_eq!(compare(&[ArmPair::default()], 1).accept_rate, None);
     }
 
     /// Five lines are a file change, and a commit.
@@ -330,7 +342,7 @@ pub(crate) mod tests {
             let (base, learned) = (record(from, |n| n % 4 == 0), record(from, |n| n % 2 == 0));
             pair(&base, &learned, &(0..lines))
         };
-        let rate = |pairs: &[Pair]| compare(pairs, 1).accept_rate.unwrap();
+        let rate = |pairs: &[ArmPair]| compare(pairs, 1).accept_rate.unwrap();
         assert!(rate(&[of(400, 5 * COMMITS_MIN - 5)]).interval.is_none());
         assert!(rate(&[of(400, 5 * COMMITS_MIN)]).interval.is_some());
 
@@ -354,12 +366,13 @@ pub(crate) mod tests {
     fn what_one_commit_changes_is_drawn_together() {
         let (from, to) = (record(200, |n| n % 4 == 0), record(200, |n| n % 2 == 0));
         let interval = |commits: &[String]| {
-            compare(&[Pair::new([&from, &to], commits, &ALL)], 1).accept_rate.unwrap().interval
+            compare(&[ArmPair::new([&from, &to], commits, &ALL)], 1).accept_rate.unwrap().interval
         };
         let one = vec!["one".to_owned(); 40];
         assert!(interval(&one).is_none());
         let all = by_commit(&to, &one);
-        let counts = Counts { shown: 200, accepted: 100, completed_chars: 1000, typed_chars: 2000 };
+        let counts =
+            OfferCounts { shown: 200, accepted: 100, completed_chars: 1000, typed_chars: 2000 };
         assert_eq!(all, [("one", counts)]);
         // Four files a commit.
         let ten: Vec<_> = (0..40).map(|file| (file / 4).to_string()).collect();

@@ -1,7 +1,7 @@
 //! A rehearsal as one line of text per event, for people to watch.
 
-use crate::developer::Fate;
-use crate::run::{AskedEvent, Event};
+use crate::developer::OfferOutcome;
+use crate::run::{RequestEvent, RunEvent};
 use console::{Style, truncate_str};
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ const FROZEN: &str = "frozen";
 const CODE_COLUMNS: usize = 64;
 
 /// The event as one coloured line; `None` for those not worth one.
-pub fn line(event: &Event, elapsed: Duration) -> Option<String> {
+pub fn line(event: &RunEvent, elapsed: Duration) -> Option<String> {
     let text = match event {
-        Event::File { commit, path } => {
+        RunEvent::File { commit, path } => {
             format!(
                 "{} {path}",
                 bold().apply_to(format!("commit {}", &commit[..commit.len().min(8)]))
             )
         }
-        Event::Asked(asked) => format!("{}  {}", arm(asked.arm), self::asked(asked)),
-        Event::Updated { arm: name, update, labels } => format!(
+        RunEvent::Requested(request) => format!("{}  {}", arm(request.arm), self::request(request)),
+        RunEvent::Updated { arm: name, update, labels } => format!(
             "{}  {}",
             arm(name),
             cyan().apply_to(format!(
@@ -29,7 +29,7 @@ pub fn line(event: &Event, elapsed: Duration) -> Option<String> {
                 update.ms.map_or_else(String::new, |ms| format!(", {:.1} s", ms / 1e3))
             ))
         ),
-        Event::Swapped { arm: name, swap } => format!(
+        RunEvent::Swapped { arm: name, swap } => format!(
             "{}  {}",
             arm(name),
             cyan().apply_to(format!(
@@ -38,29 +38,31 @@ pub fn line(event: &Event, elapsed: Duration) -> Option<String> {
                 swap.ms.map_or_else(String::new, |ms| format!(", swapped in {ms:.1} ms"))
             ))
         ),
-        Event::LearnerFailed { arm: name, error } => {
+        RunEvent::LearnerFailed { arm: name, error } => {
             format!("{}  {}", arm(name), red().apply_to(format!("learner: {error}")))
         }
-        Event::Training { .. } | Event::PlaceDone { .. } => return None,
+        RunEvent::Training { .. } | RunEvent::PlaceDone { .. } => return None,
     };
     Some(format!("{} {text}", dim().apply_to(format!("{:>6.1}s", elapsed.as_secs_f64()))))
 }
 
-fn asked(event: &AskedEvent) -> String {
+fn request(event: &RequestEvent) -> String {
     let typed = event.typed.trim_start();
     let offer = event.offer.unwrap_or("");
     let code = format!("{typed}{}", dim().apply_to(offer));
     let code = truncate_str(&code, CODE_COLUMNS, "…");
     let width = console::measure_text_width(&code);
     let pad = " ".repeat(CODE_COLUMNS.saturating_sub(width));
-    let verdict = match event.fate {
-        None => dim().apply_to("· silent".to_owned()),
-        Some(Fate::Accepted { chars }) => green().apply_to(format!("✓ {chars} chars")),
-        Some(Fate::Mended { chars, of }) => green().apply_to(format!("✓ {chars} of {of} chars")),
-        Some(Fate::Undone { .. }) => red().apply_to("✗ undone".to_owned()),
-        Some(Fate::TypedOn) => red().apply_to("✗ typed on".to_owned()),
-        Some(Fate::Escaped) => red().apply_to("✗ Esc".to_owned()),
-        Some(Fate::TimedOut) => red().apply_to("✗ 10 s".to_owned()),
+    let verdict = match event.outcome {
+        None => dim().apply_to("· no offer".to_owned()),
+        Some(OfferOutcome::Accepted { chars }) => green().apply_to(format!("✓ {chars} chars")),
+        Some(OfferOutcome::Mended { chars, of }) => {
+            green().apply_to(format!("✓ {chars} of {of} chars"))
+        }
+        Some(OfferOutcome::Undone { .. }) => red().apply_to("✗ undone".to_owned()),
+        Some(OfferOutcome::TypedOn) => red().apply_to("✗ typed on".to_owned()),
+        Some(OfferOutcome::Escaped) => red().apply_to("✗ Esc".to_owned()),
+        Some(OfferOutcome::TimedOut) => red().apply_to("✗ 10 s".to_owned()),
     };
     format!("{code}{pad}  {verdict}  {}", dim().apply_to(format!("{:.0} ms", event.latency_ms)))
 }
@@ -101,15 +103,15 @@ mod tests {
     use super::*;
     use console::strip_ansi_codes;
 
-    fn asked(offer: Option<&str>, fate: Option<Fate>) -> String {
-        let event = Event::Asked(AskedEvent {
+    fn asked(offer: Option<&str>, outcome: Option<OfferOutcome>) -> String {
+        let event = RunEvent::Requested(RequestEvent {
             arm: "learning",
             path: "a.rs",
             line: 3,
             typed: "    let x = ",
             rest: "1;",
             offer,
-            fate,
+            outcome,
             latency_ms: 12.4,
         });
         line(&event, Duration::from_millis(1500)).unwrap()
@@ -117,12 +119,12 @@ mod tests {
 
     #[test]
     fn an_offer_is_dim_after_what_was_typed_and_its_fate_follows() {
-        let accepted = asked(Some("1;"), Some(Fate::Accepted { chars: 2 }));
+        let accepted = asked(Some("1;"), Some(OfferOutcome::Accepted { chars: 2 }));
         assert!(accepted.contains("let x = \u{1b}[2m1;\u{1b}[0m"), "{accepted:?}");
         let plain = strip_ansi_codes(&accepted).into_owned();
         assert!(plain.starts_with("   1.5s learning  let x = 1;"), "{plain}");
         assert!(plain.ends_with("✓ 2 chars  12 ms"), "{plain}");
-        assert!(strip_ansi_codes(&asked(None, None)).contains("· silent"));
+        assert!(strip_ansi_codes(&asked(None, None)).contains("· no offer"));
     }
 
     #[test]
@@ -131,8 +133,8 @@ mod tests {
             let plain = strip_ansi_codes(text).into_owned();
             plain.chars().position(|c| c == '✗' || c == '✓')
         };
-        let short = asked(Some("1;"), Some(Fate::TypedOn));
-        let long = asked(Some(&"größe ".repeat(40)), Some(Fate::Escaped));
+        let short = asked(Some("1;"), Some(OfferOutcome::TypedOn));
+        let long = asked(Some(&"größe ".repeat(40)), Some(OfferOutcome::Escaped));
         assert_eq!(column(&short), column(&long));
     }
 }

@@ -3,10 +3,10 @@
 use crate::client::Client;
 use crate::developer::document::Encoding;
 use crate::limits;
-use crate::run::Settings;
+use crate::run::RunSettings;
 use crate::run::interrupt;
-use crate::run::record::{Learned, Texts};
-use crate::run::status::Status;
+use crate::run::record::{Learned, ReferenceScores};
+use crate::run::status::DaemonStatus;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -19,12 +19,12 @@ use tempfile::TempDir;
 use toml_edit::{DocumentMut, Item, Value};
 
 /// Written in the arm's home; holds what the daemon and the forwarder say.
-const LOG: &str = "rehearsal.log";
+const LOG_FILE: &str = "rehearsal.log";
 
 /// What an arm may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ArmKind {
     /// The base model throughout, every offer shown
     Frozen,
     /// The base model throughout, behind the gate
@@ -43,27 +43,29 @@ pub enum Kind {
     Everything,
 }
 
-impl Kind {
+impl ArmKind {
     fn learns(self) -> bool {
-        !matches!(self, Kind::Frozen | Kind::Gate)
+        !matches!(self, ArmKind::Frozen | ArmKind::Gate)
     }
 
     /// The settings that make it so, by their dotted names.
     fn settings(self) -> Vec<(&'static str, Value)> {
-        let gates =
-            matches!(self, Kind::Gate | Kind::PpoGate | Kind::PpoDemoGate | Kind::Everything);
+        let gates = matches!(
+            self,
+            ArmKind::Gate | ArmKind::PpoGate | ArmKind::PpoDemoGate | ArmKind::Everything
+        );
         let mut settings = vec![
             ("completion.budget_ms", limits::COMPLETION_BUDGET_MS.into()),
             ("gate.enabled", gates.into()),
             ("learning.enabled", self.learns().into()),
             ("learning.on_battery", true.into()),
-            ("learning.trial", (self == Kind::Everything).into()),
+            ("learning.trial", (self == ArmKind::Everything).into()),
         ];
         let (policy, demonstration) = match self {
-            Kind::Ppo | Kind::PpoGate => (1.0, 0.0),
-            Kind::PpoDemo | Kind::PpoDemoGate => (1.0, 1.0),
-            Kind::Demo => (0.0, 1.0),
-            Kind::Frozen | Kind::Gate | Kind::Everything => return settings,
+            ArmKind::Ppo | ArmKind::PpoGate => (1.0, 0.0),
+            ArmKind::PpoDemo | ArmKind::PpoDemoGate => (1.0, 1.0),
+            ArmKind::Demo => (0.0, 1.0),
+            ArmKind::Frozen | ArmKind::Gate | ArmKind::Everything => return settings,
         };
         settings.push(("learning.ppo.policy_coefficient", policy.into()));
         settings.push(("learning.ppo.demonstration_coefficient", demonstration.into()));
@@ -73,17 +75,17 @@ impl Kind {
 
 /// An arm as it was asked for: `KIND`, or `NAME=KIND,SETTING=VALUE,…`.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct ArmSpec {
     pub name: String,
-    pub kind: Kind,
+    pub kind: ArmKind,
     /// What is unlike the kind, by dotted name.
     pub set: Vec<(String, Value)>,
 }
 
-impl Spec {
-    pub fn of(kind: Kind) -> Spec {
+impl ArmSpec {
+    pub fn of(kind: ArmKind) -> ArmSpec {
         let name = kind.to_possible_value().map(|value| value.get_name().to_owned());
-        Spec { name: name.unwrap_or_default(), kind, set: Vec::new() }
+        ArmSpec { name: name.unwrap_or_default(), kind, set: Vec::new() }
     }
 
     /// The arm's `config.toml`; an error where a setting is set within another.
@@ -103,14 +105,14 @@ impl Spec {
     }
 }
 
-impl FromStr for Spec {
+impl FromStr for ArmSpec {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Spec, String> {
+    fn from_str(text: &str) -> Result<ArmSpec, String> {
         let kind = |name: &str| {
-            Kind::from_str(name, true).map_err(|_| {
+            ArmKind::from_str(name, true).map_err(|_| {
                 let known: Vec<_> =
-                    Kind::value_variants().iter().map(|k| Spec::of(*k).name).collect();
+                    ArmKind::value_variants().iter().map(|k| ArmSpec::of(*k).name).collect();
                 format!("no arm is called `{name}`; there are {}", known.join(", "))
             })
         };
@@ -120,7 +122,7 @@ impl FromStr for Spec {
             None => (text.to_owned(), kind(text)?),
         };
         let set = parts.map(setting).collect::<Result<_, _>>()?;
-        let spec = Spec { name, kind: of, set };
+        let spec = ArmSpec { name, kind: of, set };
         spec.config().map_err(|error| error.to_string())?;
         Ok(spec)
     }
@@ -148,14 +150,14 @@ pub struct Arm {
 }
 
 /// An empty home. The path of the socket in it has a limit of 108 bytes.
-pub fn home() -> Result<TempDir> {
+pub fn temporary_home() -> Result<TempDir> {
     let home = tempfile::Builder::new().prefix("hone-").tempdir();
     home.context("cannot create a temporary home for the rehearsal")
 }
 
 impl Arm {
     /// Starts in `home`, going on from what is there.
-    pub fn start(spec: &Spec, settings: &Settings, home: TempDir) -> Result<Arm> {
+    pub fn start(spec: &ArmSpec, settings: &RunSettings, home: TempDir) -> Result<Arm> {
         let hone = settings.hone.as_path();
         let config = home.path().join("config.toml");
         fs::write(&config, spec.config()?)
@@ -190,20 +192,20 @@ impl Arm {
         &self.client
     }
 
-    pub fn status(&self) -> Result<Status> {
+    pub fn status(&self) -> Result<DaemonStatus> {
         let value = self.client.status()?;
         serde_json::from_value(value).context("hone/status does not answer as documented")
     }
 
     /// What the reports of its updates say.
     pub fn learned(&self) -> Result<Learned> {
-        let list = self.daemon.answer(&["adapter", "list", "--json"])?;
+        let list = self.daemon.run_for_json(&["adapter", "list", "--json"])?;
         let mut learned = Learned::default();
         for adapter in list["adapters"].as_array().into_iter().flatten() {
             let report = &adapter["report"];
             learned.kl_base = report["kl_base"].as_f64();
-            if let Ok(texts) = Texts::deserialize(&report["demonstrated"]) {
-                learned.texts.push(texts);
+            if let Ok(references) = ReferenceScores::deserialize(&report["demonstrated"]) {
+                learned.references.push(references);
             }
         }
         Ok(learned)
@@ -212,7 +214,10 @@ impl Arm {
     /// Waits until no update is on its way, telling `progress` of each look.
     /// Without this, which adapter serves a request would depend on the
     /// machine's speed and not on the seed.
-    pub fn settled(&self, mut progress: impl FnMut(&Status, Duration)) -> Result<Status> {
+    pub fn wait_for_update(
+        &self,
+        mut progress: impl FnMut(&DaemonStatus, Duration),
+    ) -> Result<DaemonStatus> {
         let begun = Instant::now();
         loop {
             let status = self.status()?;
@@ -242,7 +247,7 @@ impl Arm {
 
     /// Turns any failure of this arm into one that says where to look: keeps
     /// the home with its log, and says so if the daemon is gone.
-    pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
+    pub fn with_log(&mut self, error: anyhow::Error) -> anyhow::Error {
         // A signal ends the children too; then there is nothing to look into.
         if interrupt::requested() {
             return error;
@@ -257,7 +262,7 @@ impl Arm {
 }
 
 fn log_file(home: &Path) -> Result<File> {
-    let path = home.join(LOG);
+    let path = home.join(LOG_FILE);
     File::options()
         .create(true)
         .append(true)
@@ -266,13 +271,13 @@ fn log_file(home: &Path) -> Result<File> {
 }
 
 /// The last line of the arm's log, for an error.
-fn last_words(home: &Path) -> String {
-    let log = fs::read_to_string(home.join(LOG)).unwrap_or_default();
+fn last_log_line(home: &Path) -> String {
+    let log = fs::read_to_string(home.join(LOG_FILE)).unwrap_or_default();
     log.trim().lines().next_back().map_or_else(String::new, |line| format!(": {line}"))
 }
 
 fn kept_log(name: &str, home: TempDir) -> String {
-    format!("{name} arm: its log is {}", home.keep().join(LOG).display())
+    format!("{name} arm: its log is {}", home.keep().join(LOG_FILE).display())
 }
 
 struct Daemon {
@@ -282,7 +287,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn spawn(settings: &Settings, home: &Path) -> Result<Daemon> {
+    fn spawn(settings: &RunSettings, home: &Path) -> Result<Daemon> {
         let hone = settings.hone.as_path();
         let log = log_file(home)?;
         let mut command = Command::new(hone);
@@ -290,8 +295,8 @@ impl Daemon {
         if let Some(template) = &settings.template {
             command.arg("--template").arg(template);
         }
-        if let Some(shelf) = &settings.shelf {
-            command.arg("--prompt-shelf").arg(shelf);
+        if let Some(folder) = &settings.prompt_cache {
+            command.arg("--prompt-shelf").arg(folder);
         }
         let child = command
             .env("HONE_HOME", home)
@@ -312,9 +317,12 @@ impl Daemon {
         while begun.elapsed() < limits::DAEMON_START {
             interrupt::check()?;
             if let Some(status) = self.exited() {
-                bail!("hone serve ended before it was ready ({status}){}", last_words(&self.home));
+                bail!(
+                    "hone serve ended before it was ready ({status}){}",
+                    last_log_line(&self.home)
+                );
             }
-            let status = self.answer(&["status", "--json"]).ok();
+            let status = self.run_for_json(&["status", "--json"]).ok();
             let pid = status.and_then(|status| status["daemon"]["pid"].as_u64());
             if pid == Some(u64::from(self.child.id())) {
                 return Ok(());
@@ -325,7 +333,7 @@ impl Daemon {
     }
 
     /// What `hone` prints about this home, as JSON.
-    fn answer(&self, arguments: &[&str]) -> Result<serde_json::Value> {
+    fn run_for_json(&self, arguments: &[&str]) -> Result<serde_json::Value> {
         let output = Command::new(&self.hone)
             .args(arguments)
             .env("HONE_HOME", &self.home)
@@ -368,14 +376,14 @@ mod tests {
 
     #[test]
     fn an_arm_is_a_kind_and_what_is_unlike_it() {
-        let plain: Spec = "ppo-gate".parse().unwrap();
+        let plain: ArmSpec = "ppo-gate".parse().unwrap();
         assert_eq!(
             (plain.name.as_str(), plain.kind, plain.set.len()),
-            ("ppo-gate", Kind::PpoGate, 0)
+            ("ppo-gate", ArmKind::PpoGate, 0)
         );
-        let hot: Spec =
+        let hot: ArmSpec =
             "hot=ppo,learning.ppo.learning_rate=3e-4,gate.enabled=true".parse().unwrap();
-        assert_eq!((hot.name.as_str(), hot.kind), ("hot", Kind::Ppo));
+        assert_eq!((hot.name.as_str(), hot.kind), ("hot", ArmKind::Ppo));
         let config: DocumentMut = hot.config().unwrap().parse().unwrap();
         assert_eq!(config["learning"]["ppo"]["learning_rate"].as_float(), Some(3e-4));
         assert_eq!(config["learning"]["ppo"]["demonstration_coefficient"].as_float(), Some(0.0));
@@ -386,14 +394,14 @@ mod tests {
             ("x=ppo,.a=3", "SETTING=VALUE"),
             ("x=ppo,gate.enabled.a=3", "gate.enabled.a"),
         ] {
-            let error = text.parse::<Spec>().unwrap_err();
+            let error = text.parse::<ArmSpec>().unwrap_err();
             assert!(error.contains(says), "{error}");
         }
     }
 
     #[test]
     fn a_text_needs_no_quotes() {
-        let arm: Spec = "g=ppo,learning.ppo.advantage=group".parse().unwrap();
+        let arm: ArmSpec = "g=ppo,learning.ppo.advantage=group".parse().unwrap();
         let config = arm.config().unwrap();
         assert!(config.contains("advantage = \"group\""), "{config}");
     }

@@ -70,7 +70,7 @@ enum Label {
 
 /// The offer on the screen, so far answered by typing along at most.
 #[derive(Debug)]
-struct Live {
+struct LiveOffer {
     id: String,
     /// What of it is not typed yet.
     rest: String,
@@ -83,7 +83,7 @@ pub struct Ledger {
     /// Of an earlier part of the stream.
     before: LabelCounts,
     labels: HashMap<String, Label>,
-    live: Option<Live>,
+    live: Option<LiveOffer>,
 }
 
 impl Ledger {
@@ -105,7 +105,8 @@ impl Ledger {
         }
         self.leave(Label::Superseded);
         let chars = text.chars().count();
-        self.live = Some(Live { id: id.to_owned(), rest: text.to_owned(), typed_chars: 0, chars });
+        self.live =
+            Some(LiveOffer { id: id.to_owned(), rest: text.to_owned(), typed_chars: 0, chars });
     }
 
     pub fn accepted(&mut self) {

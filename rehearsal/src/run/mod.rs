@@ -10,13 +10,13 @@ pub mod status;
 
 use crate::developer::history::{FileChange, History, lines};
 use crate::developer::plan;
-use crate::developer::typist::{Answer, Typist};
-use crate::developer::{Fate, Mood};
-use crate::report::judge::{Case, Judge};
-use crate::run::arm::{Arm, Spec};
-use crate::run::record::{ArmRecord, Asked, Learned, LineRecord, Swap, Update};
-use crate::run::resume::{Progress, Work};
-use crate::run::status::Status;
+use crate::developer::typist::{CompletionAnswer, Typist};
+use crate::developer::{OfferOutcome, PlaceDraws};
+use crate::report::judge::{Judge, JudgedOffer};
+use crate::run::arm::{Arm, ArmSpec};
+use crate::run::record::{ArmRecord, Learned, LineRecord, RequestRecord, Swap, Update};
+use crate::run::resume::{SavedRun, WorkFolder};
+use crate::run::status::DaemonStatus;
 use anyhow::{Context, Result};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-pub struct Settings {
+pub struct RunSettings {
     pub hone: PathBuf,
     pub model: PathBuf,
     /// FIM template of the model, where its vocabulary does not tell.
@@ -43,22 +43,22 @@ pub struct Settings {
     /// Leave the daemons' homes behind.
     pub keep_homes: bool,
     /// Where this run is saved, to be gone on with.
-    pub work: Option<Work>,
+    pub work: Option<WorkFolder>,
     /// It is, at the first file change after this many places.
     pub save_places: usize,
     /// Where arms that run one after the other share the prompts they have in
     /// common: the base computes them, whatever the arm.
-    pub shelf: Option<PathBuf>,
+    pub prompt_cache: Option<PathBuf>,
 }
 
-/// What an onlooker may want to know, as it happens.
+/// What an observer may want to know, as it happens.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     File {
         commit: &'a str,
         path: &'a str,
     },
-    Asked(AskedEvent<'a>),
+    Requested(RequestEvent<'a>),
     /// An update is on its way; told again and again until it lands.
     Training {
         arm: &'a str,
@@ -84,7 +84,7 @@ pub enum Event<'a> {
 }
 
 #[derive(Debug)]
-pub struct AskedEvent<'a> {
+pub struct RequestEvent<'a> {
     pub arm: &'a str,
     pub path: &'a str,
     /// Counts from 1.
@@ -94,14 +94,14 @@ pub struct AskedEvent<'a> {
     /// What somebody really wrote after it.
     pub rest: &'a str,
     pub offer: Option<&'a str>,
-    pub fate: Option<Fate>,
+    pub outcome: Option<OfferOutcome>,
     pub latency_ms: f64,
 }
 
 /// Why the stream ended where it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum StreamEnd {
     /// All chosen commits are typed.
     History,
     /// The limit of places to ask at.
@@ -112,23 +112,23 @@ pub enum End {
 
 /// Everything a report is made of, for one repository.
 #[derive(Debug, Clone)]
-pub struct Outcome {
-    pub arms: Vec<ArmOutcome>,
+pub struct RunResult {
+    pub arms: Vec<ArmResult>,
     /// Places of the stream that were reached.
     pub places: usize,
     pub files: usize,
     /// Of each of these file changes, the commit.
     pub commits: Vec<String>,
-    pub ended_by: End,
+    pub ended_by: StreamEnd,
     pub elapsed: Duration,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ArmOutcome {
+pub struct ArmResult {
     pub name: String,
     pub record: ArmRecord,
     /// What the daemon made of it, at the end.
-    pub status: Status,
+    pub status: DaemonStatus,
     pub learned: Learned,
     /// The daemon's home, where it was to be kept.
     pub home: Option<PathBuf>,
@@ -159,45 +159,45 @@ impl<T, E: Into<anyhow::Error>> InArm<T> for Result<T, E> {
 /// Starts the arms and types the history into them, side by side.
 pub fn rehearse(
     history: &History,
-    specs: &[Spec],
-    settings: &Settings,
-    mut observe: impl FnMut(Event),
-) -> Result<Outcome> {
+    specs: &[ArmSpec],
+    settings: &RunSettings,
+    mut observe: impl FnMut(RunEvent),
+) -> Result<RunResult> {
     let begun = Instant::now();
-    let saved = settings.work.as_ref().map_or(Ok(None), Work::load)?;
+    let saved = settings.work.as_ref().map_or(Ok(None), WorkFolder::load)?;
     let mut homes = Vec::new();
     for index in 0..specs.len() {
-        let home = arm::home()?;
-        if let (Some(work), Some(Progress { done: None, .. })) = (&settings.work, &saved) {
+        let home = arm::temporary_home()?;
+        if let (Some(work), Some(SavedRun { done: None, .. })) = (&settings.work, &saved) {
             work.restore(index, home.path())?;
         }
         homes.push(home);
     }
-    let mut progress = saved.unwrap_or_else(|| Progress::new(specs.len()));
+    let mut progress = saved.unwrap_or_else(|| SavedRun::new(specs.len()));
     let before = progress.elapsed;
     loop {
         if let Some((ended_by, arms)) = progress.done {
-            let Progress { places, files, elapsed, .. } = progress;
+            let SavedRun { places, files, elapsed, .. } = progress;
             let typed = history.changes().take(files);
             let commits = typed.map(|change| Ok(change?.commit)).collect::<Result<_>>()?;
-            return Ok(Outcome { arms, places, files, commits, ended_by, elapsed });
+            return Ok(RunResult { arms, places, files, commits, ended_by, elapsed });
         }
         let mut arms = specs
             .iter()
             .zip(homes)
             .map(|(spec, home)| Arm::start(spec, settings, home))
             .collect::<Result<Vec<_>>>()?;
-        match stretch(&arms, history, settings, begun, &mut progress, &mut observe) {
+        match run_stretch(&arms, history, settings, begun, &mut progress, &mut observe) {
             Ok(done) => progress.done = done,
-            Err(Failure { arm: Some(arm), error }) => return Err(arms[arm].explain(error)),
+            Err(Failure { arm: Some(arm), error }) => return Err(arms[arm].with_log(error)),
             Err(Failure { arm: None, error }) => return Err(error),
         }
         progress.elapsed = before + begun.elapsed();
-        if let Some((_, outcomes)) = &mut progress.done
+        if let Some((_, results)) = &mut progress.done
             && settings.keep_homes
         {
-            for (arm, outcome) in arms.iter_mut().zip(outcomes) {
-                outcome.home = arm.keep_home();
+            for (arm, result) in arms.iter_mut().zip(results) {
+                result.home = arm.keep_home();
             }
         }
         homes = arms.into_iter().filter_map(Arm::stop).collect::<Vec<TempDir>>();
@@ -211,16 +211,16 @@ pub fn rehearse(
 
 /// Types on until the stream ends, and answers how it did; or until it is time
 /// to save it.
-fn stretch(
+fn run_stretch(
     arms: &[Arm],
     history: &History,
-    settings: &Settings,
+    settings: &RunSettings,
     begun: Instant,
-    progress: &mut Progress,
-    observe: &mut dyn FnMut(Event),
-) -> Result<Option<(End, Vec<ArmOutcome>)>, Failure> {
+    progress: &mut SavedRun,
+    observe: &mut dyn FnMut(RunEvent),
+) -> Result<Option<(StreamEnd, Vec<ArmResult>)>, Failure> {
     let records = std::mem::take(&mut progress.arms);
-    let mut stage = Stage {
+    let mut stream = Stream {
         lanes: arms.iter().zip(records).map(|(arm, record)| Lane::new(arm, record)).collect(),
         settings,
         deadline: settings.time_limit.map(|limit| begun + limit),
@@ -232,27 +232,27 @@ fn stretch(
     let save_at = settings.work.as_ref().map(|_| progress.places + settings.save_places);
     let mut saving = false;
     for change in history.changes().skip(progress.files) {
-        stage.type_file(&change?)?;
-        stage.file += 1;
-        saving = save_at.is_some_and(|at| stage.places >= at);
-        if stage.over().is_some() || saving {
+        stream.type_file(&change?)?;
+        stream.file += 1;
+        saving = save_at.is_some_and(|at| stream.places >= at);
+        if stream.over().is_some() || saving {
             break;
         }
     }
-    let mut outcomes = Vec::new();
-    let ended_by = match stage.over() {
+    let mut results = Vec::new();
+    let ended_by = match stream.over() {
         None if saving => None,
-        end => Some(end.unwrap_or(End::History)),
+        end => Some(end.unwrap_or(StreamEnd::History)),
     };
-    for arm in 0..stage.lanes.len() {
-        let status = stage.settle(arm)?;
-        let lane = &mut stage.lanes[arm];
+    for arm in 0..stream.lanes.len() {
+        let status = stream.wait_for_update(arm)?;
+        let lane = &mut stream.lanes[arm];
         lane.record.typist = lane.typist.ledger().counts();
         // The next stretch has a daemon of its own.
         lane.record.swaps_seen = 0;
         if ended_by.is_some() {
             let learned = lane.arm.learned().in_arm(arm)?;
-            outcomes.push(ArmOutcome {
+            results.push(ArmResult {
                 name: lane.arm.name.clone(),
                 record: lane.record.clone(),
                 status,
@@ -261,11 +261,11 @@ fn stretch(
             });
         }
     }
-    progress.files = stage.file;
-    progress.places = stage.places;
-    progress.lines = stage.lines;
-    progress.arms = stage.lanes.into_iter().map(|lane| lane.record).collect();
-    Ok(ended_by.map(|end| (end, outcomes)))
+    progress.files = stream.file;
+    progress.places = stream.places;
+    progress.lines = stream.lines;
+    progress.arms = stream.lanes.into_iter().map(|lane| lane.record).collect();
+    Ok(ended_by.map(|end| (end, results)))
 }
 
 /// One arm at work.
@@ -281,33 +281,33 @@ impl<'a> Lane<'a> {
     }
 }
 
-struct Stage<'a, 'o> {
+struct Stream<'a, 'o> {
     lanes: Vec<Lane<'a>>,
-    settings: &'a Settings,
+    settings: &'a RunSettings,
     deadline: Option<Instant>,
     /// Index of the file change at hand.
     file: usize,
     /// Places and lines done so far.
     places: usize,
     lines: usize,
-    observe: &'o mut dyn FnMut(Event),
+    observe: &'o mut dyn FnMut(RunEvent),
 }
 
 /// Where in the stream a request is made.
-struct Place<'t> {
+struct RequestPlace<'t> {
     path: &'t str,
     line: usize,
     text: &'t str,
     at: usize,
-    mood: Mood,
+    draws: PlaceDraws,
 }
 
-impl Stage<'_, '_> {
-    fn over(&self) -> Option<End> {
+impl Stream<'_, '_> {
+    fn over(&self) -> Option<StreamEnd> {
         if self.places >= self.settings.limit {
-            Some(End::Limit)
+            Some(StreamEnd::Limit)
         } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            Some(End::Time)
+            Some(StreamEnd::Time)
         } else {
             None
         }
@@ -321,7 +321,7 @@ impl Stage<'_, '_> {
     }
 
     fn type_file(&mut self, change: &FileChange) -> Result<(), Failure> {
-        (self.observe)(Event::File { commit: &change.commit, path: &change.path });
+        (self.observe)(RunEvent::File { commit: &change.commit, path: &change.path });
         self.each(|typist| typist.open(&change.path, change.language, &change.before))?;
         let after = lines(&change.after);
         // Hunks above are done, so lines are counted as in the new text.
@@ -342,22 +342,22 @@ impl Stage<'_, '_> {
         let text = full.strip_suffix('\n').unwrap_or(full);
         let text = text.strip_suffix('\r').unwrap_or(text);
         let ending = &full[text.len()..];
-        let plan = plan::line(text, &mut self.draws());
+        let plan = plan::of_line(text, &mut self.draws());
         self.lines += 1;
         self.each(|typist| typist.begin_line(line, text, plan.indent, ending))?;
         let chars = text[plan.indent..].chars().count();
         if chars > 0 {
             let (file, place) = (self.file, self.places);
-            let record = LineRecord { file, place, chars, asked: Vec::new() };
+            let record = LineRecord { file, place, chars, requests: Vec::new() };
             self.lanes.iter_mut().for_each(|lane| lane.record.lines.push(record.clone()));
         }
-        for (at, mood) in plan.places {
+        for (at, draws) in plan.places {
             if self.over().is_some() {
                 break;
             }
-            self.ask(&Place { path, line, text, at, mood })?;
+            self.ask(&RequestPlace { path, line, text, at, draws })?;
             self.places += 1;
-            (self.observe)(Event::PlaceDone { places: self.places });
+            (self.observe)(RunEvent::PlaceDone { places: self.places });
         }
         self.each(|typist| typist.finish_line())
     }
@@ -365,87 +365,88 @@ impl Stage<'_, '_> {
     /// Asks in every arm that has not been carried past this place. The
     /// requests follow one another at once, in alternating order, so that the
     /// machine's mood is the same for all; labels come after the last answer.
-    fn ask(&mut self, place: &Place) -> Result<(), Failure> {
+    fn ask(&mut self, place: &RequestPlace) -> Result<(), Failure> {
         self.each(|typist| typist.type_to(place.at))?;
         let mut order: Vec<usize> =
             (0..self.lanes.len()).filter(|arm| self.lanes[*arm].typist.is_at(place.at)).collect();
         let mut versions = vec![0; self.lanes.len()];
         for arm in &order {
-            versions[*arm] = self.settle(*arm)?.version_served();
+            versions[*arm] = self.wait_for_update(*arm)?.version_served();
         }
         if self.places % 2 == 1 {
             order.reverse();
         }
-        let mut answers: Vec<Option<Answer>> = vec![None; self.lanes.len()];
+        let mut answers: Vec<Option<CompletionAnswer>> = vec![None; self.lanes.len()];
         for arm in order {
             answers[arm] = Some(self.lanes[arm].typist.ask().in_arm(arm)?);
         }
         for (arm, answer) in answers.into_iter().enumerate() {
-            let Some(Answer { latency_ms, offer }) = answer else { continue };
+            let Some(CompletionAnswer { latency_ms, offer }) = answer else { continue };
             let lane = &mut self.lanes[arm];
             let rating = match (&self.settings.judge, &offer) {
                 (Some(judge), Some(offer)) => {
                     let (before, written) = (lane.typist.before(), &place.text[place.at..]);
-                    let case = Case { before: &before, offered: &offer.text, written };
+                    let case = JudgedOffer { before: &before, offered: &offer.text, written };
                     Some(judge.rate(case)?)
                 }
                 _ => None,
             };
-            let fate = match &offer {
+            let outcome = match &offer {
                 Some(offer) => {
-                    let judged = lane.typist.judge(offer, place.mood, self.settings.noise);
+                    let judged = lane.typist.respond(offer, place.draws, self.settings.noise);
                     Some(judged.in_arm(arm)?)
                 }
                 None => None,
             };
-            let late = latency_ms > place.mood.pause_ms;
+            let late = latency_ms > place.draws.pause_ms;
             let (place_number, version) = (self.places, versions[arm]);
-            let asked = Asked { place: place_number, latency_ms, late, version, fate, rating };
+            let request =
+                RequestRecord { place: place_number, latency_ms, late, version, outcome, rating };
             if let Some(line) = lane.record.lines.last_mut() {
-                line.asked.push(asked);
+                line.requests.push(request);
             }
-            (self.observe)(Event::Asked(AskedEvent {
+            (self.observe)(RunEvent::Requested(RequestEvent {
                 arm: &lane.arm.name,
                 path: place.path,
                 line: place.line + 1,
                 typed: &place.text[..place.at],
                 rest: &place.text[place.at..],
                 offer: offer.as_ref().map(|offer| offer.text.as_str()),
-                fate,
+                outcome,
                 latency_ms,
             }));
-            self.settle_learner(arm)?;
+            self.wait_if_it_learns(arm)?;
         }
         Ok(())
     }
 
     /// Waits for an update that is on its way, and notes what has landed.
-    fn settle(&mut self, arm: usize) -> Result<Status, Failure> {
-        let Stage { lanes, observe, places, .. } = self;
+    fn wait_for_update(&mut self, arm: usize) -> Result<DaemonStatus, Failure> {
+        let Stream { lanes, observe, places, .. } = self;
         let Lane { arm: daemon, record, .. } = &mut lanes[arm];
         let name = daemon.name.as_str();
         let status = daemon
-            .settled(|_, elapsed| observe(Event::Training { arm: name, elapsed }))
+            .wait_for_update(|_, elapsed| observe(RunEvent::Training { arm: name, elapsed }))
             .in_arm(arm)?;
         if status.learner.updates > record.updates_seen {
             record.updates_seen = status.learner.updates;
             let number = status.learner.updates;
             let update = Update { place: *places, number, ms: status.learner.last_update_ms };
             let labels = status.episodes.total - status.episodes.unlabelled;
-            observe(Event::Updated { arm: name, update: &update, labels });
+            observe(RunEvent::Updated { arm: name, update: &update, labels });
             record.updates.push(update);
         }
         if status.adapter.swaps > record.swaps_seen {
             record.swaps_seen = status.adapter.swaps;
             let version = status.version_served();
             let swap = Swap { place: *places, version, ms: status.adapter.last_swap_ms };
-            observe(Event::Swapped { arm: name, swap: &swap });
+            observe(RunEvent::Swapped { arm: name, swap: &swap });
             record.swaps.push(swap);
         }
         if let Some(error) = &status.learner.last_error
             && record.learner_errors.last() != Some(error)
         {
-            observe(Event::LearnerFailed { arm: name, error });
+            observe(RunEvent::LearnerFailed { arm: name, error });
             record.learner_errors.push(error.clone());
         }
         Ok(status)
@@ -460,12 +461,12 @@ impl Stage<'_, '_> {
         for (arm, lane) in self.lanes.iter_mut().enumerate() {
             step(&mut lane.typist).in_arm(arm)?;
         }
-        (0..self.lanes.len()).try_for_each(|arm| self.settle_learner(arm))
+        (0..self.lanes.len()).try_for_each(|arm| self.wait_if_it_learns(arm))
     }
 
-    fn settle_learner(&mut self, arm: usize) -> Result<(), Failure> {
+    fn wait_if_it_learns(&mut self, arm: usize) -> Result<(), Failure> {
         if self.lanes[arm].arm.learns {
-            self.settle(arm)?;
+            self.wait_for_update(arm)?;
         }
         Ok(())
     }

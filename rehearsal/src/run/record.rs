@@ -1,6 +1,6 @@
 //! What happened in a rehearsal, line by line: the one source of every number.
 
-use crate::developer::Fate;
+use crate::developer::OfferOutcome;
 use crate::run::ledger::LabelCounts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,19 +15,24 @@ pub struct LineRecord {
     /// Characters of the line, without indentation and line ending.
     pub chars: usize,
     /// Requests made on it; none where an accepted offer carried the arm past.
-    pub asked: Vec<Asked>,
+    #[serde(rename = "asked")]
+    pub requests: Vec<RequestRecord>,
 }
 
 impl LineRecord {
     /// Of `chars`, those that came from offers.
     pub fn completed(&self) -> usize {
-        self.asked.iter().filter_map(|asked| asked.fate).map(Fate::completed).sum()
+        self.requests
+            .iter()
+            .filter_map(|request| request.outcome)
+            .map(OfferOutcome::completed)
+            .sum()
     }
 }
 
 /// One request and what came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct RequestRecord {
     /// Its place in the stream.
     pub place: usize,
     pub latency_ms: f64,
@@ -36,15 +41,16 @@ pub struct Asked {
     /// The adapter version that served it; 0 is the base.
     pub version: u64,
     /// `None`: nothing was offered.
-    pub fate: Option<Fate>,
+    #[serde(rename = "fate")]
+    pub outcome: Option<OfferOutcome>,
     /// What a judge gave the offer, 0 to 10.
     #[serde(default)]
     pub rating: Option<f64>,
 }
 
-impl Asked {
+impl RequestRecord {
     pub fn is_accepted(&self) -> bool {
-        self.fate.is_some_and(Fate::is_accepted)
+        self.outcome.is_some_and(OfferOutcome::is_accepted)
     }
 }
 
@@ -86,12 +92,13 @@ pub struct Learned {
     /// token; `None` before the first update.
     pub kl_base: Option<f64>,
     /// What was typed instead, by update, scored before it was learned from.
-    pub texts: Vec<Texts>,
+    #[serde(rename = "texts")]
+    pub references: Vec<ReferenceScores>,
 }
 
 /// Mean log-probs of a token, in nats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Texts {
+pub struct ReferenceScores {
     pub tokens: u64,
     pub base: f64,
     /// Of the adapter that the update went on from.
@@ -99,12 +106,14 @@ pub struct Texts {
 }
 
 impl Learned {
-    /// How much likelier than the base the adapters found the next texts, in nats
+    /// How much likelier than the base the adapters found the next references, in nats
     /// a token.
     pub fn gain(&self) -> Option<f64> {
-        let tokens: u64 = self.texts.iter().map(|texts| texts.tokens).sum();
-        let gain = |texts: &Texts| texts.tokens as f64 * (texts.parent - texts.base);
-        (tokens > 0).then(|| self.texts.iter().map(gain).sum::<f64>() / tokens as f64)
+        let tokens: u64 = self.references.iter().map(|reference| reference.tokens).sum();
+        let gain = |references: &ReferenceScores| {
+            references.tokens as f64 * (references.parent - references.base)
+        };
+        (tokens > 0).then(|| self.references.iter().map(gain).sum::<f64>() / tokens as f64)
     }
 }
 
@@ -114,7 +123,7 @@ impl fmt::Display for Learned {
             write!(f, " · KL to base {kl:.3}")?;
         }
         match self.gain() {
-            Some(gain) => write!(f, " · texts {gain:+.3} nats a token"),
+            Some(gain) => write!(f, " · references {gain:+.3} nats a token"),
             None => Ok(()),
         }
     }

@@ -5,7 +5,7 @@
 //! was written. It is written whole and then moved to its place.
 
 use crate::run::record::ArmRecord;
-use crate::run::{ArmOutcome, End};
+use crate::run::{ArmResult, StreamEnd};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,11 +17,11 @@ use std::time::Duration;
 const FORMAT: u32 = 1;
 
 /// Of an arm's home, what it needs to go on.
-const KEPT: [&str; 2] = ["data", "adapters"];
+const SAVED_PARTS: [&str; 2] = ["data", "adapters"];
 
 /// A run as far as it got.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Progress {
+pub struct SavedRun {
     format: u32,
     /// File changes that are typed.
     pub files: usize,
@@ -31,29 +31,29 @@ pub struct Progress {
     pub elapsed: Duration,
     pub arms: Vec<ArmRecord>,
     /// Set once it is done.
-    pub done: Option<(End, Vec<ArmOutcome>)>,
+    pub done: Option<(StreamEnd, Vec<ArmResult>)>,
 }
 
-impl Progress {
-    pub fn new(arms: usize) -> Progress {
-        Progress { arms: vec![ArmRecord::default(); arms], ..Progress::default() }
+impl SavedRun {
+    pub fn new(arms: usize) -> SavedRun {
+        SavedRun { arms: vec![ArmRecord::default(); arms], ..SavedRun::default() }
     }
 }
 
 /// The folder of one run.
 #[derive(Debug, Clone)]
-pub struct Work {
+pub struct WorkFolder {
     folder: PathBuf,
 }
 
-impl Work {
+impl WorkFolder {
     /// `identity`: everything the run's results depend on.
-    pub fn new(parent: &Path, identity: &str) -> Result<Work> {
+    pub fn new(parent: &Path, identity: &str) -> Result<WorkFolder> {
         fs::create_dir_all(parent)
             .with_context(|| format!("cannot create {}", parent.display()))?;
         let hash = Sha256::digest(format!("{FORMAT}\n{identity}"));
         let name: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Work { folder: parent.join(name) })
+        Ok(WorkFolder { folder: parent.join(name) })
     }
 
     /// A folder beside it, for the prompts that its arms have in common.
@@ -67,7 +67,7 @@ impl Work {
     }
 
     /// The run as it was last saved, if it ever was.
-    pub fn load(&self) -> Result<Option<Progress>> {
+    pub fn load(&self) -> Result<Option<SavedRun>> {
         // A death between the two renames of a save left the one before.
         if !self.folder.exists() && self.old().exists() {
             fs::rename(self.old(), &self.folder)
@@ -81,7 +81,7 @@ impl Work {
                 return Err(error).with_context(|| format!("cannot read {}", path.display()));
             }
         };
-        let progress: Progress = serde_json::from_slice(&text)
+        let progress: SavedRun = serde_json::from_slice(&text)
             .with_context(|| format!("{} is damaged: delete its folder", path.display()))?;
         Ok((progress.format == FORMAT).then_some(progress))
     }
@@ -93,13 +93,13 @@ impl Work {
     }
 
     /// Saves a run whose daemons stand still; a finished one needs no homes.
-    pub fn save(&self, progress: &mut Progress, homes: &[&Path]) -> Result<()> {
+    pub fn save(&self, progress: &mut SavedRun, homes: &[&Path]) -> Result<()> {
         progress.format = FORMAT;
         let new = self.folder.with_extension("new");
         let saved = || -> Result<()> {
             remove(&new)?;
             for (arm, home) in homes.iter().enumerate() {
-                for part in KEPT {
+                for part in SAVED_PARTS {
                     copy(&home.join(part), &new.join(arm.to_string()).join(part))?;
                 }
             }
@@ -157,9 +157,9 @@ mod tests {
         fs::write(inside.join("db"), "events").unwrap();
         fs::write(home.path().join("config.toml"), "").unwrap();
 
-        let work = Work::new(parent.path(), "one").unwrap();
+        let work = WorkFolder::new(parent.path(), "one").unwrap();
         assert!(work.load().unwrap().is_none());
-        let mut progress = Progress { files: 3, places: 7, ..Progress::new(1) };
+        let mut progress = SavedRun { files: 3, places: 7, ..SavedRun::new(1) };
         work.save(&mut progress, &[home.path()]).unwrap();
         progress.files = 4;
         work.save(&mut progress, &[home.path()]).unwrap();
@@ -171,6 +171,6 @@ mod tests {
         work.restore(0, back.path()).unwrap();
         assert_eq!(fs::read(back.path().join("data/events.sled/db")).unwrap(), b"events");
         assert!(!back.path().join("config.toml").exists(), "the arm writes its own");
-        assert!(Work::new(parent.path(), "two").unwrap().load().unwrap().is_none());
+        assert!(WorkFolder::new(parent.path(), "two").unwrap().load().unwrap().is_none());
     }
 }

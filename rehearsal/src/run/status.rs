@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 /// Unknown fields are somebody else's; missing ones are an error, because they
 /// are part of the contract.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct DaemonStatus {
     pub version: String,
-    pub model: Model,
-    pub adapter: Adapter,
+    pub model: ServedModel,
+    pub adapter: ServedAdapter,
     pub episodes: LabelCounts,
     /// Offers of which nothing may be stored: made near a secret, or in a file
     /// that is ignored.
     #[serde(default)]
     pub withheld: u64,
-    pub learner: Learner,
+    pub learner: LearnerStatus,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Model {
+pub struct ServedModel {
     pub name: Option<String>,
     pub sha256: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Adapter {
+pub struct ServedAdapter {
     /// 0 (or null) is the base model.
     pub active: Option<u64>,
     pub swaps: u64,
@@ -33,7 +33,7 @@ pub struct Adapter {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Learner {
+pub struct LearnerStatus {
     pub state: LearnerState,
     pub updates: u64,
     pub last_update_ms: Option<f64>,
@@ -53,7 +53,7 @@ pub enum LearnerState {
     Off,
 }
 
-impl Status {
+impl DaemonStatus {
     pub fn version_served(&self) -> u64 {
         self.adapter.active.unwrap_or(0)
     }
@@ -85,13 +85,13 @@ mod tests {
             "learner": {"state": "training", "updates": 2, "last_update_ms": 900,
                         "last_error": null},
         });
-        let status: Status = serde_json::from_value(value.clone()).unwrap();
+        let status: DaemonStatus = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(status.version_served(), 2);
         assert_eq!(status.episodes.rejected_edit, 1);
         assert!(status.is_learning());
 
         value["episodes"].as_object_mut().unwrap().remove("unseen");
-        let error = serde_json::from_value::<Status>(value).unwrap_err();
+        let error = serde_json::from_value::<DaemonStatus>(value).unwrap_err();
         assert!(error.to_string().contains("unseen"), "{error}");
     }
 }

@@ -180,11 +180,11 @@ fn an_interrupted_rehearsal_goes_on() {
 
 /// So few places prove nothing: the user's own Hone stays as it is.
 #[test]
-fn what_is_not_better_is_not_kept() {
+fn what_is_not_better_is_not_adopted() {
     let (repo, home) = (repository(), Home::with(Model::Smol, ""));
     let refused = |repositories: usize| {
         let mut command = Command::new(hone());
-        command.args(["rehearse", "--keep", "--limit", "12", "--template", "prefix-only"]);
+        command.args(["rehearse", "--adopt", "--limit", "12", "--template", "prefix-only"]);
         for _ in 0..repositories {
             command.arg("--repo").arg(repo.path());
         }
@@ -195,9 +195,9 @@ fn what_is_not_better_is_not_kept() {
     let error = refused(1);
     let reasons = ["too few to tell", "too little was offered"];
     assert!(reasons.iter().any(|why| error.contains(why)), "{error}");
-    assert!(error.contains("nothing is kept: "), "{error}");
+    assert!(error.contains("nothing is adopted: "), "{error}");
     assert_eq!(home.status()["adapter"]["active"], 0);
     assert!(!home.path().join("adapters/gate-prior.json").exists());
     let error = refused(2);
-    assert!(error.contains("--keep rehearses on one repository"), "{error}");
+    assert!(error.contains("--adopt rehearses on one repository"), "{error}");
 }

@@ -2,8 +2,8 @@
 
 use super::arguments::Arguments;
 use crate::report::{Repo, transcript};
-use crate::run::Event;
-use crate::run::arm::Spec;
+use crate::run::RunEvent;
+use crate::run::arm::ArmSpec;
 use anyhow::{Context, Result};
 use console::strip_ansi_codes;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// Shows events to whoever watches: a progress bar or the live transcript on
 /// stderr, and the transcript file.
-pub struct Onlooker {
+pub struct Observer {
     begun: Instant,
     bar: ProgressBar,
     live: bool,
@@ -23,8 +23,8 @@ pub struct Onlooker {
     failed: Option<std::io::Error>,
 }
 
-impl Onlooker {
-    pub fn new(arguments: &Arguments) -> Result<Onlooker> {
+impl Observer {
+    pub fn new(arguments: &Arguments) -> Result<Observer> {
         let live = arguments.live;
         let bar = if live || arguments.json {
             ProgressBar::hidden()
@@ -45,7 +45,7 @@ impl Onlooker {
                 Some((path.clone(), BufWriter::new(file)))
             }
         };
-        Ok(Onlooker {
+        Ok(Observer {
             begun: Instant::now(),
             bar,
             live,
@@ -56,7 +56,7 @@ impl Onlooker {
     }
 
     /// These arms are next.
-    pub fn begin(&mut self, repo: &Repo, group: &[Spec]) {
+    pub fn begin(&mut self, repo: &Repo, group: &[ArmSpec]) {
         let arms: Vec<_> = group.iter().map(|spec| spec.name.as_str()).collect();
         let folder = Path::new(&repo.path).file_name().unwrap_or_default().to_string_lossy();
         let title = format!("{folder} {}", arms.join(" + "));
@@ -69,11 +69,11 @@ impl Onlooker {
         self.bar.finish_and_clear();
     }
 
-    pub fn see(&mut self, event: &Event) {
+    pub fn see(&mut self, event: &RunEvent) {
         match event {
-            Event::PlaceDone { places } => self.bar.set_position(*places as u64),
-            Event::File { path, .. } => self.bar.set_message((*path).to_owned()),
-            Event::Training { elapsed, .. } => {
+            RunEvent::PlaceDone { places } => self.bar.set_position(*places as u64),
+            RunEvent::File { path, .. } => self.bar.set_message((*path).to_owned()),
+            RunEvent::Training { elapsed, .. } => {
                 self.bar.set_message(format!("learning, {:.1} s", elapsed.as_secs_f64()));
             }
             _ => {}

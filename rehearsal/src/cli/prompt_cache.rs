@@ -1,7 +1,7 @@
 //! The folder in which arms that run one after the other share prompts.
 
 use super::arguments::Arguments;
-use crate::run::resume::Work;
+use crate::run::resume::WorkFolder;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -9,36 +9,38 @@ use tempfile::TempDir;
 /// Where the prompts are that the arms have in common: gigabytes, gone with this.
 /// With `--work` they outlast an interruption: a prompt computed anew, in other
 /// pieces, is rounded otherwise.
-pub enum Shelf {
+pub enum PromptCache {
     Temporary(TempDir),
     Kept(PathBuf),
     /// By the user's wish.
     Left(PathBuf),
 }
 
-impl Shelf {
-    pub fn new(arguments: &Arguments, identity: &str) -> Result<Shelf> {
+impl PromptCache {
+    pub fn new(arguments: &Arguments, identity: &str) -> Result<PromptCache> {
         let Some(parent) = &arguments.work else {
             let folder = tempfile::Builder::new().prefix("prompts-").tempdir();
-            return Ok(Shelf::Temporary(folder.context("cannot create a folder for the prompts")?));
+            return Ok(PromptCache::Temporary(
+                folder.context("cannot create a folder for the prompts")?,
+            ));
         };
         if arguments.keep_prompts {
-            Ok(Shelf::Left(parent.join("prompts")))
+            Ok(PromptCache::Left(parent.join("prompts")))
         } else {
-            Ok(Shelf::Kept(Work::new(parent, identity)?.prompts()))
+            Ok(PromptCache::Kept(WorkFolder::new(parent, identity)?.prompts()))
         }
     }
 
     pub fn path(&self) -> &Path {
         match self {
-            Shelf::Temporary(folder) => folder.path(),
-            Shelf::Kept(folder) | Shelf::Left(folder) => folder,
+            PromptCache::Temporary(folder) => folder.path(),
+            PromptCache::Kept(folder) | PromptCache::Left(folder) => folder,
         }
     }
 
     /// All arms are done: nobody else meets these prompts.
     pub fn clear(self) -> Result<()> {
-        if matches!(self, Shelf::Left(_)) {
+        if matches!(self, PromptCache::Left(_)) {
             return Ok(());
         }
         let path = self.path();
