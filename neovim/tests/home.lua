@@ -110,7 +110,7 @@ end
 
 --- Waits until the file's first offer has its outcome, and returns the offer.
 ---@return test.Offer
-function Home:first_fate(name)
+function Home:first_outcome(name)
   return wait.until_(('an outcome in %s'):format(name), function()
     local first = self:offers(name)[1]
     return first and first.outcomes[1] and first

@@ -28,8 +28,8 @@ end
 
 --- The file's first offer met this fate, once, having been shown once; and no
 --- offer of the file ever met two.
-local function fate(home, editor, name, expected)
-  local offer = home:first_fate(name)
+local function outcome_is(home, editor, name, expected)
+  local offer = home:first_outcome(name)
   wait.settle()
   editor:quit()
   for _, any in ipairs(home:offers(name)) do
@@ -53,7 +53,7 @@ local stories = {
       end)
       check.equal('i', editor:mode():sub(1, 1))
       check.equal(#WEEK + #text + 1, tonumber(editor:eval('col(".")')), 'the cursor is behind it')
-      fate(home, editor, 'tab.rs', 'accepted')
+      outcome_is(home, editor, 'tab.rs', 'accepted')
     end,
   },
   {
@@ -71,7 +71,7 @@ local stories = {
       wait.until_('the typed text', function()
         return editor:lines()[1] == WEEK .. ' T'
       end)
-      fate(home, editor, 'undo.rs', 'accepted')
+      outcome_is(home, editor, 'undo.rs', 'accepted')
     end,
   },
   {
@@ -81,7 +81,7 @@ local stories = {
       editor:press('Escape')
       editor:wait_until_gone('Thursday')
       check.equal('n', editor:mode())
-      local offer = fate(home, editor, 'esc.rs', 'rejected_esc')
+      local offer = outcome_is(home, editor, 'esc.rs', 'rejected_esc')
       check.equal('client_notice', offer.outcomes[1].evidence)
     end,
   },
@@ -91,7 +91,7 @@ local stories = {
       local editor = with_ghost(home, 'ctrlc.rs')
       editor:press('C-c')
       editor:wait_until_gone('Thursday')
-      fate(home, editor, 'ctrlc.rs', 'rejected_esc')
+      outcome_is(home, editor, 'ctrlc.rs', 'rejected_esc')
     end,
   },
   {
@@ -102,7 +102,7 @@ local stories = {
       editor:wait_until_gone('Thursday')
       check.equal('i', editor:mode():sub(1, 1))
       check.equal(WEEK, editor:lines()[1])
-      fate(home, editor, 'dismiss.rs', 'rejected_esc')
+      outcome_is(home, editor, 'dismiss.rs', 'rejected_esc')
     end,
   },
   {
@@ -111,7 +111,7 @@ local stories = {
       local editor = with_ghost(home, 'edit.rs')
       editor:type('x')
       editor:wait_until_gone('Thursday')
-      fate(home, editor, 'edit.rs', 'rejected_edit')
+      outcome_is(home, editor, 'edit.rs', 'rejected_edit')
     end,
   },
   {
@@ -125,7 +125,7 @@ local stories = {
           editor:wait_for(WEEK .. text)
         end
       end
-      local offer = fate(home, editor, 'through.rs', 'typed_through')
+      local offer = outcome_is(home, editor, 'through.rs', 'typed_through')
       check.equal(#text, offer.outcomes[1].utf16)
     end,
   },
@@ -134,7 +134,7 @@ local stories = {
     function(home)
       local editor = with_ghost(home, 'fast.rs')
       editor:type(home:offers('fast.rs')[1].text)
-      fate(home, editor, 'fast.rs', 'typed_through')
+      outcome_is(home, editor, 'fast.rs', 'typed_through')
     end,
   },
   {
@@ -149,7 +149,7 @@ local stories = {
       check.equal(WEEK .. ' T', editor:lines()[1])
       check.equal(1, #home:offers('back.rs'), 'offers')
       editor:press('Tab')
-      fate(home, editor, 'back.rs', 'accepted')
+      outcome_is(home, editor, 'back.rs', 'accepted')
     end,
   },
   {
@@ -162,7 +162,7 @@ local stories = {
       end)
       editor:wait_for(GHOST)
       editor:type('#')
-      local offer = fate(home, editor, 'word.rs', 'partly_accepted')
+      local offer = outcome_is(home, editor, 'word.rs', 'partly_accepted')
       check.equal({ 9 }, offer.parts)
       check.equal(9, offer.outcomes[1].utf16)
     end,
@@ -174,7 +174,7 @@ local stories = {
       editor:press('C-Right')
       wait.settle()
       editor:press('Escape')
-      fate(home, editor, 'wordesc.rs', 'partly_accepted')
+      outcome_is(home, editor, 'wordesc.rs', 'partly_accepted')
     end,
   },
   {
@@ -187,7 +187,7 @@ local stories = {
         return editor:lines()[1] == WEEK .. ' Thursday'
       end)
       editor:press('Escape')
-      check.equal({ 9 }, fate(home, editor, 'typedword.rs', 'partly_accepted').parts)
+      check.equal({ 9 }, outcome_is(home, editor, 'typedword.rs', 'partly_accepted').parts)
     end,
   },
   {
@@ -199,7 +199,7 @@ local stories = {
         editor:press('C-Right')
         return editor:lines()[1] == WEEK .. text
       end)
-      fate(home, editor, 'words.rs', 'accepted')
+      outcome_is(home, editor, 'words.rs', 'accepted')
     end,
   },
   {
@@ -207,7 +207,7 @@ local stories = {
     function(home)
       local editor = with_ghost(home, 'line.rs')
       editor:press('C-End')
-      local offer = fate(home, editor, 'line.rs', 'accepted')
+      local offer = outcome_is(home, editor, 'line.rs', 'accepted')
       check.equal({}, offer.parts)
     end,
   },
@@ -232,7 +232,7 @@ local stories = {
     function(home)
       local editor = with_ghost(home, 'left.rs')
       editor:press('Left')
-      fate(home, editor, 'left.rs', 'superseded')
+      outcome_is(home, editor, 'left.rs', 'superseded')
     end,
   },
   {
@@ -245,7 +245,7 @@ local stories = {
       check.contains(editor:eval('luaeval("vim.lsp.get_clients()[1].offset_encoding")'), 'utf-8')
       editor:press('C-Right')
       editor:press('Tab')
-      local offer = fate(home, editor, 'utf8.rs', 'accepted')
+      local offer = outcome_is(home, editor, 'utf8.rs', 'accepted')
       check.equal({ 9 }, offer.parts)
     end,
   },
@@ -266,7 +266,7 @@ local stories = {
       wait.until_('the offer in the buffer', function()
         return editor:lines()[1] == line .. text
       end)
-      check.equal({ 9 }, fate(home, editor, 'utf16.rs', 'accepted').parts)
+      check.equal({ 9 }, outcome_is(home, editor, 'utf16.rs', 'accepted').parts)
     end,
   },
   {
@@ -360,7 +360,7 @@ local stories = {
       editor:press('A')
       editor:wait_for(GHOST)
       editor:press('C-y')
-      fate(home, editor, 'lazy.rs', 'accepted')
+      outcome_is(home, editor, 'lazy.rs', 'accepted')
     end,
   },
   {
@@ -456,7 +456,7 @@ local stories = {
       editor:press('M-\\')
       editor:wait_for(GHOST)
       editor:press('Tab')
-      fate(home, editor, 'byhand.rs', 'accepted')
+      outcome_is(home, editor, 'byhand.rs', 'accepted')
     end,
   },
   {
@@ -497,7 +497,7 @@ local stories = {
       editor:press('A')
       editor:wait_for(GHOST)
       editor:press('Tab')
-      fate(home, editor, 'stop.rs', 'accepted')
+      outcome_is(home, editor, 'stop.rs', 'accepted')
     end,
   },
   {
@@ -580,7 +580,7 @@ local stories = {
       editor:wait_for('three, four')
       check.lacks(editor:screen(), 'Thursday')
       editor:press('Tab')
-      fate(home, editor, 'windows.rs', 'rejected_esc')
+      outcome_is(home, editor, 'windows.rs', 'rejected_esc')
       check.equal({ 'accepted' }, kinds(home:offers('other.rs')[1]))
     end,
   },
@@ -601,7 +601,7 @@ if vim.lsp.inline_completion then
         wait.until_('the offer in the buffer', function()
           return editor:lines()[1] == WEEK .. text
         end)
-        fate(home, editor, 'get.rs', 'accepted')
+        outcome_is(home, editor, 'get.rs', 'accepted')
       end,
     },
     {
@@ -615,7 +615,7 @@ if vim.lsp.inline_completion then
         wait.settle()
         check.lacks(editor:screen(), 'Thursday')
         check.equal('', vim.trim(editor:messages()))
-        fate(home, editor, 'builtinoff.rs', 'rejected_esc')
+        outcome_is(home, editor, 'builtinoff.rs', 'rejected_esc')
       end,
     },
   })

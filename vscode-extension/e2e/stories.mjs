@@ -30,7 +30,7 @@ async function week({ window, hone }, file) {
     return window.offer(hone);
 }
 
-async function fate(hone, { id }, expected) {
+async function outcomesAre(hone, { id }, expected) {
     await eventually('an outcome is logged', () => hone.outcomes(id).length > 0);
     assert.deepEqual(hone.outcomes(id), expected);
 }
@@ -57,7 +57,7 @@ export const stories = {
         await at.window.noGhost();
         await saved(at, 'clock.rs', `${SOURCE}${WEEK} ${offer.ghost}`);
         // The change is evidence; the command that follows says the same.
-        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         assert.equal(at.hone.count('shown', offer.id), at.proposedApi ? 1 : 0, 'sights that were reported');
     },
 
@@ -65,13 +65,13 @@ export const stories = {
         const offer = await week(at, 'dismiss.rs');
         await at.window.press('Escape');
         await at.window.noGhost();
-        await fate(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
     },
 
     async 'typing something else is a reject'(at) {
         const offer = await week(at, 'over.rs');
         await at.window.type('#');
-        await fate(at.hone, offer, [{ kind: 'rejected_edit', evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'rejected_edit', evidence: 'document' }]);
     },
 
     async 'typing along keeps the offer and its one sight'(at) {
@@ -79,7 +79,7 @@ export const stories = {
         await at.window.type(offer.ghost.slice(0, -1), 120);
         assert.deepEqual(at.hone.outcomes(offer.id), []);
         await at.window.type(offer.ghost.slice(-1));
-        await fate(at.hone, offer, [{ kind: 'typed_through', utf16: offer.text.length, evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'typed_through', utf16: offer.text.length, evidence: 'document' }]);
         assert.equal(at.hone.count('shown', offer.id), at.proposedApi ? 1 : 0, 'sights that were reported');
     },
 
@@ -98,7 +98,7 @@ export const stories = {
         const taken = offer.text.length - offer.ghost.length + word.length;
         assert.equal(part.accepted_utf16, taken);
         await at.window.type('#');
-        await fate(at.hone, offer, [{ kind: 'partly_accepted', utf16: taken, evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'partly_accepted', utf16: taken, evidence: 'document' }]);
         await saved(at, 'word.rs', `${WEEK} ${word}#`);
     },
 
@@ -108,13 +108,13 @@ export const stories = {
             await at.window.press('Control+ArrowRight');
             await at.window.pause(250);
         }
-        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
     async 'the line taken is the whole of a one-line offer'(at) {
         const offer = await week(at, 'line.rs');
         await at.window.press('Control+Alt+ArrowRight');
-        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         await saved(at, 'line.rs', `${WEEK} ${offer.ghost}`);
     },
 
@@ -127,7 +127,7 @@ export const stories = {
         await at.window.shot('brackets');
         await at.window.press('Tab');
         await saved(at, 'brackets.rs', `${SUMS}sum(4, 5);`);
-        await fate(at.hone, { id }, [{ kind: 'accepted', evidence: 'document' }]);
+        await outcomesAre(at.hone, { id }, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
     async 'another of several offers is shown and taken, and it alone is judged'(at) {
@@ -150,20 +150,20 @@ export const stories = {
     async 'left standing for ten seconds is a reject, until it is taken after all'(at) {
         const offer = await week(at, 'late.rs');
         await at.window.pause(10_500);
-        await fate(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }]);
         assert.equal(await at.window.ghost(), offer.ghost, 'it still stands there');
         await at.window.press('Tab');
         await eventually('the acceptance is logged', () => at.hone.outcomes(offer.id).length > 1);
-        await fate(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }, { kind: 'accepted', evidence: 'command' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }, { kind: 'accepted', evidence: 'command' }]);
     },
 
     async 'the cursor moved away is no reject'(at) {
         const offer = await week(at, 'away.rs');
         await at.window.press('Control+Home');
-        await fate(at.hone, offer, [{ kind: 'superseded', evidence: 'client_notice' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'superseded', evidence: 'client_notice' }]);
     },
 
-    async 'switched off there is silence, and on again there are offers'(at) {
+    async 'switched off there are no offers, and switched on again there are'(at) {
         await at.window.file('off.rs');
         await at.window.command('Hone: Turn On or Off for This Language');
         await eventually('the status bar says off', async () => (await at.window.statusBar()) === 'Hone: off');
@@ -178,7 +178,7 @@ export const stories = {
         await at.window.type(' ');
         const offer = await at.window.offer(at.hone);
         await at.window.press('Escape');
-        await fate(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
     },
 
     async 'a setting of the server’s reaches it, and goes back when it is removed'(at) {
@@ -189,7 +189,7 @@ export const stories = {
         const offer = await week(at, 'short.rs');
         assert.ok(at.hone.lastOffer().tokens.length <= 4, 'the daemon goes by it');
         await at.window.press('Tab');
-        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         at.set({});
         await eventually('config.toml has it no more', () => tokens() === usual);
     },
@@ -225,7 +225,7 @@ export const stories = {
         await anotherDaemon(at, pid);
         const offer = await week(at, 'restart.rs');
         await at.window.press('Tab');
-        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
     async 'a folder that nobody trusts has offers, and a rehearsal once it is trusted'(at) {
@@ -240,7 +240,7 @@ export const stories = {
         assert.equal(await rehearsal(), false);
         const offer = await week(at, 'untrusted.rs');
         await window.press('Tab');
-        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         await window.trust();
         assert.equal(await rehearsal(), true);
     },
@@ -265,7 +265,7 @@ export const stories = {
         for (const name of ['first', 'other']) {
             const offer = await week({ ...at, window }, `${name}.rs`);
             await window.press('Escape');
-            await fate(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
+            await outcomesAre(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
         }
         await window.command('Hone: Rehearse on This Workspace');
         await eventually('both folders are listed', async () => (await window.choices()).join() === 'first,other');
@@ -294,7 +294,7 @@ export const lastStories = {
         await at.window.page.locator('.notification-list-item', { hasText: 'adapter v1' }).waitFor();
         const offer = await week(at, 'learned.rs');
         await at.window.press('Tab');
-        await fate(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
     async 'the adapter is rolled back, and taken again'(at) {
@@ -315,7 +315,7 @@ export const lastStories = {
 
     async 'the report shows what was taken and learned'(at) {
         await at.window.command('Hone: Learning Report');
-        const frame = await at.window.webview('judged offers were taken');
+        const frame = await at.window.webview('judged offers were accepted');
         assert.equal(await frame.locator('svg polyline').count(), 2);
         assert.equal(await frame.locator('svg .swap').count(), 2, 'the swap is marked in both plots');
         const { accepted } = at.hone.status().episodes;

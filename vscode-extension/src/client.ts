@@ -25,7 +25,7 @@ const NO_TRACE = {
     trace: () => undefined,
 } as unknown as vscode.LogOutputChannel;
 
-export interface Origin {
+export interface ClientSource {
     path: string;
     output: vscode.LogOutputChannel;
     /** The connection ended and nobody had asked for it. */
@@ -35,7 +35,7 @@ export interface Origin {
 export class HoneClient extends LanguageClient implements Connection {
     lastWord: string | undefined;
 
-    constructor({ path, output, lost }: Origin) {
+    constructor({ path, output, lost }: ClientSource) {
         const start = async () => spawn(path, ['lsp'], { stdio: 'pipe' });
         super('hone', 'Hone', start, {
             documentSelector: DOCUMENTS,

@@ -6,19 +6,19 @@ import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import type { Pages } from './pages';
 import { learnRequest, statusRequest } from './core/protocol';
-import { learnerLine, takenOfJudged } from './core/report';
+import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
 import { quoted } from './core/shell';
 
-export interface Parts {
+export interface CommandParts {
     server: Server;
     pages: Pages;
     output: vscode.LogOutputChannel;
     extensionUri: vscode.Uri;
 }
 
-export function registerCommands(parts: Parts): vscode.Disposable[] {
+export function registerCommands(parts: CommandParts): vscode.Disposable[] {
     const { server, pages } = parts;
     const actions: Record<string, () => Promise<void>> = {
         menu: () => menu(parts),
@@ -49,7 +49,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     );
 }
 
-async function menu({ server, output }: Parts): Promise<void> {
+async function menu({ server, output }: CommandParts): Promise<void> {
     const language = vscode.window.activeTextEditor?.document.languageId;
     const running = server.connected !== undefined;
     const entries: (vscode.QuickPickItem & { command?: string })[] = [
@@ -96,10 +96,10 @@ function connected(server: Server) {
 
 async function status(server: Server): Promise<void> {
     const known = await connected(server).sendRequest(statusRequest);
-    const { taken, judged } = takenOfJudged(known);
+    const { accepted, judged } = acceptedOfJudged(known);
     const adapter = known.adapter.active === 0 ? 'no adapter yet' : `adapter v${known.adapter.active}`;
     const report = 'Learning report';
-    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${taken} of ${judged} judged offers taken. ${learnerLine(known)}.`;
+    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${accepted} of ${judged} judged offers accepted. ${learnerLine(known)}.`;
     const picked = await vscode.window.showInformationMessage(text, report);
     if (picked === report) await vscode.commands.executeCommand('hone.report');
 }

@@ -33,7 +33,7 @@ export function activate(context: vscode.ExtensionContext): void {
         new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),
         ...registerCommands({ server, pages, output, extensionUri: context.extensionUri }),
-        tellOnce(server),
+        showEachProblemOnce(server),
         vscode.workspace.onDidChangeConfiguration((event) => {
             if (affects(event, 'path')) void server.start();
         }),
@@ -48,7 +48,7 @@ export async function deactivate(): Promise<void> {
 }
 
 /** A problem is told in one message, not at every try; the status bar goes on saying it. */
-function tellOnce(server: Server): vscode.Disposable {
+function showEachProblemOnce(server: Server): vscode.Disposable {
     let told: string | undefined;
     return server.onState(async (state) => {
         if (state.kind === 'running') told = undefined;

@@ -2,7 +2,7 @@
 // own key does, and tells the server.
 
 import * as vscode from 'vscode';
-import { partTaken } from './core/offers';
+import { partAccepted } from './core/offers';
 import { viewOf, type Provider } from './provider';
 
 export function registerKeys(provider: Provider): vscode.Disposable[] {
@@ -48,6 +48,6 @@ async function take(provider: Provider, command: string): Promise<void> {
     if (!editor || !here || provider.proposedApi) return;
     const { document, selection } = editor;
     // Of the whole offer the item's command tells.
-    const length = partTaken(here.offer, viewOf(document), document.offsetAt(selection.active));
+    const length = partAccepted(here.offer, viewOf(document), document.offsetAt(selection.active));
     if (length !== undefined) provider.reportPart(here.offer.id, length);
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { locate, type Surroundings } from '../src/core/locate';
+import { locate, type SearchPlaces } from '../src/core/locate';
 
-function where(executable: string[], over: Partial<Surroundings> = {}) {
+function where(executable: string[], over: Partial<SearchPlaces> = {}) {
     return locate({
         configured: '',
         extensionFolder: '/ext',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Changes, Offers, offerId, partTaken, type Offer, type TextView } from '../src/core/offers';
+import { Changes, Offers, offerId, partAccepted, type Offer, type TextView } from '../src/core/offers';
 
 const URI = 'file:///a.rs';
 
@@ -37,12 +37,12 @@ test('an offer lives on while it is typed along', () => {
 
 test('a part is counted in UTF-16 units from where the text goes in', () => {
     const { offer } = offered();
-    assert.equal(partTaken(offer, view('list.push'), 9), 4);
-    assert.equal(partTaken(offer, view('list.push(item);'), 16), undefined, 'the whole is told by its command');
-    assert.equal(partTaken(offer, view('list.'), 5), undefined, 'another extension took its own');
-    assert.equal(partTaken(offer, view('list.sort'), 9), undefined);
+    assert.equal(partAccepted(offer, view('list.push'), 9), 4);
+    assert.equal(partAccepted(offer, view('list.push(item);'), 16), undefined, 'the whole is told by its command');
+    assert.equal(partAccepted(offer, view('list.'), 5), undefined, 'another extension took its own');
+    assert.equal(partAccepted(offer, view('list.sort'), 9), undefined);
     const emoji = { id: '1-2', uri: URI, start: 0, text: '🦀 crab' };
-    assert.equal(partTaken(emoji, view('🦀 '), 3), 3);
+    assert.equal(partAccepted(emoji, view('🦀 '), 3), 3);
 });
 
 test('beside a selected suggestion only an offer that goes on from it is asked for', () => {

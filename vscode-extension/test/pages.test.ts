@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { checks, doctorPage, type Findings } from '../src/core/doctor';
 import { page } from '../src/core/html';
 import type { Status } from '../src/core/protocol';
-import { learnerLine, reportPage, takenOfJudged } from '../src/core/report';
+import { learnerLine, reportPage, acceptedOfJudged } from '../src/core/report';
 
 const STATUS: Status = {
     version: '0.1.0',
@@ -38,9 +38,9 @@ test('a page allows nothing but its own style', () => {
 });
 
 test('the report plots the rate and the swap, and escapes what is not its own', () => {
-    const labels = [0, 0, 1, 1].map((adapter, at) => ({ atMs: at, taken: at !== 1, adapter }));
+    const labels = [0, 0, 1, 1].map((adapter, at) => ({ atMs: at, accepted: at !== 1, adapter }));
     const html = reportPage(STATUS, labels);
-    assert.match(html, /75 %<\/span> of 4 judged offers were taken\s+\(1 update made\)/);
+    assert.match(html, /75 %<\/span> of 4 judged offers were accepted\s+\(1 update made\)/);
     assert.match(html, /qwen&#60;script&#62;, adapter v1\. 4 of 16 labels until the next update/);
     assert.match(html, /<polyline class="line" points="44,12 238.7,83 433.3,59.3 628,47.5"\/>/);
     assert.match(html, /<polyline class="step" points="44,154 44,154 433.3,154 433.3,12 628,12"\/>/);
@@ -48,9 +48,9 @@ test('the report plots the rate and the swap, and escapes what is not its own', 
     assert.doesNotMatch(html, /<script|style="|NaN/);
 });
 
-test('an offer that nobody judged is neither taken nor turned down', () => {
+test('an offer that nobody judged is neither accepted nor turned down', () => {
     const episodes = { total: 9, accepted: 1, typed_through: 1, rejected_esc: 2, superseded: 3, unseen: 1, unlabelled: 1 };
-    assert.deepEqual(takenOfJudged({ ...STATUS, episodes }), { taken: 2, judged: 4 });
+    assert.deepEqual(acceptedOfJudged({ ...STATUS, episodes }), { accepted: 2, judged: 4 });
 });
 
 test('the learner’s line says why enough labels wait', () => {

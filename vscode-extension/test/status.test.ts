@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { Thinking, shown, type Known } from '../src/core/status';
+import { Thinking, shown, type StatusInputs } from '../src/core/status';
 
-const READY: Known = {
+const READY: StatusInputs = {
     server: { kind: 'running' },
     line: { busy: false, kind: 'Normal', message: 'qwen, adapter v3' },
     paused: false,
@@ -12,7 +12,7 @@ const READY: Known = {
 };
 
 test('the most important thing is what the status bar says', () => {
-    const state = (known: Partial<Known>): string => shown({ ...READY, ...known }).state;
+    const state = (known: Partial<StatusInputs>): string => shown({ ...READY, ...known }).state;
     assert.equal(state({}), 'ready');
     assert.equal(shown(READY).tooltip, 'qwen, adapter v3');
     assert.equal(state({ thinking: true }), 'thinking');

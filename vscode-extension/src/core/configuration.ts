@@ -4,7 +4,7 @@
 export type Values = Readonly<Record<string, unknown>>;
 
 /** One `hone config set`; without a value the key goes back to its default. */
-export interface Change {
+export interface ServerChange {
     key: string;
     value?: unknown;
 }
@@ -13,7 +13,7 @@ export interface Change {
  * What the user has set here wins over config.toml; what is not set here is the file's alone,
  * but for what was set until now (`before`): that goes.
  */
-export function changes(set: Values, before: Values, file: unknown): Change[] {
+export function changes(set: Values, before: Values, file: unknown): ServerChange[] {
     const told = Object.entries(set).filter(([key, value]) => !isSame(valueOf(file, key), value));
     const gone = Object.keys(before).filter((key) => !(key in set));
     return [...told.map(([key, value]) => ({ key, value })), ...gone.map((key) => ({ key }))];

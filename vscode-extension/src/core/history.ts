@@ -6,12 +6,12 @@ const LABEL_LIMIT = 5_000;
 /** Weakest first: a later event with stronger evidence replaces a label. */
 const EVIDENCE = ['clock', 'document', 'client_notice', 'command'];
 
-const TAKEN = ['accepted', 'partly_accepted', 'typed_through'];
-const TURNED_DOWN = ['rejected_esc', 'rejected_timeout', 'rejected_edit'];
+const ACCEPTED = ['accepted', 'partly_accepted', 'typed_through'];
+const REJECTED = ['rejected_esc', 'rejected_timeout', 'rejected_edit'];
 
 export interface Label {
     atMs: number;
-    taken: boolean;
+    accepted: boolean;
     /** Version of the adapter that served the offer; 0 is the base model. */
     adapter: number;
 }
@@ -25,7 +25,7 @@ interface LogLine {
     evidence?: string;
 }
 
-interface Fate {
+interface OfferOutcome {
     adapter: number;
     atMs: number;
     outcome?: string;
@@ -33,39 +33,39 @@ interface Fate {
 }
 
 export class History {
-    private readonly fates = new Map<string, Fate>();
+    private readonly outcomes = new Map<string, OfferOutcome>();
 
     /** Takes one line of the log; events of later versions are passed over. */
     add(line: string): void {
         const event = JSON.parse(line) as LogLine;
         if (event.event === 'completion') {
-            this.fates.set(event.id, { adapter: event.adapter ?? 0, atMs: event.at_ms, strength: -1 });
+            this.outcomes.set(event.id, { adapter: event.adapter ?? 0, atMs: event.at_ms, strength: -1 });
             return;
         }
-        const fate = this.fates.get(event.id);
-        if (event.event !== 'outcome' || !fate || !event.outcome) return;
+        const known = this.outcomes.get(event.id);
+        if (event.event !== 'outcome' || !known || !event.outcome) return;
         const strength = EVIDENCE.indexOf(event.evidence ?? '');
-        if (strength <= fate.strength) return;
-        this.fates.set(event.id, { ...fate, atMs: event.at_ms, outcome: event.outcome.kind, strength });
+        if (strength <= known.strength) return;
+        this.outcomes.set(event.id, { ...known, atMs: event.at_ms, outcome: event.outcome.kind, strength });
     }
 
     /** Judged offers, oldest judgement first; those never judged are left out. */
     labels(): Label[] {
-        const judged = [...this.fates.values()].flatMap(({ outcome, atMs, adapter }) => {
-            const taken = TAKEN.includes(outcome ?? '');
-            return taken || TURNED_DOWN.includes(outcome ?? '') ? [{ atMs, taken, adapter }] : [];
+        const judged = [...this.outcomes.values()].flatMap(({ outcome, atMs, adapter }) => {
+            const accepted = ACCEPTED.includes(outcome ?? '');
+            return accepted || REJECTED.includes(outcome ?? '') ? [{ atMs, accepted, adapter }] : [];
         });
         return judged.sort((a, b) => a.atMs - b.atMs).slice(-LABEL_LIMIT);
     }
 }
 
-/** Share taken among the last `width` labels, after each label. */
+/** Share accepted among the last `width` labels, after each label. */
 export function acceptRates(labels: readonly Label[], width: number): number[] {
-    let taken = 0;
+    let accepted = 0;
     return labels.map((label, at) => {
         const leaving = labels[at - width];
-        taken += Number(label.taken) - Number(leaving?.taken ?? false);
-        return taken / Math.min(at + 1, width);
+        accepted += Number(label.accepted) - Number(leaving?.accepted ?? false);
+        return accepted / Math.min(at + 1, width);
     });
 }
 

@@ -2,7 +2,7 @@
 
 import { isAbsolute, join } from 'node:path';
 
-export interface Surroundings {
+export interface SearchPlaces {
     /** The setting `hone.path`. */
     configured: string;
     extensionFolder: string;
@@ -18,7 +18,7 @@ export type Located =
     | { path: string; source: 'hone.path' | 'bundled' | 'PATH' }
     | { path?: never; problem: string };
 
-export function locate(at: Surroundings): Located {
+export function locate(at: SearchPlaces): Located {
     const windows = at.platform === 'win32';
     const program = windows ? 'hone.exe' : 'hone';
     const configured = at.configured.trim().replace(/^~(?=\/)/, at.homeFolder);

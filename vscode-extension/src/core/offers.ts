@@ -102,8 +102,8 @@ export class Offers {
 }
 
 /** UTF-16 units of the offer that now stand before the cursor, if that is a part of it. */
-export function partTaken(offer: Offer, view: TextView, cursor: number): number | undefined {
+export function partAccepted(offer: Offer, view: TextView, cursor: number): number | undefined {
     if (offer.uri !== view.uri || cursor <= offer.start) return undefined;
-    const taken = view.slice(offer.start, cursor);
-    return taken.length < offer.text.length && offer.text.startsWith(taken) ? taken.length : undefined;
+    const acceptedPart = view.slice(offer.start, cursor);
+    return acceptedPart.length < offer.text.length && offer.text.startsWith(acceptedPart) ? acceptedPart.length : undefined;
 }

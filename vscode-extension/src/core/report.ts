@@ -10,7 +10,7 @@ const RATE_WIDTH = 20;
 /** The plots' own units; the page scales them. */
 const PLOT = { width: 640, height: 180, left: 44, right: 12, top: 12, bottom: 26 };
 
-const FATES: [key: string, name: string][] = [
+const OUTCOMES: [key: string, name: string][] = [
     ['accepted', 'Accepted'],
     ['partly_accepted', 'Accepted in part'],
     ['typed_through', 'Typed by hand'],
@@ -23,25 +23,25 @@ const FATES: [key: string, name: string][] = [
 ];
 
 export function reportPage(status: Status, labels: readonly Label[]): string {
-    return page('Hone: learning report', [summary(status, labels), plots(labels), fates(status)].join('\n'));
+    return page('Hone: learning report', [summary(status, labels), plots(labels), outcomes(status)].join('\n'));
 }
 
-/** Offers that were taken, whole or in part, and offers that were judged at all. */
-export function takenOfJudged({ episodes }: Status): { taken: number; judged: number } {
-    const count = (fate: string): number => episodes[fate] ?? 0;
+/** Offers that were accepted, whole or in part, and offers that were judged at all. */
+export function acceptedOfJudged({ episodes }: Status): { accepted: number; judged: number } {
+    const count = (outcome: string): number => episodes[outcome] ?? 0;
     return {
-        taken: count('accepted') + count('partly_accepted') + count('typed_through'),
+        accepted: count('accepted') + count('partly_accepted') + count('typed_through'),
         judged: count('total') - count('superseded') - count('unseen') - count('unlabelled'),
     };
 }
 
 function summary(status: Status, labels: readonly Label[]): string {
     const { adapter, learner, model } = status;
-    const taken = labels.filter((label) => label.taken).length;
-    const rate = labels.length === 0 ? '–' : `${Math.round((100 * taken) / labels.length)} %`;
+    const accepted = labels.filter((label) => label.accepted).length;
+    const rate = labels.length === 0 ? '–' : `${Math.round((100 * accepted) / labels.length)} %`;
     const served = adapter.active === 0 ? 'the base model, no adapter yet' : `adapter v${adapter.active}`;
     const error = learner.last_error ? `<p class="bad">Last error: ${escape(learner.last_error)}</p>` : '';
-    return `<p><span class="big">${rate}</span> of ${labels.length} judged offers were taken
+    return `<p><span class="big">${rate}</span> of ${labels.length} judged offers were accepted
 (${learner.updates} update${learner.updates === 1 ? '' : 's'} made).</p>
 <p class="muted">${escape(model.name)}, ${served}. ${escape(learnerLine(status))}.</p>${error}`;
 }
@@ -121,8 +121,8 @@ function rounded(value: number): number {
     return Math.round(value * 10) / 10;
 }
 
-function fates({ episodes }: Status): string {
-    const rows = FATES.map(
+function outcomes({ episodes }: Status): string {
+    const rows = OUTCOMES.map(
         ([key, name]) => `<tr><td>${name}</td><td class="number">${Number(episodes[key] ?? 0)}</td></tr>`,
     );
     return `<h2>What became of ${Number(episodes['total'] ?? 0)} offers</h2><table>${rows.join('')}</table>`;

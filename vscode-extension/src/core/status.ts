@@ -16,7 +16,7 @@ export type ServerState =
     | { kind: 'stopped' }
     | { kind: 'failed'; problem: string };
 
-export interface Known {
+export interface StatusInputs {
     server: ServerState;
     line: StatusLine | undefined;
     /** Learning is; completions go on. */
@@ -28,14 +28,14 @@ export interface Known {
     languageOff: string | undefined;
 }
 
-export interface Shown {
+export interface StatusItem {
     state: 'ready' | 'thinking' | 'learning' | 'paused' | 'warning' | 'error' | 'off' | 'starting';
     /** With a codicon. */
     text: string;
     tooltip: string;
 }
 
-export function shown(known: Known): Shown {
+export function shown(known: StatusInputs): StatusItem {
     const { server, line } = known;
     if (server.kind === 'failed') return { state: 'error', text: '$(error) Hone', tooltip: server.problem };
     if (!known.enabled) return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Off' };

@@ -15,7 +15,7 @@ export interface Connection {
     readonly lastWord: string | undefined;
 }
 
-export interface Surroundings<C> {
+export interface SupervisorHost<C> {
     locate(): Located;
     /** Makes a connection that is not started yet; it calls `lost` when it ends unasked. */
     connect(path: string, lost: () => void): C;
@@ -28,7 +28,7 @@ export class Supervisor<C extends Connection> {
     private readonly backoff = new Backoff();
     private restartTimer: NodeJS.Timeout | undefined;
 
-    constructor(private readonly at: Surroundings<C>) {}
+    constructor(private readonly host: SupervisorHost<C>) {}
 
     get state(): ServerState {
         return this.current;
@@ -57,13 +57,13 @@ export class Supervisor<C extends Connection> {
 
     /** `again`: after a death, when a failure may pass, such as a daemon that has not ended yet. */
     private async start(again = false): Promise<void> {
-        const located = this.at.locate();
+        const located = this.host.locate();
         if (located.path === undefined) {
             this.become({ kind: 'failed', problem: located.problem });
             return;
         }
         const { path } = located;
-        const connection: C = this.at.connect(path, () => this.lost(connection));
+        const connection: C = this.host.connect(path, () => this.lost(connection));
         this.connection = connection;
         this.become({ kind: 'starting' });
         try {
@@ -105,6 +105,6 @@ export class Supervisor<C extends Connection> {
 
     private become(state: ServerState): void {
         this.current = state;
-        this.at.changed(state);
+        this.host.changed(state);
     }
 }
