@@ -73,6 +73,11 @@ pub const JUDGE_ANSWER_TOKENS: u32 = 16;
 /// With fewer commits there is no interval: they would say how much these few differ and not what
 /// the next ones would bring.
 pub const COMMITS_MIN: usize = 8;
+/// With fewer accepted offers in the arm that others are compared with, nothing is said about
+/// chance: too many resamples would have none to divide by.
+pub const ACCEPTED_MIN: usize = 10;
+/// With fewer offers in an arm, nothing is said about its accept rate.
+pub const SHOWN_MIN: usize = 20;
 /// Resamples of the bootstrap.
 pub const RESAMPLES: usize = 2000;
 /// Share of the resamples that is left out on each side, which leaves a 95 % interval.
@@ -92,4 +97,5 @@ const _: () = {
     // The bounds of an interval are resamples, not the outermost ones.
     assert!(RESAMPLES as f64 * TAIL_SHARE > 10.0);
     assert!(JUDGE_ATTEMPTS > 0);
+    assert!(ACCEPTED_MIN <= SHOWN_MIN);
 };

@@ -121,7 +121,10 @@ pub struct Arguments {
     /// The model that judges
     #[arg(long, value_name = "NAME", requires = "judge")]
     pub judge_model: Option<String>,
-    /// Print one JSON object instead of the table
+    /// Print the table of every number by quarter of the stream before the summary
+    #[arg(long, conflicts_with = "json")]
+    pub table: bool,
+    /// Print one JSON object instead of the summary
     #[arg(long)]
     pub json: bool,
     /// Write the JSON object to this file as well

@@ -224,7 +224,7 @@ fn print_report(
         std::fs::write(path, &json).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let mut out = std::io::stdout().lock();
-    let text = if arguments.json { json + "\n" } else { report.render() };
+    let text = if arguments.json { json + "\n" } else { report.render(arguments.table) };
     out.write_all(text.as_bytes()).context("cannot print the report")?;
 
     let disagreements = report.disagreements();

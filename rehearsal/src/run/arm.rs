@@ -44,7 +44,8 @@ pub enum ArmKind {
 }
 
 impl ArmKind {
-    fn learns(self) -> bool {
+    /// Whether its adapter changes.
+    pub fn learns(self) -> bool {
         !matches!(self, ArmKind::Frozen | ArmKind::Gate)
     }
 

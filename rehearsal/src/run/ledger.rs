@@ -35,6 +35,12 @@ impl LabelCounts {
         ]
     }
 
+    /// Offers that were accepted or rejected.
+    pub fn judged(&self) -> u64 {
+        let accepted = self.accepted + self.partly_accepted + self.typed_through;
+        accepted + self.rejected_esc + self.rejected_timeout + self.rejected_edit
+    }
+
     /// One line for each count in which `self`, the truth, and the daemon's
     /// reading differ. Of `withheld` offers the daemon keeps nothing, so of each
     /// count it may miss so many, and of all together it must miss just these.
