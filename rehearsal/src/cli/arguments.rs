@@ -79,6 +79,10 @@ pub struct Arguments {
     #[arg(long, default_value_t = 200, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
     pub limit: u64,
+    /// Places in one commit, at most; the rest of that commit is not typed. A short
+    /// stream then spans many commits, which intervals need
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
+    pub per_commit: Option<u64>,
     /// End an arm's stream after this many minutes, wherever it is by then
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=limits::MINUTES_MAX))]
     pub max_minutes: Option<u64>,

@@ -160,6 +160,7 @@ impl<'a> Setup<'a> {
             template: arguments.template.clone(),
             judge: self.judge.clone(),
             limit: arguments.limit as usize,
+            per_commit: arguments.per_commit.map(|places| places as usize),
             seed: arguments.seed,
             noise: arguments.noise,
             time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
@@ -187,6 +188,7 @@ impl<'a> Setup<'a> {
             let since = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
             parts.push(format!("{} {since:?}", metadata.len()));
         }
+        parts.extend(arguments.per_commit.map(|places| format!("{places} places a commit")));
         for spec in group {
             parts.push(format!("{} {}", spec.name, spec.config()?));
         }

@@ -33,6 +33,8 @@ pub struct RunSettings {
     pub judge: Option<Arc<Judge>>,
     /// Places in the stream at which the developer pauses for a completion.
     pub limit: usize,
+    /// Places in one commit, after which the rest of that commit is left out.
+    pub per_commit: Option<usize>,
     pub seed: u64,
     /// How often the developer slips, 0 to 1: see [`crate::developer`].
     pub noise: f64,
@@ -153,9 +155,10 @@ pub fn rehearse(
     let before = progress.elapsed;
     loop {
         if let Some((ended_by, arms)) = progress.done {
-            let SavedRun { places, files, elapsed, .. } = progress;
-            let typed = history.changes().take(files);
-            let commits = typed.map(|change| Ok(change?.commit)).collect::<Result<_>>()?;
+            let SavedRun { places, files, left_out, elapsed, .. } = progress;
+            let reached = history.changes().take(files);
+            let commits = reached.map(|change| Ok(change?.commit)).collect::<Result<_>>()?;
+            let files = files - left_out;
             return Ok(RunResult { arms, places, files, commits, ended_by, elapsed });
         }
         let mut arms = specs

@@ -25,6 +25,12 @@ pub struct SavedRun {
     format: u32,
     /// File changes that are typed.
     pub files: usize,
+    /// Of these, the ones that were left out because their commit had enough places.
+    #[serde(default)]
+    pub left_out: usize,
+    /// The commit at hand, and its places so far.
+    #[serde(default)]
+    pub commit: (String, usize),
     /// Places of the stream so far, and lines.
     pub places: usize,
     pub lines: usize,

@@ -54,6 +54,8 @@ pub fn run_stretch(
         settings,
         deadline: settings.time_limit.map(|limit| begun + limit),
         file: progress.files,
+        left_out: progress.left_out,
+        commit: std::mem::take(&mut progress.commit),
         places: progress.places,
         lines: progress.lines,
         observe,
@@ -61,7 +63,15 @@ pub fn run_stretch(
     let save_at = settings.work.as_ref().map(|_| progress.places + settings.save_places);
     let mut saving = false;
     for change in history.changes().skip(progress.files) {
-        stream.type_file(&change?)?;
+        let change = change?;
+        if stream.commit.0 != change.commit {
+            stream.commit = (change.commit.clone(), 0);
+        }
+        if stream.commit_is_full() {
+            stream.left_out += 1;
+        } else {
+            stream.type_file(&change)?;
+        }
         stream.file += 1;
         saving = save_at.is_some_and(|at| stream.places >= at);
         if stream.over().is_some() || saving {
@@ -91,6 +101,8 @@ pub fn run_stretch(
         }
     }
     progress.files = stream.file;
+    progress.left_out = stream.left_out;
+    progress.commit = std::mem::take(&mut stream.commit);
     progress.places = stream.places;
     progress.lines = stream.lines;
     progress.arms = stream.lanes.into_iter().map(|lane| lane.record).collect();
@@ -116,6 +128,10 @@ struct Stream<'a, 'o> {
     deadline: Option<Instant>,
     /// Index of the file change at hand.
     file: usize,
+    /// File changes that were left out because their commit had enough places.
+    left_out: usize,
+    /// The commit at hand, and its places so far.
+    commit: (String, usize),
     /// Places and lines done so far.
     places: usize,
     lines: usize,
@@ -142,6 +158,11 @@ impl Stream<'_, '_> {
         }
     }
 
+    /// Whether the commit at hand had as many places as one commit may have.
+    fn commit_is_full(&self) -> bool {
+        self.settings.per_commit.is_some_and(|most| self.commit.1 >= most)
+    }
+
     /// Each line has draws of its own, so that a stream can be gone on with.
     fn draws(&self) -> StdRng {
         /// 2^64 divided by the golden ratio: neighbours end up far apart.
@@ -159,7 +180,7 @@ impl Stream<'_, '_> {
             for line in hunk.added.clone() {
                 interrupt::check()?;
                 self.type_line(&change.path, line, after[line])?;
-                if self.over().is_some() {
+                if self.over().is_some() || self.commit_is_full() {
                     return self.each(|typist| typist.close(None));
                 }
             }
@@ -181,11 +202,12 @@ impl Stream<'_, '_> {
             self.lanes.iter_mut().for_each(|lane| lane.record.lines.push(record.clone()));
         }
         for (at, draws) in plan.places {
-            if self.over().is_some() {
+            if self.over().is_some() || self.commit_is_full() {
                 break;
             }
             self.ask(&RequestPlace { path, line, text, at, draws })?;
             self.places += 1;
+            self.commit.1 += 1;
             (self.observe)(RunEvent::PlaceDone { places: self.places });
         }
         self.each(|typist| typist.finish_line())
