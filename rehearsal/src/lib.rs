@@ -1,12 +1,13 @@
-//! A simulated developer: replays the real commits of a git repository through
-//! the real protocol into real daemons, and says what that was worth.
+//! A simulated developer, who types the real commits of a git repository through the real protocol
+//! into real daemons, and a report that says what Hone's offers were worth.
 //!
-//! - [`developer`]: what somebody wrote, and what the developer who types it does.
-//! - [`run`]: leads the arms, each with a daemon of its own, through one stream.
-//! - [`report`]: counts, draws and judges what happened.
+//! - [`developer`] says what somebody wrote, and what the developer who types it does.
+//! - [`run`] types one stream of lines into several arms, each with a daemon of its own.
+//! - [`report`] counts, draws and rates what happened.
+//! - [`cli`] is the command line of `hone rehearse`.
 //!
-//! Nothing here knows the server's code: everything goes through [`client`],
-//! which the end-to-end tests use too.
+//! Nothing here depends on the server's code. Everything goes through [`client`], which the
+//! end-to-end tests use too.
 
 pub mod cli;
 pub mod client;

@@ -1,5 +1,5 @@
-//! The typist against a scripted server in this process: the server keeps its
-//! own copy of the document and its own labels, from the messages alone.
+//! The typist against a scripted server in this process. From the messages alone, the server keeps
+//! its own copy of the document and its own labels.
 
 use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
 use rehearsal::developer::document::{Document, Encoding, Position, Range};
@@ -25,7 +25,7 @@ struct Seen {
     changes: usize,
 }
 
-/// Given the document and the cursor's byte offset: what to offer.
+/// What to offer, given the document and the cursor's byte offset.
 type Script = Box<dyn Fn(&str, usize) -> Option<String> + Send>;
 
 fn serve(script: Script) -> (Client, Arc<Mutex<Seen>>) {
@@ -188,9 +188,9 @@ fn wrong() -> Script {
 fn the_document_is_the_real_one_at_the_end_on_both_sides() {
     for file in [new_file(), edited_file()] {
         for reject_by in [RejectBy::TypingOn, RejectBy::Escape, RejectBy::Waiting] {
-            let silent: Script = Box::new(|_, _| None);
+            let nothing: Script = Box::new(|_, _| None);
             let scripts = [
-                silent,
+                nothing,
                 wrong(),
                 truth(&file.after, usize::MAX),
                 truth(&file.after, 10),
@@ -199,7 +199,7 @@ fn the_document_is_the_real_one_at_the_end_on_both_sides() {
             for script in scripts {
                 let (client, seen) = serve(script);
                 type_out(&mut typist(&client), &file, calm(reject_by));
-                // An answered request is a barrier: everything before it was read.
+                // Once a request is answered, the server has read everything before it.
                 client.advance_clock(0).unwrap();
                 assert_eq!(seen.lock().unwrap().closed_text.as_deref(), Some(&*file.after));
             }
@@ -215,7 +215,11 @@ fn a_right_offer_is_shown_then_inserted_then_reported() {
     let outcomes = type_out(&mut developer, &file, calm(RejectBy::TypingOn));
     client.advance_clock(0).unwrap();
     let seen = seen.lock().unwrap();
-    assert_eq!(outcomes.len(), 4, "one a line with code: nothing is left to ask for");
+    assert_eq!(
+        outcomes.len(),
+        4,
+        "one for each line with code, because nothing is left to ask for"
+    );
     assert_eq!(outcomes[1], Some(OfferOutcome::Accepted { chars: 23 }));
     assert_eq!(seen.shown, ["1", "2", "3", "4"]);
     assert_eq!(seen.accepted, seen.shown);
@@ -227,7 +231,7 @@ fn a_right_offer_is_shown_then_inserted_then_reported() {
 }
 
 #[test]
-fn wrong_offers_are_turned_down_in_the_way_of_the_temper() {
+fn wrong_offers_are_rejected_as_drawn() {
     let file = edited_file();
     let asked = 8;
     for reject_by in [RejectBy::TypingOn, RejectBy::Escape, RejectBy::Waiting] {
@@ -268,7 +272,7 @@ fn a_short_right_offer_is_typed_through_one_character_at_a_time() {
 }
 
 #[test]
-fn a_near_miss_is_taken_and_mended() {
+fn a_near_miss_is_accepted_and_mended() {
     let file =
         change("", "    total = compute(größe, items)\n", &[Hunk { removed: 0..0, added: 0..1 }]);
     let (client, seen) = serve(Box::new(|_, _| Some("total = compute(größen, items)".to_owned())));
@@ -284,7 +288,7 @@ fn a_near_miss_is_taken_and_mended() {
 }
 
 #[test]
-fn a_wrong_offer_taken_by_mistake_is_undone() {
+fn a_wrong_offer_accepted_by_mistake_is_undone() {
     let file = new_file();
     let (client, seen) = serve(wrong());
     let mut developer = typist(&client);

@@ -11,19 +11,19 @@ use clap::Parser;
 use jiff::civil::Date;
 use std::path::PathBuf;
 
-/// A simulated developer types your real commits, in the order you made them,
-/// into fresh daemons: what would Hone have given you?
+/// Types your real commits into fresh daemons and says what Hone would have given you
 ///
-/// Every added line is typed through the language server protocol. At line
-/// starts and at one natural place inside a line a completion is asked for. It
-/// is accepted if it is the exact rest of the line, or at least ten characters
-/// of its exact beginning; a near miss is accepted and mended; else it is turned
-/// down (by typing on, by Esc, or by waiting until it times out) and the truth
-/// is typed.
+/// A simulated developer types every added line through the language server
+/// protocol, commit by commit in the order you made them. At the start of each
+/// line and at one natural place inside it, the developer pauses for a
+/// completion. An offer is accepted if it is the exact rest of the line, or at
+/// least ten characters of its exact beginning. A near miss is accepted and
+/// corrected. Any other offer is rejected: by typing on, by Esc, or by waiting
+/// until it times out. Then the real text is typed.
 ///
-/// Nothing of this touches your own Hone, unless you say --adopt: the daemons live in temporary homes,
-/// on a clock of their own, and are gone afterwards. The same seed gives the
-/// same stream.
+/// Your own Hone stays as it is unless you say --adopt. The daemons live in
+/// temporary homes with a clock of their own and are removed afterwards. The
+/// same seed gives the same stream.
 #[derive(Parser)]
 #[command(name = "hone rehearse", bin_name = "hone rehearse", version)]
 #[command(after_help = "\
@@ -32,44 +32,44 @@ Examples:
   hone rehearse --repo ~/src/app --author ada --since 2025-01-01 --limit 1000
   hone rehearse --live --limit 40            watch it type
   hone rehearse --arm frozen --arm gate --arm ppo --work ~/rehearsal
-                                             three arms; Ctrl-C, and go on later
+                                             three arms; stop with Ctrl-C, continue later
   hone rehearse --arm 'hot=ppo,learning.ppo.learning_rate=3e-4'
                                              PPO with another learning rate
   hone rehearse --limit 1000 --adopt         start from what your history teaches
   hone rehearse --json > report.json
 
 Arms:
-  frozen         the base model throughout, every offer shown
+  frozen         the base model to the end; every offer is shown
   gate           the same, behind the gate
-  ppo            learns from verdicts alone; each update serves at once
+  ppo            learns from accepts and rejects; each update serves at once
   ppo-gate       the same, behind the gate
-  ppo-demo       learns from verdicts and from what was typed instead
+  ppo-demo       learns from accepts and rejects, and from what was typed instead
   ppo-demo-gate  the same, behind the gate
-  demo           learns from what was typed instead alone
+  demo           learns only from what was typed instead
   everything     learner, trial and gate, as installed
 
-Columns of the table:
+Columns of --table:
   asked      places at which a completion was asked for
-  shown      of these, how many brought an offer
-  accepted   of the offers shown
-  completed  characters that came from accepted offers, of all typed
-             (indentation aside)
-  kept       of what was inserted by accepting, what stayed
+  shown      share of these that brought an offer
+  accepted   share of the offers shown
+  completed  characters that came from accepted offers, of all that were typed
+             (without indentation)
+  kept       share of the inserted characters that stayed
   late       answers that came after the developer would have typed on
              (a pause of 0.3 to 3 s is drawn for every place)
-  p50, p95   from request to answer, as the editor sees it
+  p50, p95   time from request to answer, as the editor sees it
   adapter    the version that served the last request; base is the plain model
 
-One or two arms are typed into side by side, so that their latencies compare;
-more run one after the other, and take the prompts that an earlier arm has
-computed, so that theirs do not. It fails when the daemon's labels are not exactly
-what the developer did.")]
+One or two arms run side by side, so that their latencies compare. More arms run
+one after the other and reuse the prompts that an earlier arm has computed, so
+that their latencies do not compare. The command fails if the daemon's labels
+are not exactly what the developer did.")]
 pub struct Arguments {
     /// The git repository to rehearse on; several make one report
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub repo: Vec<PathBuf>,
-    /// Only commits whose author's name or mail address contains this; one for
-    /// all repositories, or one for each
+    /// Only commits whose author's name or mail address contains this text; give
+    /// one for all repositories, or one for each
     #[arg(long, value_name = "TEXT")]
     pub author: Vec<String>,
     /// Only commits from this day on (YYYY-MM-DD, UTC)
@@ -79,33 +79,35 @@ pub struct Arguments {
     #[arg(long, default_value_t = 200, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
     pub limit: u64,
-    /// Places in one commit, at most; the rest of that commit is not typed. A short
-    /// stream then spans many commits, which intervals need
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
+    /// Places in one commit at most; the rest of that commit is not typed. A short
+    /// stream then spans many commits, and an interval needs many
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
     pub per_commit: Option<u64>,
     /// End an arm's stream after this many minutes, wherever it is by then
-    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=limits::MINUTES_MAX))]
+    #[arg(long, value_name = "M",
+          value_parser = clap::value_parser!(u64).range(1..=limits::MINUTES_MAX))]
     pub max_minutes: Option<u64>,
-    /// What is compared with the first one: KIND, or NAME=KIND,SETTING=VALUE,…
-    /// [default: frozen and everything]
+    /// An arm, which is compared with the first one: KIND, or
+    /// NAME=KIND,SETTING=VALUE,… [default: frozen and everything]
     #[arg(long, value_name = "ARM")]
     pub arm: Vec<ArmSpec>,
-    /// How often the developer slips: misses a right offer, takes a wrong one
+    /// How often the developer slips: misses a right offer, accepts a wrong one
     #[arg(long, default_value_t = NOISE, value_name = "SHARE", value_parser = parse_share)]
     pub noise: f64,
-    /// Keep what is done in this folder: an interrupted rehearsal goes on from
-    /// there, and an arm that is done is not done again
+    /// Save the rehearsal in this folder: an interrupted one continues from there,
+    /// and an arm that is done is not done again
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
-    /// Save there after this many places, at the next file
+    /// Save after this many places, at the end of the file
     #[arg(long, default_value_t = 100, value_name = "N", requires = "work",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub save_every: u64,
-    /// Leave the prompts' keys and values in the --work folder for arms to come:
-    /// some 10 MB a place, at most 16 GiB, until you remove DIR/prompts
+    /// Leave the computed prompts in the --work folder for later arms: some 10 MB
+    /// for each place, at most 16 GiB, until you remove DIR/prompts
     #[arg(long, requires = "work")]
     pub keep_prompts: bool,
-    /// Decides where the developer pauses and how offers are turned down
+    /// Decides where the developer pauses and how offers are rejected
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// The model to serve [default: what `hone model path` names]
@@ -125,7 +127,7 @@ pub struct Arguments {
     /// The model that judges
     #[arg(long, value_name = "NAME", requires = "judge")]
     pub judge_model: Option<String>,
-    /// Print the table of every number by quarter of the stream before the summary
+    /// Print every number by quarter of the stream before the summary
     #[arg(long, conflicts_with = "json")]
     pub table: bool,
     /// Print one JSON object instead of the summary
@@ -134,18 +136,18 @@ pub struct Arguments {
     /// Write the JSON object to this file as well
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Draw learning curves
+    /// Draw learning curves into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Write what happened, one line each, with terminal colours
+    /// Write what happened to this file, one line for each event, with terminal colours
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
-    /// Show the transcript while it happens, on stderr
+    /// Print the transcript to stderr while it happens
     #[arg(long)]
     pub live: bool,
-    /// Have your own Hone serve what this rehearsal learned, and its gate start from
-    /// it, if it did better than the base: frozen, gate and ppo-gate, on one
-    /// repository, with the model that you serve
+    /// Adopt what was learned if it did better than the base model: your own Hone
+    /// serves the adapter, and its gate starts from the verdicts. Runs frozen, gate
+    /// and ppo-gate on one repository with the model that you serve
     #[arg(long, alias = "keep", conflicts_with_all = ["arm", "model"])]
     pub adopt: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
@@ -158,7 +160,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "not a share: write a number from 0 to 1".to_owned())
 }
 
-/// The arms in their order; the first is what the others are compared with.
+/// The arms in their order. The others are compared with the first one.
 pub fn arms(arguments: &Arguments) -> Result<Vec<ArmSpec>> {
     let mut specs = arguments.arm.clone();
     if arguments.adopt {

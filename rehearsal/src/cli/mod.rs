@@ -1,4 +1,4 @@
-//! `hone rehearse`: what would Hone have given you on your own history?
+//! The command line of `hone rehearse`: reads the arguments, runs the rehearsal, prints the report.
 
 mod arguments;
 mod observer;
@@ -29,13 +29,13 @@ const INTERRUPTED: u8 = 130;
 
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let kept = arguments.work.is_some();
+    let is_saved = arguments.work.is_some();
     match rehearse(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<Interrupted>() || interrupt::requested() => {
             eprintln!("interrupted; the daemons and their temporary homes are gone");
-            if kept {
-                eprintln!("the same command goes on from what is saved");
+            if is_saved {
+                eprintln!("the same command continues from what is saved");
             }
             ExitCode::from(INTERRUPTED)
         }
@@ -70,7 +70,7 @@ fn rehearse(arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// The arguments with what they name found on this machine.
+/// The arguments, and the files on this machine that they name.
 struct Setup<'a> {
     arguments: &'a Arguments,
     hone: PathBuf,
@@ -102,7 +102,8 @@ impl<'a> Setup<'a> {
         Ok(Setup { arguments, hone, model, specs, judge })
     }
 
-    /// One or two arms run side by side, so that they compare; more, one by one.
+    /// One or two arms run side by side, so that their latencies compare. More arms run one after
+    /// the other.
     fn groups(&self) -> Vec<&[ArmSpec]> {
         match self.specs.len() {
             1 | 2 => vec![&self.specs],
@@ -171,7 +172,7 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// All that the results of these arms depend on.
+    /// Everything that the results of these arms depend on.
     fn identity(&self, repo: &Repo, group: &[ArmSpec]) -> Result<String> {
         let Setup { arguments, hone, model, .. } = self;
         let learner = hone.with_file_name(format!("hone-learner{}", std::env::consts::EXE_SUFFIX));
@@ -183,7 +184,7 @@ impl<'a> Setup<'a> {
         ];
         for file in [hone, &learner, model] {
             let metadata = std::fs::metadata(file)
-                .with_context(|| format!("cannot look at {}", file.display()))?;
+                .with_context(|| format!("cannot read the size and time of {}", file.display()))?;
             let modified = metadata.modified().ok();
             let since = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
             parts.push(format!("{} {since:?}", metadata.len()));
@@ -197,14 +198,15 @@ impl<'a> Setup<'a> {
 }
 
 fn adopt(result: &RunResult, arguments: &Arguments, hone: &Path) -> Result<()> {
-    let handed = Adoption::of(result, arguments.seed).and_then(|kept| kept.hand_over(hone));
+    let message =
+        Adoption::of(result, arguments.seed).and_then(|adoption| adoption.hand_over(hone));
     if !arguments.keep_homes {
         for home in result.arms.iter().filter_map(|arm| arm.home.as_ref()) {
-            // Temporary ones: what cannot be removed is the system's to clear.
+            // The homes are temporary: the system clears what cannot be removed here.
             let _ = std::fs::remove_dir_all(home);
         }
     }
-    println!("{}", handed.context("nothing is adopted")?);
+    println!("{}", message.context("nothing is adopted")?);
     Ok(())
 }
 
@@ -231,17 +233,20 @@ fn print_report(
 
     let disagreements = report.disagreements();
     if !disagreements.is_empty() {
-        bail!("the daemon's labels are not what the typist did:\n  {}", disagreements.join("\n  "));
+        bail!(
+            "the daemon's labels differ from what the typist did:\n  {}",
+            disagreements.join("\n  ")
+        );
     }
     Ok(())
 }
 
-/// Arms that ran one after the other, as one result.
+/// Joins the results of arms that ran one after the other.
 fn joined(results: Vec<RunResult>) -> Result<RunResult> {
     let mut results = results.into_iter();
     let mut all = results.next().context("there is no arm")?;
     for result in results {
-        // An arm that ran out of time is compared as far as it got.
+        // If an arm ran out of time, all arms are compared as far as that one got.
         if result.places < all.places {
             (all.places, all.files, all.commits, all.ended_by) =
                 (result.places, result.files, result.commits, result.ended_by);
@@ -252,6 +257,7 @@ fn joined(results: Vec<RunResult>) -> Result<RunResult> {
     Ok(all)
 }
 
+/// The program `hone` in the folder of this program.
 fn hone_beside() -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let path = own.with_file_name(format!("hone{}", std::env::consts::EXE_SUFFIX));

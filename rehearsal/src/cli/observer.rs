@@ -1,4 +1,4 @@
-//! What somebody sees while a rehearsal runs.
+//! What a person sees while a rehearsal runs.
 
 use super::arguments::Arguments;
 use crate::report::{Repo, transcript};
@@ -12,8 +12,8 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Shows events to whoever watches: a progress bar or the live transcript on
-/// stderr, and the transcript file.
+/// Shows events as they happen: as a progress bar or a live transcript on stderr, and in the
+/// transcript file.
 pub struct Observer {
     begun: Instant,
     bar: ProgressBar,
@@ -55,7 +55,7 @@ impl Observer {
         })
     }
 
-    /// These arms are next.
+    /// Shows which arms come next.
     pub fn begin(&mut self, repo: &Repo, group: &[ArmSpec]) {
         let arms: Vec<_> = group.iter().map(|spec| spec.name.as_str()).collect();
         let folder = Path::new(&repo.path).file_name().unwrap_or_default().to_string_lossy();
@@ -64,7 +64,7 @@ impl Observer {
         self.bar.reset();
     }
 
-    /// Takes the bar away, so that an error stands by itself.
+    /// Removes the bar, so that an error stands alone.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }

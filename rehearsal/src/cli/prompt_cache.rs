@@ -6,14 +6,17 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Where the prompts are that the arms have in common: gigabytes, gone with this.
-/// With `--work` they outlast an interruption: a prompt computed anew, in other
-/// pieces, is rounded otherwise.
+/// The folder with the computed prompts that the arms have in common. It holds gigabytes and is
+/// removed when all arms are done.
+///
+/// With `--work` the prompts outlast an interruption. A prompt that is computed again, in other
+/// pieces, would be rounded differently.
 pub enum PromptCache {
     Temporary(TempDir),
-    Kept(PathBuf),
-    /// By the user's wish.
-    Left(PathBuf),
+    /// Lies in the `--work` folder until all arms are done.
+    UntilDone(PathBuf),
+    /// Stays in the `--work` folder because of `--keep-prompts`.
+    ForLaterArms(PathBuf),
 }
 
 impl PromptCache {
@@ -25,22 +28,22 @@ impl PromptCache {
             ));
         };
         if arguments.keep_prompts {
-            Ok(PromptCache::Left(parent.join("prompts")))
+            Ok(PromptCache::ForLaterArms(parent.join("prompts")))
         } else {
-            Ok(PromptCache::Kept(WorkFolder::new(parent, identity)?.prompts()))
+            Ok(PromptCache::UntilDone(WorkFolder::new(parent, identity)?.prompts()))
         }
     }
 
     pub fn path(&self) -> &Path {
         match self {
             PromptCache::Temporary(folder) => folder.path(),
-            PromptCache::Kept(folder) | PromptCache::Left(folder) => folder,
+            PromptCache::UntilDone(folder) | PromptCache::ForLaterArms(folder) => folder,
         }
     }
 
-    /// All arms are done: nobody else meets these prompts.
+    /// Removes the prompts after the last arm, unless they are for later arms.
     pub fn clear(self) -> Result<()> {
-        if matches!(self, PromptCache::Left(_)) {
+        if matches!(self, PromptCache::ForLaterArms(_)) {
             return Ok(());
         }
         let path = self.path();

@@ -1,4 +1,4 @@
-//! LSP's wire format: a `Content-Length` header, a blank line, JSON.
+//! The wire format of LSP: a `Content-Length` header, a blank line, and JSON.
 
 use crate::limits;
 use serde_json::Value;
@@ -18,15 +18,16 @@ pub fn write(writer: &mut impl Write, message: &Value) -> io::Result<()> {
     writer.flush()
 }
 
-/// Reads one message; `None` at a clean end of stream.
+/// Reads one message. Returns `None` at a clean end of the stream.
 ///
-/// Errors: a header without a usable length, a body that is cut short or no JSON.
+/// # Errors
+/// The header has no usable length, or the body is cut short or is not JSON.
 pub fn read(reader: &mut impl BufRead) -> io::Result<Option<Value>> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut length = None;
     for number in 0..limits::HEADER_LINES_MAX {
         let mut line = Vec::new();
-        // UFCS: `take` on a `&mut impl BufRead` would otherwise consume it.
+        // Written this way because the method `take` would consume the reader.
         io::Read::take(&mut *reader, limits::HEADER_LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
         if line.is_empty() && number == 0 {
             return Ok(None);

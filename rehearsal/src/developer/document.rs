@@ -41,8 +41,8 @@ pub struct Range {
     pub end: Position,
 }
 
-/// A document and the encoding its positions are counted in. Lines end in
-/// `\n` or `\r\n`; a lone `\r` is not supported (see [`crate::developer::history`]).
+/// A document and the encoding in which its positions are counted. Lines end in `\n` or `\r\n`. A
+/// lone `\r` is not supported (see [`crate::developer::history`]).
 #[derive(Debug, Clone)]
 pub struct Document {
     text: String,
@@ -58,7 +58,7 @@ impl Document {
         &self.text
     }
 
-    /// Byte offset of the start of a line; the end of the text past the last one.
+    /// Byte offset of the start of a line. Past the last line it is the end of the text.
     pub fn line_start(&self, line: usize) -> usize {
         match line.checked_sub(1) {
             None => 0,
@@ -87,8 +87,8 @@ impl Document {
         }
     }
 
-    /// Byte offset of a position; a character past the end of its line means
-    /// the end of the line, as the protocol says.
+    /// Byte offset of a position. A character past the end of its line means the end of the line,
+    /// as the protocol says.
     pub fn offset(&self, position: Position) -> usize {
         let start = self.line_start(position.line as usize);
         let line = self.line(position.line as usize);
@@ -102,7 +102,7 @@ impl Document {
         start + line.len()
     }
 
-    /// Replaces a byte range; returns the same range in the protocol's terms.
+    /// Replaces a byte range and returns it as the protocol writes it.
     pub fn replace(&mut self, start: usize, end: usize, text: &str) -> Range {
         let range = Range { start: self.position(start), end: self.position(end) };
         self.text.replace_range(start..end, text);

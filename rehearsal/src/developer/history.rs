@@ -1,5 +1,5 @@
-//! Real commits in the order they were made: what was there before, and which
-//! lines somebody added. Read-only; works on bare and shallow repositories.
+//! The real commits of a repository in the order they were made: what was there before, and which
+//! lines somebody added. The repository is only read. It may be bare or shallow.
 
 use crate::developer::language;
 use crate::limits;
@@ -17,7 +17,7 @@ use std::path::Path;
 pub struct Filter {
     /// Part of the author's name or mail address, in any case.
     pub author: Option<String>,
-    /// Seconds since the Unix epoch; older commits are left out.
+    /// Older commits are left out. In seconds since the Unix epoch.
     pub since: Option<i64>,
 }
 
@@ -48,8 +48,8 @@ pub struct FileChange {
     pub hunks: Vec<Hunk>,
 }
 
-/// Lines `removed` of the old text became lines `added` of the new one; both
-/// count from 0, and either may be empty.
+/// Lines `removed` of the old text became lines `added` of the new text. Both count from 0, and
+/// either may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
     pub removed: Range<usize>,
@@ -68,8 +68,8 @@ pub struct History {
 }
 
 impl History {
-    /// Opens a repository (or any folder inside one) and lists its commits
-    /// that pass the filter, oldest first. Merges are left out: nobody typed them.
+    /// Opens a repository, or any folder inside one, and lists its commits that pass the filter,
+    /// oldest first. Merges are left out, because nobody typed them.
     pub fn open(path: &Path, filter: &Filter) -> Result<History> {
         let repository = Repository::discover(path).with_context(|| {
             format!("{} is not inside a git repository: pass --repo DIR", path.display())
@@ -90,7 +90,7 @@ impl History {
         Ok(History { repository, commits, head })
     }
 
-    /// The commit the history was read from, hex.
+    /// The newest commit of the history, in hex.
     pub fn head(&self) -> String {
         self.head.to_string()
     }
@@ -103,7 +103,8 @@ impl History {
         self.commits.is_empty()
     }
 
-    /// Every file change worth typing, commit by commit, computed as it is asked for.
+    /// Every file change that is worth typing, commit by commit. Each is computed when it is asked
+    /// for.
     pub fn changes(&self) -> impl Iterator<Item = Result<FileChange>> + '_ {
         self.commits.iter().flat_map(|oid| match self.changes_of(*oid) {
             Ok(changes) => changes.into_iter().map(Ok).collect::<Vec<_>>(),
@@ -113,7 +114,7 @@ impl History {
 
     fn changes_of(&self, oid: Oid) -> Result<Vec<FileChange>> {
         let commit = self.repository.find_commit(oid)?;
-        // The root commit is a change from nothing: every file is new.
+        // In the root commit every file is new.
         let parent = match commit.parent_count() {
             0 => None,
             _ => Some(commit.parent(0)?.tree()?),
@@ -154,13 +155,13 @@ impl History {
         Ok(changes)
     }
 
-    /// The text of a blob, `None` where nobody would type it: binary, not
-    /// UTF-8, huge, minified, or with line endings of the last century.
+    /// The text of a blob. `None` if nobody would type it, because it is binary, not UTF-8, huge or
+    /// minified, or has lone `\r` as line endings.
     fn text(&self, id: Oid) -> Result<Option<String>> {
         if id.is_zero() {
             return Ok(Some(String::new()));
         }
-        // A submodule's entry names a commit that is not here.
+        // The entry of a submodule names a commit of another repository.
         let Ok(blob) = self.repository.find_blob(id) else { return Ok(None) };
         if blob.is_binary() || blob.size() > limits::FILE_BYTES_MAX {
             return Ok(None);
@@ -203,8 +204,8 @@ fn wrote(commit: &Commit, part: &str) -> bool {
         .any(|bytes| String::from_utf8_lossy(bytes).to_lowercase().contains(part))
 }
 
-/// The commits a shallow clone was cut at: their parents are missing, so they
-/// would look as if somebody had typed the whole tree in one sitting.
+/// The commits at which a shallow clone was cut. Their parents are missing, so they look as if
+/// somebody had typed the whole tree at once.
 fn shallow_boundary(repository: &Repository) -> Result<HashSet<Oid>> {
     if !repository.is_shallow() {
         return Ok(HashSet::new());
@@ -232,7 +233,7 @@ fn hunks(before: &str, after: &str) -> Result<Vec<Hunk>> {
         .collect()
 }
 
-/// Git's line numbers count from 1, and an empty side names the line *before* it.
+/// Git counts lines from 1. For an empty side it names the line *before* it.
 fn span(start: u32, lines: u32) -> Range<usize> {
     let start = if lines == 0 { start } else { start.saturating_sub(1) } as usize;
     start..start + lines as usize

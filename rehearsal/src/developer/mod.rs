@@ -1,18 +1,16 @@
-//! The simulated developer's mind: what becomes of an offer, given what they
-//! really wrote. Everything that is chance is drawn before anyone has answered,
-//! so that every arm meets the same developer.
+//! The simulated developer: what they do with an offer, given what they really wrote. Everything
+//! that is chance is drawn before anyone has answered, so that every arm meets the same developer.
 //!
-//! - **Right**: the exact rest of the line, or at least [`MIN_PREFIX_CHARS`]
-//!   characters of its exact beginning. Taken.
-//! - **Near**: not right, but of at least [`MIN_NEAR_CHARS`] characters and
-//!   [`NEAR`] like the rest of the line (normalised Damerau-Levenshtein
-//!   similarity). Taken, and what differs is mended.
-//! - **Wrong**: anything else. Turned down.
+//! - A **right** offer is the exact rest of the line, or at least [`MIN_PREFIX_CHARS`] characters
+//!   of its exact beginning. It is accepted.
+//! - A **near** offer is not right, but has at least [`MIN_NEAR_CHARS`] characters and a similarity
+//!   of at least [`NEAR`] to the rest of the line (normalised Damerau-Levenshtein similarity). It
+//!   is accepted, and what differs is mended.
+//! - Any other offer is **wrong**. It is rejected.
 //!
-//! `noise` is how often the developer slips. Of what they would take, a share of
-//! `noise` is not taken: half of it is escaped, half typed by hand with the offer
-//! before their eyes. Of what is wrong, a quarter of `noise` is taken and undone
-//! at once.
+//! `noise` is how often the developer slips. That share of the offers they would accept is not
+//! accepted: half of it is rejected by Escape, and half is typed by hand while the offer stands
+//! there. A quarter of `noise` is the share of wrong offers that are accepted and undone at once.
 
 pub mod document;
 pub mod history;
@@ -24,25 +22,28 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use strsim::normalized_damerau_levenshtein;
 
-/// An offer that is only the beginning of the rest of the line is worth a key
-/// press from this length on, in characters.
+/// An offer that is only the beginning of the rest of the line is worth a key press from this
+/// length on.
 pub const MIN_PREFIX_CHARS: usize = 10;
-/// Mending is worth it for no shorter offer, in characters.
+/// A shorter offer is not worth mending.
 pub const MIN_NEAR_CHARS: usize = 15;
-/// Similarity from which on mending is less work than typing.
+/// From this similarity on, mending is less work than typing.
 pub const NEAR: f64 = 0.85;
-/// The noise of a rehearsal unless told otherwise.
+/// The noise of a rehearsal by default.
 pub const NOISE: f64 = 0.05;
 
-/// Share of rejects by Escape. The rest of the two shares types on.
+// Mending costs more than a key press, so the offer must be longer to be worth it.
+const _: () = assert!(MIN_PREFIX_CHARS < MIN_NEAR_CHARS);
+
+/// Share of rejects by Escape. What neither share covers is rejected by typing on.
 const ESCAPE_SHARE: f64 = 0.10;
-/// Share of rejects by looking at the offer until it times out.
+/// Share of rejects by waiting until the offer times out.
 const WAIT_SHARE: f64 = 0.10;
-/// How long a developer waits at a place before typing on: between these, even
-/// on a logarithmic scale, in milliseconds.
+/// How long a developer waits at a place before typing on: between these two, evenly distributed on
+/// a logarithmic scale.
 const PAUSE_MS: (f64, f64) = (300.0, 3_000.0);
 
-/// How an unwanted offer is turned down.
+/// How an unwanted offer is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectBy {
     /// By typing the next character.
@@ -56,9 +57,9 @@ pub enum RejectBy {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceDraws {
     pub reject_by: RejectBy,
-    /// Even in 0..1; small ones are slips.
+    /// Evenly distributed in 0..1. The developer slips where it is small.
     pub slip: f64,
-    /// A later answer comes too late.
+    /// An answer that takes longer comes too late.
     pub pause_ms: f64,
 }
 
@@ -82,31 +83,31 @@ impl PlaceDraws {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Accept,
-    /// Take it, then replace what is between its first `head` and last `tail`
-    /// bytes, which are right.
+    /// Accept it, then replace what is between its first `head` and last `tail` bytes, which are
+    /// right.
     Mend {
         head: usize,
         tail: usize,
     },
-    /// Take it, see that it is wrong, undo.
+    /// Accept it, see that it is wrong, and undo it.
     Undo,
     Reject(RejectBy),
 }
 
-/// What became of an offer that was shown.
+/// The outcome of an offer that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "fate")]
 pub enum OfferOutcome {
-    /// Taken: this many characters.
+    /// Accepted: this many characters.
     Accepted {
         chars: usize,
     },
-    /// Taken and mended: this many of its characters stayed.
+    /// Accepted and mended: `chars` of its `of` characters stayed.
     Mended {
         chars: usize,
         of: usize,
     },
-    /// Taken and undone.
+    /// Accepted and undone.
     Undone {
         of: usize,
     },
@@ -146,7 +147,7 @@ impl OfferOutcome {
     }
 }
 
-/// `offered` where `rest` is what stands there in the end.
+/// What the developer does with the text `offered`, where `rest` is what they really wrote.
 pub fn decide(offered: &str, rest: &str, draw: PlaceDraws, noise: f64) -> Action {
     let wanted = if is_right(offered, rest) {
         Some(Action::Accept)

@@ -1,27 +1,27 @@
-//! Where in a line the developer pauses for a completion, drawn before anyone has
-//! answered, so that every arm meets the same developer.
+//! Where in a line the developer pauses for a completion. This is drawn before anyone has answered,
+//! so that every arm meets the same developer.
 
 use crate::developer::PlaceDraws;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// A shorter line is typed in one go, in characters.
+/// A shorter line is typed without a pause inside it.
 const MIN_INSIDE_CHARS: usize = 6;
-/// What must be left of a line for a pause inside it, in characters.
+/// A pause inside a line leaves at least this much of it.
 const MIN_LEFT_CHARS: usize = 3;
 /// Texts after which people pause to see what comes.
 const PAUSES: &[&str] = &["(", ".", "= ", ", ", ": ", "::"];
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinePlan {
-    /// Bytes of indentation, which the editor inserts.
+    /// Bytes of the indentation, which the editor inserts.
     pub indent: usize,
-    /// Where to ask for a completion, as byte offsets in the line, rising; the
-    /// first is the end of the indentation.
+    /// Where to ask for a completion, as rising byte offsets in the line. The first one is the end
+    /// of the indentation.
     pub places: Vec<(usize, PlaceDraws)>,
 }
 
-/// Plans one line (without its ending). A blank line has none.
+/// Plans one line, given without its ending. A blank line has no places.
 pub fn of_line(line: &str, rng: &mut StdRng) -> LinePlan {
     let indent = line.len() - line.trim_start().len();
     if indent == line.len() {
@@ -34,8 +34,7 @@ pub fn of_line(line: &str, rng: &mut StdRng) -> LinePlan {
     LinePlan { indent, places }
 }
 
-/// One natural place to pause: after punctuation where there is some, else
-/// between two words.
+/// One natural place to pause: after punctuation if there is some, else between two words.
 fn inside_point(line: &str, indent: usize, rng: &mut StdRng) -> Option<usize> {
     if line[indent..].chars().count() < MIN_INSIDE_CHARS {
         return None;

@@ -1,5 +1,5 @@
-//! The simulated developer: types what somebody really wrote, looks at what is
-//! offered on the way, and takes it when it is right.
+//! The typist: types what somebody really wrote, asks for completions on the way, and does with
+//! each offer what the developer decides.
 
 use crate::client::{Client, Item, RequestError, TriggerKind};
 use crate::developer::document::Document;
@@ -17,21 +17,21 @@ pub enum TypistError {
     Diverged { path: String, line: usize },
 }
 
-/// One answer of the server.
+/// One answer of the server to a completion request.
 #[derive(Debug, Clone)]
 pub struct CompletionAnswer {
     pub latency_ms: f64,
-    /// `None`: the server offered nothing.
+    /// `None` if the server offered nothing.
     pub offer: Option<LineOffer>,
 }
 
 #[derive(Debug, Clone)]
 pub struct LineOffer {
     item: Item,
-    /// The line as it would read with the offer taken.
+    /// The line as it would be with the offer accepted.
     line: String,
-    /// What the offer adds after the cursor; empty where it would rewrite what
-    /// is typed already.
+    /// What the offer adds after the cursor. It is empty if the offer would rewrite what is typed
+    /// already.
     pub text: String,
 }
 
@@ -41,7 +41,7 @@ struct OpenFile {
     document: Document,
     line: usize,
     truth: String,
-    /// Bytes of `truth` that are in the document, indentation included.
+    /// Bytes of `truth` that are in the document, with the indentation.
     typed: usize,
 }
 
@@ -52,7 +52,7 @@ pub struct Typist<'c> {
 }
 
 impl<'c> Typist<'c> {
-    /// `done`: what was done with the offers of an earlier part of the stream.
+    /// `done` is what was done with the offers of an earlier part of the stream.
     pub fn new(client: &'c Client, done: LabelCounts) -> Typist<'c> {
         Typist { client, open: None, ledger: Ledger::after(done) }
     }
@@ -88,8 +88,8 @@ impl<'c> Typist<'c> {
         self.edit(start, end, "")
     }
 
-    /// Presses Enter: opens a line with its indentation. `ending` is what the
-    /// real line ends with ("\n", "\r\n", or nothing at the end of a file).
+    /// Presses Enter, which opens a line with its indentation. `ending` is what the real line ends
+    /// with: "\n", "\r\n", or nothing at the end of a file.
     pub fn begin_line(
         &mut self,
         line: usize,
@@ -107,14 +107,14 @@ impl<'c> Typist<'c> {
         self.edit(start, start, &text)
     }
 
-    /// Types on up to byte `target` of the line; nothing if it is there already.
+    /// Types on up to byte `target` of the line, or nothing if the cursor is there already.
     pub fn type_to(&mut self, target: usize) -> Result<(), TypistError> {
         while let Some(open) = &mut self.open
             && open.typed < target
         {
             let rest = &open.truth[open.typed..target];
-            // Beside an offer every character counts: typed one by one, what
-            // happens to agree with it cannot pass for an acceptance.
+            // While an offer is shown, the text is typed character by character. Otherwise a chunk
+            // that happens to agree with the offer would look like an acceptance.
             let length = if self.ledger.is_live() { first_char_len(rest) } else { chunk_len(rest) };
             let chunk = rest[..length].to_owned();
             let at = open.document.line_start(open.line) + open.typed;
@@ -125,8 +125,8 @@ impl<'c> Typist<'c> {
         Ok(())
     }
 
-    /// True while the cursor is exactly at this byte of the line: an accepted
-    /// offer may have carried it past.
+    /// Whether the cursor is exactly at this byte of the line. An accepted offer may have moved it
+    /// further.
     pub fn is_at(&self, point: usize) -> bool {
         self.open.as_ref().is_some_and(|open| open.typed == point)
     }
@@ -170,7 +170,7 @@ impl<'c> Typist<'c> {
         Ok(CompletionAnswer { latency_ms, offer })
     }
 
-    /// Looks at the offer and does what the developer would.
+    /// Looks at the offer and does what the developer decides.
     pub fn respond(
         &mut self,
         offer: &LineOffer,
@@ -205,7 +205,7 @@ impl<'c> Typist<'c> {
                 self.edit(start, start + offer.text.len(), "")?;
                 Ok(OfferOutcome::Undone { of })
             }
-            // The next character is the answer.
+            // The next character that is typed rejects it.
             Action::Reject(RejectBy::TypingOn) => Ok(OfferOutcome::TypedOn),
             Action::Reject(RejectBy::Escape) => {
                 self.client.did_reject(id, "esc")?;
@@ -237,8 +237,7 @@ impl<'c> Typist<'c> {
         Ok(())
     }
 
-    /// Closes the file. `expected` is what it must read by now, where it was
-    /// typed to its end.
+    /// Closes the file. If it was typed to its end, `expected` is the text that it must have now.
     pub fn close(&mut self, expected: Option<&str>) -> Result<(), TypistError> {
         let Some(open) = self.open.take() else { return Ok(()) };
         if let Some(expected) = expected
@@ -264,8 +263,8 @@ impl<'c> Typist<'c> {
         Ok(self.client.change(&open.uri, Some(range), text)?)
     }
 
-    /// What an editor does on Tab: the change first, then the command. Answers
-    /// where in the document the text of the offer begins.
+    /// Does what an editor does on Tab: first the change, then the command. Returns where in the
+    /// document the text of the offer begins.
     fn accept(&mut self, offer: &LineOffer) -> Result<usize, TypistError> {
         let Some(open) = &mut self.open else { return Ok(0) };
         let start = open.document.line_start(open.line);
@@ -282,7 +281,7 @@ impl<'c> Typist<'c> {
     }
 }
 
-/// A made-up root keeps the paths in the daemon's log the same on every machine.
+/// The root is invented, so that the paths in the daemon's log are the same on every machine.
 fn uri(path: &str) -> String {
     let mut uri = "file:///rehearsal".to_owned();
     if let Ok(mut url) = Url::parse("file:///rehearsal") {
@@ -298,7 +297,7 @@ fn first_char_len(text: &str) -> usize {
     text.chars().next().map_or(0, char::len_utf8)
 }
 
-/// Bytes of the next word with the blanks before it, or of one other character.
+/// Bytes of the next word with the blanks before it, or of one character that is no word.
 fn chunk_len(text: &str) -> usize {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let blanks = text.len() - text.trim_start_matches(' ').len();

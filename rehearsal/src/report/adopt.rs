@@ -69,8 +69,8 @@ impl Adoption {
     pub fn hand_over(&self, hone: &Path) -> Result<String> {
         let adapter = match &self.adapter {
             Ok(adapter) => format!(
-                "adapter v{} serves from now on (`hone adapter rollback` takes it back): {} compared \
-                 with the gate alone",
+                "adapter v{} serves from now on (`hone adapter rollback` takes it back): {} \
+                 compared with the gate alone",
                 adapter.hand_over(&self.home, hone)?,
                 changes_text(&adapter.gain)
             ),
@@ -79,7 +79,8 @@ impl Adoption {
         let gate = ["gate".as_ref(), "--adopt".as_ref(), self.home.as_os_str()];
         let gate = run_hone(hone, None, &gate)?;
         Ok(format!(
-            "adopted: {}\n{adapter}\nover the later half of these commits it would have given you {}",
+            "adopted: {}\n{adapter}\n\
+             over the later half of these commits it would have given you {}",
             gate.trim(),
             changes_text(&self.gain)
         ))

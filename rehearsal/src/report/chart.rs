@@ -1,5 +1,5 @@
-//! Learning curves: how much of what was offered was taken, and how much of what
-//! was typed came from offers, over the last part of the stream at each place.
+//! Learning curves: how many of the offers were accepted, and how many of the characters were
+//! completed. Each point covers the last part of the stream before it.
 
 use crate::run::RunResult;
 use crate::run::record::LineRecord;
@@ -9,13 +9,13 @@ use plotters::prelude::*;
 use std::path::Path;
 
 const SIZE: (u32, u32) = (960, 400);
-/// A point of a curve looks back over this share of the stream.
+/// A point of a curve covers this share of the stream before it.
 const WINDOW: f64 = 0.2;
 /// Points of a curve.
 const POINTS: usize = 80;
 const FONT: &str = "sans-serif";
-/// The first arm is grey: what the others are compared with. The rest is the
-/// colour-blind safe palette of Okabe and Ito.
+/// The first arm, which the others are compared with, is grey. The other colours are the palette of
+/// Okabe and Ito, which colour-blind people can tell apart.
 const COLORS: [RGBColor; 8] = [
     RGBColor(120, 120, 120),
     RGBColor(0, 114, 178),
@@ -27,7 +27,7 @@ const COLORS: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
 ];
 
-/// (part, whole) of a line; a curve shows the sums' ratio in percent.
+/// (part, whole) of a line. A curve shows the ratio of their sums in percent.
 type Measure = fn(&LineRecord) -> (usize, usize);
 
 fn accepted(line: &LineRecord) -> (usize, usize) {
@@ -96,7 +96,7 @@ fn panel(
     Ok(())
 }
 
-/// (place, percent) from the first full window on.
+/// The points (place, percent) of a curve, from the first full window on.
 fn curve(results: &[&RunResult], arm: usize, places: f64, measure: Measure) -> Vec<(f64, f64)> {
     let window = WINDOW * places;
     let lines = || results.iter().flat_map(|result| &result.arms[arm].record.lines);
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn a_curve_looks_back_over_its_window() {
         let result = run_result();
-        let taken = curve(&[&result], 0, 40.0, accepted);
-        assert_eq!(taken.len(), POINTS + 1);
-        assert_eq!((taken[0], taken[POINTS]), ((8.0, 25.0), (40.0, 25.0)));
+        let points = curve(&[&result], 0, 40.0, accepted);
+        assert_eq!(points.len(), POINTS + 1);
+        assert_eq!((points[0], points[POINTS]), ((8.0, 25.0), (40.0, 25.0)));
         assert!(curve(&[&result], 2, 40.0, completed).iter().all(|(_, percent)| *percent == 0.0));
     }
 

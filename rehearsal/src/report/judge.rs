@@ -1,14 +1,15 @@
-//! Another opinion: a model behind an OpenAI-compatible endpoint rates each offer
-//! from 0 to 10, as RLinf's online coding example does (github.com/RLinf/RLinf,
-//! examples/agent/coding_online_rl). Off unless asked for: it sends the code
-//! around each offer to whoever runs that endpoint.
+//! A judge: a model behind an OpenAI-compatible endpoint rates each offer from 0 to 10. RLinf's
+//! online coding example does the same (github.com/RLinf/RLinf, examples/agent/coding_online_rl).
+//!
+//! No judge is asked unless the user names one, because it sends the code around each offer to
+//! whoever runs that endpoint.
 
 use crate::limits;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use ureq::Agent;
 
-/// Best and worst.
+/// The worst and the best rating.
 const SCALE: std::ops::RangeInclusive<f64> = 0.0..=10.0;
 
 const TASK: &str = "You rate code completions. You see the code before the cursor, the completion \
@@ -22,7 +23,7 @@ pub struct Judge {
     key: Option<String>,
 }
 
-/// What the judge is asked about.
+/// The offer that the judge rates.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedOffer<'a> {
     pub before: &'a str,
@@ -31,7 +32,7 @@ pub struct JudgedOffer<'a> {
 }
 
 impl Judge {
-    /// `base`: what comes before `/chat/completions`, such as `http://localhost:8000/v1`.
+    /// `base` is what comes before `/chat/completions`, such as `http://localhost:8000/v1`.
     pub fn new(base: &str, model: &str, key: Option<String>) -> Judge {
         let config = Agent::config_builder().timeout_global(Some(limits::JUDGE_ANSWER)).build();
         Judge {
@@ -43,8 +44,8 @@ impl Judge {
     }
 
     /// # Errors
-    /// The endpoint cannot be reached, refuses, or answers no number from 0 to 10,
-    /// and did so when asked again.
+    /// The endpoint cannot be reached, refuses, or answers no number from 0 to 10, and asking again
+    /// did not help.
     pub fn rate(&self, case: JudgedOffer) -> Result<f64> {
         for _ in 1..limits::JUDGE_ATTEMPTS {
             if let Ok(rating) = self.ask(case) {
@@ -100,7 +101,7 @@ mod tests {
     use std::net::TcpListener;
     use std::thread::JoinHandle;
 
-    /// Answers one request with this status and content, and tells what it was sent.
+    /// Answers one request with this status and content. Returns what it was sent.
     fn endpoint(
         status: &'static str,
         content: &'static str,
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rating_is_an_error_that_says_who_gave_it() {
+    fn an_answer_without_a_rating_is_an_error_that_names_the_judge() {
         for (status, content, says) in [
             ("200 OK", "I cannot rate this", "no number"),
             ("200 OK", "11", "not from 0 to 10"),

@@ -1,4 +1,4 @@
-//! The report: one JSON object, and the same as tables for people.
+//! The report: one JSON object for programs, and a summary and tables for people.
 
 pub mod adopt;
 pub mod chart;
@@ -22,14 +22,14 @@ pub const REPORT_FORMAT: u32 = 4;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RehearsalReport {
     pub format: u32,
-    /// Version of the `hone` that was rehearsed with.
+    /// Version of the `hone` that served.
     pub version: String,
     pub seed: u64,
     pub noise: f64,
     pub model: ReportedModel,
     pub arms: Vec<ArmHeader>,
     pub rehearsals: Vec<Rehearsal>,
-    /// Every arm against the first, over all repositories together.
+    /// Every other arm compared with the first, over all repositories together.
     pub pooled: Vec<ArmComparison>,
 }
 
@@ -60,12 +60,12 @@ pub struct Rehearsal {
     pub compared: Vec<ArmComparison>,
 }
 
-/// One commit as the arms met it: what a gain is made of.
+/// One commit as the arms met it. It shows from which commits a gain comes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CommitReport {
     /// Hex.
     pub commit: String,
-    /// In the arms' order; those that got this far.
+    /// In the order of the arms. An arm that did not get this far is missing.
     pub arms: Vec<OfferCounts>,
 }
 
@@ -75,7 +75,7 @@ pub struct Repo {
     pub head: String,
     pub author: Option<String>,
     pub since: Option<String>,
-    /// Commits that passed the filter; the limit may have ended the stream before them.
+    /// Commits that passed the filter. The stream may have ended before it reached them all.
     pub commits: usize,
     pub files_typed: usize,
 }
@@ -94,15 +94,15 @@ pub struct ArmReport {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Labels {
-    /// As `hone status` counts them.
+    /// The labels as `hone status` counts them.
     pub daemon: LabelCounts,
-    /// As the typist did.
+    /// What the typist did.
     pub typist: LabelCounts,
     /// Every count in which the two differ, as one line each.
     pub disagreements: Vec<String>,
 }
 
-/// An arm against the first one.
+/// An arm compared with the first one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmComparison {
     pub name: String,
@@ -210,7 +210,7 @@ impl RehearsalReport {
         }
     }
 
-    /// Every disagreement of daemon and typist, with the arm's name.
+    /// Every disagreement of daemon and typist, with the names of repository and arm.
     pub fn disagreements(&self) -> Vec<String> {
         let mut all = Vec::new();
         for rehearsal in &self.rehearsals {
@@ -224,7 +224,7 @@ impl RehearsalReport {
         all
     }
 
-    /// What a person reads: the tables where they are asked for, and then the summary.
+    /// The report for people: the tables if they are asked for, and then the summary.
     pub fn render(&self, with_tables: bool) -> String {
         let summary = summary::text(self);
         if with_tables {
@@ -314,7 +314,7 @@ pub(crate) mod tests {
         RehearsalReport::new(&done, ["frozen", "ppo", "mute"].map(name).into(), 7, 0.0)
     }
 
-    /// The fields scripts may rely on; a removed one is a breaking change.
+    /// Scripts may rely on these fields. Removing one is a breaking change.
     #[test]
     fn the_json_form_keeps_its_fields() {
         fn paths(value: &serde_json::Value, at: &str, out: &mut Vec<String>) {
@@ -411,7 +411,7 @@ pub(crate) mod tests {
             expected.extend(counts.iter().map(field));
         }
         for at in [".pooled[]", ".rehearsals[].compared[]"] {
-            // A quarter of it has too few commits for an interval.
+            // A quarter of this stream has too few commits for an interval.
             let total = ["interval.high", "interval.low"].as_slice();
             for (over, interval) in [("quarters[]", ["interval"].as_slice()), ("total", total)] {
                 for what in ["accept_rate", "completed_chars", "completed_ratio", "shown"] {
@@ -434,14 +434,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_tables_tell_quarters_arms_and_differences() {
+    fn the_tables_show_quarters_arms_and_differences() {
         let text = of(vec![run_result()]).render(true);
         let rows = rows(&text);
         let has = |row: &str| assert!(rows.iter().any(|r| r == row), "{row}\n{text}");
         has("1 frozen 10 100.0 % 30.0 % 30.0 % 100.0 % 100.0 % 20 20 v1");
         has("all frozen 40 100.0 % 25.0 % 25.0 % 100.0 % 100.0 % 20 20 v1");
         has("mute 40 100.0 % 0.0 % 0.0 % – 100.0 % 20 20 v1");
-        // Two commits.
+        // A quarter has two commits, which are too few for an interval.
         has("ppo last quarter +0.0 % +0.0 % +0.0 %");
         has("all +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0) +0.0 % (+0.0 … +0.0)");
         has("all -100.0 % (-100.0 … -100.0) +0.0 % (+0.0 … +0.0) -100.0 % (-100.0 … -100.0)");
@@ -451,7 +451,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn several_repositories_are_told_one_by_one_and_together() {
+    fn several_repositories_have_a_table_each_and_are_compared_together() {
         let text = of(vec![run_result(), run_result()]).render(true);
         assert!(text.contains("Compared with frozen, 2 repositories together"), "{text}");
     }

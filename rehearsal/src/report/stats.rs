@@ -1,4 +1,4 @@
-//! Rates, percentiles, and how an arm compares with another over the same text.
+//! Rates and percentiles of an arm, and how it compares with another arm over the same text.
 
 use crate::limits::{self, COMMITS_MIN};
 use crate::run::record::{ArmRecord, LineRecord, RequestRecord};
@@ -7,11 +7,10 @@ use rand::{Rng, SeedableRng};
 use serde::Serialize;
 use std::ops::{AddAssign, Range};
 
-/// Parts the stream is cut into.
+/// Parts into which the stream is cut.
 pub const QUARTERS: usize = 4;
 
-/// One arm over one stretch of the stream. Rates are `None` where there is
-/// nothing to divide by.
+/// One arm over one stretch of the stream. A rate is `None` where there is nothing to divide by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmSummary {
     pub asked: usize,
@@ -23,17 +22,17 @@ pub struct ArmSummary {
     pub accept_rate: Option<f64>,
     pub typed_chars: usize,
     pub completed_chars: usize,
-    /// completed characters / all characters of the typed lines, indentation aside
+    /// completed characters / all characters of the typed lines, without indentation
     pub completed_ratio: Option<f64>,
-    /// Of what was inserted by accepting, what stayed.
+    /// Share of the inserted characters that stayed.
     pub kept_rate: Option<f64>,
-    /// Answers that came after the developer would have typed on, of all.
+    /// Share of the answers that came after the developer would have typed on.
     pub cancel_rate: Option<f64>,
-    /// Mean of a judge's ratings of what was shown, 0 to 10.
+    /// Mean of the judge's ratings, 0 to 10.
     pub rating: Option<f64>,
     pub latency_p50_ms: Option<f64>,
     pub latency_p95_ms: Option<f64>,
-    /// The adapter version that served the stretch's last request; 0 is the base.
+    /// The adapter version that served the last request of the stretch; 0 is the base model.
     pub adapter_version: u64,
 }
 
@@ -96,7 +95,7 @@ fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// What comparisons are made of.
+/// The counts from which comparisons are computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct OfferCounts {
     pub shown: usize,
@@ -125,8 +124,8 @@ impl AddAssign for OfferCounts {
     }
 }
 
-/// An arm commit by commit, in the order of the stream. `commits`: of each file
-/// change, as the lines count them.
+/// An arm commit by commit, in the order of the stream. `commits` holds the commit of each file
+/// change; a line names its file change by index.
 pub fn by_commit<'a>(record: &ArmRecord, commits: &'a [String]) -> Vec<(&'a str, OfferCounts)> {
     let mut all: Vec<(&str, OfferCounts)> = Vec::new();
     for line in &record.lines {
@@ -141,14 +140,14 @@ pub fn by_commit<'a>(record: &ArmRecord, commits: &'a [String]) -> Vec<(&'a str,
     all
 }
 
-/// A number of one arm beside that of another.
+/// A number of one arm compared with the same number of another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RelativeChange {
     pub from: f64,
     pub to: f64,
     /// to / from − 1
     pub relative: f64,
-    /// 95 % of it; `None` from fewer than [`COMMITS_MIN`] commits.
+    /// The 95 % interval of `relative`. `None` with fewer than [`COMMITS_MIN`] commits.
     pub interval: Option<Interval>,
 }
 
@@ -158,7 +157,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// One arm against another over the same text. `None` where there is nothing to
+/// One arm compared with another over the same text. A change is `None` where there is nothing to
 /// divide by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
@@ -166,7 +165,7 @@ pub struct Comparison {
     /// Offers shown.
     pub shown: Option<RelativeChange>,
     pub completed_chars: Option<RelativeChange>,
-    /// As `completed_chars`, for both arms typed the same text.
+    /// Changes like `completed_chars`, because both arms typed the same text.
     pub completed_ratio: Option<RelativeChange>,
 }
 
@@ -177,8 +176,8 @@ pub struct ArmPair {
 }
 
 impl ArmPair {
-    /// Over the lines that begin at these places and that both have reached.
-    /// `commit_of`: of each file change, as the lines count them.
+    /// Pairs the lines that begin at these places and that both arms have reached. `commit_of`
+    /// holds the commit of each file change.
     pub fn new(
         [from, to]: [&ArmRecord; 2],
         commit_of: &[String],
@@ -200,11 +199,13 @@ impl ArmPair {
     }
 }
 
-/// Compares the arms over all repositories together, by a bootstrap that draws whole
-/// commits of them all with both arms in them: the arms meet the same text (paired),
-/// and what happens in one commit is not independent (a refactoring changes a hundred
-/// call sites the same way). Not within each repository: one that has a single large
-/// commit would seem to have no variance.
+/// Compares two arms over all repositories together. The intervals come from a bootstrap.
+///
+/// - It draws whole commits, because what happens within a commit is not independent: a refactoring
+///   changes a hundred call sites in the same way.
+/// - A drawn commit brings both arms, because they meet the same text (a paired comparison).
+/// - It draws from the commits of all repositories at once. Drawn within each repository, one that
+///   has a single large commit would seem to have no variance.
 pub fn compare(pairs: &[ArmPair], seed: u64) -> Comparison {
     let commits: Vec<&[OfferCounts; 2]> = pairs.iter().flat_map(|pair| &pair.commits).collect();
     let sum = |draw: &mut dyn FnMut(usize) -> usize| {
@@ -251,7 +252,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::developer::OfferOutcome;
 
-    /// A line of ten characters with one offer on it, taken or not.
+    /// A line of ten characters with one offer on it, which is accepted or not.
     pub fn line(index: usize, accepted: bool, latency_ms: f64) -> LineRecord {
         let outcome =
             if accepted { OfferOutcome::Accepted { chars: 10 } } else { OfferOutcome::TypedOn };
@@ -274,18 +275,18 @@ pub(crate) mod tests {
 
     const ALL: Range<usize> = 0..usize::MAX;
 
-    /// Every file change a commit of its own.
+    /// Every file change is a commit of its own.
     fn pair(from: &ArmRecord, to: &ArmRecord, places: &Range<usize>) -> ArmPair {
         let commits: Vec<_> = (0..80).map(|file| file.to_string()).collect();
         ArmPair::new([from, to], &commits, places)
     }
 
     #[test]
-    fn a_summary_divides_what_it_says() {
+    fn the_rates_of_a_summary_are_its_counts_divided() {
         let mut lines: Vec<_> = (1..=20).map(|ms| line(ms, ms <= 5, ms as f64)).collect();
         lines[4].requests[0].outcome = Some(OfferOutcome::Mended { chars: 8, of: 12 });
         (lines[0].requests[0].rating, lines[1].requests[0].rating) = (Some(4.0), Some(8.0));
-        let silent = RequestRecord {
+        let no_offer = RequestRecord {
             place: 21,
             latency_ms: 100.0,
             late: true,
@@ -293,7 +294,7 @@ pub(crate) mod tests {
             outcome: None,
             rating: None,
         };
-        lines.push(LineRecord { file: 9, place: 21, chars: 50, requests: vec![silent] });
+        lines.push(LineRecord { file: 9, place: 21, chars: 50, requests: vec![no_offer] });
         let summary = summary(&ArmRecord { lines, ..ArmRecord::default() }, &ALL);
         assert_eq!((summary.asked, summary.shown, summary.accepted), (21, 20, 5));
         assert_eq!(summary.accept_rate, Some(0.25));
@@ -335,7 +336,7 @@ pub(crate) mod tests {
         assert_eq!(compare(&[ArmPair::default()], 1).accept_rate, None);
     }
 
-    /// Five lines are a file change, and a commit.
+    /// Five lines are one file change and one commit.
     #[test]
     fn a_few_commits_have_no_interval_and_each_repository_adds_its_own() {
         let of = |from: usize, lines: usize| {
@@ -346,7 +347,8 @@ pub(crate) mod tests {
         assert!(rate(&[of(400, 5 * COMMITS_MIN - 5)]).interval.is_none());
         assert!(rate(&[of(400, 5 * COMMITS_MIN)]).interval.is_some());
 
-        // One commit each, eight repositories of which one learned: that is no certainty.
+        // Eight repositories have one commit each, and the arm learned in one of them. That is no
+        // certainty.
         let same = record(5, |n| n % 2 == 0);
         let mut pairs = vec![pair(&same, &same, &ALL); COMMITS_MIN - 1];
         pairs.push(of(5, 5));
@@ -361,9 +363,10 @@ pub(crate) mod tests {
         assert_eq!(comparison.shown.unwrap().relative, 0.0);
     }
 
-    /// Forty files: each by itself they would tell much, of one refactoring nothing.
+    /// Forty files that are independent would tell much. Forty files of one refactoring tell
+    /// nothing.
     #[test]
-    fn what_one_commit_changes_is_drawn_together() {
+    fn a_commit_is_drawn_as_a_whole() {
         let (from, to) = (record(200, |n| n % 4 == 0), record(200, |n| n % 2 == 0));
         let interval = |commits: &[String]| {
             compare(&[ArmPair::new([&from, &to], commits, &ALL)], 1).accept_rate.unwrap().interval

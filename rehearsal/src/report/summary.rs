@@ -152,7 +152,7 @@ impl ArmTotals {
     }
 }
 
-/// One arm against the first.
+/// One arm compared with the first.
 struct Contrast<'a> {
     from: &'a ArmTotals,
     to: &'a ArmTotals,
@@ -200,7 +200,7 @@ enum Chance {
     Same,
     /// The interval includes zero.
     MayBe,
-    /// There is too little to say so.
+    /// There is too little data to say so.
     TooFew,
 }
 
@@ -419,7 +419,7 @@ fn amount(relative: f64, more: &str, less: &str) -> String {
     format!("{} % {word}", number(relative.abs()))
 }
 
-/// A share in percent, with as many digits as say something.
+/// A share in percent. Small ones have a decimal.
 fn number(share: f64) -> String {
     let percent = 100.0 * share;
     if percent.abs() < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
@@ -437,7 +437,8 @@ fn are(number: usize) -> &'static str {
     if number == 1 { "is" } else { "are" }
 }
 
-/// The text in lines of at most [`COLUMNS`] columns. A number stays beside its percent sign.
+/// Breaks the text into lines of at most [`COLUMNS`] columns. A number stays beside its percent
+/// sign.
 fn paragraph(text: &str) -> String {
     const GLUE: &str = "\u{a0}%";
     let mut out = String::new();

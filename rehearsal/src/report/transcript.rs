@@ -1,16 +1,16 @@
-//! A rehearsal as one line of text per event, for people to watch.
+//! A rehearsal as one line of text for each event, for people to watch.
 
 use crate::developer::OfferOutcome;
 use crate::run::{RequestEvent, RunEvent};
 use console::{Style, truncate_str};
 use std::time::Duration;
 
-/// The arm that is not coloured: what the others are compared with.
+/// The arm that the others are compared with has no colour.
 const FROZEN: &str = "frozen";
-/// Columns a line of code may take.
+/// Columns that a line of code may take.
 const CODE_COLUMNS: usize = 64;
 
-/// The event as one coloured line; `None` for those not worth one.
+/// The event as one coloured line. `None` for an event that is not worth one.
 pub fn line(event: &RunEvent, elapsed: Duration) -> Option<String> {
     let text = match event {
         RunEvent::File { commit, path } => {
@@ -72,8 +72,8 @@ fn arm(name: &str) -> String {
     style.apply_to(format!("{name:<8}")).to_string()
 }
 
-/// Colours are always written: the transcript is a recording. The caller
-/// strips them for a terminal that has none.
+/// The style always writes its colours, because the transcript is a recording. The caller strips
+/// them for a terminal without colours.
 fn style() -> Style {
     Style::new().force_styling(true)
 }

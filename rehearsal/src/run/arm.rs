@@ -1,4 +1,4 @@
-//! One arm of a rehearsal: its own home, its own daemon, its own editor.
+//! One arm of a rehearsal: a home, a daemon and an editor of its own.
 
 use crate::client::Client;
 use crate::developer::document::Encoding;
@@ -18,26 +18,26 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toml_edit::{DocumentMut, Item, Value};
 
-/// Written in the arm's home; holds what the daemon and the forwarder say.
+/// The log file in the arm's home, with the output of the daemon and the forwarder.
 const LOG_FILE: &str = "rehearsal.log";
 
 /// What an arm may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArmKind {
-    /// The base model throughout, every offer shown
+    /// The base model to the end; every offer is shown
     Frozen,
-    /// The base model throughout, behind the gate
+    /// The base model to the end, behind the gate
     Gate,
-    /// Learns from verdicts alone, by PPO; each update serves at once
+    /// Learns from accepts and rejects by PPO; each update serves at once
     Ppo,
     /// The same behind the gate
     PpoGate,
-    /// Learns from verdicts and from what was typed instead
+    /// Learns from accepts and rejects, and from what was typed instead
     PpoDemo,
     /// The same behind the gate
     PpoDemoGate,
-    /// Learns from what was typed instead, and from no verdict
+    /// Learns only from what was typed instead
     Demo,
     /// Learner, trial and gate, as installed
     Everything,
@@ -49,7 +49,7 @@ impl ArmKind {
         !matches!(self, ArmKind::Frozen | ArmKind::Gate)
     }
 
-    /// The settings that make it so, by their dotted names.
+    /// The settings of this kind, by their dotted names.
     fn settings(self) -> Vec<(&'static str, Value)> {
         let gates = matches!(
             self,
@@ -74,12 +74,12 @@ impl ArmKind {
     }
 }
 
-/// An arm as it was asked for: `KIND`, or `NAME=KIND,SETTING=VALUE,…`.
+/// An arm as the command line names it: `KIND`, or `NAME=KIND,SETTING=VALUE,…`.
 #[derive(Debug, Clone)]
 pub struct ArmSpec {
     pub name: String,
     pub kind: ArmKind,
-    /// What is unlike the kind, by dotted name.
+    /// The settings that differ from the kind's, by dotted name.
     pub set: Vec<(String, Value)>,
 }
 
@@ -89,7 +89,7 @@ impl ArmSpec {
         ArmSpec { name: name.unwrap_or_default(), kind, set: Vec::new() }
     }
 
-    /// The arm's `config.toml`; an error where a setting is set within another.
+    /// The arm's `config.toml`. It is an error to set a value inside another value.
     pub fn config(&self) -> Result<String> {
         let mut config = DocumentMut::new();
         let kind = self.kind.settings().into_iter().map(|(key, value)| (key.to_owned(), value));
@@ -97,7 +97,8 @@ impl ArmSpec {
             let mut at = config.as_item_mut();
             for part in key.split('.') {
                 let table = at.or_insert(toml_edit::table()).as_table_like_mut();
-                let table = table.with_context(|| format!("{key}: a part of it is a value"))?;
+                let table =
+                    table.with_context(|| format!("{key}: a part of this name is a value"))?;
                 at = table.entry(part).or_insert(Item::None);
             }
             *at = Item::Value(value);
@@ -133,31 +134,33 @@ fn setting(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text
         .split_once('=')
         .filter(|(key, _)| key.contains('.') && key.split('.').all(|part| !part.is_empty()))
-        .ok_or_else(|| format!("`{text}` is no SETTING=VALUE such as learning.batch_episodes=8"))?;
-    // What is no TOML value is a text without its quotes.
+        .ok_or_else(|| {
+            format!("`{text}` is not SETTING=VALUE, such as learning.batch_episodes=8")
+        })?;
+    // A text that is not a TOML value is a string without its quotes.
     let value = value.parse::<Value>().unwrap_or_else(|_| Value::from(value));
     Ok((key.to_owned(), value))
 }
 
-/// A daemon in a home of its own, and the client of one editor window on it.
-/// Both end, and the home goes, when this is dropped.
+/// A daemon in a home of its own, and one editor window that is connected to it. When this is
+/// dropped, both end and the home is removed.
 pub struct Arm {
     pub name: String,
     pub learns: bool,
-    // In this order: the editor leaves, the daemon ends, the home is removed.
+    // Fields are dropped in this order: the editor leaves, the daemon ends, the home is removed.
     client: Client,
     daemon: Daemon,
     home: Option<TempDir>,
 }
 
-/// An empty home. The path of the socket in it has a limit of 108 bytes.
+/// An empty home. Its path is short, because the path of the socket in it may have 108 bytes.
 pub fn temporary_home() -> Result<TempDir> {
     let home = tempfile::Builder::new().prefix("hone-").tempdir();
     home.context("cannot create a temporary home for the rehearsal")
 }
 
 impl Arm {
-    /// Starts in `home`, going on from what is there.
+    /// Starts the arm in `home` and continues from what is there.
     pub fn start(spec: &ArmSpec, settings: &RunSettings, home: TempDir) -> Result<Arm> {
         let hone = settings.hone.as_path();
         let config = home.path().join("config.toml");
@@ -198,7 +201,7 @@ impl Arm {
         serde_json::from_value(value).context("hone/status does not answer as documented")
     }
 
-    /// What the reports of its updates say.
+    /// What the arm's updates report.
     pub fn learned(&self) -> Result<Learned> {
         let list = self.daemon.run_for_json(&["adapter", "list", "--json"])?;
         let mut learned = Learned::default();
@@ -212,9 +215,8 @@ impl Arm {
         Ok(learned)
     }
 
-    /// Waits until no update is on its way, telling `progress` of each look.
-    /// Without this, which adapter serves a request would depend on the
-    /// machine's speed and not on the seed.
+    /// Waits until no update is under way, and calls `progress` at each poll. Without this wait,
+    /// the adapter that serves a request would depend on the machine's speed and not on the seed.
     pub fn wait_for_update(
         &self,
         mut progress: impl FnMut(&DaemonStatus, Duration),
@@ -226,7 +228,7 @@ impl Arm {
                 return Ok(status);
             }
             if begun.elapsed() > limits::UPDATE {
-                bail!("an update has not landed within {} s", limits::UPDATE.as_secs());
+                bail!("an update has not ended within {} s", limits::UPDATE.as_secs());
             }
             interrupt::check()?;
             progress(&status, begun.elapsed());
@@ -234,22 +236,22 @@ impl Arm {
         }
     }
 
-    /// Ends the daemon and leaves the home.
+    /// Ends the daemon and returns the home.
     pub fn stop(mut self) -> Option<TempDir> {
         let home = self.home.take();
         drop(self);
         home
     }
 
-    /// Leaves the home behind when the arm ends.
+    /// Leaves the home on the disk when the arm ends.
     pub fn keep_home(&mut self) -> Option<PathBuf> {
         self.home.take().map(TempDir::keep)
     }
 
-    /// Turns any failure of this arm into one that says where to look: keeps
-    /// the home with its log, and says so if the daemon is gone.
+    /// Adds to an error of this arm where its log is, and whether the daemon has died. The home
+    /// with the log stays on the disk.
     pub fn with_log(&mut self, error: anyhow::Error) -> anyhow::Error {
-        // A signal ends the children too; then there is nothing to look into.
+        // Ctrl-C ends the daemons too, so there is nothing to look into.
         if interrupt::requested() {
             return error;
         }
@@ -311,8 +313,8 @@ impl Daemon {
         Ok(Daemon { child, hone: hone.to_owned(), home: home.to_owned() })
     }
 
-    /// Waits until `hone status` finds this very daemon. Connecting earlier
-    /// would make `hone lsp` start a second one, on the system's clock.
+    /// Waits until `hone status` finds this very daemon. If `hone lsp` connected earlier, it would
+    /// start a second daemon, which runs on the system's clock.
     fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < limits::DAEMON_START {
@@ -333,7 +335,7 @@ impl Daemon {
         bail!("hone serve was not ready within {} s", limits::DAEMON_START.as_secs())
     }
 
-    /// What `hone` prints about this home, as JSON.
+    /// The JSON that `hone` prints about this home.
     fn run_for_json(&self, arguments: &[&str]) -> Result<serde_json::Value> {
         let output = Command::new(&self.hone)
             .args(arguments)
@@ -352,7 +354,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Asked first, so that it can end its learner; then made to.
+        // First the daemon is asked to stop, so that it can end its learner. Then it is killed.
         if self.exited().is_none() {
             let _ = Command::new(&self.hone)
                 .arg("stop")
@@ -376,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arm_is_a_kind_and_what_is_unlike_it() {
+    fn an_arm_is_a_kind_with_settings_of_its_own() {
         let plain: ArmSpec = "ppo-gate".parse().unwrap();
         assert_eq!(
             (plain.name.as_str(), plain.kind, plain.set.len()),
@@ -388,7 +390,7 @@ mod tests {
         let config: DocumentMut = hot.config().unwrap().parse().unwrap();
         assert_eq!(config["learning"]["ppo"]["learning_rate"].as_float(), Some(3e-4));
         assert_eq!(config["learning"]["ppo"]["demonstration_coefficient"].as_float(), Some(0.0));
-        assert_eq!(config["gate"]["enabled"].as_bool(), Some(true), "the arm's own word counts");
+        assert_eq!(config["gate"]["enabled"].as_bool(), Some(true), "the arm's own setting counts");
         for (text, says) in [
             ("chilled", "there are frozen, gate"),
             ("x=ppo,rank=3", "SETTING=VALUE"),

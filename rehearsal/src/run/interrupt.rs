@@ -1,5 +1,5 @@
-//! Ctrl-C ends a rehearsal between two steps, so that children and temporary
-//! homes are cleaned up by their owners' `Drop`.
+//! Ctrl-C ends a rehearsal between two steps. The daemons and temporary homes are then cleaned up
+//! when their owners are dropped.
 
 use anyhow::{Context, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// Installs the handler; once a process.
+/// Installs the handler. A process may call this once.
 pub fn install() -> Result<()> {
     ctrlc::set_handler(|| REQUESTED.store(true, Ordering::SeqCst))
         .context("cannot install a handler for Ctrl-C")
@@ -20,7 +20,7 @@ pub fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }
 
-/// An error once Ctrl-C was pressed.
+/// Returns an error once Ctrl-C was pressed.
 pub fn check() -> Result<(), Interrupted> {
     if requested() { Err(Interrupted) } else { Ok(()) }
 }

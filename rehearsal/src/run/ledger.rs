@@ -1,10 +1,9 @@
-//! What was really done with every offer: the truth the daemon's labels are
-//! held against.
+//! What was really done with every offer. The daemon's labels are checked against it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Offers by what became of them, under the names `hone status` uses.
+/// Offers by their outcome, under the names that `hone status` uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelCounts {
     pub total: u64,
@@ -41,9 +40,9 @@ impl LabelCounts {
         accepted + self.rejected_esc + self.rejected_timeout + self.rejected_edit
     }
 
-    /// One line for each count in which `self`, the truth, and the daemon's
-    /// reading differ. Of `withheld` offers the daemon keeps nothing, so of each
-    /// count it may miss so many, and of all together it must miss just these.
+    /// One line for each count in which `self`, the truth, differs from what the daemon counts.
+    /// The daemon stores nothing about `withheld` offers. So each of its counts may be lower by up
+    /// to that number, and its total must be lower by exactly that number.
     pub fn disagreements(&self, daemon: &LabelCounts, withheld: u64) -> Vec<String> {
         let agree = |name: &str, real: u64, labelled: u64| match name {
             "total" => real == labelled + withheld,
@@ -60,8 +59,8 @@ impl LabelCounts {
     }
 }
 
-/// Of an offer typed by hand and then left, at least this share (one half) must
-/// have been typed to count as typed through: the daemon's rule.
+/// An offer that was typed by hand and then left counts as typed through if at least this share
+/// of it, one half, was typed. This is the daemon's rule.
 const TYPED_THROUGH_SHARE: (usize, usize) = (1, 2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +73,11 @@ enum Label {
     Superseded,
 }
 
-/// The offer on the screen, so far answered by typing along at most.
+/// The offer on the screen. So far it was at most typed along.
 #[derive(Debug)]
 struct LiveOffer {
     id: String,
-    /// What of it is not typed yet.
+    /// The part that is not typed yet.
     rest: String,
     typed_chars: usize,
     chars: usize,
@@ -86,25 +85,25 @@ struct LiveOffer {
 
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Of an earlier part of the stream.
+    /// The counts of an earlier part of the stream.
     before: LabelCounts,
     labels: HashMap<String, Label>,
     live: Option<LiveOffer>,
 }
 
 impl Ledger {
-    /// Goes on from these.
+    /// Continues from these counts.
     pub fn after(before: LabelCounts) -> Ledger {
         Ledger { before, ..Ledger::default() }
     }
 
-    /// True while an offer waits for what is typed next.
+    /// Whether an offer is on the screen.
     pub fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// An offer is on the screen. One that is there already, with the part
-    /// typed since cut off its front, stays the same offer.
+    /// An offer appears on the screen. It may be the one that is there already, without the part
+    /// that was typed since; then it stays the same offer.
     pub fn shown(&mut self, id: &str, text: &str) {
         if self.live.as_ref().is_some_and(|live| live.id == id) {
             return;
@@ -129,7 +128,7 @@ impl Ledger {
         self.leave(Label::TimedOut);
     }
 
-    /// Text went in at the cursor.
+    /// Text was typed at the cursor.
     pub fn typed(&mut self, text: &str) {
         let Some(live) = &mut self.live else { return };
         match live.rest.strip_prefix(text) {
@@ -144,12 +143,12 @@ impl Ledger {
         }
     }
 
-    /// An edit anywhere but at the cursor.
+    /// Text was edited anywhere but at the cursor.
     pub fn edited_elsewhere(&mut self) {
         self.leave(Label::Edited);
     }
 
-    /// The document is gone, and the offer with it.
+    /// The document was closed, which removes the offer.
     pub fn closed(&mut self) {
         self.leave(Label::Superseded);
     }
@@ -170,7 +169,7 @@ impl Ledger {
         counts
     }
 
-    /// The developer turns away from the live offer.
+    /// The developer leaves the live offer for this reason.
     fn leave(&mut self, reason: Label) {
         let Some(live) = self.live.take() else { return };
         let (part, whole) = TYPED_THROUGH_SHARE;
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_deed_has_its_label() {
+    fn each_action_has_its_label() {
         assert_eq!(counts(|l| l.accepted()), one(|c| c.accepted = 1));
         assert_eq!(counts(|l| l.escaped()), one(|c| c.rejected_esc = 1));
         assert_eq!(counts(|l| l.timed_out()), one(|c| c.rejected_timeout = 1));
@@ -256,7 +255,7 @@ mod tests {
         assert_eq!(
             real.disagreements(&missing, 2),
             ["total: the typist counts 2, the daemon 1"],
-            "what was withheld explains its own number alone"
+            "the withheld offers explain no more than their own number"
         );
     }
 }

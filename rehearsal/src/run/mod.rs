@@ -1,5 +1,5 @@
-//! The rehearsal itself: one stream of real lines, typed into one or more arms
-//! side by side.
+//! A rehearsal run: starts the arms, has the stream typed into them, saves it on the way, and
+//! collects the results.
 
 pub mod arm;
 pub mod interrupt;
@@ -17,9 +17,10 @@ use crate::run::record::{ArmRecord, Learned, Swap, Update};
 use crate::run::resume::{SavedRun, WorkFolder};
 use crate::run::status::DaemonStatus;
 use crate::run::stream::Failure;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -29,7 +30,7 @@ pub struct RunSettings {
     pub model: PathBuf,
     /// FIM template of the model, where its vocabulary does not tell.
     pub template: Option<String>,
-    /// Who else rates what is offered.
+    /// The judge that rates the offers, if one was asked for.
     pub judge: Option<Arc<Judge>>,
     /// Places in the stream at which the developer pauses for a completion.
     pub limit: usize,
@@ -38,16 +39,16 @@ pub struct RunSettings {
     pub seed: u64,
     /// How often the developer slips, 0 to 1: see [`crate::developer`].
     pub noise: f64,
-    /// End the stream after this long, wherever it is by then.
+    /// Ends the stream after this long, wherever it is by then.
     pub time_limit: Option<Duration>,
-    /// Leave the daemons' homes behind.
+    /// Whether the daemons' homes are left on the disk.
     pub keep_homes: bool,
-    /// Where this run is saved, to be gone on with.
+    /// Where this run is saved, so that it can be continued.
     pub work: Option<WorkFolder>,
-    /// It is, at the first file change after this many places.
+    /// The run is saved at the first file change after this many places.
     pub save_places: usize,
-    /// Where arms that run one after the other share the prompts they have in
-    /// common: the base computes them, whatever the arm.
+    /// Where arms that run one after the other share their prompts. The base model computes a
+    /// prompt in the same way for every arm.
     pub prompt_cache: Option<PathBuf>,
 }
 
@@ -59,7 +60,7 @@ pub enum RunEvent<'a> {
         path: &'a str,
     },
     Requested(RequestEvent<'a>),
-    /// An update is on its way; told again and again until it lands.
+    /// An update is under way. This event repeats until the update ends.
     Training {
         arm: &'a str,
         elapsed: Duration,
@@ -77,7 +78,7 @@ pub enum RunEvent<'a> {
         arm: &'a str,
         error: &'a str,
     },
-    /// So many places of the stream are done in every arm.
+    /// Every arm is done with this many places of the stream.
     PlaceDone {
         places: usize,
     },
@@ -91,7 +92,7 @@ pub struct RequestEvent<'a> {
     pub line: usize,
     /// The line up to the cursor.
     pub typed: &'a str,
-    /// What somebody really wrote after it.
+    /// What really follows the cursor in the commit.
     pub rest: &'a str,
     pub offer: Option<&'a str>,
     pub outcome: Option<OfferOutcome>,
@@ -102,22 +103,23 @@ pub struct RequestEvent<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamEnd {
-    /// All chosen commits are typed.
+    /// All chosen commits were typed.
     History,
-    /// The limit of places to ask at.
+    /// The limit of places was reached.
     Limit,
-    /// The time limit.
+    /// The time limit was reached.
     Time,
 }
 
-/// Everything a report is made of, for one repository.
+/// The results for one repository. A report is made from these alone.
 #[derive(Debug, Clone)]
 pub struct RunResult {
     pub arms: Vec<ArmResult>,
     /// Places of the stream that were reached.
     pub places: usize,
+    /// File changes that were typed.
     pub files: usize,
-    /// Of each of these file changes, the commit.
+    /// The commit of each file change that was reached, whether it was typed or left out.
     pub commits: Vec<String>,
     pub ended_by: StreamEnd,
     pub elapsed: Duration,
@@ -127,10 +129,10 @@ pub struct RunResult {
 pub struct ArmResult {
     pub name: String,
     pub record: ArmRecord,
-    /// What the daemon made of it, at the end.
+    /// What the daemon reported at the end.
     pub status: DaemonStatus,
     pub learned: Learned,
-    /// The daemon's home, where it was to be kept.
+    /// The daemon's home, if it was left on the disk.
     pub home: Option<PathBuf>,
 }
 
@@ -188,16 +190,15 @@ pub fn rehearse(
     }
 }
 
-/// The default model's file, as the `hone` in use knows it.
-pub fn default_model(hone: &std::path::Path) -> Result<PathBuf> {
-    let output =
-        std::process::Command::new(hone).args(["model", "path"]).output().with_context(|| {
-            format!("cannot start {} (build it, or pass --hone PATH)", hone.display())
-        })?;
+/// The file of the default model, as this `hone` knows it.
+pub fn default_model(hone: &Path) -> Result<PathBuf> {
+    let output = Command::new(hone).args(["model", "path"]).output().with_context(|| {
+        format!("cannot start {} (build it, or pass --hone PATH)", hone.display())
+    })?;
     let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if !output.status.success() || path.is_empty() {
         let said = String::from_utf8_lossy(&output.stderr);
-        anyhow::bail!(
+        bail!(
             "no model: run `hone model pull`, or pass --model FILE ({})",
             said.trim().lines().next_back().unwrap_or("`hone model path` printed nothing")
         );

@@ -1,4 +1,4 @@
-//! What happened in a rehearsal, line by line: the one source of every number.
+//! What happened in a rehearsal, line by line. Every number of the report comes from here.
 
 use crate::developer::OfferOutcome;
 use crate::run::ledger::LabelCounts;
@@ -8,19 +8,19 @@ use std::fmt;
 /// One typed line, with everything that happened on it in one arm.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LineRecord {
-    /// The file change it belongs to, counted over the stream.
+    /// Index in the stream of the file change that the line belongs to.
     pub file: usize,
     /// Places of the stream before this line.
     pub place: usize,
     /// Characters of the line, without indentation and line ending.
     pub chars: usize,
-    /// Requests made on it; none where an accepted offer carried the arm past.
+    /// The requests on this line. There are none where an accepted offer completed the line.
     #[serde(rename = "asked")]
     pub requests: Vec<RequestRecord>,
 }
 
 impl LineRecord {
-    /// Of `chars`, those that came from offers.
+    /// How many of `chars` came from offers.
     pub fn completed(&self) -> usize {
         self.requests
             .iter()
@@ -30,20 +30,20 @@ impl LineRecord {
     }
 }
 
-/// One request and what came of it.
+/// One request and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Its place in the stream.
     pub place: usize,
     pub latency_ms: f64,
-    /// The developer would have typed on before the answer came.
+    /// Whether the developer would have typed on before the answer came.
     pub late: bool,
     /// The adapter version that served it; 0 is the base.
     pub version: u64,
     /// `None`: nothing was offered.
     #[serde(rename = "fate")]
     pub outcome: Option<OfferOutcome>,
-    /// What a judge gave the offer, 0 to 10.
+    /// The judge's rating of the offer, 0 to 10.
     #[serde(default)]
     pub rating: Option<f64>,
 }
@@ -54,7 +54,7 @@ impl RequestRecord {
     }
 }
 
-/// An update of an arm's learner, at the place of the stream where it landed.
+/// An update of an arm's learner, and the place of the stream where it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Update {
     pub place: usize,
@@ -62,7 +62,7 @@ pub struct Update {
     pub ms: Option<f64>,
 }
 
-/// An adapter version put into service.
+/// An adapter version that began to serve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Swap {
     pub place: usize,
@@ -70,44 +70,44 @@ pub struct Swap {
     pub ms: Option<f64>,
 }
 
-/// All of one arm so far.
+/// Everything that happened in one arm so far.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ArmRecord {
     pub lines: Vec<LineRecord>,
     pub updates: Vec<Update>,
     pub swaps: Vec<Swap>,
     pub learner_errors: Vec<String>,
-    /// What the typist did.
+    /// What the typist did with the offers.
     pub typist: LabelCounts,
-    /// As the daemon counted them when it was last asked; it counts swaps from
-    /// its start on.
+    /// The daemon's counts when it was last asked. It counts swaps from its start on.
     pub updates_seen: u64,
     pub swaps_seen: u64,
 }
 
-/// What an arm's updates report of themselves.
+/// What an arm's updates report about themselves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
-    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats a
-    /// token; `None` before the first update.
+    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats per token. `None`
+    /// before the first update.
     pub kl_base: Option<f64>,
-    /// What was typed instead, by update, scored before it was learned from.
+    /// The references of each update: what was typed instead of offers. They are scored before they
+    /// are learned from.
     #[serde(rename = "texts")]
     pub references: Vec<ReferenceScores>,
 }
 
-/// Mean log-probs of a token, in nats.
+/// Mean log-probability of a token of the references, in nats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceScores {
     pub tokens: u64,
     pub base: f64,
-    /// Of the adapter that the update went on from.
+    /// Under the adapter that the update started from.
     pub parent: f64,
 }
 
 impl Learned {
-    /// How much likelier than the base the adapters found the next references, in nats
-    /// a token.
+    /// How much likelier the references were under the adapters than under the base model, in nats
+    /// per token.
     pub fn gain(&self) -> Option<f64> {
         let tokens: u64 = self.references.iter().map(|reference| reference.tokens).sum();
         let gain = |references: &ReferenceScores| {
@@ -126,5 +126,30 @@ impl fmt::Display for Learned {
             Some(gain) => write!(f, " · references {gain:+.3} nats a token"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A rehearsal that was saved under the older names continues: `asked` for requests, `fate` for
+    /// outcome, and `texts` for references.
+    #[test]
+    fn saved_records_keep_their_names() {
+        let saved = json!({
+            "file": 1, "place": 2, "chars": 9,
+            "asked": [{"place": 2, "latency_ms": 1.5, "late": false, "version": 0,
+                       "fate": {"fate": "mended", "chars": 8, "of": 9}, "rating": null}],
+        });
+        let line: LineRecord = serde_json::from_value(saved.clone()).unwrap();
+        let outcome = line.requests[0].outcome;
+        assert_eq!(outcome, Some(OfferOutcome::Mended { chars: 8, of: 9 }));
+        assert_eq!(serde_json::to_value(&line).unwrap(), saved);
+        let saved = json!({"kl_base": null,
+                           "texts": [{"tokens": 9, "base": -2.0, "parent": -1.5}]});
+        let learned: Learned = serde_json::from_value(saved.clone()).unwrap();
+        assert_eq!((learned.gain(), serde_json::to_value(&learned).unwrap()), (Some(0.5), saved));
     }
 }

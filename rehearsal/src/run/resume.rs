@@ -1,8 +1,8 @@
-//! Where a rehearsal is kept while it runs, so that it can be gone on with, and
-//! once it is done, so that it need not be done again.
+//! Saves a rehearsal while it runs, so that it can be continued, and when it is done, so that it
+//! need not be done again.
 //!
-//! A folder holds one run: `state.json`, and each arm's home as it was when that
-//! was written. It is written whole and then moved to its place.
+//! The folder of a run holds `state.json` and the home of each arm as it was at that moment. A save
+//! is written to a new folder, which then replaces the old one.
 
 use crate::run::record::ArmRecord;
 use crate::run::{ArmResult, StreamEnd};
@@ -13,30 +13,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Version of `state.json`; a run of another one is begun anew.
+/// Version of `state.json`. A run that was saved in another version starts again.
 const FORMAT: u32 = 1;
 
-/// Of an arm's home, what it needs to go on.
+/// The parts of an arm's home that it needs in order to continue.
 const SAVED_PARTS: [&str; 2] = ["data", "adapters"];
 
-/// A run as far as it got.
+/// A run as far as it has got.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct SavedRun {
     format: u32,
-    /// File changes that are typed.
+    /// File changes of the stream so far.
     pub files: usize,
-    /// Of these, the ones that were left out because their commit had enough places.
+    /// How many of these were left out because their commit had enough places.
     #[serde(default)]
     pub left_out: usize,
-    /// The commit at hand, and its places so far.
+    /// The current commit and its places so far.
     #[serde(default)]
     pub commit: (String, usize),
-    /// Places of the stream so far, and lines.
+    /// Places and lines of the stream so far.
     pub places: usize,
     pub lines: usize,
     pub elapsed: Duration,
     pub arms: Vec<ArmRecord>,
-    /// Set once it is done.
+    /// The results, once the run is done.
     pub done: Option<(StreamEnd, Vec<ArmResult>)>,
 }
 
@@ -53,7 +53,7 @@ pub struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// `identity`: everything the run's results depend on.
+    /// `identity` is everything that the results of the run depend on.
     pub fn new(parent: &Path, identity: &str) -> Result<WorkFolder> {
         fs::create_dir_all(parent)
             .with_context(|| format!("cannot create {}", parent.display()))?;
@@ -62,22 +62,22 @@ impl WorkFolder {
         Ok(WorkFolder { folder: parent.join(name) })
     }
 
-    /// A folder beside it, for the prompts that its arms have in common.
+    /// A folder beside this one for the prompts that the arms share.
     pub fn prompts(&self) -> PathBuf {
         self.folder.with_extension("prompts")
     }
 
-    /// What was saved before, while the next takes its place.
+    /// Where the last save lies while the next one replaces it.
     fn old(&self) -> PathBuf {
         self.folder.with_extension("old")
     }
 
     /// The run as it was last saved, if it ever was.
     pub fn load(&self) -> Result<Option<SavedRun>> {
-        // A death between the two renames of a save left the one before.
+        // If the process died between the two renames of a save, the old save is still there.
         if !self.folder.exists() && self.old().exists() {
             fs::rename(self.old(), &self.folder)
-                .with_context(|| format!("cannot go back to {}", self.old().display()))?;
+                .with_context(|| format!("cannot restore {}", self.old().display()))?;
         }
         let path = self.folder.join("state.json");
         let text = match fs::read(&path) {
@@ -92,13 +92,13 @@ impl WorkFolder {
         Ok((progress.format == FORMAT).then_some(progress))
     }
 
-    /// Brings an arm's home back to where it was saved.
+    /// Copies the saved home of an arm into `home`.
     pub fn restore(&self, arm: usize, home: &Path) -> Result<()> {
         let saved = self.folder.join(arm.to_string());
         copy(&saved, home).with_context(|| format!("cannot copy {}", saved.display()))
     }
 
-    /// Saves a run whose daemons stand still; a finished one needs no homes.
+    /// Saves a run whose daemons are stopped. A finished run needs no homes.
     pub fn save(&self, progress: &mut SavedRun, homes: &[&Path]) -> Result<()> {
         progress.format = FORMAT;
         let new = self.folder.with_extension("new");
@@ -130,7 +130,7 @@ fn remove(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Copies a folder with all in it; one that is not there is empty.
+/// Copies a folder with everything in it. A missing folder counts as empty.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     let entries = match fs::read_dir(from) {
@@ -155,7 +155,7 @@ mod tests {
     use tempfile::TempDir;
 
     #[test]
-    fn what_was_saved_is_there_again_and_of_another_identity_there_is_nothing() {
+    fn a_saved_run_is_loaded_under_its_own_identity_only() {
         let (parent, home, back) =
             (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
         let inside = home.path().join("data/events.sled");
@@ -173,10 +173,14 @@ mod tests {
         assert_eq!((loaded.files, loaded.places, loaded.arms.len()), (4, 7, 1));
         assert!(!work.old().exists());
         fs::rename(&work.folder, work.old()).unwrap();
-        assert_eq!(work.load().unwrap().unwrap().files, 4, "a death in the middle of a save");
+        assert_eq!(
+            work.load().unwrap().unwrap().files,
+            4,
+            "the process died in the middle of a save"
+        );
         work.restore(0, back.path()).unwrap();
         assert_eq!(fs::read(back.path().join("data/events.sled/db")).unwrap(), b"events");
-        assert!(!back.path().join("config.toml").exists(), "the arm writes its own");
+        assert!(!back.path().join("config.toml").exists(), "an arm writes its own settings");
         assert!(WorkFolder::new(parent.path(), "two").unwrap().load().unwrap().is_none());
     }
 }

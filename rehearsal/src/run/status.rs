@@ -3,16 +3,16 @@
 use crate::run::ledger::LabelCounts;
 use serde::{Deserialize, Serialize};
 
-/// Unknown fields are somebody else's; missing ones are an error, because they
-/// are part of the contract.
+/// Unknown fields are ignored. A missing field is an error, because these fields are part of the
+/// contract of `hone status --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DaemonStatus {
     pub version: String,
     pub model: ServedModel,
     pub adapter: ServedAdapter,
     pub episodes: LabelCounts,
-    /// Offers of which nothing may be stored: made near a secret, or in a file
-    /// that is ignored.
+    /// Offers about which nothing may be stored, because they were made near a secret or in an
+    /// ignored file.
     #[serde(default)]
     pub withheld: u64,
     pub learner: LearnerStatus,
@@ -47,7 +47,7 @@ pub enum LearnerState {
     /// A job is about to start.
     Waiting,
     Training,
-    /// A job failed; the next one waits a while.
+    /// A job failed, and the next one waits for a while.
     Backoff,
     Paused,
     Off,
@@ -58,8 +58,8 @@ impl DaemonStatus {
         self.adapter.active.unwrap_or(0)
     }
 
-    /// True while an update is on its way, so that what the next request meets
-    /// is a matter of timing.
+    /// Whether an update is under way. As long as it is, the adapter that serves the next request
+    /// depends on timing.
     pub fn is_learning(&self) -> bool {
         matches!(self.learner.state, LearnerState::Waiting | LearnerState::Training)
     }
@@ -71,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_contract_s_fields_are_read_and_others_ignored() {
+    fn the_fields_of_the_contract_are_read_and_others_are_ignored() {
         let mut value = json!({
             "version": "0.1.0",
             "daemon": {"pid": 1, "uptime_s": 2, "sessions": 1},

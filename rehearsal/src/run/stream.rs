@@ -16,7 +16,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::time::Instant;
 
-/// An error and the arm it happened in, if it was one.
+/// An error, and the arm in which it happened if it happened in one.
 pub struct Failure {
     pub arm: Option<usize>,
     pub error: anyhow::Error,
@@ -38,8 +38,8 @@ impl<T, E: Into<anyhow::Error>> InArm<T> for Result<T, E> {
     }
 }
 
-/// Types on until the stream ends, and answers how it did; or until it is time
-/// to save it.
+/// Types until the stream ends or until it is time to save. At the end of the stream it returns why
+/// the stream ended, and the results.
 pub fn run_stretch(
     arms: &[Arm],
     history: &History,
@@ -87,7 +87,7 @@ pub fn run_stretch(
         let status = stream.wait_for_update(arm)?;
         let lane = &mut stream.lanes[arm];
         lane.record.typist = lane.typist.ledger().counts();
-        // The next stretch has a daemon of its own.
+        // The next stretch has a new daemon, which counts from zero.
         lane.record.swaps_seen = 0;
         if ended_by.is_some() {
             let learned = lane.arm.learned().in_arm(arm)?;
@@ -109,7 +109,7 @@ pub fn run_stretch(
     Ok(ended_by.map(|end| (end, results)))
 }
 
-/// One arm at work.
+/// One arm with its typist and what happened in it.
 struct Lane<'a> {
     arm: &'a Arm,
     typist: Typist<'a>,
@@ -122,15 +122,16 @@ impl<'a> Lane<'a> {
     }
 }
 
+/// The stream as it is typed into all arms.
 struct Stream<'a, 'o> {
     lanes: Vec<Lane<'a>>,
     settings: &'a RunSettings,
     deadline: Option<Instant>,
-    /// Index of the file change at hand.
+    /// Index of the current file change.
     file: usize,
     /// File changes that were left out because their commit had enough places.
     left_out: usize,
-    /// The commit at hand, and its places so far.
+    /// The current commit and its places so far.
     commit: (String, usize),
     /// Places and lines done so far.
     places: usize,
@@ -158,14 +159,14 @@ impl Stream<'_, '_> {
         }
     }
 
-    /// Whether the commit at hand had as many places as one commit may have.
+    /// Whether the current commit has had as many places as one commit may have.
     fn commit_is_full(&self) -> bool {
         self.settings.per_commit.is_some_and(|most| self.commit.1 >= most)
     }
 
-    /// Each line has draws of its own, so that a stream can be gone on with.
+    /// Each line has its own random numbers, so that a stream can be continued at any line.
     fn draws(&self) -> StdRng {
-        /// 2^64 divided by the golden ratio: neighbours end up far apart.
+        /// 2^64 divided by the golden ratio. It puts the seeds of neighbouring lines far apart.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         StdRng::seed_from_u64(self.settings.seed ^ (self.lines as u64).wrapping_mul(SPREAD))
     }
@@ -174,7 +175,7 @@ impl Stream<'_, '_> {
         (self.observe)(RunEvent::File { commit: &change.commit, path: &change.path });
         self.each(|typist| typist.open(&change.path, change.language, &change.before))?;
         let after = lines(&change.after);
-        // Hunks above are done, so lines are counted as in the new text.
+        // The hunks above this one are done, so lines are counted as in the new text.
         for hunk in &change.hunks {
             self.each(|typist| typist.delete_lines(hunk.added.start, hunk.removed.len()))?;
             for line in hunk.added.clone() {
@@ -213,9 +214,9 @@ impl Stream<'_, '_> {
         self.each(|typist| typist.finish_line())
     }
 
-    /// Asks in every arm that has not been carried past this place. The
-    /// requests follow one another at once, in alternating order, so that the
-    /// machine's mood is the same for all; labels come after the last answer.
+    /// Asks every arm for a completion, except where an accepted offer went past this place. The
+    /// requests follow one another at once and in alternating order, so that the machine is equally
+    /// busy for all of them. The developer responds after the last answer.
     fn ask(&mut self, place: &RequestPlace) -> Result<(), Failure> {
         self.each(|typist| typist.type_to(place.at))?;
         let mut order: Vec<usize> =
@@ -237,15 +238,15 @@ impl Stream<'_, '_> {
             let rating = match (&self.settings.judge, &offer) {
                 (Some(judge), Some(offer)) => {
                     let (before, written) = (lane.typist.before(), &place.text[place.at..]);
-                    let case = JudgedOffer { before: &before, offered: &offer.text, written };
-                    Some(judge.rate(case)?)
+                    let judged = JudgedOffer { before: &before, offered: &offer.text, written };
+                    Some(judge.rate(judged)?)
                 }
                 _ => None,
             };
             let outcome = match &offer {
                 Some(offer) => {
-                    let judged = lane.typist.respond(offer, place.draws, self.settings.noise);
-                    Some(judged.in_arm(arm)?)
+                    let outcome = lane.typist.respond(offer, place.draws, self.settings.noise);
+                    Some(outcome.in_arm(arm)?)
                 }
                 None => None,
             };
@@ -271,7 +272,7 @@ impl Stream<'_, '_> {
         Ok(())
     }
 
-    /// Waits for an update that is on its way, and notes what has landed.
+    /// Waits for an update that is under way, and records what it brought.
     fn wait_for_update(&mut self, arm: usize) -> Result<DaemonStatus, Failure> {
         let Stream { lanes, observe, places, .. } = self;
         let Lane { arm: daemon, record, .. } = &mut lanes[arm];
@@ -303,8 +304,8 @@ impl Stream<'_, '_> {
         Ok(status)
     }
 
-    /// One step of every typist. An update that it has made due takes its batch
-    /// before the next step: else what it learns from would be a race.
+    /// One step of every typist. An update that is due after it takes its batch before the next
+    /// step. Without this wait, what the update learns from would depend on timing.
     fn each<E: Into<anyhow::Error>>(
         &mut self,
         mut step: impl FnMut(&mut Typist) -> Result<(), E>,
