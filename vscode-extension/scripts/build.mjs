@@ -10,7 +10,8 @@ const common = { absWorkingDir: root, bundle: true, platform: 'node', target: 'n
 if (process.argv.includes('--tests')) {
     rmSync(join(root, 'out/test'), { recursive: true, force: true });
     const tests = readdirSync(join(root, 'test')).filter((name) => name.endsWith('.test.ts'));
-    // `vscode` is not external here: logic that imports it cannot be unit-tested, and must fail to build.
+    // `vscode` is not external here: logic that imports it cannot be unit-tested, and must fail to
+    // build.
     await build({ ...common, entryPoints: tests.map((name) => `test/${name}`), outdir: 'out/test', sourcemap: 'inline' });
 } else {
     rmSync(join(root, 'dist'), { recursive: true, force: true });

@@ -1,4 +1,5 @@
-// Makes hone-<version>.vsix from a staging folder, so that what ships is listed here and nowhere else.
+// Makes hone-<version>.vsix from a staging folder, so that what ships is listed here and nowhere
+// else.
 //   --marketplace        leaves the proposed API undeclared: the Marketplace takes no extension that declares one
 //   --target PLATFORM    one platform's package, with bin/<platform>/hone in it
 import { createVSIX } from '@vscode/vsce';

@@ -1,5 +1,5 @@
-// Writes the settings of `hone config schema` into package.json; with --check says whether they are there.
-// The program is `hone` in the folder HONE_BIN, or on PATH.
+// Writes the settings of `hone config schema` into package.json; with --check says whether they are
+// there. The program is `hone` in the folder HONE_BIN, or on PATH.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

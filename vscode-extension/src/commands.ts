@@ -1,4 +1,4 @@
-// The commands of the palette and of the status bar's menu.
+// The commands of the palette and of the menu in the status bar.
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
@@ -90,7 +90,7 @@ async function toggleActiveLanguage(): Promise<void> {
 }
 
 function connected(server: Server) {
-    if (!server.connected) throw new Error('the server is not running; `Hone: Doctor` tells why');
+    if (!server.connected) throw new Error('the server is not running; `Hone: Doctor` says why');
     return server.connected;
 }
 
@@ -99,7 +99,7 @@ async function status(server: Server): Promise<void> {
     const { accepted, judged } = acceptedOfJudged(known);
     const adapter = known.adapter.active === 0 ? 'no adapter yet' : `adapter v${known.adapter.active}`;
     const report = 'Learning report';
-    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${accepted} of ${judged} judged offers accepted. ${learnerLine(known)}.`;
+    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${accepted} of ${judged} judged offers were accepted. ${learnerLine(known)}.`;
     const picked = await vscode.window.showInformationMessage(text, report);
     if (picked === report) await vscode.commands.executeCommand('hone.report');
 }
@@ -114,7 +114,7 @@ async function learn(server: Server): Promise<void> {
     const text = started
         ? `learning from ${waiting} label${waiting === 1 ? '' : 's'}`
         : waiting === 0
-          ? 'nothing to learn from yet: no judged offer waits'
+          ? 'there is nothing to learn from yet: no judged offer waits'
           : 'an update is already under way';
     void vscode.window.showInformationMessage(`Hone: ${text}`);
 }
@@ -133,9 +133,9 @@ async function rehearse(server: Server): Promise<void> {
     terminal.sendText([program, 'rehearse', '--repo', folder.uri.fsPath].map(quoted).join(' '));
 }
 
-/** The README's instructions, from this very package: they need no network and fit its version. */
+/** Shows the README of this package. It needs no network and fits the installed version. */
 async function install(extensionUri: vscode.Uri): Promise<void> {
-    // The packager writes the name in lower case.
+    // The packager changes the name to lower case.
     for (const name of ['readme.md', 'README.md']) {
         const uri = vscode.Uri.joinPath(extensionUri, name);
         const exists = await vscode.workspace.fs.stat(uri).then(() => true, () => false);
@@ -144,5 +144,5 @@ async function install(extensionUri: vscode.Uri): Promise<void> {
             return;
         }
     }
-    throw new Error('README.md is missing from this extension; install it again');
+    throw new Error('README.md is missing from this extension; reinstall it');
 }

@@ -1,4 +1,4 @@
-// Pages of their own tab: the learning report and the doctor's.
+// The pages that have a tab of their own: the learning report and the doctor.
 
 import { lstatSync } from 'node:fs';
 import * as vscode from 'vscode';
@@ -20,7 +20,7 @@ export class Pages implements vscode.Disposable {
         private readonly server: Server,
         private readonly provider: Provider,
     ) {
-        // The end of an update, among others, changes the line.
+        // The status line changes at the end of an update, among other times.
         this.listener = server.onLine(() => {
             if (this.open.get('report')?.visible) void this.report();
         });

@@ -1,4 +1,4 @@
-// The server of this window: `supervisor.ts` at work in the editor.
+// The server of this window. It connects `supervisor.ts` with the editor.
 
 import { accessSync, constants, statSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -63,7 +63,7 @@ export class Server implements vscode.Disposable {
         });
     }
 
-    /** The program's path; throws what to do if there is none. */
+    /** The program's path. If there is none, it throws an error that says what to do. */
     program(): string {
         const located = this.locate();
         if (located.path === undefined) throw new Error(located.problem);
@@ -74,16 +74,16 @@ export class Server implements vscode.Disposable {
         return this.supervisor.stop();
     }
 
-    /** Starts anew, whatever was before. */
+    /** Starts the server anew, whatever its state is. */
     start(): Promise<void> {
         return this.supervisor.restart();
     }
 
-    /** With the daemon that all windows share; the others' connections start again by themselves. */
+    /** Restarts the daemon, which all windows share. The other windows reconnect by themselves. */
     async restart(): Promise<void> {
         await this.stop();
         const { path } = this.locate();
-        // If it cannot be ended, the start says why.
+        // If the daemon cannot be stopped, the start reports why.
         if (path !== undefined) await ask(path, ['stop']).catch(() => undefined);
         await this.start();
     }

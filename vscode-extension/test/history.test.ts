@@ -16,7 +16,7 @@ const outcome = (id: string, kind: string, evidence: string): object => ({
     evidence,
 });
 
-test('judged offers are labels, in the order of their judgement', () => {
+test('judged offers are labels, in the order of their verdicts', () => {
     const labels = history(
         offer('a'),
         offer('b', 2),
@@ -50,7 +50,7 @@ test('the rate is the share among the last few', () => {
     assert.deepEqual(acceptRates([], 2), []);
 });
 
-test('an adapter begins where its first label is, and a late label of the one before is no step back', () => {
+test('an adapter begins at its first label, and a late label of the one before is no step back', () => {
     const served = [0, 0, 1, 0, 1, 3].map((adapter, at) => ({ atMs: at, accepted: true, adapter }));
     assert.deepEqual(adapterSteps(served), [
         { after: 0, version: 0 },

@@ -37,7 +37,7 @@ test('a page allows nothing but its own style', () => {
     assert.notEqual(page('T', ''), page('T', ''), 'a nonce is used once');
 });
 
-test('the report plots the rate and the swap, and escapes what is not its own', () => {
+test('the report plots the rate and the swap, and escapes foreign text', () => {
     const labels = [0, 0, 1, 1].map((adapter, at) => ({ atMs: at, accepted: at !== 1, adapter }));
     const html = reportPage(STATUS, labels);
     assert.match(html, /75 %<\/span> of 4 judged offers were accepted\s+\(1 update made\)/);
@@ -48,7 +48,7 @@ test('the report plots the rate and the swap, and escapes what is not its own', 
     assert.doesNotMatch(html, /<script|style="|NaN/);
 });
 
-test('an offer that nobody judged is neither accepted nor turned down', () => {
+test('an offer without a verdict is neither accepted nor rejected', () => {
     const episodes = { total: 9, accepted: 1, typed_through: 1, rejected_esc: 2, superseded: 3, unseen: 1, unlabelled: 1 };
     assert.deepEqual(acceptedOfJudged({ ...STATUS, episodes }), { accepted: 2, judged: 4 });
 });
@@ -82,12 +82,12 @@ const HEALTHY: Findings = {
 const states = (found: Partial<Findings>): Record<string, string> =>
     Object.fromEntries(checks({ ...HEALTHY, ...found }).map(({ name, state }) => [name, state]));
 
-test('where all is well, every check says so', () => {
+test('if all is well, every check is good', () => {
     assert.deepEqual(new Set(Object.values(states({}))), new Set(['good']));
     assert.deepEqual(Object.keys(states({})), ['Program', 'Version', 'Model', 'Daemon', 'Socket', 'Files', 'This window', 'Editor', 'Labels']);
 });
 
-test('each thing that can be wrong is found', () => {
+test('everything that can be wrong is found', () => {
     assert.equal(states({ version: 'hone 0.0.1' })['Version'], 'bad');
     assert.equal(states({ version: undefined })['Version'], 'bad');
     assert.equal(states({ model: { problem: 'missing; run `hone model pull`' } })['Model'], 'bad');

@@ -11,7 +11,7 @@ const READY: StatusInputs = {
     languageOff: undefined,
 };
 
-test('the most important thing is what the status bar says', () => {
+test('the status bar shows the most important thing', () => {
     const state = (known: Partial<StatusInputs>): string => shown({ ...READY, ...known }).state;
     assert.equal(state({}), 'ready');
     assert.equal(shown(READY).tooltip, 'qwen, adapter v3');
@@ -30,7 +30,7 @@ test('the most important thing is what the status bar says', () => {
     assert.equal(state({ enabled: false, server: { kind: 'failed', problem: 'p' } }), 'error');
 });
 
-test('a quick answer causes no flicker, a slow one shows until the last has ended', () => {
+test('a quick answer causes no flicker, and a slow one shows until the last request has ended', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const said: boolean[] = [];
     const thinking = new Thinking((on) => said.push(on));

@@ -1,9 +1,9 @@
-// What `hone adapter list --json` prints, as far as it is used here.
+// Reads what `hone adapter list --json` prints, as far as the extension uses it.
 
 export interface Adapter {
     version: number;
     parent: number;
-    /** Its file is still there. */
+    /** Whether its file is still there. */
     kept: boolean;
     /** Unix milliseconds. */
     created_at: number;
@@ -11,7 +11,7 @@ export interface Adapter {
 }
 
 export interface Adapters {
-    /** 0: the model alone. */
+    /** 0 is the base model without an adapter. */
     active: number;
     /** Oldest first. */
     adapters: Adapter[];
@@ -20,7 +20,7 @@ export interface Adapters {
 export function parseAdapters(json: string): Adapters {
     const parsed = JSON.parse(json) as Partial<Adapters> | null;
     if (typeof parsed?.active !== 'number' || !Array.isArray(parsed.adapters)) {
-        throw new Error('`hone adapter list --json` printed something else; update hone');
+        throw new Error('`hone adapter list --json` printed something unexpected; update hone');
     }
     return { active: parsed.active, adapters: parsed.adapters };
 }

@@ -1,35 +1,38 @@
-// The settings that are the server's: what of them has to be told to it.
+// The server's own settings, and which of them have to be sent to it.
 
-/** By key of config.toml, such as `completion.max_tokens`. */
+/** Values by their key in config.toml, such as `completion.max_tokens`. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** One `hone config set`; without a value the key goes back to its default. */
+/** One `hone config set`. Without a value, the key goes back to its default. */
 export interface ServerChange {
     key: string;
     value?: unknown;
 }
 
 /**
- * What the user has set here wins over config.toml; what is not set here is the file's alone,
- * but for what was set until now (`before`): that goes.
+ * What has to change in config.toml. A value that the user has set in the editor wins over the
+ * file. A key that is not set in the editor belongs to the file alone. A key that was set in the
+ * editor before (`before`) and is not any more goes back to its default.
  */
 export function changes(set: Values, before: Values, file: unknown): ServerChange[] {
-    const told = Object.entries(set).filter(([key, value]) => !isSame(valueOf(file, key), value));
-    const gone = Object.keys(before).filter((key) => !(key in set));
-    return [...told.map(([key, value]) => ({ key, value })), ...gone.map((key) => ({ key }))];
+    const changed = Object.entries(set).filter(([key, value]) => !isSame(valueOf(file, key), value));
+    const removed = Object.keys(before).filter((key) => !(key in set));
+    return [...changed.map(([key, value]) => ({ key, value })), ...removed.map((key) => ({ key }))];
 }
 
-/** Lists are compared by what is in them. */
+/** Lists are compared by their elements. */
 function isSame(one: unknown, other: unknown): boolean {
     return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** `hone config get --json` holds a table in a table. */
+/** Looks up a dotted key in what `hone config get --json` prints, where tables are nested. */
 function valueOf(file: unknown, key: string): unknown {
     return key.split('.').reduce((table, name) => (table as Values | undefined)?.[name], file);
 }
 
-/** The keys that `scripts/settings.mjs` has put into package.json, behind the extension's own. */
+/**
+ * The server's keys in package.json. `scripts/settings.mjs` writes them after the extension's own.
+ */
 export function serverKeys(manifest: unknown): string[] {
     const { contributes } = manifest as { contributes: { configuration: { properties: object }[] } };
     const [, ...sections] = contributes.configuration;

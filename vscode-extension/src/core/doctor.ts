@@ -1,4 +1,4 @@
-// One page of checks: each says what is, and what to do where something is wrong.
+// The doctor's page: a list of checks. Each says what was found, and what to do if it is wrong.
 
 import { escape, page } from './html';
 import type { Located } from './locate';
@@ -10,11 +10,11 @@ export interface Findings {
     located: Located;
     /** What `hone --version` printed. */
     version: string | undefined;
-    /** `hone status --json`, or why there is none. */
+    /** What `hone status --json` printed, or why it failed. */
     status: Status | { problem: string } | undefined;
     /** What `hone model path` printed, or why it failed. */
     model: { path: string } | { problem: string } | undefined;
-    /** The daemon's socket: its permission bits, or `undefined` if there is none. */
+    /** The permission bits of the daemon's socket, or `undefined` if there is no socket. */
     socketMode: number | undefined;
     server: ServerState;
     inlineSuggest: boolean;
@@ -25,7 +25,7 @@ export interface Findings {
 export interface Check {
     name: string;
     state: 'good' | 'warning' | 'bad';
-    /** What is, and what to do about it. */
+    /** What was found, and what to do about it. */
     detail: string;
 }
 
@@ -74,12 +74,12 @@ function model(found: Findings['model']): Check | undefined {
 function daemon(status: Findings['status']): Check | undefined {
     if (!status || 'problem' in status) return undefined;
     const running = status.daemon;
-    if (!running) return { name: 'Daemon', state: 'warning', detail: 'Not running: `Hone: Restart Server` starts it' };
-    const detail = `Process ${running.pid}, ${running.sessions} window(s), ${status.model.name} on ${status.model.backend ?? 'nothing yet'}`;
+    if (!running) return { name: 'Daemon', state: 'warning', detail: 'Not running; `Hone: Restart Server` starts it' };
+    const detail = `Process ${running.pid}, ${running.sessions} window(s), ${status.model.name} on ${status.model.backend ?? 'no backend yet'}`;
     return { name: 'Daemon', state: 'good', detail };
 }
 
-/** Bits of a file mode that let others than its owner in. */
+/** Bits of a file mode that give access to others than its owner. */
 const OTHERS = 0o077;
 
 function socket({ socketMode, status }: Findings): Check | undefined {
@@ -90,7 +90,7 @@ function socket({ socketMode, status }: Findings): Check | undefined {
     const mode = (socketMode & 0o777).toString(8);
     return (socketMode & OTHERS) === 0
         ? { name: 'Socket', state: 'good', detail: `Private to you (mode ${mode})` }
-        : { name: 'Socket', state: 'bad', detail: `Open to others (mode ${mode}): \`hone stop\`, then restart the server` };
+        : { name: 'Socket', state: 'bad', detail: `Others can open it (mode ${mode}); run \`hone stop\`, then restart the server` };
 }
 
 function files(status: Findings['status']): Check | undefined {
@@ -112,12 +112,12 @@ function connection(server: ServerState): Check {
 
 function editor({ inlineSuggest, enabled }: Findings): Check {
     if (!inlineSuggest) {
-        const detail = 'Inline suggestions are off: set editor.inlineSuggest.enabled';
+        const detail = 'Inline suggestions are off; set editor.inlineSuggest.enabled';
         return { name: 'Editor', state: 'bad', detail };
     }
     return enabled
         ? { name: 'Editor', state: 'good', detail: 'Inline suggestions and Hone are on' }
-        : { name: 'Editor', state: 'warning', detail: 'Hone is off: set hone.enabled' };
+        : { name: 'Editor', state: 'warning', detail: 'Hone is off; set hone.enabled' };
 }
 
 function labels(proposedApi: boolean): Check {
@@ -126,7 +126,7 @@ function labels(proposedApi: boolean): Check {
         state: 'good',
         detail: proposedApi
             ? 'The editor also reports what it showed (proposed API)'
-            : 'Acceptances, parts and Escape by Hone’s keys; the server sees the rest in the document',
+            : 'Hone’s keys report acceptances, parts and Escape; the server sees the rest in the document',
     };
 }
 

@@ -1,9 +1,9 @@
-// `hone events --json` folded into the labels that a report plots.
+// Folds the lines of `hone events --json` into the labels that the report plots.
 
-/** Labels kept; a report shows a course, not an archive. */
+/** Labels that are kept. The report shows the recent course and is no archive. */
 const LABEL_LIMIT = 5_000;
 
-/** Weakest first: a later event with stronger evidence replaces a label. */
+/** Kinds of evidence, weakest first. A later event replaces a label if its evidence is stronger. */
 const EVIDENCE = ['clock', 'document', 'client_notice', 'command'];
 
 const ACCEPTED = ['accepted', 'partly_accepted', 'typed_through'];
@@ -12,7 +12,7 @@ const REJECTED = ['rejected_esc', 'rejected_timeout', 'rejected_edit'];
 export interface Label {
     atMs: number;
     accepted: boolean;
-    /** Version of the adapter that served the offer; 0 is the base model. */
+    /** Version of the adapter that served the offer. 0 is the base model. */
     adapter: number;
 }
 
@@ -35,7 +35,7 @@ interface OfferOutcome {
 export class History {
     private readonly outcomes = new Map<string, OfferOutcome>();
 
-    /** Takes one line of the log; events of later versions are passed over. */
+    /** Takes one line of the log. Events that this version does not know are ignored. */
     add(line: string): void {
         const event = JSON.parse(line) as LogLine;
         if (event.event === 'completion') {
@@ -49,7 +49,7 @@ export class History {
         this.outcomes.set(event.id, { ...known, atMs: event.at_ms, outcome: event.outcome.kind, strength });
     }
 
-    /** Judged offers, oldest judgement first; those never judged are left out. */
+    /** The judged offers, oldest verdict first. Offers without a verdict are left out. */
     labels(): Label[] {
         const judged = [...this.outcomes.values()].flatMap(({ outcome, atMs, adapter }) => {
             const accepted = ACCEPTED.includes(outcome ?? '');
@@ -59,7 +59,7 @@ export class History {
     }
 }
 
-/** Share accepted among the last `width` labels, after each label. */
+/** For each label, the share that was accepted among the last `width` labels. */
 export function acceptRates(labels: readonly Label[], width: number): number[] {
     let accepted = 0;
     return labels.map((label, at) => {
@@ -69,11 +69,11 @@ export function acceptRates(labels: readonly Label[], width: number): number[] {
     });
 }
 
-/** After which label each adapter began to serve: `[labels before it, version]`. */
+/** After how many labels each adapter began to serve. */
 export function adapterSteps(labels: readonly Label[]): { after: number; version: number }[] {
     const steps: { after: number; version: number }[] = [];
     for (const [after, { adapter: version }] of labels.entries()) {
-        // Labels of offers served before a swap may come after it.
+        // A label may come after a swap although its offer was served before the swap.
         if (version > (steps.at(-1)?.version ?? -1)) steps.push({ after, version });
     }
     return steps;

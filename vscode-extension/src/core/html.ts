@@ -1,8 +1,8 @@
-// One page of a webview: no script at all, no network, styles by nonce.
+// A page of a webview. It has no script and no network access, and only its own style by nonce.
 
 import { randomBytes } from 'node:crypto';
 
-/** 128 bits: not to be guessed. */
+/** 128 bits cannot be guessed. */
 const NONCE_BYTES = 16;
 
 const STYLE = `
@@ -25,7 +25,7 @@ export function escape(text: string): string {
     return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** `body` is HTML; whatever came from outside is in it through `escape`. */
+/** `body` is HTML. Whatever came from outside must have passed through `escape`. */
 export function page(title: string, body: string, nonce = randomBytes(NONCE_BYTES).toString('base64')): string {
     return `<!DOCTYPE html>
 <html lang="en">

@@ -1,4 +1,4 @@
-// Where the program `hone` is: the setting, else the bundled one, else PATH.
+// Finds the program `hone`: from the setting, else in the extension, else on PATH.
 
 import { isAbsolute, join } from 'node:path';
 
@@ -9,7 +9,7 @@ export interface SearchPlaces {
     homeFolder: string;
     platform: string;
     arch: string;
-    /** The variable PATH. */
+    /** The environment variable PATH. */
     searchPath: string;
     isExecutable(path: string): boolean;
 }
@@ -23,18 +23,18 @@ export function locate(at: SearchPlaces): Located {
     const program = windows ? 'hone.exe' : 'hone';
     const configured = at.configured.trim().replace(/^~(?=\/)/, at.homeFolder);
     if (configured) {
-        // No falling back: the user said which program is meant.
+        // The user named this program, so no other one is tried.
         return at.isExecutable(configured)
             ? { path: configured, source: 'hone.path' }
-            : { problem: `${configured}: cannot be run; correct the setting hone.path` };
+            : { problem: `${configured} cannot be run; correct the setting hone.path` };
     }
     const bundled = join(at.extensionFolder, 'bin', `${at.platform}-${at.arch}`, program);
     if (at.isExecutable(bundled)) return { path: bundled, source: 'bundled' };
     for (const folder of at.searchPath.split(windows ? ';' : ':')) {
-        // A relative entry would run a program out of the workspace.
+        // A relative entry would run a program from the workspace.
         if (!isAbsolute(folder)) continue;
         const found = join(folder, program);
         if (at.isExecutable(found)) return { path: found, source: 'PATH' };
     }
-    return { problem: 'The program `hone` was not found: install it, or set hone.path' };
+    return { problem: 'The program `hone` was not found; install it, or set hone.path' };
 }

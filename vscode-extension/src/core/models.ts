@@ -1,4 +1,4 @@
-// `hone model list --json` and the lines of `hone model pull --json`, read.
+// Reads `hone model list --json` and the lines of `hone model pull --json`.
 
 const MIB = 1024 * 1024;
 
@@ -6,14 +6,14 @@ export interface Model {
     name: string;
     bytes: number;
     licence: string;
-    /** Whether its file is here. */
+    /** Whether its file is on this machine. */
     present: boolean;
     configured: boolean;
 }
 
 export function parseModels(json: string): Model[] {
     const { models } = JSON.parse(json) as { models?: Model[] };
-    if (!Array.isArray(models)) throw new Error('`hone model list --json` printed something else; update hone');
+    if (!Array.isArray(models)) throw new Error('`hone model list --json` printed something unexpected; update hone');
     return models;
 }
 
@@ -21,11 +21,11 @@ export function size({ bytes }: Model): string {
     return `${Math.round(bytes / MIB)} MiB`;
 }
 
-/** How far a pull is, from line to line. */
+/** The progress of a download, line by line. */
 export class Pull {
     private percent = 0;
 
-    /** What a progress bar is to be told; nothing for a line without news. */
+    /** The next step of a progress bar, or `undefined` if the line brings none. */
     take(line: string): { increment: number; message: string } | undefined {
         const { bytes, total } = JSON.parse(line) as { bytes?: number; total?: number };
         if (bytes === undefined || !total) return undefined;

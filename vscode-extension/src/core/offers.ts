@@ -1,33 +1,33 @@
-// What this window knows about the offer on screen: enough to name it when the
-// user takes a part or turns it down, and to report each sight of it once.
+// What this window knows about the offer on screen. That is enough to name the offer when the user
+// accepts a part or rejects it, and to report only once that it was shown.
 
 export interface Offer {
     id: string;
     uri: string;
-    /** UTF-16 offset in the document at which the text goes in. */
+    /** UTF-16 offset in the document at which the text is inserted. */
     start: number;
     text: string;
 }
 
-/** As much of a document as offers need. */
+/** The parts of a document that offers need. */
 export interface TextView {
     uri: string;
     slice(start: number, end: number): string;
 }
 
-/** What the suggest widget has selected: it would replace the text from `start` on. */
+/** The selected item of the suggest widget. It would replace the text from `start` on. */
 export interface Selected {
     start: number;
     text: string;
 }
 
-/** The id that the server put into an item's command. */
+/** The offer's id, which the server puts into the item's command. */
 export function offerId(item: { command?: { arguments?: unknown[] } }): string | undefined {
     const id = item.command?.arguments?.[0];
     return typeof id === 'string' ? id : undefined;
 }
 
-/** Passes over what was just said: several of the editor's signals tell of one thing. */
+/** Filters repeated reports, because several signals of the editor can mean the same thing. */
 export class Changes {
     private last: string | undefined;
 
@@ -39,7 +39,7 @@ export class Changes {
 }
 
 export class Offers {
-    /** What there is to choose from at one place. */
+    /** The offers to choose from at one place. */
     private choice: readonly Offer[] = [];
     private chosen = 0;
 
@@ -47,32 +47,32 @@ export class Offers {
         return this.choice[this.chosen];
     }
 
-    /** What stood on screen stays there, if it is among them. */
+    /** Replaces the offers. The one on screen stays chosen if it is among the new ones. */
     served(choice: readonly Offer[]): void {
         const stays = choice.findIndex(({ id }) => id === this.live?.id);
         this.choice = choice;
         this.chosen = Math.max(stays, 0);
     }
 
-    /** This one is on screen now. */
+    /** Records which offer is on screen now. */
     choose(id: string): void {
         const at = this.choice.findIndex((offer) => offer.id === id);
         if (at >= 0) this.chosen = at;
     }
 
-    /** The next one, or with -1 the previous, is on screen now: its id. */
+    /** Moves to the next offer, or with -1 to the previous one. Returns its id. */
     step(by: 1 | -1): string | undefined {
         const { length } = this.choice;
         this.chosen = length === 0 ? 0 : (this.chosen + by + length) % length;
         return this.live?.id;
     }
 
-    /** The offer's fate is known. */
+    /** Forgets the offers once the outcome is known. */
     clear(): void {
         this.served([]);
     }
 
-    /** Forgets the live offer; its id, if it is not what stands at this cursor. */
+    /** Forgets the live offer and returns its id, if the cursor has left it. */
     leftBehind(view: TextView, cursor: number): string | undefined {
         if (!this.live || this.at(view, cursor)) return undefined;
         const { id } = this.live;
@@ -80,7 +80,7 @@ export class Offers {
         return id;
     }
 
-    /** The live offer, if its text still continues what stands before the cursor. */
+    /** The live offer, if its text still continues the text before the cursor. */
     at(view: TextView, cursor: number): { offer: Offer; rest: string } | undefined {
         const offer = this.live;
         if (!offer || offer.uri !== view.uri || cursor < offer.start) return undefined;
@@ -90,8 +90,9 @@ export class Offers {
     }
 
     /**
-     * While the suggest widget has an item selected, VS Code shows only an offer that goes on
-     * from it. Any other would be served, never seen, and judged all the same.
+     * Whether an offer can be shown beside the selected item of the suggest widget. VS Code then
+     * shows only an offer that continues the item. Any other would be served, never seen, and still
+     * get a label.
      */
     extends(view: TextView, cursor: number, selected: Selected): boolean {
         const here = this.at(view, cursor);
@@ -101,9 +102,12 @@ export class Offers {
     }
 }
 
-/** UTF-16 units of the offer that now stand before the cursor, if that is a part of it. */
+/**
+ * How many UTF-16 units of the offer are now before the cursor, if they are a part and not the
+ * whole.
+ */
 export function partAccepted(offer: Offer, view: TextView, cursor: number): number | undefined {
     if (offer.uri !== view.uri || cursor <= offer.start) return undefined;
-    const acceptedPart = view.slice(offer.start, cursor);
-    return acceptedPart.length < offer.text.length && offer.text.startsWith(acceptedPart) ? acceptedPart.length : undefined;
+    const part = view.slice(offer.start, cursor);
+    return part.length < offer.text.length && offer.text.startsWith(part) ? part.length : undefined;
 }

@@ -1,12 +1,15 @@
-// Runs `hone` for an answer.
+// Runs the program `hone` and reads what it prints.
 
 import { execFile, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** A question that takes longer is a program that hangs. */
+/** A program that takes longer to answer hangs. */
 const ANSWER_LIMIT_MS = 20_000;
 
-/** What `hone` prints on stdout; an error carries its last line on stderr, which is written for people. */
+/**
+ * What `hone` prints on stdout. An error carries its last line on stderr, which is written for
+ * people.
+ */
 export function ask(path: string, args: readonly string[]): Promise<string> {
     return new Promise((resolve, reject) => {
         execFile(path, args, { timeout: ANSWER_LIMIT_MS }, (error, stdout, stderr) => {
@@ -16,7 +19,7 @@ export function ask(path: string, args: readonly string[]): Promise<string> {
     });
 }
 
-/** Runs to the end, however long; `take` gets each line of stdout. */
+/** Runs `hone` to its end, however long that takes, and passes each line of stdout to `take`. */
 export function run(
     path: string,
     args: readonly string[],
@@ -45,7 +48,7 @@ export function run(
     });
 }
 
-/** The last line that says something, without the `Error: ` in front. */
+/** The last line that is not blank, without the `Error: ` at its start. */
 export function lastLine(text: string): string | undefined {
     const line = text.split('\n').findLast((candidate) => candidate.trim() !== '');
     return line?.trim().replace(/^Error: /, '');

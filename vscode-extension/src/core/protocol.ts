@@ -1,9 +1,12 @@
-// Hone's own messages, beside those of the language server protocol.
+// Hone's own messages, in addition to those of the language server protocol.
 
 import { NotificationType, RequestType, RequestType0, type TextDocumentPositionParams } from 'vscode-languageclient/node';
 import type { StatusLine } from './status';
 
-/** Run by the item an offer comes in; its argument is the offer's id. */
+/**
+ * The command of an item, which the editor runs when the offer is accepted. Its argument is the
+ * offer's id.
+ */
 export const ACCEPT_COMMAND = 'hone.accept';
 
 export interface ItemReference {
@@ -12,15 +15,17 @@ export interface ItemReference {
 
 export const didShow = new NotificationType<ItemReference>('textDocument/didShowCompletion');
 
-/** Where the cursor came to rest. */
+/** Reports where the cursor came to rest. */
 export const didFocus = new NotificationType<TextDocumentPositionParams>('textDocument/didFocus');
 
-/** `acceptedLength`: UTF-16 units from the start of the item's text. */
+/** `acceptedLength` is in UTF-16 units from the start of the item's text. */
 export const didPartiallyAccept = new NotificationType<ItemReference & { acceptedLength: number }>(
     'textDocument/didPartiallyAcceptCompletion',
 );
 
-/** `hidden`: not on screen (any more), and nobody said no to it. */
+/**
+ * The reason `hidden` means that the offer is not on screen, and that the user did not reject it.
+ */
 export const didReject = new NotificationType<{ id: string; reason: 'esc' | 'hidden' }>('hone/didReject');
 
 export const didChangeStatus = new NotificationType<StatusLine>('didChangeStatus');
@@ -29,15 +34,15 @@ export const statusRequest = new RequestType0<Status, void>('hone/status');
 
 export const learnRequest = new RequestType0<{ started: boolean; waiting: number }, void>('hone/learn');
 
-/** All that was recorded about a file, and every adapter that learned from it. */
+/** Forgets everything that was recorded about a file, and every adapter that learned from it. */
 export const forgetRequest = new RequestType<{ uri: string }, Forgotten, void>('hone/forget');
 
 export interface Forgotten {
     events: number;
     offers: number;
-    /** Versions of the adapters that are gone. */
+    /** Versions of the adapters that were removed. */
     adapters: number[];
-    /** The version that serves from now on; 0 is the model alone. */
+    /** The version that serves from now on. 0 is the base model without an adapter. */
     serves: number;
 }
 
@@ -45,7 +50,10 @@ export function itemReference(id: string): ItemReference {
     return { item: { command: { title: '', command: ACCEPT_COMMAND, arguments: [id] } } };
 }
 
-/** `hone/status` and `hone status --json`: the parts used here. */
+/**
+ * The answer to `hone/status`, which `hone status --json` prints too: the parts that the extension
+ * uses.
+ */
 export interface Status {
     version: string;
     paths: { home: string; config: string; socket: string; log: string };
@@ -61,7 +69,7 @@ export interface Status {
         waiting: number;
         batch: number;
         progress: string | null;
-        /** Why labels wait although there are enough. */
+        /** Why no update starts although there are enough labels. */
         held_back: string | null;
     };
 }

@@ -1,13 +1,13 @@
-// The learning report: what became of the offers, and what was learned from it.
+// The learning report: the outcomes of the offers, and what was learned from them.
 
 import { acceptRates, adapterSteps, type Label } from './history';
 import { escape, page } from './html';
 import type { Status } from './protocol';
 
-/** Labels that one point of the accept rate averages over. */
+/** How many labels one point of the accept rate averages over. */
 const RATE_WIDTH = 20;
 
-/** The plots' own units; the page scales them. */
+/** The size of a plot in its own units, which the page scales. */
 const PLOT = { width: 640, height: 180, left: 44, right: 12, top: 12, bottom: 26 };
 
 const OUTCOMES: [key: string, name: string][] = [
@@ -18,8 +18,8 @@ const OUTCOMES: [key: string, name: string][] = [
     ['rejected_edit', 'Typed over'],
     ['rejected_timeout', 'Left standing'],
     ['superseded', 'Left without a verdict'],
-    ['unseen', 'Gone before it was read'],
-    ['unlabelled', 'Open'],
+    ['unseen', 'Gone before it was seen'],
+    ['unlabelled', 'Not decided yet'],
 ];
 
 export function reportPage(status: Status, labels: readonly Label[]): string {
@@ -70,7 +70,7 @@ function plots(labels: readonly Label[]): string {
     const top = Math.max(1, ...steps.map((step) => step.version));
     const swaps = steps.filter((step) => step.version > 0);
     const marks = swaps.map(({ after }) => verticalMark(after, labels.length)).join('');
-    // A swap is a step: the version before it reaches as far as the one after it begins.
+    // A swap is drawn as a step: the line of a version ends where the line of the next one begins.
     const versions = steps.flatMap(({ after, version }, at): Point[] => [
         [after, steps[at - 1]?.version ?? version],
         [after, version],
@@ -95,7 +95,7 @@ function plot(count: number, ticks: string[], content: string): string {
 <text x="${width - right}" y="${y}" text-anchor="end">${count} labels</text>${content}</svg>`;
 }
 
-/** A label and the value there. */
+/** The number of a label, and the value there. */
 type Point = [at: number, value: number];
 
 function line(style: string, points: readonly Point[], count: number, top: number): string {
@@ -125,5 +125,5 @@ function outcomes({ episodes }: Status): string {
     const rows = OUTCOMES.map(
         ([key, name]) => `<tr><td>${name}</td><td class="number">${Number(episodes[key] ?? 0)}</td></tr>`,
     );
-    return `<h2>What became of ${Number(episodes['total'] ?? 0)} offers</h2><table>${rows.join('')}</table>`;
+    return `<h2>Outcomes of ${Number(episodes['total'] ?? 0)} offers</h2><table>${rows.join('')}</table>`;
 }

@@ -1,6 +1,6 @@
-// A command line for a terminal.
+// Builds a command line for a terminal.
 
-/** One argument, as every POSIX shell reads it back. */
+/** One argument, quoted so that every POSIX shell reads it back unchanged. */
 export function quoted(argument: string): string {
     return /^[\w./:@-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;
 }

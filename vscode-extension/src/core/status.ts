@@ -1,9 +1,9 @@
-// What the status bar says, from everything known; no editor in here.
+// Decides what the status bar shows. Nothing here knows the editor.
 
-/** Requests answered sooner than this cause no flicker. */
+/** A request that is answered sooner than this causes no flicker. */
 const THINKING_DELAY_MS = 150;
 
-/** `didChangeStatus`, from the server. */
+/** The server's notification `didChangeStatus`. */
 export interface StatusLine {
     busy: boolean;
     kind: 'Normal' | 'Warning' | 'Error';
@@ -19,10 +19,10 @@ export type ServerState =
 export interface StatusInputs {
     server: ServerState;
     line: StatusLine | undefined;
-    /** Learning is; completions go on. */
+    /** Whether learning is paused. Completions continue meanwhile. */
     paused: boolean;
     thinking: boolean;
-    /** `hone.enabled` */
+    /** The setting `hone.enabled`. */
     enabled: boolean;
     /** The language of the active editor, if it is switched off. */
     languageOff: string | undefined;
@@ -30,7 +30,7 @@ export interface StatusInputs {
 
 export interface StatusItem {
     state: 'ready' | 'thinking' | 'learning' | 'paused' | 'warning' | 'error' | 'off' | 'starting';
-    /** With a codicon. */
+    /** Begins with a codicon. */
     text: string;
     tooltip: string;
 }
@@ -41,7 +41,7 @@ export function shown(known: StatusInputs): StatusItem {
     if (!known.enabled) return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Off' };
     if (server.kind === 'stopped') return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Stopped' };
     if (server.kind === 'starting') {
-        return { state: 'starting', text: '$(loading~spin) Hone', tooltip: 'Starting; a model is loaded' };
+        return { state: 'starting', text: '$(loading~spin) Hone', tooltip: 'Starting and loading the model' };
     }
     if (line?.kind === 'Error') return { state: 'error', text: '$(error) Hone', tooltip: line.message };
     if (known.languageOff !== undefined) {
@@ -49,13 +49,13 @@ export function shown(known: StatusInputs): StatusItem {
     }
     if (known.thinking) return { state: 'thinking', text: '$(loading~spin) Hone', tooltip: 'Thinking' };
     if (line?.kind === 'Warning') return { state: 'warning', text: '$(warning) Hone', tooltip: line.message };
-    // Completions go on meanwhile.
+    // Completions continue while an update runs.
     if (line?.busy) return { state: 'learning', text: '$(mortar-board) Hone', tooltip: 'Learning from your labels' };
     if (known.paused) return { state: 'paused', text: '$(debug-pause) Hone', tooltip: line?.message ?? 'Learning is paused' };
     return { state: 'ready', text: '$(sparkle) Hone', tooltip: line?.message ?? 'Ready' };
 }
 
-/** Whether any request has been under way for long enough to say so. */
+/** Reports when a request has been under way for so long that the status bar should show it. */
 export class Thinking {
     private underWay = 0;
     private timer: NodeJS.Timeout | undefined;
@@ -63,7 +63,7 @@ export class Thinking {
 
     constructor(private readonly changed: (thinking: boolean) => void) {}
 
-    /** A request begins; call what is returned once when it ends. */
+    /** Records that a request begins. Call the returned function when it ends. */
     begin(): () => void {
         this.underWay += 1;
         this.timer ??= setTimeout(() => this.turn(true), THINKING_DELAY_MS);

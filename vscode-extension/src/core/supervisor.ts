@@ -1,23 +1,26 @@
-// Keeps one server running: starts it, checks who answers, starts it again when
-// it dies, ever later, and says so when it cannot. No editor in here.
+// Keeps one server running. It starts the server, checks that it is Hone, restarts it when it dies
+// with a longer wait each time, and reports when it cannot. Nothing here knows the editor.
 
 import { Backoff } from './backoff';
 import type { Located } from './locate';
 import type { ServerState } from './status';
 import { serverProblem } from './version';
 
-/** As much of a language client as is needed here. */
+/** The parts of a language client that the supervisor needs. */
 export interface Connection {
     start(): Promise<void>;
     dispose(): Promise<void>;
     readonly initializeResult?: { serverInfo?: { name: string; version?: string } } | undefined;
-    /** The server's last line on stderr, which says why it ended. */
+    /** The last line that the server wrote to stderr, which says why it ended. */
     readonly lastWord: string | undefined;
 }
 
 export interface SupervisorHost<C> {
     locate(): Located;
-    /** Makes a connection that is not started yet; it calls `lost` when it ends unasked. */
+    /**
+     * Makes a connection that is not started yet. It calls `lost` when it ends although nobody
+     * asked for it.
+     */
     connect(path: string, lost: () => void): C;
     changed(state: ServerState): void;
 }
@@ -39,7 +42,7 @@ export class Supervisor<C extends Connection> {
         return this.current.kind === 'running' ? this.connection : undefined;
     }
 
-    /** Starts anew, whatever was before. */
+    /** Starts the server anew, whatever its state is. */
     async restart(): Promise<void> {
         await this.stop();
         this.backoff.reset();
@@ -51,11 +54,14 @@ export class Supervisor<C extends Connection> {
         const connection = this.connection;
         this.connection = undefined;
         this.become({ kind: 'stopped' });
-        // One that never came up has nothing to end, and says so by throwing.
+        // A connection that never came up throws, because it has nothing to end.
         await connection?.dispose().catch(() => undefined);
     }
 
-    /** `again`: after a death, when a failure may pass, such as a daemon that has not ended yet. */
+    /**
+     * `again` means after a death. Then a failure may pass, such as a daemon that has not ended
+     * yet.
+     */
     private async start(again = false): Promise<void> {
         const located = this.host.locate();
         if (located.path === undefined) {
@@ -85,7 +91,7 @@ export class Supervisor<C extends Connection> {
     }
 
     private lost(connection: C): void {
-        // One that ends while it starts is told by `start`.
+        // `start` reports a connection that ends while it starts.
         if (this.connection === connection && this.current.kind === 'running') this.startLater(connection);
     }
 
@@ -93,7 +99,7 @@ export class Supervisor<C extends Connection> {
         const delay_ms = this.backoff.died(Date.now());
         if (delay_ms === undefined) {
             const said = connection.lastWord ? ` (${connection.lastWord})` : '';
-            this.become({ kind: 'failed', problem: `The server keeps ending${said}; see the output "Hone"` });
+            this.become({ kind: 'failed', problem: `The server keeps ending${said}; see the output channel "Hone"` });
             return;
         }
         this.become({ kind: 'starting' });
