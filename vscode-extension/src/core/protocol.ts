@@ -1,6 +1,6 @@
 // Hone's own messages, in addition to those of the language server protocol.
 
-import { NotificationType, RequestType, RequestType0, type TextDocumentPositionParams } from 'vscode-languageclient/node';
+import { NotificationType, RequestType, RequestType0, type TextDocumentPositionParams } from 'vscode-languageserver-protocol';
 import type { StatusLine } from './status';
 
 /**
