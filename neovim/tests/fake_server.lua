@@ -1,10 +1,9 @@
---- A language server inside the Neovim under test, for what the real one cannot
---- be made to do on demand: many lines, slow answers, no answer, errors.
+--- A language server inside the Neovim under test. It does what the real server cannot be made to
+--- do: it sends many lines, answers slowly or not at all, or sends errors.
 ---
---- Loaded by that Neovim's init file: it writes every message to `log` as a JSON
---- line, and answers a completion after `delay_ms` with `answer`, an item's text,
---- which takes the place of `replaces` characters; `null` for no result and `error`
---- for one.
+--- The init file of that Neovim loads it. It writes every message to `log` as a line of JSON. After
+--- `delay_ms` it answers a completion with the text `answer`, which replaces `replaces` characters.
+--- The answer `null` means no result, and `error` means an error.
 
 local M = {}
 
@@ -28,7 +27,7 @@ local CAPABILITIES = {
   executeCommandProvider = { commands = { 'hone.accept' } },
 }
 
---- A function that appends messages to a file, one JSON line each.
+--- Returns a function that appends messages to a file as lines of JSON.
 local function writer(path)
   local log = assert(io.open(path, 'a'))
   return function(message)
@@ -37,7 +36,7 @@ local function writer(path)
   end
 end
 
---- A function that answers completions as the options say.
+--- Returns a function that answers completions as the options say.
 local function completer(options)
   local offered = 0
   return function(params, answer)
@@ -68,7 +67,7 @@ local function requester(options, write)
     if method == 'initialize' then
       answer(nil, { capabilities = CAPABILITIES })
     elseif method == 'textDocument/inlineCompletion' then
-      -- Answers though it was cancelled: a late answer must not be shown.
+      -- It answers even if it was cancelled, because a late answer must not be shown.
       vim.defer_fn(function()
         complete(params, answer)
       end, options.delay_ms)

@@ -1,11 +1,10 @@
---- What a user does with an offer, in a real Neovim with the real server and a
---- real model, and the label that the daemon logged for it. A wrong label
---- teaches the wrong thing.
+--- What a user does with an offer in a real Neovim, with the real server and a real model, and the
+--- label that the daemon logged for it. A wrong label would teach the wrong thing.
 
 local check = require('check')
 local wait = require('wait')
 
---- Continued by ` Thursday, Friday, …`.
+--- The model continues this with ` Thursday, Friday, …`.
 local WEEK = '// Monday, Tuesday, Wednesday,'
 
 local GHOST = WEEK .. ' Thursday, Friday'
@@ -16,18 +15,18 @@ local function kinds(offer)
   end, offer.outcomes)
 end
 
---- Opens a file whose first line the model continues, and waits for its ghost.
+--- Opens a file whose first line the model continues, and waits for the offer.
 ---@return test.Editor
 local function with_ghost(home, name, options)
   local editor = home:edit(name, WEEK .. '\n\nfn main() {}\n', options)
   editor:press('A')
   editor:wait_for(GHOST)
-  check.equal(WEEK, editor:lines()[1], 'a ghost is no text')
+  check.equal(WEEK, editor:lines()[1], 'a ghost is not in the buffer')
   return editor
 end
 
---- The file's first offer met this fate, once, having been shown once; and no
---- offer of the file ever met two.
+--- Checks that the file's first offer has this one outcome and was shown once, and that no offer of
+--- the file has two outcomes.
 local function outcome_is(home, editor, name, expected)
   local offer = home:first_outcome(name)
   wait.settle()
@@ -57,7 +56,7 @@ local stories = {
     end,
   },
   {
-    'one undo takes back what was accepted and leaves what was typed',
+    'one undo removes what was accepted and keeps what was typed',
     function(home)
       local editor = with_ghost(home, 'undo.rs')
       editor:type(' T')
@@ -130,7 +129,7 @@ local stories = {
     end,
   },
   {
-    'typed fast, it is typed through all the same',
+    'an offer that is typed fast is typed through as well',
     function(home)
       local editor = with_ghost(home, 'fast.rs')
       editor:type(home:offers('fast.rs')[1].text)
@@ -138,7 +137,7 @@ local stories = {
     end,
   },
   {
-    'taking back a letter brings the ghost back',
+    'deleting a letter brings the ghost back',
     function(home)
       local editor = with_ghost(home, 'back.rs')
       editor:type(' Thu')
@@ -153,7 +152,7 @@ local stories = {
     end,
   },
   {
-    'a word taken and then something else is a part',
+    'an accepted word and then something else is a part',
     function(home)
       local editor = with_ghost(home, 'word.rs')
       editor:press('C-Right')
@@ -168,7 +167,7 @@ local stories = {
     end,
   },
   {
-    'a word taken and then Escape is a part',
+    'an accepted word and then Escape is a part',
     function(home)
       local editor = with_ghost(home, 'wordesc.rs')
       editor:press('C-Right')
@@ -203,7 +202,7 @@ local stories = {
     end,
   },
   {
-    'the line taken is all of a one-line offer',
+    'an accepted line is all of a one-line offer',
     function(home)
       local editor = with_ghost(home, 'line.rs')
       editor:press('C-End')
@@ -212,7 +211,7 @@ local stories = {
     end,
   },
   {
-    'one normal-mode command in between is no reject',
+    'one normal-mode command in between is no rejection',
     function(home)
       local editor = with_ghost(home, 'ctrlo.rs')
       editor:press('C-o')
@@ -228,7 +227,7 @@ local stories = {
     end,
   },
   {
-    'the cursor moved away is no reject, nor ten seconds later',
+    'moving the cursor away is no rejection, nor is it ten seconds later',
     function(home)
       local editor = with_ghost(home, 'left.rs')
       editor:press('Left')
@@ -282,7 +281,7 @@ local stories = {
     end,
   },
   {
-    'without a ghost Tab is what the user mapped it to, with one it accepts',
+    'without a ghost Tab does what the user mapped it to, with a ghost it accepts',
     function(home)
       local maps = [[
         vim.keymap.set('i', '<Tab>', function() return '[global]' end, { expr = true })
@@ -310,7 +309,7 @@ local stories = {
     end,
   },
   {
-    'disable hides the ghost and asks nothing, toggle brings it back',
+    'disable hides the ghost and stops requests, and toggle brings it back',
     function(home)
       local editor = home:edit('off.rs', WEEK .. '\n')
       editor:type(':Hone disable')
@@ -339,9 +338,9 @@ local stories = {
     end,
   },
   {
-    'set up long after the start, as a plugin manager may',
+    'it can be set up long after the start, as a plugin manager may do',
     function(home)
-      -- The harness's rtp entry is taken out again before plugins are looked for.
+      -- The test's entry in 'runtimepath' is removed before Neovim looks for plugins.
       local init = [[
         local plugin = vim.opt.rtp:get()[#vim.opt.rtp:get()]
         vim.opt.rtp:remove(plugin)
@@ -364,7 +363,7 @@ local stories = {
     end,
   },
   {
-    'the commands tell what hone tells',
+    'the commands show what hone prints',
     function(home)
       local editor = home:edit('commands.rs', WEEK .. '\n')
       editor:type(':Hone status')
@@ -379,11 +378,11 @@ local stories = {
       end)
       editor:type(':Hone nonsense')
       editor:press('Enter')
-      editor:wait_for('no command nonsense; known: adapter, config, disable')
+      editor:wait_for('there is no command nonsense; there are adapter, config, disable')
     end,
   },
   {
-    'pause and config reach the server, and are told',
+    'pause and config reach the server, and the answer is shown',
     function(home)
       local editor = home:edit('pause.rs', WEEK .. '\n')
       local function say(command, answer)
@@ -423,7 +422,7 @@ local stories = {
     end,
   },
   {
-    'another of several offers is shown and taken, and it alone is judged',
+    'another of several offers is shown and accepted, and it alone gets a verdict',
     function(home)
       local editor = with_ghost(home, 'another.rs')
       editor:press('M-]')
@@ -432,7 +431,7 @@ local stories = {
       end)
       editor:wait_for(WEEK .. another.text)
       editor:press('Tab')
-      -- Asked for by hand, it may have several lines.
+      -- An offer to an invoked request may have several lines.
       local whole = vim.split(WEEK .. another.text, '\n')
       wait.until_('it in the buffer', function()
         return vim.deep_equal(whole, vim.list_slice(editor:lines(), 1, #whole))
@@ -446,7 +445,7 @@ local stories = {
     end,
   },
   {
-    'asked by hand there is an offer also where suggestions are off',
+    'an invoked request brings an offer also where suggestions are off',
     function(home)
       local init = "vim.cmd('autocmd BufEnter * let b:hone_enabled = v:false')"
       local editor = home:edit('byhand.rs', WEEK .. '\n', { init = init })
@@ -501,7 +500,7 @@ local stories = {
     end,
   },
   {
-    'a server that had lived and ended is started again',
+    'a server that had run for a while and ended is restarted',
     function(home)
       local editor = home:edit('again.rs', WEEK .. '\n')
       vim.wait(10500)
@@ -512,7 +511,7 @@ local stories = {
     end,
   },
   {
-    'a missing program is told once, with the fix, and typing goes on',
+    'a missing program is reported once, with the fix, and typing continues',
     function(home)
       local editor = home:edit('missing.rs', WEEK .. '\n', {
         init = [[require('hone').setup({ cmd = '/nowhere/hone' })]],
@@ -529,7 +528,7 @@ local stories = {
     end,
   },
   {
-    'a missing model is told with the command that fetches it',
+    'a missing model is reported with the command that downloads it',
     function(home)
       local empty = home.path .. '/empty'
       vim.fn.mkdir(empty, 'p')
@@ -542,11 +541,11 @@ local stories = {
     end,
   },
   {
-    'a wrong option is told',
+    'a wrong option is reported',
     function(home)
       local editor = home:edit('option.rs', WEEK .. '\n', {
         init = [[require('hone').setup({ debouncems = 10 })]],
-        ready = 'unknown option debouncems; known: cmd',
+        ready = 'unknown option debouncems; there are cmd',
       })
       editor:press('Enter')
       editor:press('A')
@@ -554,7 +553,7 @@ local stories = {
     end,
   },
   {
-    ':checkhealth hone is content',
+    ':checkhealth hone finds nothing wrong',
     function(home)
       local editor = home:edit('health.rs', WEEK .. '\n')
       editor:type(':checkhealth hone')
@@ -594,7 +593,7 @@ if vim.lsp.inline_completion then
         local init = "vim.keymap.set('i', '<C-y>', function() vim.lsp.inline_completion.get() end)"
         local editor = with_ghost(home, 'get.rs', { init = init })
         local text = home:offers('get.rs')[1].text
-        -- For its first 200 ms in a buffer the built-in client knows of nothing.
+        -- The built-in client makes its first request 200 ms after it starts in a buffer.
         wait.settle()
         editor:type(' Th')
         editor:press('C-y')
