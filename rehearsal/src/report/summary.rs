@@ -21,15 +21,19 @@ pub fn text(report: &RehearsalReport) -> String {
     let totals: Vec<ArmTotals> =
         (0..report.arms.len()).map(|arm| ArmTotals::of(report, arm)).collect();
     for (arm, totals) in report.arms.iter().zip(&totals) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{:<width$}  {}", arm.name, totals.facts(arm.kind));
+        let label = format!("{:<width$}  ", arm.name);
+        out.push_str(&hanging(&label, &totals.facts(arm.kind)));
         for error in &totals.learner_errors {
-            let _ = writeln!(out, "{:<width$}  an update failed: {error}", "");
+            out.push_str(&hanging(
+                &format!("{:<width$}  ", ""),
+                &format!("an update failed: {error}"),
+            ));
         }
     }
     for (index, comparison) in report.pooled.iter().enumerate() {
         out.push('\n');
         if report.pooled.len() > 1 {
+            // Writing to a String cannot fail.
             let _ = writeln!(out, "{} compared with {}:", comparison.name, report.arms[0].name);
         }
         let contrast = Contrast::new(report, &totals, index + 1, comparison);
@@ -437,18 +441,25 @@ fn are(number: usize) -> &'static str {
     if number == 1 { "is" } else { "are" }
 }
 
-/// Breaks the text into lines of at most [`COLUMNS`] columns. A number stays beside its percent
-/// sign.
+/// The text in lines of at most [`COLUMNS`] columns.
 fn paragraph(text: &str) -> String {
+    hanging("", text)
+}
+
+/// A label and the text behind it, in lines of at most [`COLUMNS`] columns. The lines after the
+/// first are indented by the label's width. A number stays beside its percent sign.
+fn hanging(label: &str, text: &str) -> String {
     const GLUE: &str = "\u{a0}%";
-    let mut out = String::new();
-    let mut column = 0;
+    let indent = label.chars().count();
+    let mut out = label.to_owned();
+    let mut column = indent;
     for word in text.replace(" %", GLUE).split(' ') {
         let width = word.chars().count();
-        if column > 0 && column + 1 + width > COLUMNS {
+        if column > indent && column + 1 + width > COLUMNS {
             out.push('\n');
-            column = 0;
-        } else if column > 0 {
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column > indent {
             out.push(' ');
             column += 1;
         }

@@ -88,11 +88,15 @@ const EVERY_SECOND: Script = |line| Some(line % 2 == 0);
 #[test]
 fn a_clear_gain() {
     let held_back: Script = |line| (line % 4 != 1).then_some(line % 2 == 0);
-    check(vec![result(400, &[("frozen", EVERY_FOURTH), ("everything", held_back)])], "\
+    check(
+        vec![result(400, &[("frozen", EVERY_FOURTH), ("everything", held_back)])],
+        "\
 Typed 80 commits of this repository and paused at 400 places, in 1.5 minutes.
 
-frozen      400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median answer 20 ms
-everything  300 offers shown, 200 accepted (66.7 %), 50.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+frozen      400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median
+            answer 20 ms
+everything  300 offers shown, 200 accepted (66.7 %), 50.0 % of the characters completed, median
+            answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 25.0 % were accepted without learning and 66.7 % with it, which
 is 167 % more (95 % interval: 151 to 185 % more).
@@ -100,66 +104,86 @@ With learning, Hone showed 25 % fewer offers (95 % interval: 23 to 27 % fewer) a
 50.0 % of the characters instead of 25.0 %, which is 100 % more (95 % interval: 89 to 114 %
 more).
 Hone made 3 updates from 300 judged offers; both gains are larger than chance.
-");
+",
+    );
 }
 
 #[test]
 fn no_difference() {
-    check(vec![result(400, &[("frozen", EVERY_FOURTH), ("ppo", EVERY_FOURTH)])], "\
+    check(
+        vec![result(400, &[("frozen", EVERY_FOURTH), ("ppo", EVERY_FOURTH)])],
+        "\
 Typed 80 commits of this repository and paused at 400 places, in 1.5 minutes.
 
-frozen  400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median answer 20 ms
-ppo     400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+frozen  400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median
+        answer 20 ms
+ppo     400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median
+        answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 25.0 % were accepted without learning and 25.0 % with it: no
 difference.
 With learning, Hone showed as many offers and completed 25.0 % of the characters, just as
 without learning.
 Hone made 3 updates from 400 judged offers; the arms do not differ.
-");
+",
+    );
 }
 
 #[test]
 fn a_difference_that_may_be_chance() {
     let other: Script = |line| Some(line * line % 7 == 1 || line == 5);
-    check(vec![result(60, &[("frozen", EVERY_FOURTH), ("everything", other)])], "\
+    check(
+        vec![result(60, &[("frozen", EVERY_FOURTH), ("everything", other)])],
+        "\
 Typed 12 commits of this repository and paused at 60 places, in 1.5 minutes.
 
-frozen      60 offers shown, 15 accepted (25.0 %), 25.0 % of the characters completed, median answer 20 ms
-everything  60 offers shown, 18 accepted (30.0 %), 30.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+frozen      60 offers shown, 15 accepted (25.0 %), 25.0 % of the characters completed, median
+            answer 20 ms
+everything  60 offers shown, 18 accepted (30.0 %), 30.0 % of the characters completed, median
+            answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 25.0 % were accepted without learning and 30.0 % with it, which
 is 20 % more (95 % interval: from 7.1 % less to 64 % more).
 With learning, Hone showed as many offers and completed 30.0 % of the characters instead of
 25.0 %, which is 20 % more (95 % interval: from 7.1 % less to 64 % more).
 Hone made 3 updates from 60 judged offers; neither difference is larger than chance.
-");
+",
+    );
 }
 
 #[test]
 fn a_loss() {
-    check(vec![result(400, &[("frozen", EVERY_SECOND), ("ppo", EVERY_FOURTH)])], "\
+    check(
+        vec![result(400, &[("frozen", EVERY_SECOND), ("ppo", EVERY_FOURTH)])],
+        "\
 Typed 80 commits of this repository and paused at 400 places, in 1.5 minutes.
 
-frozen  400 offers shown, 200 accepted (50.0 %), 50.0 % of the characters completed, median answer 20 ms
-ppo     400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+frozen  400 offers shown, 200 accepted (50.0 %), 50.0 % of the characters completed, median
+        answer 20 ms
+ppo     400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median
+        answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 50.0 % were accepted without learning and 25.0 % with it, which
 is 50 % less (95 % interval: 47 to 53 % less).
 With learning, Hone showed as many offers and completed 25.0 % of the characters instead of
 50.0 %, which is 50 % less (95 % interval: 47 to 53 % less).
 Hone made 3 updates from 400 judged offers; both losses are larger than chance.
-");
+",
+    );
 }
 
 #[test]
 fn a_gain_in_one_and_a_loss_in_the_other() {
     let strict: Script = |line| (line % 4 == 0).then_some(line % 8 != 0);
-    check(vec![result(400, &[("frozen", EVERY_SECOND), ("gate", strict)])], "\
+    check(
+        vec![result(400, &[("frozen", EVERY_SECOND), ("gate", strict)])],
+        "\
 Typed 80 commits of this repository and paused at 400 places, in 1.5 minutes.
 
-frozen  400 offers shown, 200 accepted (50.0 %), 50.0 % of the characters completed, median answer 20 ms
-gate    100 offers shown, 50 accepted (50.0 %), 12.5 % of the characters completed, median answer 20 ms
+frozen  400 offers shown, 200 accepted (50.0 %), 50.0 % of the characters completed, median
+        answer 20 ms
+gate    100 offers shown, 50 accepted (50.0 %), 12.5 % of the characters completed, median
+        answer 20 ms
 
 Of the offers that were shown, 50.0 % were accepted without the gate and 50.0 % with it: no
 difference (95 % interval: from 15 % less to 15 % more).
@@ -167,16 +191,21 @@ With the gate, Hone showed 75 % fewer offers (95 % interval: 73 to 77 % fewer) a
 12.5 % of the characters instead of 50.0 %, which is 75 % less (95 % interval: 71 to 79 % less).
 The gate learned from 100 judged offers; the difference in the accept rate is not larger than
 chance, and the loss in completed characters is larger than chance.
-");
+",
+    );
 }
 
 #[test]
 fn too_few_commits() {
-    check(vec![result(20, &[("frozen", EVERY_FOURTH), ("everything", EVERY_SECOND)])], "\
+    check(
+        vec![result(20, &[("frozen", EVERY_FOURTH), ("everything", EVERY_SECOND)])],
+        "\
 Typed 4 commits of this repository and paused at 20 places, in 1.5 minutes.
 
-frozen      20 offers shown, 5 accepted (25.0 %), 25.0 % of the characters completed, median answer 20 ms
-everything  20 offers shown, 10 accepted (50.0 %), 50.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+frozen      20 offers shown, 5 accepted (25.0 %), 25.0 % of the characters completed, median
+            answer 20 ms
+everything  20 offers shown, 10 accepted (50.0 %), 50.0 % of the characters completed, median
+            answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 25.0 % were accepted without learning and 50.0 % with it, which
 is 100 % more (too few commits for an interval).
@@ -184,17 +213,22 @@ With learning, Hone showed as many offers and completed 50.0 % of the characters
 25.0 %, which is 100 % more (too few commits for an interval).
 Hone made 3 updates from 20 judged offers; whether a difference is larger than chance cannot be
 said, because 4 commits are too few: it takes 8.
-");
+",
+    );
 }
 
 #[test]
 fn too_few_accepted_offers() {
     let rare: Script = |line| Some(line % 30 == 0);
-    check(vec![result(100, &[("frozen", rare), ("everything", EVERY_SECOND)])], "\
+    check(
+        vec![result(100, &[("frozen", rare), ("everything", EVERY_SECOND)])],
+        "\
 Typed 20 commits of this repository and paused at 100 places, in 1.5 minutes.
 
-frozen      100 offers shown, 4 accepted (4.0 %), 4.0 % of the characters completed, median answer 20 ms
-everything  100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+frozen      100 offers shown, 4 accepted (4.0 %), 4.0 % of the characters completed, median
+            answer 20 ms
+everything  100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median
+            answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 4.0 % were accepted without learning and 50.0 % with it, which is
 1150 % more (too few offers for an interval).
@@ -202,29 +236,38 @@ With learning, Hone showed as many offers and completed 50.0 % of the characters
 4.0 %, which is 1150 % more (too few offers for an interval).
 Hone made 3 updates from 100 judged offers; whether a difference is larger than chance cannot be
 said, because 4 accepted offers without learning are too few: it takes 10.
-");
+",
+    );
 }
 
 #[test]
 fn nothing_was_shown() {
-    check(vec![result(100, &[("frozen", NOTHING), ("everything", NOTHING)])], "\
+    check(
+        vec![result(100, &[("frozen", NOTHING), ("everything", NOTHING)])],
+        "\
 Typed 20 commits of this repository and paused at 100 places, in 1.5 minutes.
 
 frozen      0 offers shown, 0.0 % of the characters completed, median answer 20 ms
-everything  0 offers shown, 0.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+everything  0 offers shown, 0.0 % of the characters completed, median answer 20 ms, adapter v2
+            serves
 
 No offer was shown in either arm, so there is nothing to compare.
 Hone made 3 updates from 0 judged offers.
-");
+",
+    );
 }
 
 #[test]
 fn nothing_was_shown_with_learning() {
-    check(vec![result(100, &[("frozen", EVERY_SECOND), ("everything", NOTHING)])], "\
+    check(
+        vec![result(100, &[("frozen", EVERY_SECOND), ("everything", NOTHING)])],
+        "\
 Typed 20 commits of this repository and paused at 100 places, in 1.5 minutes.
 
-frozen      100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median answer 20 ms
-everything  0 offers shown, 0.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+frozen      100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median
+            answer 20 ms
+everything  0 offers shown, 0.0 % of the characters completed, median answer 20 ms, adapter v2
+            serves
 
 Of the offers that were shown, 50.0 % were accepted without learning; with it none was shown.
 With learning, Hone showed 100 % fewer offers (95 % interval: 100 to 100 % fewer) and completed
@@ -232,17 +275,22 @@ With learning, Hone showed 100 % fewer offers (95 % interval: 100 to 100 % fewer
 less).
 Hone made 3 updates from 0 judged offers; there is too little data to judge the accept rate, and
 the loss in completed characters is larger than chance.
-");
+",
+    );
 }
 
 #[test]
 fn few_offers_were_shown_with_learning() {
     let rare: Script = |line| (line % 10 == 0).then_some(line % 20 == 0);
-    check(vec![result(100, &[("frozen", EVERY_SECOND), ("everything", rare)])], "\
+    check(
+        vec![result(100, &[("frozen", EVERY_SECOND), ("everything", rare)])],
+        "\
 Typed 20 commits of this repository and paused at 100 places, in 1.5 minutes.
 
-frozen      100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median answer 20 ms
-everything  10 offers shown, 5 accepted (50.0 %), 5.0 % of the characters completed, median answer 20 ms, adapter v2 serves
+frozen      100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median
+            answer 20 ms
+everything  10 offers shown, 5 accepted (50.0 %), 5.0 % of the characters completed, median
+            answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 50.0 % were accepted without learning and 50.0 % with it: no
 difference (too few offers for an interval).
@@ -250,7 +298,8 @@ With learning, Hone showed 90 % fewer offers (95 % interval: 86 to 94 % fewer) a
 5.0 % of the characters instead of 50.0 %, which is 90 % less (95 % interval: 83 to 96 % less).
 Hone made 3 updates from 10 judged offers; there is too little data to judge the accept rate,
 and the loss in completed characters is larger than chance.
-");
+",
+    );
 }
 
 #[test]
