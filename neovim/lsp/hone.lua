@@ -1,2 +1,3 @@
--- What `vim.lsp.enable('hone')` starts; override parts with `vim.lsp.config('hone', {…})`.
+-- The configuration that `vim.lsp.enable('hone')` uses. Change parts of it with
+-- `vim.lsp.config('hone', {…})`.
 return require('hone.server').config()

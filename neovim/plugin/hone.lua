@@ -7,8 +7,8 @@ local function start()
   require('hone').start()
 end
 
--- `setup()` is optional, and a plugin manager may call it after this file: the
--- start waits until it had its chance.
+-- `setup()` is optional, and a plugin manager may call it after this file. So the start waits until
+-- Neovim has loaded everything.
 if vim.v.vim_did_enter == 1 then
   vim.schedule(start)
 else

@@ -1,4 +1,4 @@
---- Assertions that show both sides.
+--- Assertions that show what was expected and what was found.
 
 local M = {}
 

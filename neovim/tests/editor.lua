@@ -1,4 +1,4 @@
---- One real Neovim in tmux: keys in, screen out.
+--- One real Neovim in tmux. Tests press its keys and read its screen.
 
 local wait = require('wait')
 
@@ -9,7 +9,7 @@ local COLUMNS, ROWS = 90, 14
 
 local PLUGIN = vim.fs.dirname(vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2))))
 
---- One tmux server for each editor, so that ending one ends nothing else.
+--- Each editor has a tmux server of its own, so that ending one ends nothing else.
 local opened = 0
 
 local INIT = [[
@@ -18,7 +18,7 @@ vim.o.swapfile = false
 vim.o.statusline = "%%{mode()} %%{v:lua.require'hone'.statusline()}"
 ]]
 
---- A Neovim that waits for a key answers no question.
+--- A Neovim that waits for a key does not answer, so every command has a limit.
 local COMMAND_TIMEOUT_MS = 10000
 
 local function run(command, env)
@@ -75,7 +75,7 @@ function Editor:press(...)
   self:tmux('send-keys', ...)
 end
 
---- Types text, character by character.
+--- Types a text character by character.
 function Editor:type(text)
   self:tmux('send-keys', '-l', text)
 end
@@ -134,7 +134,7 @@ end
 
 function Editor:kill()
   run({ 'tmux', '-L', self.tmux_name, 'kill-server' })
-  -- tmux leaves it behind.
+  -- tmux does not remove its socket.
   os.remove(self.tmux_socket)
 end
 

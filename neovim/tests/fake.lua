@@ -1,5 +1,5 @@
---- Real Neovims against a scripted server: what goes over the wire, and what is
---- drawn, where the real server cannot be made to do it on demand.
+--- Real Neovims against a scripted server. These tests check what is sent and what is drawn in
+--- cases that the real server cannot be made to produce.
 
 local check = require('check')
 local wait = require('wait')
@@ -45,13 +45,13 @@ end
 
 return {
   {
-    'an offer of many lines is drawn below the cursor and taken line by line',
+    'an offer of many lines is drawn below the cursor and accepted line by line',
     function(home)
       local editor, server = open(home, 'lines.c', 'int x;\n', { answer = ' {\n\tfoo();\n}' })
       editor:press('A')
       editor:wait_for('\n        foo();\n}\n')
       editor:wait_for('int x; {\n')
-      check.equal({ 'int x;' }, editor:lines(), 'a ghost is no text')
+      check.equal({ 'int x;' }, editor:lines(), 'a ghost is not in the buffer')
       editor:press('C-End')
       editor:press('C-End')
       server:wait_for('textDocument/didPartiallyAcceptCompletion', 2)
@@ -80,7 +80,7 @@ return {
       server:wait_for('textDocument/didFocus', 2)
       local told = server:sent('textDocument/didFocus')
       check.equal({ line = 1, character = 6 }, told[#told].params.position)
-      check.equal({}, server:sent(COMPLETION), 'nothing is asked for before the user types')
+      check.equal({}, server:sent(COMPLETION), 'there is no request before the user types')
     end,
   },
   {
@@ -98,7 +98,7 @@ return {
     end,
   },
   {
-    'one request a place, one notice that it is shown',
+    'each place has one request and one report that the offer is shown',
     function(home)
       local editor, server = open(home, 'once.txt', 'one\n', { answer = ' two' })
       editor:press('A')
@@ -108,7 +108,7 @@ return {
       check.equal(1, #server:sent('textDocument/didShowCompletion'))
       editor:type(' t')
       wait.settle()
-      check.equal(1, #server:sent(COMPLETION), 'typing along asks nothing')
+      check.equal(1, #server:sent(COMPLETION), 'typing along makes no request')
       check.equal(1, #server:sent('textDocument/didShowCompletion'))
       check.equal({}, server:sent('hone/didReject'))
     end,
@@ -146,7 +146,7 @@ return {
     end,
   },
   {
-    'null is no offer and no trouble',
+    'null is no offer and no error',
     function(home)
       local editor, server = open(home, 'null.txt', '\n', { answer = 'null' })
       editor:type('ia')
@@ -157,7 +157,7 @@ return {
     end,
   },
   {
-    'an error is told once, however often it comes',
+    'an error is shown once, however often it comes',
     function(home)
       local editor, server = open(home, 'error.txt', '\n', { answer = 'error' })
       editor:type('ia')
@@ -172,15 +172,15 @@ return {
     end,
   },
   {
-    'what is accepted is told before the text changes',
+    'an acceptance is reported before the text changes',
     function(home)
-      -- Neovim describes this insertion as ` two,` right of the first blank.
+      -- Neovim describes this insertion as one behind the first blank.
       local editor, server = open(home, 'order.txt', 'one, three\n', { answer = ' two,' })
       editor:type('0f,a')
       editor:wait_for('one, two, three')
       editor:type(' ')
       editor:wait_for('one, two, three')
-      check.equal({ 'one,  three' }, editor:lines(), 'a ghost is no text')
+      check.equal({ 'one,  three' }, editor:lines(), 'a ghost is not in the buffer')
       editor:press('BSpace')
       editor:press('Tab')
       server:wait_for('workspace/executeCommand', 1)
@@ -199,7 +199,7 @@ return {
     end,
   },
   {
-    'what the offer closes too stays on screen, and is replaced when it is taken',
+    'a bracket that the offer closes too stays on screen, and is replaced on acceptance',
     function(home)
       local script = { answer = 'a, b).c();', replaces = 1 }
       local editor, server = open(home, 'closed.txt', 'foo()\n', script)
@@ -216,7 +216,7 @@ return {
     end,
   },
   {
-    'where something else comes to stand behind the cursor, the server is asked',
+    'when the text behind the cursor changes, the server is asked',
     function(home)
       local script = { answer = 'foo(a);', replaces = 0 }
       local editor, server = open(home, 'pairs.txt', '\n', script)

@@ -1,10 +1,9 @@
---- A language server inside the Neovim under test, for what the real one cannot
---- be made to do on demand: many lines, slow answers, no answer, errors.
+--- A language server inside the Neovim under test. It does what the real server cannot be made to
+--- do: it sends many lines, answers slowly or not at all, or sends errors.
 ---
---- Loaded by that Neovim's init file: it writes every message to `log` as a JSON
---- line, and answers a completion after `delay_ms` with `answer`, an item's text,
---- which takes the place of `replaces` characters; `null` for no result and `error`
---- for one.
+--- The init file of that Neovim loads it. It writes every message to `log` as a line of JSON. After
+--- `delay_ms` it answers a completion with the text `answer`, which replaces `replaces` characters.
+--- The answer `null` means no result, and `error` means an error.
 
 local M = {}
 
@@ -21,15 +20,26 @@ local function item(params, text, number, replaces)
   }
 end
 
----@param options { log: string, answer: string, delay_ms: integer, replaces?: integer }
-function M.configure(options)
-  local log = assert(io.open(options.log, 'a'))
-  local function write(message)
+local CAPABILITIES = {
+  positionEncoding = 'utf-16',
+  textDocumentSync = 2,
+  inlineCompletionProvider = true,
+  executeCommandProvider = { commands = { 'hone.accept' } },
+}
+
+--- Returns a function that appends messages to a file as lines of JSON.
+local function writer(path)
+  local log = assert(io.open(path, 'a'))
+  return function(message)
     log:write(vim.json.encode(message) .. '\n')
     log:flush()
   end
-  local next_id, offered, closing = 0, 0, false
-  local function complete(params, answer)
+end
+
+--- Returns a function that answers completions as the options say.
+local function completer(options)
+  local offered = 0
+  return function(params, answer)
     if options.answer == 'null' then
       answer(nil, vim.NIL)
     elseif options.answer == 'error' then
@@ -39,7 +49,12 @@ function M.configure(options)
       answer(nil, { items = { item(params, options.answer, offered, options.replaces) } })
     end
   end
-  local function request(method, params, callback, replied)
+end
+
+--- The `request` function of the client that Neovim makes for this server.
+local function requester(options, write)
+  local next_id, complete = 0, completer(options)
+  return function(method, params, callback, replied)
     next_id = next_id + 1
     local id = next_id
     write({ method = method, params = params, id = id })
@@ -50,16 +65,9 @@ function M.configure(options)
       end
     end
     if method == 'initialize' then
-      answer(nil, {
-        capabilities = {
-          positionEncoding = 'utf-16',
-          textDocumentSync = 2,
-          inlineCompletionProvider = true,
-          executeCommandProvider = { commands = { 'hone.accept' } },
-        },
-      })
+      answer(nil, { capabilities = CAPABILITIES })
     elseif method == 'textDocument/inlineCompletion' then
-      -- Answers though it was cancelled: a late answer must not be shown.
+      -- It answers even if it was cancelled, because a late answer must not be shown.
       vim.defer_fn(function()
         complete(params, answer)
       end, options.delay_ms)
@@ -68,10 +76,16 @@ function M.configure(options)
     end
     return true, id
   end
+end
+
+---@param options { log: string, answer: string, delay_ms: integer, replaces?: integer }
+function M.configure(options)
+  local write = writer(options.log)
+  local closing = false
   vim.lsp.config('hone', {
     cmd = function(dispatchers)
       return {
-        request = request,
+        request = requester(options, write),
         notify = function(method, params)
           write({ method = method, params = params })
           if method == 'initialized' then

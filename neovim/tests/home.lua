@@ -1,4 +1,4 @@
---- A HONE_HOME of its own with the small model, and the editors that use it.
+--- A temporary HONE_HOME with the small model, and the editors that use it.
 
 local Editor = require('editor')
 local wait = require('wait')
@@ -18,11 +18,12 @@ enabled = false
 [learning]
 enabled = false
 trial = false
-# More labels than all tests make: no update disturbs them while one test resumes.
+# A batch is larger than all tests make labels, so that no update disturbs the test that resumes
+# learning.
 batch_episodes = 1000
 ]]
 
---- The daemon's answer to a command, or its end.
+--- Longest wait for a command of `hone`.
 local COMMAND_TIMEOUT_MS = 10000
 
 local REMOVE_TIMEOUT_MS = 3000
@@ -35,7 +36,7 @@ local function write(path, text)
 end
 
 function Home.create()
-  -- Short: a Unix socket lies in it.
+  -- The path is short, because a Unix socket lies in it.
   local path = assert(vim.uv.fs_mkdtemp(vim.uv.os_tmpdir() .. '/hone-nvim-XXXXXX'))
   local self = setmetatable({ path = path, editors = {} }, Home)
   vim.fn.mkdir(path .. '/models', 'p')
@@ -52,7 +53,7 @@ function Home.create()
   return self
 end
 
---- What `hone` prints.
+--- Runs `hone` and returns what it prints.
 function Home:hone(...)
   local program = vim.fs.joinpath(vim.fs.abspath(vim.env.HONE_BIN), 'hone')
   local options = { text = true, env = self.env, timeout = COMMAND_TIMEOUT_MS }
@@ -62,7 +63,7 @@ function Home:hone(...)
 end
 
 --- Opens a file in a new Neovim and waits until the server is ready.
----@param name string of the file, and by it of the offers made in it
+---@param name string the file's name, by which its offers are found
 ---@param text string
 ---@param options? { init?: string, ready?: string, env?: table<string, string> }
 function Home:edit(name, text, options)
@@ -82,7 +83,7 @@ end
 ---@field parts integer[] UTF-16 lengths reported as partly accepted
 ---@field outcomes { kind: string, utf16?: integer, evidence: string }[]
 
---- The offers made in a file, in order, as the daemon logged them.
+--- The offers in a file, in order, as the daemon logged them.
 ---@return test.Offer[]
 function Home:offers(name)
   local path = ('%s/project/%s'):format(self.path, name)
@@ -110,7 +111,7 @@ end
 
 --- Waits until the file's first offer has its outcome, and returns the offer.
 ---@return test.Offer
-function Home:first_fate(name)
+function Home:first_outcome(name)
   return wait.until_(('an outcome in %s'):format(name), function()
     local first = self:offers(name)[1]
     return first and first.outcomes[1] and first
@@ -126,7 +127,7 @@ end
 
 function Home:remove()
   pcall(self.hone, self, 'stop')
-  -- Programs that are ending may still write.
+  -- Programs that are about to end may still write.
   vim.wait(REMOVE_TIMEOUT_MS, function()
     vim.fn.delete(self.path, 'rf')
     return not vim.uv.fs_stat(self.path)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# install-0.12.sh DEST: the Neovim of Debian's testing release, 0.12 or newer, in a folder of its own.
+# install-0.12.sh DEST: puts the Neovim of Debian's testing release, 0.12 or newer, into a folder.
 #
-# Needs Debian, apt and patchelf. The system's packages stay as they are: apt works on lists and a
-# package state below DEST, and what it fetches is unpacked, not installed. DEST/nvim starts it.
+# It needs Debian, apt and patchelf. The system's packages stay as they are: apt works with lists and
+# a package state below DEST, and the packages are unpacked and not installed. DEST/nvim starts it.
 set -eu
 
 SUITE=forky
@@ -13,11 +13,11 @@ dest=$(cd "$1" && pwd)
 sources=/etc/apt/sources.list.d/debian.sources
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 for needed in "$sources" "$keyring"; do
-  [ -e "$needed" ] || { echo "$needed: missing; Neovim 0.12 is fetched from Debian's own archive" >&2; exit 1; }
+  [ -e "$needed" ] || { echo "$needed is missing; Neovim 0.12 comes from Debian's own archive" >&2; exit 1; }
 done
 mirror=$(awk '/^URIs:/ { print $2; exit }' "$sources")
 
-# From scratch, whatever an earlier try has left.
+# This begins from scratch, whatever an earlier try has left.
 apt=$dest/apt root=$dest/root
 rm -rf "$apt" "$root"
 mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$root"
@@ -33,7 +33,7 @@ own_apt install --yes --no-install-recommends --download-only neovim >/dev/null
 for package in "$apt"/cache/archives/*.deb; do dpkg-deb --extract "$package" "$root"; done
 rm -rf "$apt"
 
-# Its C library is newer than the system's: every file is told where its own lies.
+# This Neovim needs a newer C library than the system's. Every file gets the path of its own one.
 lib=$(dirname "$(find "$root/usr/lib" -name 'libluajit-5.1.so.*' | head -n 1)")
 loader=$(find "$root/usr/lib" -name 'ld-linux*.so.*' | head -n 1)
 patchelf --set-interpreter "$loader" --force-rpath --set-rpath "$lib" "$root/usr/bin/nvim"

@@ -1,4 +1,4 @@
---- Runs the tests and says how each went; exits non-zero if one failed.
+--- Runs the tests and prints how each went. It exits with an error if one failed.
 
 local here = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
 vim.opt.rtp:prepend(vim.fs.dirname(here))

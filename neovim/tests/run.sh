@@ -1,13 +1,13 @@
 #!/bin/sh
-# Runs every test of the Neovim plugin: the pure ones, and the stories that a
-# real Neovim in tmux plays against the real server and a real model.
+# Runs every test of the Neovim plugin: the unit tests, and the stories that a real Neovim in tmux
+# plays with the real server and a real model.
 #
 #   run.sh NVIM BIN_DIR [MODELS_DIR] [PATTERN]
 #
 # NVIM        the nvim to test, 0.11 or newer  (or $NVIM)
 # BIN_DIR     folder with hone's binaries      (or $HONE_BIN)
 # MODELS_DIR  folder with the model files      (or $HONE_MODELS; smollm2-135m is served)
-# PATTERN     only the tests whose names match this Lua pattern
+# PATTERN     run only the tests whose names match this Lua pattern
 set -eu
 
 tests=$(cd "$(dirname "$0")" && pwd)

@@ -1,11 +1,10 @@
---- What a user does with an offer, in a real Neovim with the real server and a
---- real model, and the label that the daemon logged for it. A wrong label
---- teaches the wrong thing.
+--- What a user does with an offer in a real Neovim, with the real server and a real model, and the
+--- label that the daemon logged for it. A wrong label would teach the wrong thing.
 
 local check = require('check')
 local wait = require('wait')
 
---- Continued by ` Thursday, Friday, …`.
+--- The model continues this with ` Thursday, Friday, …`.
 local WEEK = '// Monday, Tuesday, Wednesday,'
 
 local GHOST = WEEK .. ' Thursday, Friday'
@@ -16,20 +15,20 @@ local function kinds(offer)
   end, offer.outcomes)
 end
 
---- Opens a file whose first line the model continues, and waits for its ghost.
+--- Opens a file whose first line the model continues, and waits for the offer.
 ---@return test.Editor
 local function with_ghost(home, name, options)
   local editor = home:edit(name, WEEK .. '\n\nfn main() {}\n', options)
   editor:press('A')
   editor:wait_for(GHOST)
-  check.equal(WEEK, editor:lines()[1], 'a ghost is no text')
+  check.equal(WEEK, editor:lines()[1], 'a ghost is not in the buffer')
   return editor
 end
 
---- The file's first offer met this fate, once, having been shown once; and no
---- offer of the file ever met two.
-local function fate(home, editor, name, expected)
-  local offer = home:first_fate(name)
+--- Checks that the file's first offer has this one outcome and was shown once, and that no offer of
+--- the file has two outcomes.
+local function outcome_is(home, editor, name, expected)
+  local offer = home:first_outcome(name)
   wait.settle()
   editor:quit()
   for _, any in ipairs(home:offers(name)) do
@@ -53,11 +52,11 @@ local stories = {
       end)
       check.equal('i', editor:mode():sub(1, 1))
       check.equal(#WEEK + #text + 1, tonumber(editor:eval('col(".")')), 'the cursor is behind it')
-      fate(home, editor, 'tab.rs', 'accepted')
+      outcome_is(home, editor, 'tab.rs', 'accepted')
     end,
   },
   {
-    'one undo takes back what was accepted and leaves what was typed',
+    'one undo removes what was accepted and keeps what was typed',
     function(home)
       local editor = with_ghost(home, 'undo.rs')
       editor:type(' T')
@@ -71,7 +70,7 @@ local stories = {
       wait.until_('the typed text', function()
         return editor:lines()[1] == WEEK .. ' T'
       end)
-      fate(home, editor, 'undo.rs', 'accepted')
+      outcome_is(home, editor, 'undo.rs', 'accepted')
     end,
   },
   {
@@ -81,7 +80,7 @@ local stories = {
       editor:press('Escape')
       editor:wait_until_gone('Thursday')
       check.equal('n', editor:mode())
-      local offer = fate(home, editor, 'esc.rs', 'rejected_esc')
+      local offer = outcome_is(home, editor, 'esc.rs', 'rejected_esc')
       check.equal('client_notice', offer.outcomes[1].evidence)
     end,
   },
@@ -91,7 +90,7 @@ local stories = {
       local editor = with_ghost(home, 'ctrlc.rs')
       editor:press('C-c')
       editor:wait_until_gone('Thursday')
-      fate(home, editor, 'ctrlc.rs', 'rejected_esc')
+      outcome_is(home, editor, 'ctrlc.rs', 'rejected_esc')
     end,
   },
   {
@@ -102,7 +101,7 @@ local stories = {
       editor:wait_until_gone('Thursday')
       check.equal('i', editor:mode():sub(1, 1))
       check.equal(WEEK, editor:lines()[1])
-      fate(home, editor, 'dismiss.rs', 'rejected_esc')
+      outcome_is(home, editor, 'dismiss.rs', 'rejected_esc')
     end,
   },
   {
@@ -111,7 +110,7 @@ local stories = {
       local editor = with_ghost(home, 'edit.rs')
       editor:type('x')
       editor:wait_until_gone('Thursday')
-      fate(home, editor, 'edit.rs', 'rejected_edit')
+      outcome_is(home, editor, 'edit.rs', 'rejected_edit')
     end,
   },
   {
@@ -125,20 +124,20 @@ local stories = {
           editor:wait_for(WEEK .. text)
         end
       end
-      local offer = fate(home, editor, 'through.rs', 'typed_through')
+      local offer = outcome_is(home, editor, 'through.rs', 'typed_through')
       check.equal(#text, offer.outcomes[1].utf16)
     end,
   },
   {
-    'typed fast, it is typed through all the same',
+    'an offer that is typed fast is typed through as well',
     function(home)
       local editor = with_ghost(home, 'fast.rs')
       editor:type(home:offers('fast.rs')[1].text)
-      fate(home, editor, 'fast.rs', 'typed_through')
+      outcome_is(home, editor, 'fast.rs', 'typed_through')
     end,
   },
   {
-    'taking back a letter brings the ghost back',
+    'deleting a letter brings the ghost back',
     function(home)
       local editor = with_ghost(home, 'back.rs')
       editor:type(' Thu')
@@ -149,11 +148,11 @@ local stories = {
       check.equal(WEEK .. ' T', editor:lines()[1])
       check.equal(1, #home:offers('back.rs'), 'offers')
       editor:press('Tab')
-      fate(home, editor, 'back.rs', 'accepted')
+      outcome_is(home, editor, 'back.rs', 'accepted')
     end,
   },
   {
-    'a word taken and then something else is a part',
+    'an accepted word and then something else is a part',
     function(home)
       local editor = with_ghost(home, 'word.rs')
       editor:press('C-Right')
@@ -162,19 +161,19 @@ local stories = {
       end)
       editor:wait_for(GHOST)
       editor:type('#')
-      local offer = fate(home, editor, 'word.rs', 'partly_accepted')
+      local offer = outcome_is(home, editor, 'word.rs', 'partly_accepted')
       check.equal({ 9 }, offer.parts)
       check.equal(9, offer.outcomes[1].utf16)
     end,
   },
   {
-    'a word taken and then Escape is a part',
+    'an accepted word and then Escape is a part',
     function(home)
       local editor = with_ghost(home, 'wordesc.rs')
       editor:press('C-Right')
       wait.settle()
       editor:press('Escape')
-      fate(home, editor, 'wordesc.rs', 'partly_accepted')
+      outcome_is(home, editor, 'wordesc.rs', 'partly_accepted')
     end,
   },
   {
@@ -187,7 +186,7 @@ local stories = {
         return editor:lines()[1] == WEEK .. ' Thursday'
       end)
       editor:press('Escape')
-      check.equal({ 9 }, fate(home, editor, 'typedword.rs', 'partly_accepted').parts)
+      check.equal({ 9 }, outcome_is(home, editor, 'typedword.rs', 'partly_accepted').parts)
     end,
   },
   {
@@ -199,20 +198,20 @@ local stories = {
         editor:press('C-Right')
         return editor:lines()[1] == WEEK .. text
       end)
-      fate(home, editor, 'words.rs', 'accepted')
+      outcome_is(home, editor, 'words.rs', 'accepted')
     end,
   },
   {
-    'the line taken is all of a one-line offer',
+    'an accepted line is all of a one-line offer',
     function(home)
       local editor = with_ghost(home, 'line.rs')
       editor:press('C-End')
-      local offer = fate(home, editor, 'line.rs', 'accepted')
+      local offer = outcome_is(home, editor, 'line.rs', 'accepted')
       check.equal({}, offer.parts)
     end,
   },
   {
-    'one normal-mode command in between is no reject',
+    'one normal-mode command in between is no rejection',
     function(home)
       local editor = with_ghost(home, 'ctrlo.rs')
       editor:press('C-o')
@@ -228,11 +227,11 @@ local stories = {
     end,
   },
   {
-    'the cursor moved away is no reject, nor ten seconds later',
+    'moving the cursor away is no rejection, nor is it ten seconds later',
     function(home)
       local editor = with_ghost(home, 'left.rs')
       editor:press('Left')
-      fate(home, editor, 'left.rs', 'superseded')
+      outcome_is(home, editor, 'left.rs', 'superseded')
     end,
   },
   {
@@ -245,7 +244,7 @@ local stories = {
       check.contains(editor:eval('luaeval("vim.lsp.get_clients()[1].offset_encoding")'), 'utf-8')
       editor:press('C-Right')
       editor:press('Tab')
-      local offer = fate(home, editor, 'utf8.rs', 'accepted')
+      local offer = outcome_is(home, editor, 'utf8.rs', 'accepted')
       check.equal({ 9 }, offer.parts)
     end,
   },
@@ -266,7 +265,7 @@ local stories = {
       wait.until_('the offer in the buffer', function()
         return editor:lines()[1] == line .. text
       end)
-      check.equal({ 9 }, fate(home, editor, 'utf16.rs', 'accepted').parts)
+      check.equal({ 9 }, outcome_is(home, editor, 'utf16.rs', 'accepted').parts)
     end,
   },
   {
@@ -282,7 +281,7 @@ local stories = {
     end,
   },
   {
-    'without a ghost Tab is what the user mapped it to, with one it accepts',
+    'without a ghost Tab does what the user mapped it to, with a ghost it accepts',
     function(home)
       local maps = [[
         vim.keymap.set('i', '<Tab>', function() return '[global]' end, { expr = true })
@@ -310,7 +309,7 @@ local stories = {
     end,
   },
   {
-    'disable hides the ghost and asks nothing, toggle brings it back',
+    'disable hides the ghost and stops requests, and toggle brings it back',
     function(home)
       local editor = home:edit('off.rs', WEEK .. '\n')
       editor:type(':Hone disable')
@@ -339,9 +338,9 @@ local stories = {
     end,
   },
   {
-    'set up long after the start, as a plugin manager may',
+    'it can be set up long after the start, as a plugin manager may do',
     function(home)
-      -- The harness's rtp entry is taken out again before plugins are looked for.
+      -- The test's entry in 'runtimepath' is removed before Neovim looks for plugins.
       local init = [[
         local plugin = vim.opt.rtp:get()[#vim.opt.rtp:get()]
         vim.opt.rtp:remove(plugin)
@@ -360,11 +359,11 @@ local stories = {
       editor:press('A')
       editor:wait_for(GHOST)
       editor:press('C-y')
-      fate(home, editor, 'lazy.rs', 'accepted')
+      outcome_is(home, editor, 'lazy.rs', 'accepted')
     end,
   },
   {
-    'the commands tell what hone tells',
+    'the commands show what hone prints',
     function(home)
       local editor = home:edit('commands.rs', WEEK .. '\n')
       editor:type(':Hone status')
@@ -379,11 +378,11 @@ local stories = {
       end)
       editor:type(':Hone nonsense')
       editor:press('Enter')
-      editor:wait_for('no command nonsense; known: adapter, config, disable')
+      editor:wait_for('there is no command nonsense; there are adapter, config, disable')
     end,
   },
   {
-    'pause and config reach the server, and are told',
+    'pause and config reach the server, and the answer is shown',
     function(home)
       local editor = home:edit('pause.rs', WEEK .. '\n')
       local function say(command, answer)
@@ -423,7 +422,7 @@ local stories = {
     end,
   },
   {
-    'another of several offers is shown and taken, and it alone is judged',
+    'another of several offers is shown and accepted, and it alone gets a verdict',
     function(home)
       local editor = with_ghost(home, 'another.rs')
       editor:press('M-]')
@@ -432,7 +431,7 @@ local stories = {
       end)
       editor:wait_for(WEEK .. another.text)
       editor:press('Tab')
-      -- Asked for by hand, it may have several lines.
+      -- An offer to an invoked request may have several lines.
       local whole = vim.split(WEEK .. another.text, '\n')
       wait.until_('it in the buffer', function()
         return vim.deep_equal(whole, vim.list_slice(editor:lines(), 1, #whole))
@@ -446,7 +445,7 @@ local stories = {
     end,
   },
   {
-    'asked by hand there is an offer also where suggestions are off',
+    'an invoked request brings an offer also where suggestions are off',
     function(home)
       local init = "vim.cmd('autocmd BufEnter * let b:hone_enabled = v:false')"
       local editor = home:edit('byhand.rs', WEEK .. '\n', { init = init })
@@ -456,7 +455,7 @@ local stories = {
       editor:press('M-\\')
       editor:wait_for(GHOST)
       editor:press('Tab')
-      fate(home, editor, 'byhand.rs', 'accepted')
+      outcome_is(home, editor, 'byhand.rs', 'accepted')
     end,
   },
   {
@@ -497,11 +496,11 @@ local stories = {
       editor:press('A')
       editor:wait_for(GHOST)
       editor:press('Tab')
-      fate(home, editor, 'stop.rs', 'accepted')
+      outcome_is(home, editor, 'stop.rs', 'accepted')
     end,
   },
   {
-    'a server that had lived and ended is started again',
+    'a server that had run for a while and ended is restarted',
     function(home)
       local editor = home:edit('again.rs', WEEK .. '\n')
       vim.wait(10500)
@@ -512,7 +511,7 @@ local stories = {
     end,
   },
   {
-    'a missing program is told once, with the fix, and typing goes on',
+    'a missing program is reported once, with the fix, and typing continues',
     function(home)
       local editor = home:edit('missing.rs', WEEK .. '\n', {
         init = [[require('hone').setup({ cmd = '/nowhere/hone' })]],
@@ -529,7 +528,7 @@ local stories = {
     end,
   },
   {
-    'a missing model is told with the command that fetches it',
+    'a missing model is reported with the command that downloads it',
     function(home)
       local empty = home.path .. '/empty'
       vim.fn.mkdir(empty, 'p')
@@ -542,11 +541,11 @@ local stories = {
     end,
   },
   {
-    'a wrong option is told',
+    'a wrong option is reported',
     function(home)
       local editor = home:edit('option.rs', WEEK .. '\n', {
         init = [[require('hone').setup({ debouncems = 10 })]],
-        ready = 'unknown option debouncems; known: cmd',
+        ready = 'unknown option debouncems; there are cmd',
       })
       editor:press('Enter')
       editor:press('A')
@@ -554,7 +553,7 @@ local stories = {
     end,
   },
   {
-    ':checkhealth hone is content',
+    ':checkhealth hone finds nothing wrong',
     function(home)
       local editor = home:edit('health.rs', WEEK .. '\n')
       editor:type(':checkhealth hone')
@@ -580,7 +579,7 @@ local stories = {
       editor:wait_for('three, four')
       check.lacks(editor:screen(), 'Thursday')
       editor:press('Tab')
-      fate(home, editor, 'windows.rs', 'rejected_esc')
+      outcome_is(home, editor, 'windows.rs', 'rejected_esc')
       check.equal({ 'accepted' }, kinds(home:offers('other.rs')[1]))
     end,
   },
@@ -594,14 +593,14 @@ if vim.lsp.inline_completion then
         local init = "vim.keymap.set('i', '<C-y>', function() vim.lsp.inline_completion.get() end)"
         local editor = with_ghost(home, 'get.rs', { init = init })
         local text = home:offers('get.rs')[1].text
-        -- For its first 200 ms in a buffer the built-in client knows of nothing.
+        -- The built-in client makes its first request 200 ms after it starts in a buffer.
         wait.settle()
         editor:type(' Th')
         editor:press('C-y')
         wait.until_('the offer in the buffer', function()
           return editor:lines()[1] == WEEK .. text
         end)
-        fate(home, editor, 'get.rs', 'accepted')
+        outcome_is(home, editor, 'get.rs', 'accepted')
       end,
     },
     {
@@ -615,7 +614,7 @@ if vim.lsp.inline_completion then
         wait.settle()
         check.lacks(editor:screen(), 'Thursday')
         check.equal('', vim.trim(editor:messages()))
-        fate(home, editor, 'builtinoff.rs', 'rejected_esc')
+        outcome_is(home, editor, 'builtinoff.rs', 'rejected_esc')
       end,
     },
   })

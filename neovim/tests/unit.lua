@@ -1,4 +1,4 @@
---- What needs no screen and no server.
+--- Tests that need neither a screen nor a server.
 
 local check = require('check')
 local offers = require('hone.offer')
@@ -73,9 +73,9 @@ return {
       local function fault(given)
         return options.set(given)
       end
-      check.contains(fault({ debounce = 1 }), 'unknown option debounce; known: cmd, debounce_ms')
+      check.contains(fault({ debounce = 1 }), 'unknown option debounce; there are cmd, debounce_ms')
       local keymap = fault({ keymaps = { tab = 'x' } })
-      check.contains(keymap, 'unknown option keymaps.tab; known: accept, accept_line')
+      check.contains(keymap, 'unknown option keymaps.tab; there are accept, accept_line')
       local range = 'option debounce_ms must be a number from 0 to 2000'
       check.equal(range, fault({ debounce_ms = '75' }))
       local command = 'option cmd must be a path, or a list such as { "hone", "lsp" }'

@@ -1,11 +1,11 @@
---- Waiting for what a real editor and a real server do in their own time.
+--- Waits for what a real editor and a real server do.
 
 local M = {}
 
 local TIMEOUT_MS = 30000
 local POLL_MS = 40
 
---- Until `condition` returns something; then that.
+--- Waits until `condition` returns something, and returns that.
 function M.until_(what, condition, explain)
   local value
   local met = vim.wait(TIMEOUT_MS, function()
@@ -18,7 +18,7 @@ function M.until_(what, condition, explain)
   return value
 end
 
---- Long enough for anything that would happen to have happened.
+--- Waits long enough for anything that would happen.
 function M.settle()
   vim.wait(600)
 end

@@ -1,28 +1,28 @@
-//! Completions while the learner works, against completions while it does not:
-//! `cargo xtask bench beside`.
+//! Compares completions while the learner works with completions while it does not. `cargo xtask
+//! bench beside` runs it.
 //!
-//! One editor types a real file into a real daemon and pauses between requests
-//! as a typist does. Rounds of the two alternate, so that a machine that slows
-//! down slows both; `hone pause` and `hone resume` are what changes sides.
+//! One editor types a real file into a real daemon and pauses between requests as a typist does.
+//! Rounds of the two kinds alternate, so that a machine that slows down slows both. `hone pause`
+//! and `hone resume` switch between the kinds.
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::document::Position;
+use rehearsal::developer::document::Position;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Between two requests.
+/// The pause between two requests.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Lines that are there when the typing begins: more than the model sees, so that
-/// prompts are equally long in all rounds.
+/// Lines that are there when the typing begins. They are more than the model sees, so that prompts
+/// are equally long in all rounds.
 const LINES_BEFORE: usize = 80;
 
-/// Longest time without an update that rounds beside one wait for.
+/// Longest wait for an update that a round can run beside.
 const UPDATE_LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Parser)]
@@ -33,13 +33,13 @@ struct Arguments {
     /// A folder with the models' files
     #[arg(long)]
     models: PathBuf,
-    /// The file that is typed
+    /// The file to type
     #[arg(long)]
     file: PathBuf,
-    /// Rounds of both kinds
+    /// Rounds of each kind
     #[arg(long)]
     rounds: usize,
-    /// Requests of a round
+    /// Requests in a round
     #[arg(long)]
     requests: usize,
 }
@@ -47,14 +47,14 @@ struct Arguments {
 struct Typist {
     client: Client,
     lines: Vec<String>,
-    /// Turns so far: the lines behind [`LINES_BEFORE`] are typed over and over.
+    /// Turns so far. The lines after [`LINES_BEFORE`] are typed over and over.
     at: usize,
 }
 
 impl Typist {
-    /// Types up to the middle of the next line and asks there; answers how long
-    /// that took, in milliseconds. Offers are taken and rejected in turn: labels
-    /// for the next update.
+    /// Types up to the middle of the next line and asks there. Returns how long that took, in
+    /// milliseconds. Offers are accepted and rejected in turn, which gives labels for the next
+    /// update.
     fn turn(&mut self) -> Result<f64> {
         let typed = self.lines.len() - LINES_BEFORE;
         let line = LINES_BEFORE + self.at % typed;
@@ -74,9 +74,10 @@ impl Typist {
         let took = started.elapsed().as_secs_f64() * 1000.0;
         if let Some(item) = items.first() {
             self.client.did_show(item)?;
-            match self.at % 2 {
-                0 => self.client.accept(&item.id)?,
-                _ => self.client.did_reject(&item.id, "esc")?,
+            if self.at.is_multiple_of(2) {
+                self.client.accept(&item.id)?;
+            } else {
+                self.client.did_reject(&item.id, "esc")?;
             }
         }
         self.at += 1;
@@ -105,7 +106,7 @@ fn main() -> Result<()> {
         std::path::absolute(&arguments.models)?,
         home.path().join("models"),
     )?;
-    // Every request is answered: what is held back is no label.
+    // Without the gate every request is answered. An offer that is held back would give no label.
     std::fs::write(home.path().join("config.toml"), "gate.enabled = false\n")?;
     let hone = |verb: &str| {
         let mut command = Command::new(&arguments.hone);
@@ -134,7 +135,7 @@ fn measure(
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for round in 1..=arguments.rounds {
         learning("pause")?;
-        // The first prompt is cold, and an update is given up.
+        // These turns do not count: the first prompt is cold, and an update is being abandoned.
         for _ in 0..3 {
             typist.turn()?;
         }
@@ -149,7 +150,7 @@ fn measure(
             if was_training && typist.is_training()? {
                 beside.push(took);
             }
-            ensure!(since.elapsed() < UPDATE_LIMIT, "no update began, or none went on for long");
+            ensure!(since.elapsed() < UPDATE_LIMIT, "no update began, or none lasted long enough");
         }
         eprintln!("   round {round}: {} requests alone, {} beside", alone.len(), beside.len());
     }

@@ -1,16 +1,15 @@
-//! Single-line infilling of HumanEval (arXiv:2207.14255), through the editor's
-//! protocol: `cargo xtask bench quality`.
+//! Single-line infilling of HumanEval (arXiv:2207.14255) through the editor's protocol. `cargo
+//! xtask bench quality` runs it.
 //!
-//! A line of a solution is missing, or its second half is, and is asked for.
-//! Variants of the settings answer the same questions in one daemon, one after
-//! the other, so that they share the prompts' KV. Several models have a daemon
-//! each, and answer in turns too.
+//! A line of a solution, or the second half of a line, is missing and is asked for. Variants of the
+//! settings answer the same questions in one daemon, one after the other, so that they share the KV
+//! of the prompts. With several models, each has a daemon, and they answer in turns.
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use flate2::read::GzDecoder;
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::document::Position;
+use rehearsal::developer::document::Position;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -33,18 +32,18 @@ struct Arguments {
     /// HumanEval.jsonl.gz
     #[arg(long)]
     problems: PathBuf,
-    /// Lines that are asked for, evenly over all there are
+    /// Lines that are asked for, spread evenly over all lines
     #[arg(long)]
     lines: usize,
-    /// Settings unlike those installed, each KEY=VALUE,… or nothing
+    /// Settings that differ from the installed ones, each KEY=VALUE,… or nothing
     #[arg(long, required = true)]
     variant: Vec<String>,
-    /// Adapters to ask as well as the base, each a PEFT folder or a GGUF file
+    /// Adapters to ask beside the base model, each a PEFT folder or a GGUF file
     #[arg(long)]
     adapter: Vec<PathBuf>,
 }
 
-/// What the model says, not what the gate lets through, and as much of it as it likes.
+/// The settings of all variants: no gate, and enough tokens and time for the model's whole answer.
 const SETTINGS: &str = "learning.enabled = false\ngate.enabled = false\n\
     completion.max_tokens = 64\ncompletion.budget_ms = 60000\n";
 
@@ -69,7 +68,7 @@ impl<'a> Server<'a> {
         let server = Server { hone, home, model, client };
         server.client.initialize(&[])?;
         for path in &arguments.adapter {
-            // Numbered from 1 on: the home is new.
+            // The home is new, so the adapters are numbered from 1 on.
             server.run(&["adapter", "import", &path.to_string_lossy()])?;
         }
         Ok(server)
@@ -84,7 +83,7 @@ impl<'a> Server<'a> {
 
     fn choose(&self, variant: &Variant) -> Result<()> {
         write_settings(self.home.path(), self.model, variant.settings)?;
-        // Says what the file says already, so that the daemon reads it again.
+        // This sets a value that the file has already, which makes the daemon read the file again.
         self.run(&["config", "set", "gate.enabled", "false"])?;
         self.run(&["adapter", "use", &variant.adapter.to_string()])
     }
@@ -92,12 +91,12 @@ impl<'a> Server<'a> {
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
-        // One that is gone already is what we want.
+        // If the daemon has ended already, there is nothing to stop.
         let _ = self.run(&["stop"]);
     }
 }
 
-/// What a variant sets stands in the place of what all have.
+/// Writes the settings of all variants, with the variant's own settings in place of theirs.
 fn write_settings(home: &Path, model: &str, variant: &str) -> Result<()> {
     let path = home.join("config.toml");
     let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
@@ -108,11 +107,11 @@ fn write_settings(home: &Path, model: &str, variant: &str) -> Result<()> {
         .with_context(|| path.display().to_string())
 }
 
-/// Who answers a question.
+/// A server with settings and an adapter, which answers questions.
 struct Variant<'a> {
     server: &'a Server<'a>,
     settings: &'a str,
-    /// 0: the base alone.
+    /// 0 is the base model alone.
     adapter: usize,
     name: String,
 }
@@ -148,7 +147,7 @@ struct Problem {
     canonical_solution: String,
 }
 
-/// A cursor, and what its line goes on with in truth.
+/// A cursor, and how its line really continues.
 struct Question {
     before: String,
     truth: String,
@@ -156,7 +155,7 @@ struct Question {
 }
 
 impl Question {
-    /// `half`: the first half of the line stands there already.
+    /// With `half`, the first half of each line is there already.
     fn all(problems: &[Problem], half: bool) -> Vec<Question> {
         let lines = problems.iter().flat_map(|problem| {
             let lines: Vec<&str> = problem.canonical_solution.split('\n').collect();
@@ -193,10 +192,10 @@ struct Score {
     asked: usize,
     offered: usize,
     exact: usize,
-    /// Exact where the first variant is not, and the other way round.
+    /// Answers that are exact where the first variant's are not, and the other way round.
     gained: usize,
     lost: usize,
-    /// Offers that are a beginning of the truth.
+    /// Offers that are a beginning of the real text.
     true_so_far: usize,
     right_chars: usize,
     wrong_chars: usize,
@@ -204,7 +203,8 @@ struct Score {
 }
 
 impl Score {
-    /// Answers whether the offer is the truth; `before`: what the first variant's was.
+    /// Counts an offer and returns whether it is exact. `before` is whether the first variant's
+    /// offer was exact.
     fn add(&mut self, truth: &str, offer: &str, before: Option<bool>) -> bool {
         let (truth, offer) = (truth.trim_end(), offer.trim_end());
         let right = truth.chars().zip(offer.chars()).take_while(|(a, b)| a == b).count();
@@ -248,7 +248,7 @@ fn main() -> Result<()> {
     let problems = problems?;
     ensure!(
         arguments.adapter.is_empty() || arguments.model.len() == 1,
-        "an adapter is of one model: give --model once"
+        "an adapter belongs to one model: give --model once"
     );
     let servers = arguments.model.iter().map(|model| Server::start(&arguments, model));
     let servers = servers.collect::<Result<Vec<_>>>()?;
@@ -268,7 +268,7 @@ fn measure(variants: &[Variant], arguments: &Arguments, problems: &[Problem]) ->
             for (number, (variant, score)) in variants.iter().zip(&mut scores).enumerate() {
                 variant.server.choose(variant)?;
                 let client = &variant.server.client;
-                // A document of its own: no offer goes on from the last variant's.
+                // Each variant has a document of its own, so that no offer continues another's.
                 let uri = format!("file:///{kind}/{index}/{number}.py");
                 client.open(&uri, "python", &format!("{}{}", question.before, question.after))?;
                 let items =

@@ -1,21 +1,20 @@
-//! How much of what an author types they have typed before: what there is to learn by
-//! heart.
+//! Measures how much of what an author types they have typed before, which is what can be learned
+//! by heart.
 //!
 //!   repeats --author NAME --since 2025-06-01 REPO…
 //!
-//! A line is known if the author typed just this line in an earlier commit; expected
-//! if, of all they typed behind the same line before, it was the most frequent.
+//! A line is *known* if the author typed exactly this line in an earlier commit. It is *expected*
+//! if it is the line that the author typed most often after the same preceding line.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
-use rehearsal::history::{self, FileChange, Filter, History};
+use jiff::civil::Date;
+use rehearsal::developer::history::{self, FileChange, Filter, History};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use time::macros::format_description;
-use time::{Date, Time};
 
-/// Brackets and `else` are no memories, in characters.
+/// Shorter lines, such as brackets and `else`, do not count.
 const MIN_CHARS: usize = 4;
 
 #[derive(Parser)]
@@ -27,9 +26,9 @@ struct Arguments {
     #[arg(long, required = true, value_name = "TEXT")]
     author: Vec<String>,
     /// Only commits from this day on
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    since: Option<String>,
-    /// Lines of each repository, at most
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = history::parse_day)]
+    since: Option<Date>,
+    /// Lines of each repository at most
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     lines: usize,
 }
@@ -38,7 +37,7 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let (repos, authors) = (arguments.repos.len(), arguments.author.len());
     ensure!(authors == 1 || authors == repos, "{authors} authors for {repos} repositories");
-    let since = arguments.since.as_deref().map(seconds).transpose()?;
+    let since = arguments.since.map(Filter::first_second).transpose()?;
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header(["author", "lines", "known", "expected", "characters expected"]);
@@ -49,7 +48,7 @@ fn main() -> Result<()> {
         let mut of_commit: Vec<FileChange> = vec![];
         for change in History::open(repo, &filter)?.changes() {
             let change = change?;
-            // What is copied within one commit is in the prompt, or a paste.
+            // A line that repeats within one commit stands in the prompt already or was pasted.
             if of_commit.first().is_some_and(|first| first.commit != change.commit) {
                 of_commit.drain(..).for_each(|change| memory.learn(&change));
             }
@@ -79,13 +78,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn seconds(day: &str) -> Result<i64> {
-    let date = Date::parse(day, format_description!("[year]-[month]-[day]"))
-        .with_context(|| format!("--since {day}: not a day such as 2025-06-01"))?;
-    Ok(date.with_time(Time::MIDNIGHT).assume_utc().unix_timestamp())
-}
-
-/// The lines that were typed, each with the last one above it that is not blank.
+/// The lines that were typed, each with the nearest line above it that is not blank.
 fn typed(change: &FileChange) -> Vec<(&str, &str)> {
     let lines = history::lines(&change.after);
     let above = |number: usize| {
@@ -101,22 +94,22 @@ fn typed(change: &FileChange) -> Vec<(&str, &str)> {
 #[derive(Default)]
 struct Memory {
     lines: HashSet<String>,
-    /// By the line above.
-    behind: HashMap<String, HashMap<String, usize>>,
+    /// How often each line followed, by the line above it.
+    following: HashMap<String, HashMap<String, usize>>,
 }
 
 impl Memory {
     fn learn(&mut self, change: &FileChange) {
         for (above, line) in typed(change) {
             self.lines.insert(line.to_owned());
-            let behind = self.behind.entry(above.to_owned()).or_default();
-            *behind.entry(line.to_owned()).or_default() += 1;
+            let following = self.following.entry(above.to_owned()).or_default();
+            *following.entry(line.to_owned()).or_default() += 1;
         }
     }
 
     fn expects(&self, above: &str) -> Option<&str> {
-        let behind = self.behind.get(above)?.iter();
-        behind.max_by_key(|(line, count)| (*count, *line)).map(|(line, _)| line.as_str())
+        let following = self.following.get(above)?.iter();
+        following.max_by_key(|(line, count)| (*count, *line)).map(|(line, _)| line.as_str())
     }
 }
 

@@ -1,10 +1,10 @@
-//! One completion by a `hone` that was built for a GPU or for other machines, and
-//! where it was computed: `cargo xtask smoke`, and the end of `cargo xtask dist`.
+//! Asks a `hone` that was built for a GPU or for other machines for one completion, and checks
+//! where it was computed. `cargo xtask smoke` and the end of `cargo xtask dist` run it.
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::document::Position;
+use rehearsal::developer::document::Position;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -20,12 +20,12 @@ struct Arguments {
     models: PathBuf,
     #[arg(long)]
     model: String,
-    /// What `hone status` has to name as the place of the computing
+    /// The backend that `hone status` has to name
     #[arg(long, default_value = "")]
     backend: String,
 }
 
-/// A GPU that a CPU plays takes a minute for a token.
+/// A GPU that is emulated by a CPU takes a minute for a token.
 const LIMIT: Duration = Duration::from_secs(600);
 
 const BEFORE: &str =
@@ -42,8 +42,8 @@ fn main() -> Result<()> {
     std::fs::write(
         home.path().join("config.toml"),
         format!(
-            "model.name = \"{}\"\nlearning.enabled = false\ngate.enabled = false\ncompletion.max_tokens = 4\n\
-             completion.budget_ms = 600000\n",
+            "model.name = \"{}\"\nlearning.enabled = false\ngate.enabled = false\n\
+             completion.max_tokens = 4\ncompletion.budget_ms = 600000\n",
             arguments.model
         ),
     )?;
@@ -68,7 +68,11 @@ fn main() -> Result<()> {
     let items = items?;
     let said = items.first().context("nothing was offered")?;
     println!("{backend}: {:?} after {:.1} s", said.insert_text, took.as_secs_f64());
-    ensure!(said.insert_text.starts_with("value"), "the sum is of `value`");
-    ensure!(backend.to_lowercase().contains(&arguments.backend), "not on {}", arguments.backend);
+    ensure!(said.insert_text.starts_with("value"), "the completion is not `value`");
+    ensure!(
+        backend.to_lowercase().contains(&arguments.backend),
+        "it was not computed on {}",
+        arguments.backend
+    );
     Ok(())
 }

@@ -1,11 +1,12 @@
-//! A small blocking LSP client: what an editor does, without the editor.
+//! A small blocking LSP client, which does what an editor does.
 
 mod connection;
 pub mod framing;
 
 pub use connection::{Notification, Pending, RequestError};
 
-use crate::document::{Encoding, Position, Range};
+use crate::developer::document::{Encoding, Position, Range};
+use crate::limits;
 use connection::Connection;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,14 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest wait for an answer: a cold prompt on a busy two-core machine takes
-/// seconds, never a minute.
-const REQUEST_LIMIT: Duration = Duration::from_secs(120);
-/// How long a server may take to leave after `exit`.
-const EXIT_LIMIT: Duration = Duration::from_secs(5);
-const EXIT_POLL: Duration = Duration::from_millis(10);
-
-/// The command an accepted item carries.
+/// The command that an item carries and an editor runs when the item is accepted.
 pub const ACCEPT_COMMAND: &str = "hone.accept";
 
 /// How an inline completion was asked for (LSP 3.18 `InlineCompletionTriggerKind`).
@@ -36,20 +30,20 @@ pub enum TriggerKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     pub insert_text: String,
-    /// What `insert_text` replaces; `None` inserts at the cursor.
+    /// What `insert_text` replaces. `None` inserts at the cursor.
     pub range: Option<Range>,
-    /// The offer's identity: the accept command's first argument.
+    /// The id of the offer, which is the first argument of the accept command.
     pub id: String,
-    /// The item as it came, for notifications that send it back.
+    /// The item as the server sent it, for notifications that send it back.
     pub raw: Value,
 }
 
-/// What [`Client::learn`] was told.
+/// The answer to [`Client::learn`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct LearnAnswer {
-    /// A job was started now.
+    /// Whether a job was started.
     pub started: bool,
-    /// Labelled episodes that wait for the next job.
+    /// How many labelled episodes wait for the next job.
     pub waiting: u64,
 }
 
@@ -61,8 +55,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a language server and talks to its stdio. Its stderr stays the
-    /// caller's choice: set it on `command`.
+    /// Starts a language server and talks to its stdin and stdout. The caller chooses its stderr on
+    /// `command`.
     pub fn spawn(command: &mut Command) -> io::Result<Client> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (Some(stdout), Some(stdin)) = (child.stdout.take(), child.stdin.take()) else {
@@ -73,7 +67,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Talks to a server at the other end of any pair of streams.
+    /// Talks to a server over any pair of streams.
     pub fn over(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) -> Client {
         Client {
             connection: Connection::new(reader, writer),
@@ -83,18 +77,18 @@ impl Client {
         }
     }
 
-    /// Process id of the server, where this client started it.
+    /// Process id of the server, if this client started it.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// The negotiated position encoding; UTF-16 until told otherwise.
+    /// The negotiated position encoding. It is UTF-16 before the handshake.
     pub fn encoding(&self) -> Encoding {
         self.encoding.get().copied().unwrap_or(Encoding::Utf16)
     }
 
     pub fn request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
-        self.connection.request(method, params, REQUEST_LIMIT)
+        self.connection.request(method, params, limits::REQUEST)
     }
 
     pub fn request_async(&self, method: &str, params: Value) -> Result<Pending, RequestError> {
@@ -102,7 +96,7 @@ impl Client {
     }
 
     pub fn wait(&self, pending: Pending) -> Result<Value, RequestError> {
-        self.connection.wait(pending, REQUEST_LIMIT)
+        self.connection.wait(pending, limits::REQUEST)
     }
 
     pub fn wait_for(&self, pending: Pending, limit: Duration) -> Result<Value, RequestError> {
@@ -113,13 +107,13 @@ impl Client {
         self.connection.notify(method, params)
     }
 
-    /// Asks the server to abandon a request; it still answers it.
+    /// Asks the server to abandon a request. The server still answers it.
     pub fn cancel(&self, pending: &Pending) -> Result<(), RequestError> {
         self.notify("$/cancelRequest", json!({"id": pending.id}))
     }
 
-    /// Takes every notification kept so far, oldest first (bounded: the oldest
-    /// give way).
+    /// Takes every notification that is kept so far, oldest first. The number is bounded; the
+    /// oldest ones are dropped.
     pub fn take_notifications(&self) -> Vec<Notification> {
         self.connection.take_notifications()
     }
@@ -128,13 +122,14 @@ impl Client {
         self.connection.wait_notification(method, limit)
     }
 
-    /// Shakes hands, offering these position encodings in order of preference
-    /// (none: the protocol's default, UTF-16). Returns the server's answer.
+    /// Shakes hands and returns the server's answer. It offers these position encodings in order of
+    /// preference; without any, the protocol's default is UTF-16.
     pub fn initialize(&self, encodings: &[Encoding]) -> Result<Value, RequestError> {
         let method = "initialize";
         let mut capabilities = json!({"textDocument": {"inlineCompletion": {}}});
         if !encodings.is_empty() {
-            capabilities["general"] = json!({"positionEncodings": encodings.iter().map(|e| e.name()).collect::<Vec<_>>()});
+            let names: Vec<_> = encodings.iter().map(|encoding| encoding.name()).collect();
+            capabilities["general"] = json!({"positionEncodings": names});
         }
         let answer = self.request(
             method,
@@ -166,7 +161,7 @@ impl Client {
         )
     }
 
-    /// Replaces `range` by `text`; `None` replaces the whole document.
+    /// Replaces `range` by `text`. `None` replaces the whole document.
     pub fn change(&self, uri: &str, range: Option<Range>, text: &str) -> Result<(), RequestError> {
         let version = self.next_version(uri);
         let change = match range {
@@ -210,7 +205,7 @@ impl Client {
         )
     }
 
-    /// Tells that the offer was taken in full; send the didChange first.
+    /// Reports that the whole offer was accepted. Send the `didChange` first.
     pub fn accept(&self, id: &str) -> Result<(), RequestError> {
         self.request(
             "workspace/executeCommand",
@@ -223,12 +218,12 @@ impl Client {
         self.notify("textDocument/didShowCompletion", json!({"item": item.raw}))
     }
 
-    /// `reason`: "esc" is the one an editor knows.
+    /// Reports that the offer was rejected. An editor gives the reason "esc".
     pub fn did_reject(&self, id: &str, reason: &str) -> Result<(), RequestError> {
         self.notify("hone/didReject", json!({"id": id, "reason": reason}))
     }
 
-    /// `accepted_length`: UTF-16 units from the start of the item's text.
+    /// `accepted_length` is in UTF-16 units from the start of the item's text.
     pub fn did_partially_accept(
         &self,
         item: &Item,
@@ -250,7 +245,7 @@ impl Client {
         self.request("hone/advanceClock", json!({"ms": ms})).map(drop)
     }
 
-    /// Starts a learning job now with whatever labelled episodes wait.
+    /// Starts a learning job now, with the labelled episodes that wait.
     pub fn learn(&self) -> Result<LearnAnswer, RequestError> {
         let method = "hone/learn";
         let answer = self.request(method, Value::Null)?;
@@ -260,20 +255,20 @@ impl Client {
         })
     }
 
-    /// Says goodbye in the protocol's order and waits for the server to leave.
+    /// Sends `shutdown` and `exit`, and waits until the server has left.
     pub fn shutdown(mut self) -> Result<(), RequestError> {
         self.request("shutdown", Value::Null)?;
         self.notify("exit", Value::Null)?;
         let Some(child) = &mut self.child else { return Ok(()) };
-        let deadline = Instant::now() + EXIT_LIMIT;
+        let deadline = Instant::now() + limits::EXIT;
         while Instant::now() < deadline {
             if matches!(child.try_wait(), Ok(Some(_))) {
                 self.child = None;
                 return Ok(());
             }
-            std::thread::sleep(EXIT_POLL);
+            std::thread::sleep(limits::EXIT_POLL);
         }
-        Err(RequestError::Timeout { method: "exit".to_owned(), after: EXIT_LIMIT })
+        Err(RequestError::Timeout { method: "exit".to_owned(), after: limits::EXIT })
     }
 
     fn next_version(&self, uri: &str) -> i64 {
@@ -287,7 +282,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may be gone already, which is what we want.
+            // If the server has ended already, there is nothing to do.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -337,7 +332,7 @@ fn malformed(what: &str) -> RequestError {
 mod tests {
     use super::*;
 
-    /// A peer that answers each request with `answer(method, id)`'s messages.
+    /// A peer that answers each message with the messages that `answer` returns.
     fn peer(answer: impl Fn(&Value) -> Vec<Value> + Send + 'static) -> Client {
         let (their_reader, our_writer) = io::pipe().unwrap();
         let (our_reader, mut their_writer) = io::pipe().unwrap();
@@ -388,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_costs_a_timeout() {
+    fn a_server_that_does_not_answer_costs_a_timeout() {
         let client = peer(|_| Vec::new());
         let pending = client.request_async("x", Value::Null).unwrap();
         let error = client.wait_for(pending, Duration::from_millis(20)).unwrap_err();
@@ -404,7 +399,7 @@ mod tests {
                 out.push(json!({"id": message["id"], "result": null}));
                 out
             }
-            // Our answer to request 77.
+            // This is the client's answer to request 77.
             None if message["id"] == 77 => vec![json!({"method": "answered", "params": null})],
             _ => Vec::new(),
         });

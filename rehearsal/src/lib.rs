@@ -1,31 +1,17 @@
-//! A simulated developer: replays the real commits of a git repository through
-//! the real protocol into real daemons, and says what that was worth.
+//! A simulated developer, who types the real commits of a git repository through the real protocol
+//! into real daemons, and a report that says what Hone's offers were worth.
 //!
-//! [`history`] says what somebody wrote, [`plan`] where the developer pauses,
-//! [`developer`] what they think of an offer, [`typist`] does it, [`arm`] gives
-//! each arm its daemon, [`run`] leads them through one stream side by side,
-//! [`work`] keeps what is done, [`report`] counts.
+//! - [`developer`] says what somebody wrote, and what the developer who types it does.
+//! - [`run`] types one stream of lines into several arms, each with a daemon of its own.
+//! - [`report`] counts, draws and rates what happened.
+//! - [`cli`] is the command line of `hone rehearse`.
 //!
-//! Nothing here knows the server's code: everything goes through [`client`],
-//! which the end-to-end tests use too.
+//! Nothing here depends on the server's code. Everything goes through [`client`], which the
+//! end-to-end tests use too.
 
-pub mod arm;
-pub mod chart;
+pub mod cli;
 pub mod client;
 pub mod developer;
-pub mod document;
-pub mod history;
-pub mod interrupt;
-pub mod judge;
-pub mod keep;
-pub mod language;
-pub mod ledger;
-pub mod plan;
-pub mod record;
+pub mod limits;
 pub mod report;
 pub mod run;
-pub mod stats;
-pub mod status;
-pub mod transcript;
-pub mod typist;
-pub mod work;

@@ -1,12 +1,12 @@
-//! The typist against a scripted server in this process: the server keeps its
-//! own copy of the document and its own labels, from the messages alone.
+//! The typist against a scripted server in this process. From the messages alone, the server keeps
+//! its own copy of the document and its own labels.
 
 use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
-use rehearsal::developer::{Fate, Mood, NOISE, Temper};
-use rehearsal::document::{Document, Encoding, Position, Range};
-use rehearsal::history::{FileChange, Hunk, lines};
-use rehearsal::ledger::LabelCounts;
-use rehearsal::typist::Typist;
+use rehearsal::developer::document::{Document, Encoding, Position, Range};
+use rehearsal::developer::history::{FileChange, Hunk, lines};
+use rehearsal::developer::typist::Typist;
+use rehearsal::developer::{NOISE, OfferOutcome, PlaceDraws, RejectBy};
+use rehearsal::run::ledger::LabelCounts;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, BufReader};
@@ -25,7 +25,7 @@ struct Seen {
     changes: usize,
 }
 
-/// Given the document and the cursor's byte offset: what to offer.
+/// What to offer, given the document and the cursor's byte offset.
 type Script = Box<dyn Fn(&str, usize) -> Option<String> + Send>;
 
 fn serve(script: Script) -> (Client, Arc<Mutex<Seen>>) {
@@ -98,8 +98,8 @@ impl Seen {
 }
 
 /// A developer who never slips.
-fn calm(temper: Temper) -> Mood {
-    Mood { temper, slip: 0.9, pause_ms: 500.0 }
+fn calm(reject_by: RejectBy) -> PlaceDraws {
+    PlaceDraws { reject_by, slip: 0.9, pause_ms: 500.0 }
 }
 
 fn typist(client: &Client) -> Typist<'_> {
@@ -107,8 +107,12 @@ fn typist(client: &Client) -> Typist<'_> {
 }
 
 /// Types a change the way a rehearsal does, asking at two places of each line.
-fn type_out(typist: &mut Typist, change: &FileChange, mood: Mood) -> Vec<Option<Fate>> {
-    let mut fates = Vec::new();
+fn type_out(
+    typist: &mut Typist,
+    change: &FileChange,
+    draws: PlaceDraws,
+) -> Vec<Option<OfferOutcome>> {
+    let mut outcomes = Vec::new();
     let after = lines(&change.after);
     typist.open(&change.path, change.language, &change.before).unwrap();
     for hunk in &change.hunks {
@@ -123,15 +127,16 @@ fn type_out(typist: &mut Typist, change: &FileChange, mood: Mood) -> Vec<Option<
                 typist.type_to(point).unwrap();
                 if point < text.len() && typist.is_at(point) {
                     let answer = typist.ask().unwrap();
-                    fates
-                        .push(answer.offer.map(|offer| typist.judge(&offer, mood, NOISE).unwrap()));
+                    outcomes.push(
+                        answer.offer.map(|offer| typist.respond(&offer, draws, NOISE).unwrap()),
+                    );
                 }
             }
             typist.finish_line().unwrap();
         }
     }
     typist.close(Some(&change.after)).unwrap();
-    fates
+    outcomes
 }
 
 fn change(before: &str, after: &str, hunks: &[Hunk]) -> FileChange {
@@ -182,10 +187,10 @@ fn wrong() -> Script {
 #[test]
 fn the_document_is_the_real_one_at_the_end_on_both_sides() {
     for file in [new_file(), edited_file()] {
-        for temper in [Temper::TypeOn, Temper::Escape, Temper::Wait] {
-            let silent: Script = Box::new(|_, _| None);
+        for reject_by in [RejectBy::TypingOn, RejectBy::Escape, RejectBy::Waiting] {
+            let nothing: Script = Box::new(|_, _| None);
             let scripts = [
-                silent,
+                nothing,
                 wrong(),
                 truth(&file.after, usize::MAX),
                 truth(&file.after, 10),
@@ -193,8 +198,8 @@ fn the_document_is_the_real_one_at_the_end_on_both_sides() {
             ];
             for script in scripts {
                 let (client, seen) = serve(script);
-                type_out(&mut typist(&client), &file, calm(temper));
-                // An answered request is a barrier: everything before it was read.
+                type_out(&mut typist(&client), &file, calm(reject_by));
+                // Once a request is answered, the server has read everything before it.
                 client.advance_clock(0).unwrap();
                 assert_eq!(seen.lock().unwrap().closed_text.as_deref(), Some(&*file.after));
             }
@@ -207,11 +212,15 @@ fn a_right_offer_is_shown_then_inserted_then_reported() {
     let file = new_file();
     let (client, seen) = serve(truth(&file.after, usize::MAX));
     let mut developer = typist(&client);
-    let fates = type_out(&mut developer, &file, calm(Temper::TypeOn));
+    let outcomes = type_out(&mut developer, &file, calm(RejectBy::TypingOn));
     client.advance_clock(0).unwrap();
     let seen = seen.lock().unwrap();
-    assert_eq!(fates.len(), 4, "one a line with code: nothing is left to ask for");
-    assert_eq!(fates[1], Some(Fate::Accepted { chars: 23 }));
+    assert_eq!(
+        outcomes.len(),
+        4,
+        "one for each line with code, because nothing is left to ask for"
+    );
+    assert_eq!(outcomes[1], Some(OfferOutcome::Accepted { chars: 23 }));
     assert_eq!(seen.shown, ["1", "2", "3", "4"]);
     assert_eq!(seen.accepted, seen.shown);
     assert_eq!(seen.clock_ms, 4 * 700, "each offer was looked at");
@@ -222,28 +231,28 @@ fn a_right_offer_is_shown_then_inserted_then_reported() {
 }
 
 #[test]
-fn wrong_offers_are_turned_down_in_the_way_of_the_temper() {
+fn wrong_offers_are_rejected_as_drawn() {
     let file = edited_file();
     let asked = 8;
-    for temper in [Temper::TypeOn, Temper::Escape, Temper::Wait] {
+    for reject_by in [RejectBy::TypingOn, RejectBy::Escape, RejectBy::Waiting] {
         let (client, seen) = serve(wrong());
         let mut developer = typist(&client);
-        let fates = type_out(&mut developer, &file, calm(temper));
+        let outcomes = type_out(&mut developer, &file, calm(reject_by));
         client.advance_clock(0).unwrap();
         let seen = seen.lock().unwrap();
         let mut counts = LabelCounts { total: asked, ..Default::default() };
-        let (fate, label) = match temper {
-            Temper::TypeOn => (Fate::TypedOn, &mut counts.rejected_edit),
-            Temper::Escape => (Fate::Escaped, &mut counts.rejected_esc),
-            Temper::Wait => (Fate::TimedOut, &mut counts.rejected_timeout),
+        let (outcome, label) = match reject_by {
+            RejectBy::TypingOn => (OfferOutcome::TypedOn, &mut counts.rejected_edit),
+            RejectBy::Escape => (OfferOutcome::Escaped, &mut counts.rejected_esc),
+            RejectBy::Waiting => (OfferOutcome::TimedOut, &mut counts.rejected_timeout),
         };
         *label = asked;
         assert_eq!(developer.ledger().counts(), counts);
-        assert_eq!(fates, vec![Some(fate); asked as usize]);
-        let escapes = if temper == Temper::Escape { asked as usize } else { 0 };
+        assert_eq!(outcomes, vec![Some(outcome); asked as usize]);
+        let escapes = if reject_by == RejectBy::Escape { asked as usize } else { 0 };
         assert_eq!(seen.rejected.len(), escapes);
         assert!(seen.rejected.iter().all(|(_, reason)| reason == "esc"));
-        let wait_ms = if temper == Temper::Wait { 11_000 } else { 0 };
+        let wait_ms = if reject_by == RejectBy::Waiting { 11_000 } else { 0 };
         assert_eq!(seen.clock_ms, asked * (700 + wait_ms));
         assert!(seen.accepted.is_empty());
     }
@@ -254,7 +263,7 @@ fn a_short_right_offer_is_typed_through_one_character_at_a_time() {
     let file = change("", "value = compute()", &[Hunk { removed: 0..0, added: 0..1 }]);
     let (client, seen) = serve(truth(&file.after, 3));
     let mut developer = typist(&client);
-    type_out(&mut developer, &file, calm(Temper::TypeOn));
+    type_out(&mut developer, &file, calm(RejectBy::TypingOn));
     client.advance_clock(0).unwrap();
     let counts = LabelCounts { total: 2, typed_through: 2, ..Default::default() };
     assert_eq!(developer.ledger().counts(), counts);
@@ -263,14 +272,14 @@ fn a_short_right_offer_is_typed_through_one_character_at_a_time() {
 }
 
 #[test]
-fn a_near_miss_is_taken_and_mended() {
+fn a_near_miss_is_accepted_and_mended() {
     let file =
         change("", "    total = compute(größe, items)\n", &[Hunk { removed: 0..0, added: 0..1 }]);
     let (client, seen) = serve(Box::new(|_, _| Some("total = compute(größen, items)".to_owned())));
     let mut developer = typist(&client);
-    let fates = type_out(&mut developer, &file, calm(Temper::TypeOn));
+    let outcomes = type_out(&mut developer, &file, calm(RejectBy::TypingOn));
     client.advance_clock(0).unwrap();
-    assert_eq!(fates, [Some(Fate::Mended { chars: 29, of: 30 })]);
+    assert_eq!(outcomes, [Some(OfferOutcome::Mended { chars: 29, of: 30 })]);
     let seen = seen.lock().unwrap();
     assert_eq!(seen.closed_text.as_deref(), Some(&*file.after));
     assert_eq!((seen.accepted.len(), seen.changes), (1, 3), "the line, the offer, the mending");
@@ -279,14 +288,18 @@ fn a_near_miss_is_taken_and_mended() {
 }
 
 #[test]
-fn a_wrong_offer_taken_by_mistake_is_undone() {
+fn a_wrong_offer_accepted_by_mistake_is_undone() {
     let file = new_file();
     let (client, seen) = serve(wrong());
     let mut developer = typist(&client);
-    let fates = type_out(&mut developer, &file, Mood { slip: 0.0, ..calm(Temper::TypeOn) });
+    let outcomes =
+        type_out(&mut developer, &file, PlaceDraws { slip: 0.0, ..calm(RejectBy::TypingOn) });
     client.advance_clock(0).unwrap();
-    assert!(fates.iter().all(|fate| *fate == Some(Fate::Undone { of: 11 })), "{fates:?}");
+    assert!(
+        outcomes.iter().all(|outcome| *outcome == Some(OfferOutcome::Undone { of: 11 })),
+        "{outcomes:?}"
+    );
     let seen = seen.lock().unwrap();
     assert_eq!(seen.closed_text.as_deref(), Some(&*file.after));
-    assert_eq!(seen.accepted.len(), fates.len());
+    assert_eq!(seen.accepted.len(), outcomes.len());
 }

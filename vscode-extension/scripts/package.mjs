@@ -1,6 +1,6 @@
-// Makes hone-<version>.vsix from a staging folder, so that what ships is listed here and nowhere else.
-//   --marketplace        leaves the proposed API undeclared: the Marketplace takes no extension that declares one
-//   --target PLATFORM    one platform's package, with bin/<platform>/hone in it
+// Makes hone-<version>.vsix from a staging folder. The list of what ships is here and nowhere else.
+//   --marketplace        declares no proposed API, because the Marketplace refuses such extensions
+//   --target PLATFORM    makes the package of one platform, with bin/<platform>/hone in it
 import { createVSIX } from '@vscode/vsce';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -38,13 +38,13 @@ await createVSIX({
     ...(values.target && { target: values.target }),
 });
 
-/** The licences of the packages that the bundle holds. */
+/** The licences of the packages in the bundle. */
 function thirdParty() {
     const inputs = JSON.parse(readFileSync(join(root, 'out/inputs.json'), 'utf8'));
     const folders = new Set(inputs.flatMap((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []));
     return [...folders].sort().map((folder) => {
         const name = readdirSync(join(root, folder)).find((file) => /^licen[cs]e/i.test(file));
-        if (!name) throw new Error(`${folder}: holds no licence; see whether it may be shipped`);
+        if (!name) throw new Error(`${folder}: holds no licence; check whether it may be shipped`);
         return `${folder.replace(/^.*node_modules\//, '')}\n\n${readFileSync(join(root, folder, name), 'utf8').trim()}\n`;
     }).join('\n----\n\n');
 }

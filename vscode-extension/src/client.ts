@@ -1,5 +1,5 @@
-// The language client: Hone's wire, without the editor's own idea of what to do
-// with an offer or with a connection that ends.
+// The language client. It speaks Hone's protocol and replaces what the library would do with an
+// offer and with a connection that ends.
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -12,30 +12,35 @@ import {
     type DynamicFeature,
     type StaticFeature,
 } from 'vscode-languageclient/node';
-import { lastLine } from './program';
-import type { Connection } from './supervisor';
+import { lastLine } from './core/program';
+import type { Connection } from './core/supervisor';
 
-/** Files on a disk and files not saved yet; never a diff's other side or a log. */
+/**
+ * Files on a disk and files that are not saved yet. The other side of a diff or a log is not among
+ * them.
+ */
 export const DOCUMENTS = [{ scheme: 'file' }, { scheme: 'untitled' }];
 
-/** A trace, which a user's setting can ask for, holds the messages whole: documents. */
+/**
+ * A trace holds whole messages, and so whole documents. This ignores the setting that asks for one.
+ */
 const NO_TRACE = {
     logLevel: vscode.LogLevel.Off,
     onDidChangeLogLevel: () => new vscode.Disposable(() => undefined),
     trace: () => undefined,
 } as unknown as vscode.LogOutputChannel;
 
-export interface Origin {
+export interface ClientSource {
     path: string;
     output: vscode.LogOutputChannel;
-    /** The connection ended and nobody had asked for it. */
+    /** Is called when the connection ends although nobody asked for it. */
     lost(): void;
 }
 
 export class HoneClient extends LanguageClient implements Connection {
     lastWord: string | undefined;
 
-    constructor({ path, output, lost }: Origin) {
+    constructor({ path, output, lost }: ClientSource) {
         const start = async () => spawn(path, ['lsp'], { stdio: 'pipe' });
         super('hone', 'Hone', start, {
             documentSelector: DOCUMENTS,
@@ -44,14 +49,14 @@ export class HoneClient extends LanguageClient implements Connection {
             initializationFailedHandler: () => false,
             errorHandler: {
                 error: () => ({ action: ErrorAction.Continue, handled: true }),
-                // Starting again is the supervisor's: it waits longer each time.
+                // The supervisor restarts the server, with a longer wait each time.
                 closed: () => {
                     lost();
                     return { action: CloseAction.DoNotRestart, handled: true, message: 'The server’s connection ended' };
                 },
             },
             stdioOptions: {
-                // Holds the protocol's messages: documents, so nothing for a log.
+                // This stream holds the protocol's messages with documents, which belong in no log.
                 stdout: () => undefined,
                 stderr: (stream, channel) => {
                     createInterface({ input: stream }).on('line', (line) => {
@@ -63,12 +68,15 @@ export class HoneClient extends LanguageClient implements Connection {
         });
     }
 
-    /** Into the output alone: what the user must know, the status bar and one message say. */
+    /**
+     * Writes to the output channel only. The status bar and one message say what the user must
+     * know.
+     */
     override error(message: string, data?: unknown): void {
         super.error(message, data, false);
     }
 
-    /** The provider of offers is registered once, not at every connection: see `provider.ts`. */
+    /** The provider of offers is registered once and not at every connection; see `provider.ts`. */
     override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {
         const method = 'registrationType' in feature ? feature.registrationType.method : undefined;
         const replaced = method === InlineCompletionRequest.method;
@@ -76,7 +84,7 @@ export class HoneClient extends LanguageClient implements Connection {
     }
 }
 
-/** Tells the server that the editor can do it, and does nothing. */
+/** Announces the capability to the server and does nothing else. */
 function announced(feature: StaticFeature | DynamicFeature<unknown>): StaticFeature {
     return {
         fillClientCapabilities: (capabilities) => feature.fillClientCapabilities(capabilities),

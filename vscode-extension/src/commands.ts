@@ -1,24 +1,24 @@
-// The commands of the palette and of the status bar's menu.
+// The commands of the palette and of the menu in the status bar.
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import type { Pages } from './pages';
-import { learnRequest, statusRequest } from './protocol';
-import { learnerLine, takenOfJudged } from './report';
+import { learnRequest, statusRequest } from './core/protocol';
+import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
-import { quoted } from './shell';
+import { quoted } from './core/shell';
 
-export interface Parts {
+export interface CommandParts {
     server: Server;
     pages: Pages;
     output: vscode.LogOutputChannel;
     extensionUri: vscode.Uri;
 }
 
-export function registerCommands(parts: Parts): vscode.Disposable[] {
+export function registerCommands(parts: CommandParts): vscode.Disposable[] {
     const { server, pages } = parts;
     const actions: Record<string, () => Promise<void>> = {
         menu: () => menu(parts),
@@ -49,7 +49,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     );
 }
 
-async function menu({ server, output }: Parts): Promise<void> {
+async function menu({ server, output }: CommandParts): Promise<void> {
     const language = vscode.window.activeTextEditor?.document.languageId;
     const running = server.connected !== undefined;
     const entries: (vscode.QuickPickItem & { command?: string })[] = [
@@ -90,16 +90,16 @@ async function toggleActiveLanguage(): Promise<void> {
 }
 
 function connected(server: Server) {
-    if (!server.connected) throw new Error('the server is not running; `Hone: Doctor` tells why');
+    if (!server.connected) throw new Error('the server is not running; `Hone: Doctor` says why');
     return server.connected;
 }
 
 async function status(server: Server): Promise<void> {
     const known = await connected(server).sendRequest(statusRequest);
-    const { taken, judged } = takenOfJudged(known);
+    const { accepted, judged } = acceptedOfJudged(known);
     const adapter = known.adapter.active === 0 ? 'no adapter yet' : `adapter v${known.adapter.active}`;
     const report = 'Learning report';
-    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${taken} of ${judged} judged offers taken. ${learnerLine(known)}.`;
+    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${accepted} of ${judged} judged offers were accepted. ${learnerLine(known)}.`;
     const picked = await vscode.window.showInformationMessage(text, report);
     if (picked === report) await vscode.commands.executeCommand('hone.report');
 }
@@ -114,7 +114,7 @@ async function learn(server: Server): Promise<void> {
     const text = started
         ? `learning from ${waiting} label${waiting === 1 ? '' : 's'}`
         : waiting === 0
-          ? 'nothing to learn from yet: no judged offer waits'
+          ? 'there is nothing to learn from yet: no judged offer waits'
           : 'an update is already under way';
     void vscode.window.showInformationMessage(`Hone: ${text}`);
 }
@@ -133,9 +133,9 @@ async function rehearse(server: Server): Promise<void> {
     terminal.sendText([program, 'rehearse', '--repo', folder.uri.fsPath].map(quoted).join(' '));
 }
 
-/** The README's instructions, from this very package: they need no network and fit its version. */
+/** Shows the README of this package. It needs no network and fits the installed version. */
 async function install(extensionUri: vscode.Uri): Promise<void> {
-    // The packager writes the name in lower case.
+    // The packager changes the name to lower case.
     for (const name of ['readme.md', 'README.md']) {
         const uri = vscode.Uri.joinPath(extensionUri, name);
         const exists = await vscode.workspace.fs.stat(uri).then(() => true, () => false);
@@ -144,5 +144,5 @@ async function install(extensionUri: vscode.Uri): Promise<void> {
             return;
         }
     }
-    throw new Error('README.md is missing from this extension; install it again');
+    throw new Error('README.md is missing from this extension; reinstall it');
 }

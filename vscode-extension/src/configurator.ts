@@ -1,18 +1,21 @@
-// Tells the server the settings that are its own, through `hone config set`: config.toml stays
-// their one owner, for every editor.
+// Sends the server its own settings through `hone config set`. config.toml remains their single
+// owner for every editor.
 
 import * as vscode from 'vscode';
-import { changes, serverKeys, type Values } from './configuration';
-import { ask } from './program';
+import { changes, serverKeys, type Values } from './core/configuration';
+import { ask } from './core/program';
 import type { Server } from './server';
 import { affects, setByUser } from './settings';
 
 export class Configurator implements vscode.Disposable {
     private readonly keys: string[];
     private readonly listeners: vscode.Disposable[];
-    /** One after the other: each reads what the one before has written. */
+    /**
+     * The last change. Changes run one after the other, because each reads what the one before
+     * wrote.
+     */
     private last: Promise<void> = Promise.resolve();
-    private told: Values = {};
+    private sent: Values = {};
 
     constructor(
         private readonly server: Server,
@@ -21,10 +24,10 @@ export class Configurator implements vscode.Disposable {
         this.keys = serverKeys(manifest);
         this.listeners = [
             vscode.workspace.onDidChangeConfiguration((event) => {
-                if (this.keys.some((key) => affects(event, key))) this.tell();
+                if (this.keys.some((key) => affects(event, key))) this.send();
             }),
             server.onState(({ kind }) => {
-                if (kind === 'running') this.tell();
+                if (kind === 'running') this.send();
             }),
         ];
     }
@@ -33,7 +36,7 @@ export class Configurator implements vscode.Disposable {
         for (const listener of this.listeners) listener.dispose();
     }
 
-    private tell(): void {
+    private send(): void {
         this.last = this.last.then(() => this.apply()).catch((error: Error) => {
             void vscode.window.showErrorMessage(`Hone: ${error.message}`);
         });
@@ -41,22 +44,22 @@ export class Configurator implements vscode.Disposable {
 
     private async apply(): Promise<void> {
         const set = setByUser(this.keys);
-        if (Object.keys({ ...set, ...this.told }).length === 0) return;
+        if (Object.keys({ ...set, ...this.sent }).length === 0) return;
         const path = this.server.program();
         const file: unknown = JSON.parse(await ask(path, ['config', 'get', '--json']));
         let restart = false;
-        for (const { key, value } of changes(set, this.told, file)) {
+        for (const { key, value } of changes(set, this.sent, file)) {
             const text = value === undefined ? [] : [JSON.stringify(value)];
             const answer = JSON.parse(await ask(path, ['config', 'set', key, ...text, '--json'])) as { restart: boolean };
             restart ||= answer.restart;
         }
-        this.told = set;
+        this.sent = set;
         if (restart) void this.offerRestart();
     }
 
     private async offerRestart(): Promise<void> {
         const now = 'Restart Now';
-        const picked = await vscode.window.showInformationMessage('Hone: the server takes this setting when it starts again.', now);
+        const picked = await vscode.window.showInformationMessage('Hone: this setting takes effect when the server restarts.', now);
         if (picked === now) await this.server.restart();
     }
 }

@@ -1,4 +1,4 @@
-// Puts the parts together.
+// The extension's entry point, which connects its parts.
 
 import * as vscode from 'vscode';
 import { registerCommands } from './commands';
@@ -9,7 +9,7 @@ import { Pages } from './pages';
 import { Provider } from './provider';
 import { Server } from './server';
 import { affects } from './settings';
-import { Thinking } from './status';
+import { Thinking } from './core/status';
 import { StatusBar } from './statusbar';
 
 let running: Server | undefined;
@@ -33,27 +33,27 @@ export function activate(context: vscode.ExtensionContext): void {
         new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),
         ...registerCommands({ server, pages, output, extensionUri: context.extensionUri }),
-        tellOnce(server),
+        showEachProblemOnce(server),
         vscode.workspace.onDidChangeConfiguration((event) => {
             if (affects(event, 'path')) void server.start();
         }),
     );
-    // Not awaited: a large model takes its time, and the commands are there already.
+    // This is not awaited, because a large model takes long to load and the commands work already.
     void server.start();
 }
 
-/** Awaited by the editor, so that the server hears of the end. */
+/** The editor awaits this, so that the server learns of the end. */
 export async function deactivate(): Promise<void> {
     await running?.stop();
 }
 
-/** A problem is told in one message, not at every try; the status bar goes on saying it. */
-function tellOnce(server: Server): vscode.Disposable {
-    let told: string | undefined;
+/** Shows each problem in one message and not at every try. The status bar keeps showing it. */
+function showEachProblemOnce(server: Server): vscode.Disposable {
+    let shown: string | undefined;
     return server.onState(async (state) => {
-        if (state.kind === 'running') told = undefined;
-        if (state.kind !== 'failed' || state.problem === told) return;
-        told = state.problem;
+        if (state.kind === 'running') shown = undefined;
+        if (state.kind !== 'failed' || state.problem === shown) return;
+        shown = state.problem;
         const [title, command] = remedy(server, state.problem);
         const picked = await vscode.window.showErrorMessage(`Hone: ${state.problem}`, title);
         if (picked) await vscode.commands.executeCommand(command);

@@ -1,13 +1,13 @@
-// Tells the server where the cursor came to rest, so that the first suggestion
-// there need not wait for the model to read what stands around it.
+// Tells the server where the cursor came to rest. The model can then read the surrounding code
+// before the first request comes.
 
 import * as vscode from 'vscode';
 import { DOCUMENTS } from './client';
-import { didFocus } from './protocol';
+import { didFocus } from './core/protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
 
-/** Moving through a file is no interest in each of its lines. */
+/** A cursor that only passes through a line does not rest there. */
 const RESTS_MS = 250;
 
 export class Focus implements vscode.Disposable {

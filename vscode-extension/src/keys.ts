@@ -1,18 +1,18 @@
-// The keys that end an offer, take a part of it or show another. Each does what the editor's
-// own key does, and tells the server.
+// The keys that reject an offer, accept a part of it or show another. Each does what the editor's
+// own key does and reports it to the server.
 
 import * as vscode from 'vscode';
-import { partTaken } from './offers';
+import { partAccepted } from './core/offers';
 import { viewOf, type Provider } from './provider';
 
 export function registerKeys(provider: Provider): vscode.Disposable[] {
     return [
         vscode.commands.registerCommand('hone.dismiss', () => dismiss(provider)),
         vscode.commands.registerCommand('hone.acceptWord', () =>
-            take(provider, 'editor.action.inlineSuggest.acceptNextWord'),
+            acceptPart(provider, 'editor.action.inlineSuggest.acceptNextWord'),
         ),
         vscode.commands.registerCommand('hone.acceptLine', () =>
-            take(provider, 'editor.action.inlineSuggest.acceptNextLine'),
+            acceptPart(provider, 'editor.action.inlineSuggest.acceptNextLine'),
         ),
         vscode.commands.registerCommand('hone.next', () => step(provider, 'editor.action.inlineSuggest.showNext', 1)),
         vscode.commands.registerCommand('hone.previous', () =>
@@ -21,7 +21,9 @@ export function registerKeys(provider: Provider): vscode.Disposable[] {
     ];
 }
 
-/** The offer at the cursor: another extension's ghost text may be on screen instead. */
+/**
+ * Hone's offer at the cursor, if there is one. Another extension's text may be on screen instead.
+ */
 function live(provider: Provider, editor: vscode.TextEditor | undefined) {
     if (!editor) return undefined;
     const { document, selection } = editor;
@@ -35,19 +37,19 @@ async function dismiss(provider: Provider): Promise<void> {
     provider.offers.clear();
 }
 
-/** The editor asks for more to choose from the first time. */
+/** Shows another offer. The first time, the editor asks the server for more offers. */
 async function step(provider: Provider, command: string, by: 1 | -1): Promise<void> {
     await vscode.commands.executeCommand(command);
     if (!provider.proposedApi) provider.reportShown(provider.offers.step(by));
 }
 
-async function take(provider: Provider, command: string): Promise<void> {
+async function acceptPart(provider: Provider, command: string): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     const here = live(provider, editor);
     await vscode.commands.executeCommand(command);
     if (!editor || !here || provider.proposedApi) return;
     const { document, selection } = editor;
-    // Of the whole offer the item's command tells.
-    const length = partTaken(here.offer, viewOf(document), document.offsetAt(selection.active));
+    // If the whole offer was accepted, the item's command reports it.
+    const length = partAccepted(here.offer, viewOf(document), document.offsetAt(selection.active));
     if (length !== undefined) provider.reportPart(here.offer.id, length);
 }

@@ -1,15 +1,16 @@
-// Pausing what is learned, going back to an earlier adapter, and forgetting a file.
+// Commands that pause learning, go back to an earlier adapter, and forget a file.
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
-import { parseAdapters, type Adapter } from './adapters';
-import { ask } from './program';
-import { forgetRequest, type Forgotten } from './protocol';
+import { parseAdapters, type Adapter } from './core/adapters';
+import { ask } from './core/program';
+import { forgetRequest, type Forgotten } from './core/protocol';
 import type { Server } from './server';
 
 export async function toggleLearning(server: Server): Promise<void> {
     const path = server.program();
-    // Not the learner's state: an update that is under way when it is paused goes on.
+    // The setting decides and not the learner's state, because an update under way continues after
+    // a pause.
     const enabled = JSON.parse(await ask(path, ['config', 'get', 'learning.enabled', '--json'])) as boolean;
     const said = await ask(path, [enabled ? 'pause' : 'resume']);
     void vscode.window.showInformationMessage(`Hone: ${said.trim()}`);
@@ -18,7 +19,7 @@ export async function toggleLearning(server: Server): Promise<void> {
 export async function pickAdapter(server: Server): Promise<void> {
     const path = server.program();
     const { active, adapters } = parseAdapters(await ask(path, ['adapter', 'list', '--json']));
-    if (adapters.length === 0) throw new Error('nothing learned yet: `Hone: Status` tells how many labels are missing');
+    if (adapters.length === 0) throw new Error('nothing was learned yet; `Hone: Status` says how many labels are missing');
     const entries = [entry(undefined, active), ...adapters.filter(({ kept }) => kept).map((adapter) => entry(adapter, active))];
     const title = 'Hone: the adapter that serves from the next completion on';
     const picked = await vscode.window.showQuickPick(entries.reverse(), { title });
@@ -29,14 +30,14 @@ export async function pickAdapter(server: Server): Promise<void> {
 
 export async function forgetFile(server: Server): Promise<void> {
     const document = vscode.window.activeTextEditor?.document;
-    if (!document) throw new Error('open the file that is to be forgotten');
+    if (!document) throw new Error('open the file that should be forgotten');
     const name = basename(document.uri.path);
     const forget = 'Forget';
-    const detail = 'Its offers and labels are erased, with every adapter that learned from them. This cannot be undone.';
+    const detail = 'This erases its offers and labels, and every adapter that learned from them. It cannot be undone.';
     const picked = await vscode.window.showWarningMessage(`Forget what Hone has recorded about ${name}?`, { modal: true, detail }, forget);
     if (picked !== forget) return;
     const client = server.connected;
-    if (!client) throw new Error('the server is not running; `Hone: Doctor` tells why');
+    if (!client) throw new Error('the server is not running; `Hone: Doctor` says why');
     const uri = client.code2ProtocolConverter.asUri(document.uri);
     const forgotten = await client.sendRequest(forgetRequest, { uri });
     void vscode.window.showInformationMessage(`Hone: ${forgottenLine(name, forgotten)}`);

@@ -1,8 +1,8 @@
-// Choosing a model, fetching it if it is not here.
+// The command that picks a model and downloads it if it is not on this machine.
 
 import * as vscode from 'vscode';
-import { Pull, parseModels, size, type Model } from './models';
-import { ask, run } from './program';
+import { Pull, parseModels, size, type Model } from './core/models';
+import { ask, run } from './core/program';
 import type { Server } from './server';
 
 export async function pickModel(server: Server): Promise<void> {
@@ -13,24 +13,24 @@ export async function pickModel(server: Server): Promise<void> {
     const { model } = picked;
     if (!model.present && !(await pull(path, model))) return;
     await ask(path, ['model', 'use', model.name]);
-    // The daemon serves one model for its life.
+    // A daemon serves only one model, so another model needs another daemon.
     await server.restart();
 }
 
 function entry(model: Model): vscode.QuickPickItem & { model: Model } {
     return {
         label: model.configured ? `$(check) ${model.name}` : model.name,
-        description: `${size(model)}, ${model.present ? 'here' : 'to be fetched'}`,
+        description: `${size(model)}, ${model.present ? 'downloaded' : 'not downloaded yet'}`,
         detail: model.licence,
         model,
     };
 }
 
-/** False if the user stopped it; what has come is kept for the next time. */
+/** Returns false if the user cancelled. What was downloaded so far is kept for the next time. */
 async function pull(path: string, model: Model): Promise<boolean> {
     const options = {
         location: vscode.ProgressLocation.Notification,
-        title: `Hone: fetching ${model.name} (${size(model)})`,
+        title: `Hone: downloading ${model.name} (${size(model)})`,
         cancellable: true,
     };
     return vscode.window.withProgress(options, async (progress, token) => {

@@ -1,14 +1,14 @@
-// Pages of their own tab: the learning report and the doctor's.
+// The pages that have a tab of their own: the learning report and the doctor.
 
 import { lstatSync } from 'node:fs';
 import * as vscode from 'vscode';
-import { checks, doctorPage, type Findings } from './doctor';
-import { History } from './history';
-import { escape, page } from './html';
-import { ask, run } from './program';
+import { checks, doctorPage, type Findings } from './core/doctor';
+import { History } from './core/history';
+import { escape, page } from './core/html';
+import { ask, run } from './core/program';
 import type { Provider } from './provider';
-import type { Status } from './protocol';
-import { reportPage } from './report';
+import type { Status } from './core/protocol';
+import { reportPage } from './core/report';
 import type { Server } from './server';
 import { inlineSuggestEnabled, isEnabled } from './settings';
 
@@ -20,7 +20,7 @@ export class Pages implements vscode.Disposable {
         private readonly server: Server,
         private readonly provider: Provider,
     ) {
-        // The end of an update, among others, changes the line.
+        // The status line changes at the end of an update, among other times.
         this.listener = server.onLine(() => {
             if (this.open.get('report')?.visible) void this.report();
         });

@@ -1,22 +1,22 @@
-// Offers in and their outcomes out.
+// Brings offers to the editor and reports their outcomes to the server.
 //
-// With the proposed API `inlineCompletionsAdditions` the editor says what it
-// showed and what became of it. Without it, registering those handlers throws;
-// then the keys of `keys.ts` and the server's own reading of the document do.
+// With the proposed API `inlineCompletionsAdditions`, the editor reports what it showed and what
+// the outcome was. Without it, registering those handlers throws. Then the keys of `keys.ts`
+// report, and the server sees the rest in the document.
 
 import * as vscode from 'vscode';
 import { InlineCompletionRequest } from 'vscode-languageclient/node';
 import { DOCUMENTS } from './client';
-import { Changes, Offers, offerId, type Offer, type TextView } from './offers';
-import { didPartiallyAccept, didReject, didShow, itemReference } from './protocol';
+import { Changes, Offers, offerId, type Offer, type TextView } from './core/offers';
+import { didPartiallyAccept, didReject, didShow, itemReference } from './core/protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
-import type { Thinking } from './status';
+import type { Thinking } from './core/status';
 
 /** `InlineCompletionEndOfLifeReasonKind.Rejected` of the proposed API. */
 const END_REJECTED = 1;
 
-/** The handlers of the proposed API; the editor of this build's types has none of them. */
+/** The handlers of the proposed API. The types of this build do not have them. */
 interface ProposedHandlers {
     handleDidShowCompletionItem(item: vscode.InlineCompletionItem): void;
     handleDidPartiallyAcceptCompletionItem(item: vscode.InlineCompletionItem, taken: number | object): void;
@@ -37,16 +37,17 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     ) {
         const registered = register(this, {
             handleDidShowCompletionItem: (item) => this.reportShown(offerId(item)),
-            // Called twice for each part: with its length, then with an object about it.
+            // The editor calls this twice for each part, first with its length and then with an
+            // object.
             handleDidPartiallyAcceptCompletionItem: (item, taken) => {
                 if (typeof taken === 'number') this.reportPart(offerId(item), taken);
             },
-            // Accepted is told by the item's command, ignored is no verdict.
+            // The item's command reports acceptance, and an ignored offer has no verdict.
             handleEndOfLifetime: (item, { kind }) => {
                 if (kind === END_REJECTED) this.reportRejected(offerId(item));
             },
         });
-        // VS Code takes ghost text away without a word when only the cursor moves.
+        // VS Code hides the offer without a report when only the cursor moves.
         this.subscriptions = [
             registered.registration,
             vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => this.cursorIn(textEditor)),
@@ -77,14 +78,14 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
             const items = await client.protocol2CodeConverter.asInlineCompletionResult(answer);
             const list = Array.isArray(items) ? items : (items?.items ?? []);
             if (token.isCancellationRequested) {
-                // Typed on: the offer may still hold, and the next request tells.
+                // If the user typed on, the offer may still hold, and the next request decides.
                 if (document.version === version && list[0]) this.reportHidden(offerId(list[0]));
                 return undefined;
             }
             this.offers.served(offersOf(list, view.uri, cursor));
             return list;
         } catch {
-            // Superseded, or the server is gone, which the status bar says.
+            // The request was superseded, or the server has ended, which the status bar shows.
             return undefined;
         } finally {
             done();
@@ -103,13 +104,16 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         void this.server.connected?.sendNotification(didPartiallyAccept, { ...itemReference(id), acceptedLength });
     }
 
-    /** By Escape's key and, where granted, by the editor: told once. */
+    /** Both the Escape key and the proposed API may report a rejection. It is sent once. */
     reportRejected(id: string | undefined): void {
         if (id === undefined || !this.rejected.isNew(id)) return;
         void this.server.connected?.sendNotification(didReject, { id, reason: 'esc' });
     }
 
-    /** No verdict: the server would take its standing there for ten seconds as one. */
+    /**
+     * Reports that the offer is not on screen. Otherwise the server would take ten seconds without
+     * an answer for a rejection.
+     */
     private reportHidden(id: string | undefined): void {
         if (id === undefined) return;
         void this.server.connected?.sendNotification(didReject, { id, reason: 'hidden' });

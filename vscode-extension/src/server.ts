@@ -1,15 +1,15 @@
-// The server of this window: `supervisor.ts` at work in the editor.
+// The server of this window. It connects `supervisor.ts` with the editor.
 
 import { accessSync, constants, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import * as vscode from 'vscode';
 import { HoneClient } from './client';
-import { locate, type Located } from './locate';
-import { ask } from './program';
-import { didChangeStatus } from './protocol';
+import { locate, type Located } from './core/locate';
+import { ask } from './core/program';
+import { didChangeStatus } from './core/protocol';
 import { programPath } from './settings';
-import type { ServerState, StatusLine } from './status';
-import { Supervisor } from './supervisor';
+import type { ServerState, StatusLine } from './core/status';
+import { Supervisor } from './core/supervisor';
 
 export class Server implements vscode.Disposable {
     private readonly supervisor: Supervisor<HoneClient>;
@@ -63,7 +63,7 @@ export class Server implements vscode.Disposable {
         });
     }
 
-    /** The program's path; throws what to do if there is none. */
+    /** The program's path. If there is none, it throws an error that says what to do. */
     program(): string {
         const located = this.locate();
         if (located.path === undefined) throw new Error(located.problem);
@@ -74,16 +74,16 @@ export class Server implements vscode.Disposable {
         return this.supervisor.stop();
     }
 
-    /** Starts anew, whatever was before. */
+    /** Starts the server anew, whatever its state is. */
     start(): Promise<void> {
         return this.supervisor.restart();
     }
 
-    /** With the daemon that all windows share; the others' connections start again by themselves. */
+    /** Restarts the daemon, which all windows share. The other windows reconnect by themselves. */
     async restart(): Promise<void> {
         await this.stop();
         const { path } = this.locate();
-        // If it cannot be ended, the start says why.
+        // If the daemon cannot be stopped, the start reports why.
         if (path !== undefined) await ask(path, ['stop']).catch(() => undefined);
         await this.start();
     }

@@ -1,7 +1,7 @@
-// The settings, as the editor has them now.
+// Reads and writes the extension's settings in the editor.
 
 import * as vscode from 'vscode';
-import { isOn, turned, type LanguageSwitches } from './languages';
+import { isOn, turned, type LanguageSwitches } from './core/languages';
 
 const SECTION = 'hone';
 
@@ -33,11 +33,11 @@ export async function toggleLanguage(languageId: string): Promise<void> {
     await update('languages', turned(section().get<LanguageSwitches>('languages', {}), languageId));
 }
 
-/** Those of the machine's settings that were set, not left at their default. */
+/** The machine's settings that the user has set. Those left at their default are not among them. */
 export function setByUser(names: readonly string[]): Record<string, unknown> {
     const values = names.map((name) => {
         const found = section().inspect(name);
-        // In a remote window the remote machine's own value is in here too, and wins.
+        // In a remote window this includes the remote machine's own value, which wins.
         return [name, found?.globalValue] as const;
     });
     return Object.fromEntries(values.filter(([, value]) => value !== undefined));
@@ -47,7 +47,7 @@ export function affects(event: vscode.ConfigurationChangeEvent, name: string): b
     return event.affectsConfiguration(`${SECTION}.${name}`);
 }
 
-/** Where the value comes from is where it is changed: elsewhere it would have no effect. */
+/** Changes the value where it was set, because a change elsewhere would have no effect. */
 async function update(name: string, value: unknown): Promise<void> {
     const inWorkspace = section().inspect(name)?.workspaceValue !== undefined;
     const target = inWorkspace ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global;

@@ -1,12 +1,12 @@
-// The item in the status bar.
+// Hone's item in the status bar.
 
 import * as vscode from 'vscode';
-import { statusRequest } from './protocol';
+import { statusRequest } from './core/protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
-import { shown, type StatusLine } from './status';
+import { shown, type StatusLine } from './core/status';
 
-/** Left of most others on the right side. */
+/** The item stands left of most others on the right side. */
 const PRIORITY = 100;
 
 export class StatusBar implements vscode.Disposable {
@@ -22,7 +22,7 @@ export class StatusBar implements vscode.Disposable {
         this.item.command = 'hone.menu';
         this.listeners = [
             server.onState((state) => {
-                // What the last server said is no word of the next.
+                // What the last server reported does not hold for the next one.
                 if (state.kind !== 'running') this.line = undefined;
                 this.refresh();
             }),

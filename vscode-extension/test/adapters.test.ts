@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseAdapters } from '../src/adapters';
+import { parseAdapters } from '../src/core/adapters';
 
 test('the list of adapters is read', () => {
     const adapter = { version: 1, parent: 0, kept: true, created_at: 5, report: { episodes_used: 16 } };

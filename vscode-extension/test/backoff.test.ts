@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Backoff } from '../src/backoff';
+import { Backoff } from '../src/core/backoff';
 
-test('each death in a row waits longer, the sixth is the last', () => {
+test('each death in a row waits longer, and after the sixth there is no restart', () => {
     const backoff = new Backoff();
     const delays = Array.from({ length: 6 }, (_, at) => backoff.died(at * 1_000));
     assert.deepEqual(delays, [500, 1_000, 2_000, 4_000, 8_000, undefined]);
@@ -10,7 +10,7 @@ test('each death in a row waits longer, the sixth is the last', () => {
     assert.equal(backoff.died(6_000), 500);
 });
 
-test('a death long after the others is the first again', () => {
+test('a death long after the others counts as the first one', () => {
     const backoff = new Backoff();
     backoff.died(0);
     backoff.died(1_000);

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import manifest from '../package.json';
-import { changes, serverKeys } from '../src/configuration';
+import { changes, serverKeys } from '../src/core/configuration';
 
 const FILE = { completion: { max_tokens: 32, temperature: 0 }, daemon: { idle_exit_s: 600 }, privacy: { ignore: ['*.sql'] } };
 
-test('only what differs from the file is told', () => {
+test('only values that differ from the file are sent', () => {
     assert.deepEqual(changes({}, {}, FILE), []);
     assert.deepEqual(changes({ 'completion.max_tokens': 32 }, {}, FILE), []);
     assert.deepEqual(changes({ 'completion.max_tokens': 8, 'daemon.idle_exit_s': 600 }, {}, FILE), [
@@ -15,13 +15,13 @@ test('only what differs from the file is told', () => {
     assert.deepEqual(changes({ 'model.threads': 2 }, {}, {}), [{ key: 'model.threads', value: 2 }]);
 });
 
-test('what was set and is no more goes back to its default; what the file alone has stays', () => {
+test('a key that is not set any more goes back to its default, and a key that only the file has stays', () => {
     const before = { 'completion.max_tokens': 8 };
     assert.deepEqual(changes({}, before, FILE), [{ key: 'completion.max_tokens' }]);
     assert.deepEqual(changes({ 'completion.max_tokens': 32 }, before, FILE), []);
 });
 
-test('the server’s settings are a machine’s, and none of them is one that a command changes', () => {
+test('the server’s settings belong to the machine, and no command changes any of them', () => {
     const keys = serverKeys(manifest);
     assert.ok(keys.includes('completion.max_tokens'));
     for (const key of ['enabled', 'languages', 'path', 'model.name', 'learning.enabled', 'completion.enabled', 'completion.languages']) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { History, acceptRates, adapterSteps, type Label } from '../src/history';
+import { History, acceptRates, adapterSteps, type Label } from '../src/core/history';
 
 function history(...events: object[]): Label[] {
     const log = new History();
@@ -16,7 +16,7 @@ const outcome = (id: string, kind: string, evidence: string): object => ({
     evidence,
 });
 
-test('judged offers are labels, in the order of their judgement', () => {
+test('judged offers are labels, in the order of their verdicts', () => {
     const labels = history(
         offer('a'),
         offer('b', 2),
@@ -29,20 +29,20 @@ test('judged offers are labels, in the order of their judgement', () => {
         { event: 'of a later version', id: 'a' },
     );
     assert.deepEqual(labels, [
-        { atMs: 3, taken: true, adapter: 2 },
-        { atMs: 4, taken: false, adapter: 0 },
+        { atMs: 3, accepted: true, adapter: 2 },
+        { atMs: 4, accepted: false, adapter: 0 },
     ]);
 });
 
 test('stronger evidence replaces a label and weaker does not', () => {
     const rejected = outcome('a', 'rejected_timeout', 'clock');
     const accepted = outcome('a', 'accepted', 'command');
-    assert.deepEqual(history(offer('a'), rejected, accepted).map((label) => label.taken), [true]);
-    assert.deepEqual(history(offer('a'), accepted, rejected).map((label) => label.taken), [true]);
+    assert.deepEqual(history(offer('a'), rejected, accepted).map((label) => label.accepted), [true]);
+    assert.deepEqual(history(offer('a'), accepted, rejected).map((label) => label.accepted), [true]);
 });
 
-function labels(...taken: number[]): Label[] {
-    return taken.map((value, at) => ({ atMs: at, taken: value === 1, adapter: 0 }));
+function labels(...accepted: number[]): Label[] {
+    return accepted.map((value, at) => ({ atMs: at, accepted: value === 1, adapter: 0 }));
 }
 
 test('the rate is the share among the last few', () => {
@@ -50,8 +50,8 @@ test('the rate is the share among the last few', () => {
     assert.deepEqual(acceptRates([], 2), []);
 });
 
-test('an adapter begins where its first label is, and a late label of the one before is no step back', () => {
-    const served = [0, 0, 1, 0, 1, 3].map((adapter, at) => ({ atMs: at, taken: true, adapter }));
+test('an adapter begins at its first label, and a late label of the one before is no step back', () => {
+    const served = [0, 0, 1, 0, 1, 3].map((adapter, at) => ({ atMs: at, accepted: true, adapter }));
     assert.deepEqual(adapterSteps(served), [
         { after: 0, version: 0 },
         { after: 2, version: 1 },

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { locate, type Surroundings } from '../src/locate';
+import { locate, type SearchPlaces } from '../src/core/locate';
 
-function where(executable: string[], over: Partial<Surroundings> = {}) {
+function where(executable: string[], over: Partial<SearchPlaces> = {}) {
     return locate({
         configured: '',
         extensionFolder: '/ext',
@@ -25,7 +25,7 @@ test('the setting comes first, then the bundled program, then PATH', () => {
 });
 
 test('a setting that is wrong is a problem, not a reason to run another program', () => {
-    const problem = { problem: '/my/hone: cannot be run; correct the setting hone.path' };
+    const problem = { problem: '/my/hone cannot be run; correct the setting hone.path' };
     assert.deepEqual(where([BUNDLED], { configured: '/my/hone' }), problem);
 });
 
@@ -33,7 +33,7 @@ test('~ is the home folder', () => {
     assert.equal(where(['/home/ada/bin/hone'], { configured: '~/bin/hone' }).path, '/home/ada/bin/hone');
 });
 
-test('a relative entry of PATH would run what a workspace brings', () => {
+test('a relative entry of PATH is ignored, because it would run a program from the workspace', () => {
     const found = where(['hone', './hone', 'bin/hone'], { searchPath: '.:bin:' });
-    assert.deepEqual(found, { problem: 'The program `hone` was not found: install it, or set hone.path' });
+    assert.deepEqual(found, { problem: 'The program `hone` was not found; install it, or set hone.path' });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Changes, Offers, offerId, partTaken, type Offer, type TextView } from '../src/offers';
+import { Changes, Offers, offerId, partAccepted, type Offer, type TextView } from '../src/core/offers';
 
 const URI = 'file:///a.rs';
 
@@ -16,14 +16,14 @@ function offered(): { offers: Offers; offer: Offer } {
     return { offers, offer };
 }
 
-test('the id is the first argument of the command, and nothing else is', () => {
+test('the id of an offer is the first argument of its command', () => {
     assert.equal(offerId({ command: { arguments: ['1-1'] } }), '1-1');
     for (const item of [{}, { command: {} }, { command: { arguments: [] } }, { command: { arguments: [7] } }]) {
         assert.equal(offerId(item), undefined);
     }
 });
 
-test('an offer lives on while it is typed along', () => {
+test('an offer stays while its text is typed', () => {
     const { offers } = offered();
     assert.equal(offers.at(view('list.'), 5)?.rest, 'push(item);');
     assert.equal(offers.at(view('list.pus'), 8)?.rest, 'h(item);');
@@ -35,17 +35,17 @@ test('an offer lives on while it is typed along', () => {
     assert.equal(offers.at(view('list.'), 5), undefined);
 });
 
-test('a part is counted in UTF-16 units from where the text goes in', () => {
+test('a part is counted in UTF-16 units from where the text is inserted', () => {
     const { offer } = offered();
-    assert.equal(partTaken(offer, view('list.push'), 9), 4);
-    assert.equal(partTaken(offer, view('list.push(item);'), 16), undefined, 'the whole is told by its command');
-    assert.equal(partTaken(offer, view('list.'), 5), undefined, 'another extension took its own');
-    assert.equal(partTaken(offer, view('list.sort'), 9), undefined);
+    assert.equal(partAccepted(offer, view('list.push'), 9), 4);
+    assert.equal(partAccepted(offer, view('list.push(item);'), 16), undefined, 'the command reports the whole');
+    assert.equal(partAccepted(offer, view('list.'), 5), undefined, 'another extension’s offer was accepted');
+    assert.equal(partAccepted(offer, view('list.sort'), 9), undefined);
     const emoji = { id: '1-2', uri: URI, start: 0, text: '🦀 crab' };
-    assert.equal(partTaken(emoji, view('🦀 '), 3), 3);
+    assert.equal(partAccepted(emoji, view('🦀 '), 3), 3);
 });
 
-test('beside a selected suggestion only an offer that goes on from it is asked for', () => {
+test('beside a selected suggestion, only an offer that continues it is requested', () => {
     const { offers } = offered();
     const typed = view('list.pu');
     assert.equal(offers.extends(typed, 7, { start: 5, text: 'push' }), true);
@@ -54,7 +54,7 @@ test('beside a selected suggestion only an offer that goes on from it is asked f
     assert.equal(offers.extends(typed, 7, { start: 5, text: 'push' }), false, 'it would be a new offer, never shown');
 });
 
-test('the next of several is the one that is taken in part or turned down', () => {
+test('after a step to another offer, that one is accepted in part or rejected', () => {
     const { offers, offer } = offered();
     const [second, third] = [{ ...offer, id: '1-2', text: 'pop();' }, { ...offer, id: '1-3', text: 'sort();' }];
     const live = (): string | undefined => offers.at(view('list.'), 5)?.offer.id;
@@ -73,7 +73,7 @@ test('the next of several is the one that is taken in part or turned down', () =
     assert.deepEqual([live(), offers.step(1), offers.step(-1)], [undefined, undefined, undefined]);
 });
 
-test('one sight of an offer is reported once, another one later again', () => {
+test('an offer that is shown is reported once, and again when it is shown later', () => {
     const sights = new Changes();
     assert.deepEqual(['1', '1', '2', '2', '1'].map((id) => sights.isNew(id)), [true, false, true, false, true]);
 });

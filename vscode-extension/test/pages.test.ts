@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checks, doctorPage, type Findings } from '../src/doctor';
-import { page } from '../src/html';
-import type { Status } from '../src/protocol';
-import { learnerLine, reportPage, takenOfJudged } from '../src/report';
+import { checks, doctorPage, type Findings } from '../src/core/doctor';
+import { page } from '../src/core/html';
+import type { Status } from '../src/core/protocol';
+import { learnerLine, reportPage, acceptedOfJudged } from '../src/core/report';
 
 const STATUS: Status = {
     version: '0.1.0',
@@ -37,10 +37,10 @@ test('a page allows nothing but its own style', () => {
     assert.notEqual(page('T', ''), page('T', ''), 'a nonce is used once');
 });
 
-test('the report plots the rate and the swap, and escapes what is not its own', () => {
-    const labels = [0, 0, 1, 1].map((adapter, at) => ({ atMs: at, taken: at !== 1, adapter }));
+test('the report plots the rate and the swap, and escapes foreign text', () => {
+    const labels = [0, 0, 1, 1].map((adapter, at) => ({ atMs: at, accepted: at !== 1, adapter }));
     const html = reportPage(STATUS, labels);
-    assert.match(html, /75 %<\/span> of 4 judged offers were taken\s+\(1 update made\)/);
+    assert.match(html, /75 %<\/span> of 4 judged offers were accepted\s+\(1 update made\)/);
     assert.match(html, /qwen&#60;script&#62;, adapter v1\. 4 of 16 labels until the next update/);
     assert.match(html, /<polyline class="line" points="44,12 238.7,83 433.3,59.3 628,47.5"\/>/);
     assert.match(html, /<polyline class="step" points="44,154 44,154 433.3,154 433.3,12 628,12"\/>/);
@@ -48,9 +48,9 @@ test('the report plots the rate and the swap, and escapes what is not its own', 
     assert.doesNotMatch(html, /<script|style="|NaN/);
 });
 
-test('an offer that nobody judged is neither taken nor turned down', () => {
+test('an offer without a verdict is neither accepted nor rejected', () => {
     const episodes = { total: 9, accepted: 1, typed_through: 1, rejected_esc: 2, superseded: 3, unseen: 1, unlabelled: 1 };
-    assert.deepEqual(takenOfJudged({ ...STATUS, episodes }), { taken: 2, judged: 4 });
+    assert.deepEqual(acceptedOfJudged({ ...STATUS, episodes }), { accepted: 2, judged: 4 });
 });
 
 test('the learner’s line says why enough labels wait', () => {
@@ -82,12 +82,12 @@ const HEALTHY: Findings = {
 const states = (found: Partial<Findings>): Record<string, string> =>
     Object.fromEntries(checks({ ...HEALTHY, ...found }).map(({ name, state }) => [name, state]));
 
-test('where all is well, every check says so', () => {
+test('if all is well, every check is good', () => {
     assert.deepEqual(new Set(Object.values(states({}))), new Set(['good']));
     assert.deepEqual(Object.keys(states({})), ['Program', 'Version', 'Model', 'Daemon', 'Socket', 'Files', 'This window', 'Editor', 'Labels']);
 });
 
-test('each thing that can be wrong is found', () => {
+test('everything that can be wrong is found', () => {
     assert.equal(states({ version: 'hone 0.0.1' })['Version'], 'bad');
     assert.equal(states({ version: undefined })['Version'], 'bad');
     assert.equal(states({ model: { problem: 'missing; run `hone model pull`' } })['Model'], 'bad');

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ask, lastLine, run } from '../src/program';
-import { quoted } from '../src/shell';
+import { ask, lastLine, run } from '../src/core/program';
+import { quoted } from '../src/core/shell';
 
-test('an error is the last line that the program said', async () => {
+test('an error is the last line that the program printed', async () => {
     assert.equal(lastLine('a\nError: model.gguf is missing\n\n'), 'model.gguf is missing');
     assert.equal(lastLine(' \n'), undefined);
     const script = 'console.error("noise"); console.error("Error: no model"); process.exit(1)';
@@ -12,7 +12,7 @@ test('an error is the last line that the program said', async () => {
     await assert.rejects(run('/no/such/program', []), /ENOENT/);
 });
 
-test('lines are taken one by one, and a line that cannot be read is an error', async () => {
+test('lines arrive one by one, and a line that cannot be read is an error', async () => {
     const lines: string[] = [];
     await run(process.execPath, ['-e', 'console.log("1\\n2")'], (line) => lines.push(line));
     assert.deepEqual(lines, ['1', '2']);
@@ -20,7 +20,7 @@ test('lines are taken one by one, and a line that cannot be read is an error', a
     await assert.rejects(reading, SyntaxError);
 });
 
-test('what goes to a terminal is read back as one argument', () => {
+test('a shell reads a quoted text back as one argument', () => {
     assert.equal(quoted('/usr/bin/hone'), '/usr/bin/hone');
     assert.equal(quoted("/home/a b'; rm -rf ~"), "'/home/a b'\\''; rm -rf ~'");
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { Thinking, shown, type Known } from '../src/status';
+import { Thinking, shown, type StatusInputs } from '../src/core/status';
 
-const READY: Known = {
+const READY: StatusInputs = {
     server: { kind: 'running' },
     line: { busy: false, kind: 'Normal', message: 'qwen, adapter v3' },
     paused: false,
@@ -11,8 +11,8 @@ const READY: Known = {
     languageOff: undefined,
 };
 
-test('the most important thing is what the status bar says', () => {
-    const state = (known: Partial<Known>): string => shown({ ...READY, ...known }).state;
+test('the status bar shows the most important thing', () => {
+    const state = (known: Partial<StatusInputs>): string => shown({ ...READY, ...known }).state;
     assert.equal(state({}), 'ready');
     assert.equal(shown(READY).tooltip, 'qwen, adapter v3');
     assert.equal(state({ thinking: true }), 'thinking');
@@ -30,7 +30,7 @@ test('the most important thing is what the status bar says', () => {
     assert.equal(state({ enabled: false, server: { kind: 'failed', problem: 'p' } }), 'error');
 });
 
-test('a quick answer causes no flicker, a slow one shows until the last has ended', () => {
+test('a quick answer causes no flicker, and a slow one shows until the last request has ended', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const said: boolean[] = [];
     const thinking = new Thinking((on) => said.push(on));

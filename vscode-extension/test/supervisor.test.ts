@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { Supervisor, type Connection } from '../src/supervisor';
+import { Supervisor, type Connection } from '../src/core/supervisor';
 
 /** A server that does what the test says. */
 class Fake implements Connection {
@@ -41,12 +41,12 @@ function supervised(options: { version?: string; refusal?: string; missing?: boo
     return { supervisor, started, said, options };
 }
 
-/** Lets what waits for a promise go on; the timers stand still. */
+/** Lets code that waits for a promise continue. The timers stand still. */
 async function settled(): Promise<void> {
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }
 
-test('a server that dies is started again, each time later, and in the end no more', async () => {
+test('a server that dies is restarted, each time later, and in the end no more', async () => {
     mock.timers.enable({ apis: ['setTimeout', 'Date'] });
     const { supervisor, started, said } = supervised();
     await supervisor.restart();
@@ -65,7 +65,7 @@ test('a server that dies is started again, each time later, and in the end no mo
         assert.equal(started.at(-2)?.disposed, true);
     }
     started.at(-1)?.die();
-    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'The server keeps ending; see the output "Hone"' });
+    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'The server keeps ending; see the output channel "Hone"' });
     mock.timers.tick(60_000);
     await settled();
     assert.equal(started.length, 6);
@@ -77,7 +77,7 @@ test('a server that dies is started again, each time later, and in the end no mo
     mock.timers.reset();
 });
 
-test('a start that fails says the server’s own last word, and is not tried again by itself', async () => {
+test('a start that fails reports the last line of the server, and is not tried again by itself', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { supervisor, started } = supervised({ refusal: 'no model; run `hone model pull`' });
     await supervisor.restart();
@@ -88,7 +88,7 @@ test('a start that fails says the server’s own last word, and is not tried aga
     mock.timers.reset();
 });
 
-test('after a death a start that fails is tried again, for the reason may pass', async () => {
+test('after a death, a start that fails is tried again, because the reason may pass', async () => {
     mock.timers.enable({ apis: ['setTimeout', 'Date'] });
     const { supervisor, started, options } = supervised();
     await supervisor.restart();
@@ -104,7 +104,7 @@ test('after a death a start that fails is tried again, for the reason may pass',
     mock.timers.reset();
 });
 
-test('a server that is too old is ended and told', async () => {
+test('a server that is too old is stopped and reported', async () => {
     const { supervisor, started } = supervised({ version: '0.0.9' });
     await supervisor.restart();
     const problem = '/bin/hone: Hone 0.0.9 is too old for this extension; install 0.1.0 or later';
@@ -120,7 +120,7 @@ test('without a program nothing is started', async () => {
     assert.equal(started.length, 0);
 });
 
-test('stopped while a restart waits, it stays stopped', async () => {
+test('a server that is stopped while a restart waits stays stopped', async () => {
     mock.timers.enable({ apis: ['setTimeout', 'Date'] });
     const { supervisor, started } = supervised();
     await supervisor.restart();

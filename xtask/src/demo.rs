@@ -1,4 +1,6 @@
-//! `cargo xtask demo`: from nothing to an adapter learned before your eyes.
+//! `cargo xtask demo`: what a user gets. A simulated developer types this repository's history into
+//! two daemons, one with the frozen base model and one with everything that Hone has, and three
+//! sentences say what the difference was worth.
 
 use crate::packages;
 use crate::step::Steps;
@@ -10,11 +12,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Six updates' worth of labels: enough to see the loop turn.
-const DEFAULT_LIMIT: u32 = 96;
-/// Whatever the machine, the whole show ends within ten minutes: the last
-/// update may still be on its way when this is over.
-const MAX_MINUTES: u32 = 8;
+/// Enough places for a gate that learns and for some updates.
+const DEFAULT_LIMIT: u32 = 280;
+/// The stream spans more than the eight commits that an interval needs.
+const PLACES_PER_COMMIT: u32 = 20;
+/// The rehearsal ends after this time on any machine. With its last update it stays below ten
+/// minutes.
+const MAX_MINUTES: u32 = 9;
+/// The base model with every offer shown, and the learner, trial and gate as installed.
+const ARMS: [&str; 2] = ["frozen", "everything"];
 
 #[derive(Args)]
 pub struct Arguments {
@@ -24,16 +30,17 @@ pub struct Arguments {
     /// Places at which a completion is asked for
     #[arg(long, default_value_t = DEFAULT_LIMIT, value_name = "N")]
     limit: u32,
-    /// Keep both daemons' homes (events, adapters, logs) and say where they are
+    /// Keep the homes of both daemons (events, adapters, logs) and say where they are
     #[arg(long)]
     keep: bool,
 }
 
-/// The files a demo leaves, for people and for [`crate::screencast`].
+/// The files that a demo leaves, for people and for [`crate::screencast`].
 pub struct Results {
     pub folder: PathBuf,
     pub transcript: PathBuf,
-    pub table: PathBuf,
+    /// What the rehearsal says at its end.
+    pub summary: PathBuf,
 }
 
 impl Results {
@@ -41,7 +48,7 @@ impl Results {
         let folder = workspace.target.join("demo");
         Results {
             transcript: folder.join("transcript.txt"),
-            table: folder.join("table.txt"),
+            summary: folder.join("summary.txt"),
             folder,
         }
     }
@@ -52,7 +59,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.run("build", &mut workspace.cargo_build())?;
 
-    // The model stays here for the next demo; your own Hone is not touched.
+    // The model stays here for the next demo. Your own Hone is not touched.
     let home = workspace.target.join("demo-home");
     steps.run(
         "model",
@@ -65,10 +72,9 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut rehearse = Command::new(workspace.binary("hone-rehearse"));
     rehearse
         .env("HONE_HOME", &home)
-        .arg("--repo")
-        .arg(arguments.repo.as_ref().unwrap_or(&workspace.root))
         .args(["--limit", &arguments.limit.to_string(), "--live"])
-        .args(["--arm", "frozen", "--arm", "ppo"])
+        .args(["--per-commit", &PLACES_PER_COMMIT.to_string()])
+        .args(ARMS.iter().flat_map(|arm| ["--arm", arm]))
         .args(["--max-minutes", &MAX_MINUTES.to_string()])
         .arg("--transcript")
         .arg(&results.transcript)
@@ -76,28 +82,32 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         .arg(results.folder.join("report.json"))
         .arg("--svg")
         .arg(results.folder.join("curve.svg"));
+    match &arguments.repo {
+        Some(repo) => rehearse.arg("--repo").arg(repo),
+        None => rehearse.current_dir(&workspace.root),
+    };
     if arguments.keep {
         rehearse.arg("--keep-homes");
     }
-    eprintln!("── rehearsal: two daemons, one learns; dim text is the offer");
+    eprintln!("── rehearsal: two daemons, one of which learns; dim text is an offer");
     print_and_save(&mut rehearse, &results)?;
     eprintln!("Report, curve and transcript: {}", results.folder.display());
     Ok(())
 }
 
-/// Runs the command and writes what it prints (the table) to a file as well.
+/// Runs the command, prints what it prints, and writes that to a file as well.
 fn print_and_save(command: &mut Command, results: &Results) -> Result<()> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {:?}", command.get_program()))?;
-    let mut table = String::new();
+    let mut summary = String::new();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let line = line.context("cannot read what the rehearsal prints")?;
             println!("{line}");
-            table.push_str(&line);
-            table.push('\n');
+            summary.push_str(&line);
+            summary.push('\n');
         }
     }
     std::io::stdout().flush().context("cannot print")?;
@@ -105,6 +115,6 @@ fn print_and_save(command: &mut Command, results: &Results) -> Result<()> {
     if !status.success() {
         bail!("step `rehearsal` failed ({status})");
     }
-    fs::write(&results.table, table)
-        .with_context(|| format!("cannot write {}", results.table.display()))
+    fs::write(&results.summary, summary)
+        .with_context(|| format!("cannot write {}", results.summary.display()))
 }

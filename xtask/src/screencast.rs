@@ -25,7 +25,7 @@ const PADDING_PX: usize = 10;
 pub fn run(workspace: &Workspace) -> Result<()> {
     let results = Results::of(workspace);
     let transcript = read(&results.transcript)?;
-    let table = read(&results.table)?;
+    let table = read(&results.summary)?;
     let svg = draw(&transcript, &table)?;
     let docs = workspace.root.join("docs");
     for (name, content) in [("demo.svg", &svg), ("demo.txt", &table)] {

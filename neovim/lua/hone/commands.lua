@@ -1,4 +1,5 @@
---- `:Hone`, with what concerns this Neovim; the rest is `hone`'s own commands.
+--- The command `:Hone`. Some of its subcommands concern this Neovim; the others are passed on to
+--- `hone`.
 
 local notify = require('hone.notify')
 local server = require('hone.server')
@@ -6,10 +7,10 @@ local window = require('hone.window')
 
 local M = {}
 
---- Commands of `hone` that answer with text; their arguments are its own.
+--- Commands of `hone` that print text. They are passed on with their arguments.
 local PASSED_ON = { 'adapter', 'config', 'learn', 'model', 'pause', 'report', 'resume', 'status' }
 
---- A line is told, more of them are shown in a window.
+--- Shows an answer of one line as a message, and a longer one in a window.
 local function pass_on(arguments)
   server.run(arguments, function(result)
     local lines = vim.split(vim.trim(result.stdout), '\n')
@@ -27,8 +28,8 @@ local function forget()
     notify.say('this buffer has no file', vim.log.levels.ERROR)
     return
   end
-  local question = ('Forget what Hone recorded about %s, with every adapter that learned from it?'):format(file)
-  if vim.fn.confirm(question, '&Forget\n&Cancel', 2, 'Warning') == 1 then
+  local question = 'Forget what Hone recorded about %s, and every adapter that learned from it?'
+  if vim.fn.confirm(question:format(file), '&Forget\n&Cancel', 2, 'Warning') == 1 then
     server.run({ 'forget', '--file', file, '--yes' }, server.say_result)
   end
 end
@@ -38,7 +39,8 @@ local function log()
     if vim.uv.fs_stat(file) then
       vim.cmd.sview(vim.fn.fnameescape(file))
     else
-      notify.say(file .. ': no log yet; the daemon writes it once it runs', vim.log.levels.WARN)
+      local message = file .. ' does not exist yet; the daemon writes it once it runs'
+      notify.say(message, vim.log.levels.WARN)
     end
   end)
 end
@@ -88,7 +90,7 @@ local function run(arguments)
   elseif vim.list_contains(PASSED_ON, name) then
     pass_on(arguments)
   else
-    error(('no command %s; known: %s'):format(name, table.concat(names(), ', ')), 0)
+    error(('there is no command %s; there are %s'):format(name, table.concat(names(), ', ')), 0)
   end
 end
 
@@ -102,7 +104,7 @@ function M.create()
     nargs = '+',
     desc = 'Hone: ' .. table.concat(names(), ', '),
     complete = function(lead, line)
-      -- What follows the name is `hone`'s to know.
+      -- Only `hone` knows what may follow the name.
       local is_name = not line:find('Hone%s+%S+%s')
       return is_name and vim.tbl_filter(function(name)
         return vim.startswith(name, lead)

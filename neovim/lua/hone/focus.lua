@@ -1,5 +1,5 @@
---- Tells the server where the cursor came to rest, so that the first suggestion
---- there need not wait for the model to read what stands around it.
+--- Tells the server where the cursor came to rest. The model can then read the surrounding code
+--- before the first request comes.
 
 local session = require('hone.session')
 local api = vim.api
@@ -8,7 +8,7 @@ local M = {}
 
 local METHOD = 'textDocument/didFocus'
 
---- Moving through a file is no interest in each of its lines.
+--- A cursor that only passes through a line does not rest there.
 local RESTS_MS = 250
 
 local timer = assert(vim.uv.new_timer())
@@ -21,7 +21,7 @@ local function tell()
   end
 end
 
---- The cursor moved, or another window has it now.
+--- Is called when the cursor moved or another window became current.
 function M.moved()
   timer:stop()
   timer:start(RESTS_MS, 0, vim.schedule_wrap(tell))

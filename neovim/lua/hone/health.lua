@@ -1,4 +1,4 @@
---- `:checkhealth hone`
+--- The checks of `:checkhealth hone`.
 
 local options = require('hone.options')
 local server = require('hone.server')
@@ -6,7 +6,7 @@ local health = vim.health
 
 local M = {}
 
---- Longest wait for a `hone` command, which only reads files or asks the daemon.
+--- Longest wait for a `hone` command. These commands only read files or ask the daemon.
 local TIMEOUT_MS = 5000
 
 local function run(path, ...)
@@ -22,7 +22,7 @@ local function check_neovim()
   if vim.lsp.inline_completion then
     health.ok('suggestions are part of the built-in vim.lsp.inline_completion')
   else
-    health.ok("suggestions are Hone's own ghost text (Neovim 0.11)")
+    health.ok("suggestions are Hone's own virtual text (Neovim 0.11)")
   end
   return true
 end
@@ -70,7 +70,7 @@ local function check_status(path)
   local progress = 'learning: %s, %d of %d labels until the next update'
   health.info(progress:format(learner.state, learner.waiting, learner.batch))
   if learner.last_error then
-    health.warn('learning: ' .. learner.last_error, '`:Hone log` tells more')
+    health.warn('learning: ' .. learner.last_error, '`:Hone log` says more')
   end
 end
 
@@ -78,7 +78,7 @@ local function check_clients()
   health.start('hone: this session')
   local client = server.client()
   if not client then
-    local advice = 'Open a file with a file type; `:Hone enable` if it was stopped'
+    local advice = 'Open a file with a file type; use `:Hone enable` if Hone was stopped'
     health.warn('no buffer uses Hone yet', advice)
     return
   end

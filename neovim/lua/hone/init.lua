@@ -46,7 +46,7 @@ local function watch()
   on('LspDetach', detached)
   on({ 'InsertEnter', 'TextChangedI', 'TextChangedP', 'CursorMovedI' }, session.moved)
   on({ 'BufEnter', 'FocusGained', 'CursorMoved' }, focus.moved)
-  -- InsertLeave comes at CTRL-O too, and not at CTRL-C.
+  -- InsertLeave would also come at CTRL-O, and would not come at CTRL-C.
   on('ModeChanged', session.left, 'i*:n')
   on({ 'BufLeave', 'WinLeave' }, session.abandon)
 end
@@ -63,7 +63,7 @@ local function start()
   server.start()
 end
 
---- Starts Hone with the options given so far; later calls change nothing.
+--- Starts Hone with the options given so far. Later calls do nothing.
 function M.start()
   if not started then
     started = true
@@ -71,7 +71,7 @@ function M.start()
   end
 end
 
---- Takes options, all of them optional: |hone-options|.
+--- Takes the user's options. All of them are optional; see |hone-options|.
 ---@param given? table
 function M.setup(given)
   local wrong = options.set(given or {})
@@ -83,7 +83,7 @@ function M.setup(given)
   end
 end
 
---- Text for a status line.
+--- A short text for a status line.
 ---@return string
 function M.statusline()
   return status.text(session.is_enabled())
@@ -94,25 +94,26 @@ function M.is_visible()
   return session.is_visible()
 end
 
---- Each takes what it names of the visible suggestion; false if there is none.
+--- Each of these accepts what it names of the visible suggestion. Returns false if there is none.
 function M.accept()
-  return session.take(offers.whole)
+  return session.accept(offers.whole)
 end
 
 function M.accept_word()
-  return session.take(offers.word)
+  return session.accept(offers.word)
 end
 
 function M.accept_line()
-  return session.take(offers.line)
+  return session.accept(offers.line)
 end
 
---- Turns the visible suggestion down; false if there is none.
+--- Rejects the visible suggestion. Returns false if there is none.
 function M.dismiss()
   return session.dismiss()
 end
 
---- Each shows another suggestion instead of the visible one; false if there is none.
+--- Each of these shows another suggestion instead of the visible one. Returns false if there is
+--- none.
 function M.next()
   return session.turn(1)
 end
@@ -121,7 +122,7 @@ function M.previous()
   return session.turn(-1)
 end
 
---- Asks for a suggestion here and now, also where they are switched off.
+--- Asks for a suggestion now, also where suggestions are switched off.
 ---@return boolean whether a server was asked
 function M.trigger()
   return session.trigger()
@@ -131,7 +132,7 @@ function M.is_enabled()
   return session.is_enabled()
 end
 
----@param on? boolean true if left out
+---@param on? boolean true by default
 function M.enable(on)
   on = on ~= false
   session.enable(on)

@@ -1,5 +1,5 @@
---- Insert-mode keys that act on a visible offer, or ask for one, and are what they
---- were before where there is none.
+--- Insert-mode keys that act on a visible offer or ask for one. Without a visible offer they do
+--- what they did before.
 
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -9,7 +9,7 @@ local api = vim.api
 
 local M = {}
 
---- The key that an earlier mapping is moved to while ours calls it.
+--- An earlier mapping is moved to this key while Hone's mapping calls it.
 local FALLBACK = '<Plug>(hone-fallback)'
 
 ---@type table<string, { does: string, run: fun(): boolean }> by name in options.keymaps
@@ -17,19 +17,19 @@ local actions = {
   accept = {
     does = 'accept the suggestion',
     run = function()
-      return session.take(offers.whole)
+      return session.accept(offers.whole)
     end,
   },
   accept_word = {
     does = 'accept the next word of the suggestion',
     run = function()
-      return session.take(offers.word)
+      return session.accept(offers.word)
     end,
   },
   accept_line = {
     does = 'accept the next line of the suggestion',
     run = function()
-      return session.take(offers.line)
+      return session.accept(offers.line)
     end,
   },
   dismiss = { does = 'dismiss the suggestion', run = session.dismiss },
@@ -40,7 +40,7 @@ local actions = {
     end,
   },
   previous = {
-    does = 'show the suggestion before',
+    does = 'show the previous suggestion',
     run = function()
       return session.turn(-1)
     end,
@@ -60,8 +60,8 @@ local function find(mappings, key)
   end
 end
 
---- What the key would have done: the buffer's mapping that ours took the place
---- of, else the global one as it is now, else the key itself.
+--- Does what the key would have done: the buffer's mapping that Hone's replaced, else the current
+--- global mapping, else the key itself.
 local function fall_back(key, shadowed)
   local mapping = shadowed or find(api.nvim_get_keymap('i'), key)
   if not mapping then
@@ -85,7 +85,7 @@ function M.attach(buf)
     if key and not (before and before.desc == description(action)) then
       local run, otherwise = notify.guard(action.run), notify.guard(fall_back)
       vim.keymap.set('i', key, function()
-        -- The completion menu has the keys while it is open.
+        -- While the completion menu is open, the keys belong to it.
         if vim.fn.pumvisible() == 1 or not run() then
           otherwise(key, before)
         end

@@ -1,10 +1,10 @@
---- The edge to the user: nothing of ours may throw while they type, and a
---- trouble is told once, not at every key.
+--- Messages to the user. Hone must not throw an error while the user types, and it reports a
+--- problem once and not at every key.
 
 local M = {}
 
 ---@param message string
----@param level? integer of vim.log.levels; INFO by default
+---@param level? integer one of vim.log.levels; INFO by default
 function M.say(message, level)
   vim.schedule(function()
     vim.notify('hone: ' .. message, level or vim.log.levels.INFO)
@@ -12,14 +12,14 @@ function M.say(message, level)
 end
 
 ---@param message string
----@param level? integer of vim.log.levels; ERROR by default
+---@param level? integer one of vim.log.levels; ERROR by default
 function M.once(message, level)
   vim.schedule(function()
     vim.notify_once('hone: ' .. message, level or vim.log.levels.ERROR)
   end)
 end
 
---- A function that reports instead of throwing, and then returns nil.
+--- Wraps a function so that it reports an error and returns nil instead of throwing.
 ---@generic F: function
 ---@param f F
 ---@return F

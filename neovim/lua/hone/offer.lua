@@ -1,31 +1,31 @@
---- What remains of an offer while it is typed or taken bit by bit. Pure text;
---- nothing here knows the editor's state.
+--- What remains of an offer while it is typed or accepted piece by piece. This is pure text.
+--- Nothing here knows the editor's state.
 
 local M = {}
 
 ---@class hone.Offer
----@field id string what the server knows it by
+---@field id string the server's id of the offer
 ---@field client vim.lsp.Client
 ---@field buf integer
 ---@field item lsp.InlineCompletionItem as the server sent it
 ---@field text string what goes in at the anchor
----@field taken integer bytes of `text` that stand in the buffer by now
----@field anchor integer extmark at the place where `text` goes in
----@field replaces string marks behind the cursor that the rest of `text` brings itself
----@field behind string what stood behind the cursor when the server said so
+---@field entered integer bytes of `text` that are in the buffer by now
+---@field anchor integer extmark at the place where `text` is inserted
+---@field replaces string marks behind the cursor, such as brackets, that `text` contains too
+---@field behind string the text behind the cursor when the server computed `replaces`
 ---@field shown boolean
 
---- Characters of words: letters, digits, `_`, and every byte of a character
---- beyond ASCII, so that none is cut in two.
+--- Characters of words: letters, digits, `_`, and every byte of a character beyond ASCII, so that
+--- no character is cut in two.
 local WORD = '[%w_\128-\255]'
 local NO_WORD = '[^%w_%s\128-\255]'
 
 ---@param offer hone.Offer
 function M.rest(offer)
-  return offer.text:sub(offer.taken + 1)
+  return offer.text:sub(offer.entered + 1)
 end
 
---- How many bytes at the start of `marks` a text brings, in their order.
+--- How many bytes at the start of `marks` a text contains in this order.
 ---@return integer
 function M.brings(text, marks)
   local count = 0
@@ -37,8 +37,8 @@ function M.brings(text, marks)
   return count
 end
 
---- What is new of a text that takes the place of `marks`: before the first of them,
---- between each two, and behind the last. Only the last piece may have several lines.
+--- The new pieces of a text that replaces `marks`: before the first mark, between each two, and
+--- behind the last. Only the last piece may have several lines.
 ---@return string[]
 function M.pieces(text, marks)
   local pieces = {}
@@ -51,7 +51,7 @@ function M.pieces(text, marks)
   return pieces
 end
 
---- Whether the text between anchor and cursor is how the offer begins.
+--- Whether the offer begins with the text between anchor and cursor.
 function M.agrees(text, typed)
   return vim.startswith(text, typed)
 end
@@ -74,7 +74,7 @@ function M.whole(rest)
   return rest
 end
 
---- The length LSP counts accepted text in, whatever encoding positions have.
+--- The length of accepted text. LSP counts it in UTF-16 units in every position encoding.
 function M.utf16_length(text)
   return vim.str_utfindex(text, 'utf-16')
 end

@@ -1,23 +1,23 @@
---- The options of `setup()`: defaults, and a check that names what is wrong.
+--- The options of `setup()`: their defaults, and a check that names what is wrong.
 
 local M = {}
 
---- Longest pause that still feels like an answer to typing.
+--- After a longer pause, an answer would not feel like one to what was typed.
 local DEBOUNCE_MAX_MS = 2000
 
 ---@class hone.Options
 M.defaults = {
-  --- The `hone` program: a path, or a whole command line as a list.
+  --- The `hone` program: its path, or a whole command line as a list.
   ---@type string|string[]
   cmd = 'hone',
   --- Whether suggestions are on at the start.
   enabled = true,
-  --- Pause in typing after which a suggestion is asked for.
+  --- Pause in typing after which a suggestion is requested.
   debounce_ms = 75,
   --- File types without suggestions.
   ---@type string[]
   exclude_filetypes = { 'gitrebase', 'help' },
-  --- Insert-mode keys; `false` maps none.
+  --- Insert-mode keys. `false` maps no key.
   ---@type table<string, string|false>
   keymaps = {
     accept = '<Tab>',
@@ -37,7 +37,7 @@ local function is_list_of_strings(value)
     end)
 end
 
---- What a value must be, in words, with the test for it.
+--- What each value must be, in words and as a test.
 local is = {
   cmd = {
     'a path, or a list such as { "hone", "lsp" }',
@@ -74,10 +74,10 @@ local is = {
 local function unknown(name, known)
   local names = vim.tbl_keys(known)
   table.sort(names)
-  return ('unknown option %s; known: %s'):format(name, table.concat(names, ', '))
+  return ('unknown option %s; there are %s'):format(name, table.concat(names, ', '))
 end
 
---- The first thing wrong with what the user gave, or nil.
+--- The first mistake in the user's options, or nil.
 ---@return string?
 local function fault(given)
   if type(given) ~= 'table' then
@@ -105,15 +105,15 @@ end
 ---@type hone.Options
 M.current = vim.deepcopy(M.defaults)
 
---- Takes the user's options over the defaults.
----@return string? error what is wrong; then nothing was taken
+--- Merges the user's options with the defaults.
+---@return string? error what is wrong; in this case nothing was changed
 function M.set(given)
   local wrong = fault(given)
   if wrong then
     return wrong
   end
   local merged = vim.tbl_deep_extend('force', M.defaults, given)
-  -- Lists replace the default, they are not merged into it.
+  -- A list replaces the default list and is not merged with it.
   merged.exclude_filetypes = given.exclude_filetypes or M.defaults.exclude_filetypes
   M.current = merged
 end

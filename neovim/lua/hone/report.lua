@@ -1,5 +1,5 @@
---- Tells the server what became of an offer. These labels are what Hone learns
---- from; the server works out the rest (typed through, typed over) from the text.
+--- Reports the outcome of an offer to the server. Hone learns from these labels. The server sees
+--- the other outcomes, such as typed through and typed over, in the text.
 
 local M = {}
 
@@ -8,7 +8,7 @@ function M.shown(offer)
   offer.client:notify('textDocument/didShowCompletion', { item = offer.item })
 end
 
---- The whole text stands in the buffer.
+--- The whole text was accepted.
 ---@param offer hone.Offer
 function M.accepted(offer)
   offer.client:exec_cmd(offer.item.command, { bufnr = offer.buf })
@@ -23,14 +23,14 @@ function M.partly_accepted(offer, utf16_length)
   )
 end
 
---- The user turned it down by a key of its own.
+--- The user rejected the offer with a key.
 ---@param offer hone.Offer
 function M.rejected(offer)
   offer.client:notify('hone/didReject', { id = offer.id, reason = 'esc' })
 end
 
---- It is not on screen, and nobody said no to it: without this the server would
---- take its standing there for ten seconds as a reject.
+--- The offer is not on screen, and the user did not reject it. Without this report the server would
+--- take ten seconds without an answer for a rejection.
 ---@param client vim.lsp.Client
 ---@param id string
 function M.hidden(client, id)

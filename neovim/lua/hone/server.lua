@@ -1,5 +1,4 @@
---- The `hone` program: finding it, what Neovim's LSP client is told of it, and
---- what happens when it ends.
+--- The `hone` program: where it is, how Neovim's LSP client runs it, and what happens when it ends.
 
 local notify = require('hone.notify')
 local options = require('hone.options')
@@ -9,15 +8,15 @@ local M = {}
 
 local NAME = 'hone'
 
---- A server that lived at least this long is started again when it ends; one
---- that did not has a reason, which the user is told.
+--- A server that lived at least this long is restarted when it ends. If it ends sooner, something
+--- is wrong, and the user is told.
 local RESTART_MIN_LIFE_MS = 10000
 
 local RESTART_AFTER_MS = 1000
 
 local started_at_ms = 0
 
---- Whether its end is the user's own doing.
+--- Whether the user asked for the server's end.
 local stopping = false
 
 ---@return string[] command line of the language server
@@ -26,7 +25,7 @@ local function configured()
   return type(cmd) == 'string' and { cmd, 'lsp' } or cmd --[[@as string[] ]]
 end
 
---- The program's full path, or nil and what to do about it.
+--- The program's full path, or nil and what the user can do.
 ---@return string? path, string? advice
 function M.find()
   local program = vim.fs.normalize(configured()[1])
@@ -36,12 +35,12 @@ function M.find()
   end
   if options.current.cmd == options.defaults.cmd then
     local example = "require('hone').setup({ cmd = '/path/to/hone' })"
-    return nil, 'no `hone` in PATH; install it, or name it: ' .. example
+    return nil, '`hone` is not in PATH; install it, or name its path: ' .. example
   end
   return nil, ('option cmd: %s cannot be run; correct the path'):format(program)
 end
 
---- Runs `hone` with arguments, and calls back on the main loop.
+--- Runs `hone` with arguments and calls back on the main loop.
 ---@param arguments string[]
 ---@param on_done fun(result: vim.SystemCompleted)
 function M.run(arguments, on_done)
@@ -53,14 +52,14 @@ function M.run(arguments, on_done)
   vim.system({ path, unpack(arguments) }, { text = true }, vim.schedule_wrap(notify.guard(on_done)))
 end
 
---- The line in which `hone` says what is wrong.
+--- The line of the result that says what is wrong.
 ---@param result vim.SystemCompleted
 function M.error_line(result)
   local line = vim.trim(result.stderr or ''):gsub('^Error: ', '')
   return line ~= '' and line or ('ended with code %d'):format(result.code)
 end
 
---- Says what `hone` said, good or bad.
+--- Shows what `hone` printed, also if it failed.
 ---@param result vim.SystemCompleted
 function M.say_result(result)
   if result.code == 0 then
@@ -76,7 +75,7 @@ local function wanted(buf)
     and not vim.list_contains(options.current.exclude_filetypes, filetype)
 end
 
----@param why string what is wrong, with the fix
+---@param why string what is wrong, and what to do
 local function cannot_serve(why)
   status.failed(why)
   notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
@@ -93,13 +92,13 @@ local function on_exit(code)
   end
 end
 
---- For |vim.lsp.config()|.
+--- The configuration for |vim.lsp.config()|.
 ---@return vim.lsp.Config
 function M.config()
   local cmd = configured()
   return {
     cmd = { M.find() or cmd[1], unpack(cmd, 2) },
-    -- One server serves all folders: Hone knows files, not projects.
+    -- One server serves all folders, because Hone knows files and no projects.
     root_dir = function(buf, on_dir)
       if wanted(buf) then
         on_dir(nil)
@@ -137,7 +136,7 @@ function M.start()
     enable()
     return
   end
-  -- Asked first, because a server that cannot start says why only in Neovim's log.
+  -- The model is checked first, because a server that cannot start says why only in Neovim's log.
   M.run({ 'model', 'path' }, function(model)
     if model.code == 0 then
       enable()
@@ -147,8 +146,8 @@ function M.start()
   end)
 end
 
---- Lets go of the server, and ends the daemon that all editors share.
----@param next? fun() once it has ended; without it, the user is told
+--- Disconnects from the server and stops the daemon, which all editors share.
+---@param next? fun() called once the daemon has ended; without it, a message is shown
 function M.stop(next)
   stopping = true
   vim.lsp.enable(NAME, false)
@@ -167,7 +166,7 @@ function M.client()
   return vim.lsp.get_clients({ name = NAME })[1]
 end
 
---- Calls back with the file that the daemon writes its log to.
+--- Calls back with the path of the daemon's log.
 ---@param on_file fun(file: string)
 function M.log_file(on_file)
   M.run({ 'status', '--json' }, function(result)

@@ -1,5 +1,5 @@
---- The live offer of this Neovim, from the request to its end. The server has
---- one live offer a connection, so there is one here.
+--- The live offer of this Neovim, from the request to its end. The server has one live offer for
+--- each connection, so there is one here.
 
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -12,11 +12,11 @@ local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
 
---- LSP's `InlineCompletionTriggerKind`: by hand, which may bring several offers
---- to choose from, and as the user types.
+--- LSP's `InlineCompletionTriggerKind`. An invoked request may bring several offers to choose from;
+--- an automatic one comes as the user types.
 local INVOKED, AUTOMATIC = 1, 2
 
---- LSP's codes for a request that something newer made pointless.
+--- LSP's error codes for a request that something newer made pointless.
 local OUTDATED = { [-32800] = true, [-32801] = true, [-32802] = true }
 
 local anchors = api.nvim_create_namespace('hone.anchor')
@@ -29,8 +29,8 @@ local pending
 
 local debounce = assert(vim.uv.new_timer())
 
---- Buffer, its changedtick and the cursor: where the last event found us. Two
---- events tell of the same key, and an answer must find the place it is for.
+--- Buffer, its changedtick and the cursor at the last event. One key can cause two events, and an
+--- answer is valid only at the place of its request.
 local place
 
 local enabled = true
@@ -77,10 +77,10 @@ local function drop()
   painter.clear(offer.buf, offer.client.id)
 end
 
---- How much of the live offer stands between its anchor and the cursor, in
---- bytes; nil where the text does not agree with it.
+--- How many bytes of the live offer are between its anchor and the cursor. nil if the text there is
+--- not the beginning of the offer.
 ---@return integer?
-local function taken()
+local function entered()
   local buf, row, col = live.buf, unpack(api.nvim_win_get_cursor(0))
   if buf ~= api.nvim_get_current_buf() then
     return
@@ -96,13 +96,13 @@ local function taken()
   return offers.agrees(live.text, typed) and #typed or nil
 end
 
---- What stands behind the cursor on its line.
+--- The text behind the cursor on its line.
 local function behind()
   return api.nvim_get_current_line():sub(api.nvim_win_get_cursor(0)[2] + 1)
 end
 
---- Something else stands behind the cursor than the server has seen, most likely a
---- bracket that was closed or typed over: whether the offer closes it too, it must say.
+--- Whether the text behind the cursor differs from what the server has seen. Most likely a bracket
+--- was closed or typed over. Only the server can say whether the offer closes it too.
 local function is_doubtful()
   return live.behind ~= behind()
 end
@@ -115,18 +115,18 @@ local function draw()
   end
 end
 
---- Brings the ghost in line with the text; false when the offer is over.
+--- Updates the ghost text to the buffer. Returns false if the offer is over.
 local function follow()
-  local now = live and taken()
+  local now = live and entered()
   if not now or now == #live.text then
-    -- Where an edit ended it, the server knows; else only the cursor moved.
+    -- If an edit ended the offer, the server knows. Otherwise only the cursor moved.
     if live and not now then
       report.hidden(live.client, live.id)
     end
     drop()
     return false
   end
-  live.taken = now
+  live.entered = now
   local rest = offers.rest(live)
   if is_doubtful() or offers.brings(rest, live.replaces) < #live.replaces then
     live.replaces = ''
@@ -165,8 +165,8 @@ local function offer(client, item)
     buf = buf,
     item = item,
     text = item.insertText,
-    taken = 0,
-    -- Stays before what is typed at it, and moves with edits above.
+    entered = 0,
+    -- The anchor stays before text that is typed at it, and moves with edits above it.
     anchor = api.nvim_buf_set_extmark(buf, anchors, start.line, col, { right_gravity = false }),
     replaces = replaces,
     behind = line:sub(col + 1),
@@ -186,7 +186,7 @@ local function answer(client, asked_at, pick, err, result)
   -- `null` arrives as vim.NIL or nil.
   local items = type(result) == 'table' and (result.items or result) or {}
   if not inserting() or not vim.deep_equal(asked_at, here()) then
-    -- Typed on: the offer may still hold, and the next request tells.
+    -- If the user typed on, the offer may still hold, and the next request decides.
     local id = vim.tbl_get(items, 1, 'command', 'arguments', 1)
     if type(id) == 'string' and api.nvim_buf_is_valid(asked_at[1])
       and api.nvim_buf_get_changedtick(asked_at[1]) == asked_at[2]
@@ -231,7 +231,7 @@ local function ask(kind, pick)
   request.id = id
 end
 
---- Text or cursor changed in insert mode.
+--- Is called when text or cursor changed in insert mode.
 function M.moved()
   local now = here()
   if not client_of(now[1]) or vim.deep_equal(now, place) then
@@ -252,7 +252,7 @@ function M.moved()
   end
 end
 
---- Asks here and now, wherever suggestions are switched off.
+--- Asks for an offer now, also where suggestions are switched off.
 ---@return boolean whether a server was asked
 function M.trigger()
   if not inserting() or not client_of(api.nvim_get_current_buf()) then
@@ -264,10 +264,10 @@ function M.trigger()
 end
 
 --- Shows another offer instead of the visible one.
----@param by integer 1: the next, -1: the previous
+---@param by integer 1 for the next, -1 for the previous
 ---@return boolean whether there was a visible one
 function M.turn(by)
-  if not M.is_visible() or not inserting() or not taken() then
+  if not M.is_visible() or not inserting() or not entered() then
     return false
   end
   cancel()
@@ -282,13 +282,13 @@ function M.turn(by)
   return true
 end
 
---- Insert mode was left by the user: a visible offer was turned down.
+--- Is called when the user left insert mode, which rejects a visible offer.
 function M.left()
   place = nil
   M.dismiss()
 end
 
---- Turns the visible offer down.
+--- Rejects the visible offer.
 ---@return boolean whether there was one
 function M.dismiss()
   cancel()
@@ -300,7 +300,7 @@ function M.dismiss()
   return offered
 end
 
---- The window or buffer was left: no verdict.
+--- Is called when the window or buffer was left, which is no verdict.
 function M.abandon()
   place = nil
   cancel()
@@ -314,39 +314,39 @@ function M.is_visible()
   return live ~= nil and live.shown
 end
 
---- @param over integer bytes behind the cursor that the text takes the place of
+--- @param over integer bytes behind the cursor that the text replaces
 local function insert(text, over)
   local row, col = unpack(api.nvim_win_get_cursor(0))
   local lines = vim.split(text, '\n', { plain = true })
-  -- One `u` takes back what was accepted and leaves what was typed.
+  -- This starts an undo step, so that one `u` removes what was accepted and keeps what was typed.
   vim.cmd('let &undolevels = &undolevels')
   api.nvim_buf_set_text(0, row - 1, col, row - 1, col + over, lines)
   local last = lines[#lines]
   api.nvim_win_set_cursor(0, { row + #lines - 1, #lines == 1 and col + #last or #last })
 end
 
---- Takes the part of the visible offer that `part` cuts off.
+--- Accepts the part of the visible offer that `part` cuts off.
 ---@param part fun(rest: string): string
----@return boolean whether there was something to take
-function M.take(part)
-  local now = M.is_visible() and inserting() and taken()
+---@return boolean whether there was something to accept
+function M.accept(part)
+  local now = M.is_visible() and inserting() and entered()
   if not now then
     return false
   end
   cancel()
-  live.taken = now
+  live.entered = now
   local piece = part(offers.rest(live))
   local over = offers.brings(piece, live.replaces)
-  live.taken = live.taken + #piece
-  -- Told before the text changes: Neovim describes an insertion by what is left
-  -- of the line after the part both versions begin with, and so may place it
-  -- right of where it was made. By itself that looks like another edit.
-  if live.taken == #live.text then
+  live.entered = live.entered + #piece
+  -- The report comes before the text changes. Neovim finds an insertion by comparing the old and
+  -- the new line from their start, so it may place the insertion further right than it was made.
+  -- Without the report, that would look like another edit.
+  if live.entered == #live.text then
     report.accepted(live)
     drop()
     insert(piece, over)
   else
-    report.partly_accepted(live, offers.utf16_length(live.text:sub(1, live.taken)))
+    report.partly_accepted(live, offers.utf16_length(live.text:sub(1, live.entered)))
     live.replaces = live.replaces:sub(over + 1)
     live.behind = live.behind:sub(over + 1)
     insert(piece, over)

@@ -1,4 +1,4 @@
---- What the status line shows, fed by the server's `didChangeStatus`.
+--- What the status line shows. It comes from the server's notification `didChangeStatus`.
 
 local notify = require('hone.notify')
 
@@ -26,7 +26,7 @@ function M.changed(new)
   end
 end
 
---- The server cannot run.
+--- Is called when the server cannot run.
 function M.failed(why)
   set({ busy = false, kind = 'Error', message = why })
 end
@@ -35,7 +35,7 @@ function M.stopped()
   set({ busy = false, kind = 'Normal', message = 'stopped' })
 end
 
---- A few words, or '' before the server said anything.
+--- A few words, or '' before the server reported anything.
 ---@param enabled boolean
 ---@return string
 function M.text(enabled)

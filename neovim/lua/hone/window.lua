@@ -1,4 +1,4 @@
---- A small window over the text that shows lines and is gone at `q` or Escape.
+--- A small window over the text that shows lines. `q` or Escape closes it.
 
 local api = vim.api
 
@@ -14,7 +14,7 @@ function M.show(title, lines)
   for _, line in ipairs(lines) do
     width = math.max(width, vim.fn.strdisplaywidth(line) + 1)
   end
-  -- Two columns and rows are the border's.
+  -- The border takes two columns.
   width = math.min(width, vim.o.columns - 2)
   local height = 0
   for _, line in ipairs(lines) do

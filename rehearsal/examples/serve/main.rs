@@ -1,16 +1,16 @@
-//! Completions at every keystroke, from Hone and from a llama-server on the same
-//! model: `cargo xtask bench serve`.
+//! Compares completions at every keystroke from Hone with those from a llama-server on the same
+//! model. `cargo xtask bench serve` runs it.
 //!
-//! Somebody types a stretch of a real file, and asks after every key. Both
-//! sides get every request, one after the other and in turns first, so that a
-//! machine that slows down slows both.
+//! A stretch of a real file is typed, and each key is followed by a request. Both sides get every
+//! request, one after the other, and take turns at being first. So a machine that slows down slows
+//! both.
 
 mod superseded;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::document::{Document, Encoding, Position, Range};
+use rehearsal::developer::document::{Document, Encoding, Position, Range};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,20 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The window of both sides, in characters: Hone's defaults.
+/// The context that both sides see. These are Hone's defaults.
 const PREFIX_CHARS: usize = 1500;
 const SUFFIX_CHARS: usize = 500;
 
-/// Tokens both sides may generate: Hone's default.
+/// Tokens that both sides may generate. This is Hone's default.
 const MAX_TOKENS: usize = 32;
 
-/// Between two requests of a side.
+/// The pause between two requests to a side.
 const PAUSE: Duration = Duration::from_millis(15);
 
-/// Between opening a file and its first key.
+/// The pause between opening a file and the first key in it.
 const LOOKS_AROUND: Duration = Duration::from_secs(3);
 
-/// Longest that the peer takes to load its model, and to answer.
+/// Longest wait until the peer has loaded its model, and for each of its answers.
 const PEER_LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Parser)]
@@ -45,7 +45,7 @@ struct Arguments {
     /// The model's name
     #[arg(long)]
     model: String,
-    /// A llama-server, and the model's file for it
+    /// A llama-server, and the file of the model for it
     #[arg(long, requires = "gguf")]
     peer: Option<PathBuf>,
     #[arg(long)]
@@ -61,7 +61,7 @@ struct Arguments {
     /// A line for Hone's config.toml
     #[arg(long = "set")]
     settings: Vec<String>,
-    /// The files that are typed
+    /// The files to type
     files: Vec<PathBuf>,
 }
 
@@ -70,9 +70,9 @@ struct Trace {
     name: String,
     language: &'static str,
     text: String,
-    /// Byte offset of the cursor before the first key, and after each.
+    /// Byte offset of the cursor before the first key, and after each key.
     cursors: Vec<usize>,
-    /// Where the text goes on that was there before.
+    /// Where the text begins that stands behind the typed stretch.
     end: usize,
 }
 
@@ -104,7 +104,7 @@ impl Trace {
             let key = text[at..].chars().next().context("the file ends before the trace")?;
             let mut next = at + key.len_utf8();
             if key == '\n' {
-                // The editor indents.
+                // The editor inserts the indentation.
                 next = blanks(next, &[' ', '\t', '\n']);
             }
             cursors.push(next);
@@ -119,7 +119,7 @@ impl Trace {
         &self.text[..self.cursors[key]]
     }
 
-    /// What the user will have typed at the line's end.
+    /// The rest of the line that the user will have typed.
     fn truth(&self, key: usize) -> &str {
         self.text[self.cursors[key]..self.end].split('\n').next().unwrap_or_default()
     }
@@ -129,7 +129,7 @@ impl Trace {
     }
 }
 
-/// What a side made of one key.
+/// The answer of a side to one key.
 struct Answer {
     ms: f64,
     text: String,
@@ -146,9 +146,10 @@ struct Side {
 
 impl Side {
     fn add(&mut self, key: usize, truth: &str, answer: &Answer) {
-        match key {
-            0 => self.cold_ms.push(answer.ms),
-            _ => self.ms.push(answer.ms),
+        if key == 0 {
+            self.cold_ms.push(answer.ms);
+        } else {
+            self.ms.push(answer.ms);
         }
         let right = truth.chars().zip(answer.text.chars()).take_while(|(a, b)| a == b).count();
         self.right += right;
@@ -193,7 +194,7 @@ impl Hone {
         let text = format!("{}{}", trace.before(0), trace.after());
         self.document = Document::new(text.clone(), Encoding::Utf16);
         self.client.open(&self.uri, trace.language, &text)?;
-        // As the plugins for VS Code and Neovim tell where the cursor is.
+        // The plugins for VS Code and Neovim report in this way where the cursor is.
         let at = Self::cursor(trace, 0);
         self.client.notify(
             "textDocument/didFocus",
@@ -233,7 +234,7 @@ struct Peer {
     child: Child,
     agent: ureq::Agent,
     url: String,
-    /// Start of the window, fixed for a trace as a good client keeps it.
+    /// Start of the context. It stays the same for a trace, as in a good client.
     from: usize,
     prompt_ms: Vec<f64>,
 }
@@ -268,13 +269,11 @@ impl Peer {
         let before = trace.before(0);
         let chars = before.chars().count().saturating_sub(PREFIX_CHARS);
         let at = before.char_indices().nth(chars).map_or(0, |(at, _)| at);
-        self.from = match chars {
-            0 => 0,
-            _ => before[at..].find('\n').map_or(at, |line| at + line + 1),
-        };
+        self.from =
+            if chars == 0 { 0 } else { before[at..].find('\n').map_or(at, |line| at + line + 1) };
     }
 
-    /// As llama.vim and llama.vscode ask: the current line behind the middle token.
+    /// Asks as llama.vim and llama.vscode do, with the current line behind the middle token.
     fn key(&mut self, trace: &Trace, key: usize) -> Result<Answer> {
         let before = &trace.before(key)[self.from..];
         let line = before.rfind('\n').map_or(0, |at| at + 1);
@@ -321,7 +320,7 @@ fn main() -> Result<()> {
         std::path::absolute(&arguments.models)?,
         home.path().join("models"),
     )?;
-    // A hand that types as fast as it is answered has no rhythm to follow.
+    // Here the next key follows each answer at once, so the pause in typing means nothing.
     let mut config = format!(
         "model.name = \"{}\"\nlearning.enabled = false\ncompletion.follow_rhythm = false\n",
         arguments.model
@@ -404,25 +403,32 @@ fn measure(
     if let Some(peer) = &mut peer {
         report["llama_server"] = theirs.report();
         report["llama_server"]["first_token_ms"] = json!(quantile(&mut peer.prompt_ms, 0.5));
-        let keys = [
-            "p50_ms",
-            "p95_ms",
-            "mean_ms",
-            "cold_ms",
-            "first_token_ms",
-            "right_chars_per_request",
-            "right_chars_per_offer",
-        ];
-        for key in keys {
-            let (a, b) = (&report["hone"][key], &report["llama_server"][key]);
-            report["ratios"][key] = json!(a.as_f64().zip(b.as_f64()).map(|(a, b)| a / b));
-        }
+        report["ratios"] = ratios(&report);
     }
     Ok(report)
 }
 
-/// What the server itself recorded of the requests that went to the model with a
-/// warm prompt: time to the first token, and of a decode step.
+/// Our numbers divided by theirs, for each number that both sides have.
+fn ratios(report: &Value) -> Value {
+    let keys = [
+        "p50_ms",
+        "p95_ms",
+        "mean_ms",
+        "cold_ms",
+        "first_token_ms",
+        "right_chars_per_request",
+        "right_chars_per_offer",
+    ];
+    let mut ratios = json!({});
+    for key in keys {
+        let (a, b) = (&report["hone"][key], &report["llama_server"][key]);
+        ratios[key] = json!(a.as_f64().zip(b.as_f64()).map(|(a, b)| a / b));
+    }
+    ratios
+}
+
+/// What the server recorded about the requests that went to the model: the time to the first token
+/// with a warm prompt, and the time of a decode step.
 fn timing(events: &str) -> Result<Value> {
     let (mut first, mut steps, mut computed) = (vec![], vec![], 0);
     let (mut prompts, mut tokens_read, mut tokens_made) = (0.0, 0.0, 0.0);
@@ -453,7 +459,7 @@ fn timing(events: &str) -> Result<Value> {
             "tokens_generated": tokens_made / f64::from(computed),
         },
         "first_token_ms": quantile(&mut first, 0.5),
-        // Tokens that had been said before cost nothing; the slower ones are computed.
+        // Tokens that were generated before cost nothing. The slower steps were computed.
         "decode_step_ms": quantile(&mut steps, 0.75),
     }))
 }

@@ -1,15 +1,15 @@
-//! How soon the engine is free once the text that it computes for has changed.
+//! Measures how soon the engine is free after an edit has superseded the request that it computes.
 //!
-//! The answer of a superseded request (-32800) tells: its handler waits for the engine
-//! (`Session::complete`, `EngineHandle::generate`), whose thread replies when it has
-//! returned and takes the next request. The edit that supersedes it answers nothing.
+//! The answer to the superseded request (-32800) shows this, because its handler waits for the
+//! engine's thread. That thread replies when it has stopped and can take the next request. The edit
+//! itself has no answer.
 
 use crate::{quantile, text_of};
 use anyhow::{Context, Result, bail, ensure};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::document::{Position, Range};
+use rehearsal::developer::document::{Position, Range};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -18,17 +18,17 @@ use std::time::{Duration, Instant};
 /// LSP's code for a request that a newer one replaced.
 const CANCELLED: i64 = -32800;
 
-/// Characters above and below the cursor's line: most of Hone's window.
+/// Characters above and below the cursor's line. They fill most of the context.
 const ABOVE_CHARS: usize = 1400;
 const BELOW_CHARS: usize = 450;
 
-/// After this long the engine has begun.
-const BEGUN: Duration = Duration::from_millis(20);
+/// After this pause the engine has begun to compute.
+const ENGINE_START: Duration = Duration::from_millis(20);
 
-/// Requests that are computed whole, to know how long one takes.
+/// Requests that are computed to their end, to know how long that takes.
 const WHOLE: usize = 3;
 
-/// Requests for one sample at most: some are answered before their edit comes.
+/// Requests for one sample at most. Some are answered before their edit comes.
 const ATTEMPTS: usize = 20;
 
 const SEED: u64 = 0;
@@ -40,8 +40,8 @@ struct Bench<'a> {
     documents: usize,
 }
 
-/// A document whose prompt nothing has computed.
-struct Place {
+/// A cursor in a document whose prompt was never computed.
+struct CursorPlace {
     uri: String,
     line: u32,
 }
@@ -86,8 +86,8 @@ fn row(ms: &mut [f64]) -> Value {
 }
 
 impl Bench<'_> {
-    /// A stretch of one of the files, under a first line that no other has.
-    fn open(&mut self) -> Result<Place> {
+    /// Opens a stretch of one of the files under a first line that no other document has.
+    fn open(&mut self) -> Result<CursorPlace> {
         self.documents += 1;
         let text = &self.texts[self.documents % self.texts.len()];
         let last = text.len().saturating_sub(ABOVE_CHARS + BELOW_CHARS);
@@ -102,36 +102,39 @@ impl Bench<'_> {
         let head = format!("// {number}: superseded\n{above}");
         let uri = format!("file:///superseded/{number}.rs");
         self.client.open(&uri, "rust", &format!("{head}\n{below}"))?;
-        Ok(Place { uri, line: head.matches('\n').count() as u32 })
+        Ok(CursorPlace { uri, line: head.matches('\n').count() as u32 })
     }
 
-    /// Has the cursor's line read as no other attempt's. Answers where it ends.
-    fn write_line(&self, place: &Place, attempt: usize) -> Result<Position> {
+    /// Gives the cursor's line a text that no other attempt has. Returns where the line ends.
+    fn write_line(&self, place: &CursorPlace, attempt: usize) -> Result<Position> {
         let start = Position { line: place.line, character: 0 };
         let text = format!("let attempt_{attempt} = ");
         let end = Position { line: place.line, character: text.len() as u32 };
-        // What stood there, with the key of the last attempt.
+        // The range covers what was there, with the key of the last attempt.
         let past = Position { line: place.line + 1, character: 0 };
         let range = Range { start, end: past };
         self.client.change(&place.uri, Some(range), &format!("{text}\n"))?;
         Ok(end)
     }
 
-    /// Milliseconds of a request that is not superseded.
-    fn whole(&self, place: &Place, attempt: usize) -> Result<f64> {
+    /// How many milliseconds a request takes that is not superseded.
+    fn whole(&self, place: &CursorPlace, attempt: usize) -> Result<f64> {
         let at = self.write_line(place, attempt)?;
         let began = Instant::now();
-        // By hand: it is computed at once, and to its end however unsure.
+        // An invoked request is computed at once and to its end, however unsure the model is.
         self.client.inline_completion(&place.uri, at, TriggerKind::Invoked)?;
         Ok(began.elapsed().as_secs_f64() * 1000.0)
     }
 
-    /// Types a key at a random moment of a request that takes `ms`. Answers how many
-    /// milliseconds later the engine is free, if it was not before the key.
-    fn supersede(&mut self, place: &Place, attempt: usize, ms: f64) -> Result<Option<f64>> {
+    /// Types a key at a random moment of a request that takes `ms`. Returns how many milliseconds
+    /// later the engine is free, unless it was free before the key.
+    fn supersede(&mut self, place: &CursorPlace, attempt: usize, ms: f64) -> Result<Option<f64>> {
         let at = self.write_line(place, attempt)?;
         let request = self.client.inline_completion_async(&place.uri, at, TriggerKind::Invoked)?;
-        sleep(BEGUN + Duration::from_secs_f64(self.random.random_range(0.0..ms.max(1.0)) / 1000.0));
+        sleep(
+            ENGINE_START
+                + Duration::from_secs_f64(self.random.random_range(0.0..ms.max(1.0)) / 1000.0),
+        );
         let began = Instant::now();
         self.client.change(&place.uri, Some(Range { start: at, end: at }), "x")?;
         match self.client.wait(request) {

@@ -1,6 +1,7 @@
-//! A blocking JSON-RPC connection: one thread reads, one writes, callers wait.
+//! A blocking JSON-RPC connection. One thread reads, one writes, and the callers wait.
 
 use super::framing;
+use crate::limits;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,11 +9,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Notifications kept until somebody takes them; the oldest give way.
-const KEPT_NOTIFICATIONS: usize = 256;
-/// Messages waiting for the peer to read; a caller blocks past it.
-const OUTBOX_MESSAGES: usize = 256;
 
 /// Why a request has no result.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +24,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The JSON-RPC error code, where the server sent one.
+    /// The JSON-RPC error code, if the server sent one.
     pub fn code(&self) -> Option<i64> {
         match self {
             RequestError::Server { code, .. } => Some(*code),
@@ -41,14 +37,14 @@ fn reason(cause: &Option<String>) -> String {
     cause.as_ref().map_or_else(String::new, |cause| format!(" ({cause})"))
 }
 
-/// A notification the server sent.
+/// A notification from the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
     pub method: String,
     pub params: Value,
 }
 
-/// A request on its way; hand it to [`Connection::wait`].
+/// A request that is not answered yet. Pass it to [`Connection::wait`].
 #[derive(Debug)]
 pub struct Pending {
     pub id: i64,
@@ -60,7 +56,7 @@ pub struct Pending {
 struct Inbox {
     waiting: HashMap<i64, SyncSender<Value>>,
     notifications: VecDeque<Notification>,
-    /// Set once the peer is gone; holds the read error, if it was one.
+    /// Set once the peer is gone. Holds the read error, if there was one.
     closed: Option<Option<String>>,
 }
 
@@ -71,7 +67,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// A panic elsewhere must not hide the answer that explains it.
+    /// Ignores poisoning: a panic in another thread must not hide the answer that explains it.
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,12 +85,12 @@ impl Connection {
         mut writer: impl Write + Send + 'static,
     ) -> Connection {
         let shared = Arc::new(Shared::default());
-        let (outbox, messages) = sync_channel::<Value>(OUTBOX_MESSAGES);
+        let (outbox, messages) = sync_channel::<Value>(limits::OUTBOX_MESSAGES_MAX);
         let replies = outbox.clone();
         let inbox = Arc::clone(&shared);
         std::thread::spawn(move || read_all(BufReader::new(reader), &inbox, &replies));
-        // Writing has its own thread so that a peer that stopped reading costs
-        // the caller a timeout, not a deadlock with the reading thread.
+        // Writing has a thread of its own. If the peer stops reading, the caller then runs into a
+        // timeout and not into a deadlock with the reading thread.
         std::thread::spawn(move || {
             for message in messages {
                 if framing::write(&mut writer, &message).is_err() {
@@ -162,13 +158,13 @@ impl Connection {
         self.outbox.send(message).map_err(|_| self.closed(method))
     }
 
-    /// Takes every notification kept so far, oldest first.
+    /// Takes every notification that is kept so far, oldest first.
     pub fn take_notifications(&self) -> Vec<Notification> {
         self.shared.lock().notifications.drain(..).collect()
     }
 
-    /// Waits for the next notification of this name and takes it, with the
-    /// ones before it left in place. `None` when it does not come in time.
+    /// Waits for the next notification of this name and takes it. Other notifications stay. Returns
+    /// `None` if it does not come in time.
     pub fn wait_notification(&self, method: &str, limit: Duration) -> Option<Notification> {
         let deadline = Instant::now() + limit;
         let mut inbox = self.shared.lock();
@@ -194,7 +190,7 @@ impl Connection {
     }
 }
 
-/// JSON-RPC knows no null parameters: a method without any has no such field.
+/// JSON-RPC has no null parameters: a method without parameters has no such field.
 fn set_params(message: &mut Value, params: Value) {
     if !params.is_null() {
         message["params"] = params;
@@ -220,19 +216,19 @@ fn receive(message: Value, shared: &Shared, replies: &SyncSender<Value>) {
     let Some(method) = message["method"].as_str().map(str::to_owned) else {
         let waiting = message["id"].as_i64().and_then(|id| shared.lock().waiting.remove(&id));
         if let Some(waiting) = waiting {
-            // The caller may have given up in this very moment.
+            // If the caller gave up in this moment, nobody waits for the answer.
             let _ = waiting.try_send(message);
         }
         return;
     };
     if let Some(id) = message.get("id") {
-        // Registrations and progress tokens: `null` is the polite answer to
-        // all of them. A full outbox means that nobody reads anyway.
+        // The server registers capabilities and creates progress tokens; `null` is the right
+        // answer to all of these. If the outbox is full, the peer does not read anyway.
         let _ = replies.try_send(json!({"jsonrpc": "2.0", "id": id, "result": null}));
         return;
     }
     let mut inbox = shared.lock();
-    if inbox.notifications.len() == KEPT_NOTIFICATIONS {
+    if inbox.notifications.len() == limits::NOTIFICATIONS_MAX {
         inbox.notifications.pop_front();
     }
     inbox.notifications.push_back(Notification { method, params: message["params"].clone() });

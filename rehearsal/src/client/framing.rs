@@ -1,14 +1,8 @@
-//! LSP's wire format: a `Content-Length` header, a blank line, JSON.
+//! The wire format of LSP: a `Content-Length` header, a blank line, and JSON.
 
+use crate::limits;
 use serde_json::Value;
 use std::io::{self, BufRead, Write};
-
-/// Largest message accepted; a length past it is a broken peer, not a message.
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
-/// Header lines accepted before the blank line.
-const MAX_HEADER_LINES: usize = 16;
-/// Longest header line accepted, in bytes.
-const MAX_HEADER_LINE_BYTES: u64 = 1024;
 
 /// One message as bytes ready to send.
 pub fn frame(message: &Value) -> Vec<u8> {
@@ -24,16 +18,17 @@ pub fn write(writer: &mut impl Write, message: &Value) -> io::Result<()> {
     writer.flush()
 }
 
-/// Reads one message; `None` at a clean end of stream.
+/// Reads one message. Returns `None` at a clean end of the stream.
 ///
-/// Errors: a header without a usable length, a body that is cut short or no JSON.
+/// # Errors
+/// The header has no usable length, or the body is cut short or is not JSON.
 pub fn read(reader: &mut impl BufRead) -> io::Result<Option<Value>> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut length = None;
-    for number in 0..MAX_HEADER_LINES {
+    for number in 0..limits::HEADER_LINES_MAX {
         let mut line = Vec::new();
-        // UFCS: `take` on a `&mut impl BufRead` would otherwise consume it.
-        io::Read::take(&mut *reader, MAX_HEADER_LINE_BYTES).read_until(b'\n', &mut line)?;
+        // Written this way because the method `take` would consume the reader.
+        io::Read::take(&mut *reader, limits::HEADER_LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
         if line.is_empty() && number == 0 {
             return Ok(None);
         }
@@ -43,7 +38,7 @@ pub fn read(reader: &mut impl BufRead) -> io::Result<Option<Value>> {
         let line = line.trim_ascii();
         if line.is_empty() {
             let length = length.ok_or_else(|| invalid("an LSP header without Content-Length"))?;
-            if length > MAX_MESSAGE_BYTES {
+            if length > limits::MESSAGE_BYTES_MAX {
                 return Err(invalid("an LSP message is larger than 64 MiB"));
             }
             let mut body = vec![0; length];

@@ -2,7 +2,7 @@
 //! forgets every completion whose prompt has quoted it.
 
 use rehearsal::client::TriggerKind;
-use rehearsal::document::Position;
+use rehearsal::developer::document::Position;
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK, eventually};
 use url::Url;
@@ -11,7 +11,7 @@ use url::Url;
 const MODEL: &str = "pub struct Ledger;\n\nimpl Ledger {\n    \
     pub fn post_entry(&mut self, zebra_account: &str, walrus_cents: u64) {}\n}\n";
 
-const CALL: &str = "use crate::ledger::Ledger;\n\n\
+const CALL: &str = "use crate::run::ledger::Ledger;\n\n\
     fn close(ledger: &mut Ledger, zebra_account: &str) {\n    let walrus|\n    \
     ledger.post_entry(zebra_account, walrus_cents);\n}\n";
 

@@ -185,13 +185,46 @@ fn an_interrupted_rehearsal_goes_on() {
     assert_eq!(differences(&resumed, &again, ""), [""; 0], "a finished rehearsal is not run again");
 }
 
+/// A short stream spans many commits if each of them may have only a few places.
+#[test]
+fn the_places_of_one_commit_can_be_limited() {
+    let (repo, work) = (repository(), TempDir::new().unwrap());
+    let mut command = rehearse(repo.path(), work.path(), &["frozen"]);
+    command.args(["--per-commit", "4"]);
+    let told = report(command);
+    let rehearsal = &told["rehearsals"][0];
+    assert_eq!((&rehearsal["places"], &rehearsal["ended_by"]), (&24.into(), &"history".into()));
+    assert_eq!(rehearsal["commits"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn the_end_is_three_sentences_and_the_table_is_asked_for() {
+    let (repo, work) = (repository(), TempDir::new().unwrap());
+    let printed = |arguments: &[&str]| {
+        let mut command = Command::new(hone());
+        command.args(["rehearse", "--limit", "12", "--arm", "frozen", "--arm", "gate"]);
+        command.args(["--template", "prefix-only"]).args(arguments);
+        command.arg("--repo").arg(repo.path()).arg("--work").arg(work.path());
+        let output = command.arg("--model").arg(Model::Smol.file()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let summary = printed(&[]);
+    assert!(summary.contains("paused at 12 places"), "{summary}");
+    let words = summary.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("because 1 commit is too few: it takes 8."), "{summary}");
+    assert!(!summary.contains('│'), "{summary}");
+    let with_table = printed(&["--table"]);
+    assert!(with_table.contains("quarter") && with_table.contains('│'), "{with_table}");
+}
+
 /// Twelve places are too few to show anything, so the user's own Hone stays as it is.
 #[test]
-fn what_is_not_better_is_not_kept() {
+fn what_is_not_better_is_not_adopted() {
     let (repo, home) = (repository(), Home::with(Model::Smol, PATIENT));
     let refused = |repositories: usize| {
         let mut command = Command::new(hone());
-        command.args(["rehearse", "--keep", "--limit", "12", "--template", "prefix-only"]);
+        command.args(["rehearse", "--adopt", "--limit", "12", "--template", "prefix-only"]);
         for _ in 0..repositories {
             command.arg("--repo").arg(repo.path());
         }
@@ -202,9 +235,9 @@ fn what_is_not_better_is_not_kept() {
     let error = refused(1);
     let reasons = ["too few to tell", "too little was offered"];
     assert!(reasons.iter().any(|why| error.contains(why)), "{error}");
-    assert!(error.contains("nothing is kept: "), "{error}");
+    assert!(error.contains("nothing is adopted: "), "{error}");
     assert_eq!(home.status()["adapter"]["active"], 0);
     assert!(!home.path().join("adapters/gate-prior.json").exists());
     let error = refused(2);
-    assert!(error.contains("--keep rehearses on one repository"), "{error}");
+    assert!(error.contains("--adopt rehearses on one repository"), "{error}");
 }

@@ -171,7 +171,8 @@ fn nothing_of_an_ignored_file_is_stored() {
         let uri = format!("file://{}", at(name));
         let text = format!("{canary}, {canary}, {canary}, \n");
         editor.open(&uri, "rust", &text).unwrap();
-        let position = rehearsal::document::Position { line: 0, character: text.len() as u32 - 1 };
+        let position =
+            rehearsal::developer::document::Position { line: 0, character: text.len() as u32 - 1 };
         let automatic = rehearsal::client::TriggerKind::Automatic;
         let items = editor.inline_completion(&uri, position, automatic).unwrap();
         let item = items.first().unwrap_or_else(|| panic!("{name} is completed"));

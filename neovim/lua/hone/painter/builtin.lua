@@ -1,11 +1,12 @@
 --- Makes offers part of Neovim 0.12's `vim.lsp.inline_completion`.
 ---
---- The built-in client asks 200 ms after a key, never cancels, keeps a stale
---- ghost, draws wrongly before text that the offer begins like, and tells the
---- server nothing of what became of it. So its requests end here: the first one
---- brings the handler that keeps its state in a buffer, and from then on that
---- handler is given what Hone's own session knows to be current. So `get()` takes
---- what is on screen, at its right place.
+--- The built-in client asks 200 ms after a key and never cancels a request. It keeps a stale offer
+--- on screen, draws an offer wrongly before text that the offer begins with, and reports no
+--- outcomes to the server.
+---
+--- So its requests are intercepted here. The first one brings the handler that holds the built-in
+--- client's state for a buffer. From then on that handler receives the offer that Hone's own
+--- session holds. So `get()` accepts what is on screen at the right place.
 
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -16,33 +17,33 @@ local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
 
---- Where the built-in client draws, and hides.
+--- The namespace in which the built-in client draws.
 local namespace = api.nvim_create_namespace('nvim.lsp.inline_completion')
 
 ---@type table<integer, lsp.Handler> by buffer
 local handlers = {}
 
---- What is on screen, by buffer.
+--- The offer on screen, by buffer.
 ---@type table<integer, hone.Offer>
 local drawn = {}
 
---- `Client:request` as it was, by client id.
+--- The original `Client:request`, by client id.
 ---@type table<integer, function>
 local requests = {}
 
---- Makes these the items that the built-in client has from ours.
+--- Gives these items to the built-in client as the answer of Hone's server.
 local function give(buf, client_id, items)
   if not handlers[buf] then
     return
   end
   local context = { method = METHOD, client_id = client_id, bufnr = buf }
   if not pcall(handlers[buf], nil, { items = items }, context) then
-    -- The buffer is gone, or inline completion was switched off in it.
+    -- The buffer was removed, or inline completion was switched off in it.
     handlers[buf] = nil
   end
 end
 
---- Draws again what the built-in client may have drawn its own way.
+--- Draws again what the built-in client may have drawn in its own way.
 local function redraw(buf)
   if drawn[buf] and buf == api.nvim_get_current_buf() then
     virtual.draw(drawn[buf], namespace)
@@ -53,7 +54,7 @@ end
 function M.draw(offer)
   drawn[offer.buf] = offer
   local cursor = vim.lsp.util.make_position_params(0, offer.client.offset_encoding).position
-  -- Marks are one unit each in every encoding.
+  -- A mark is one unit in every encoding.
   local stop = { line = cursor.line, character = cursor.character + #offer.replaces }
   give(offer.buf, offer.client.id, {
     {
@@ -72,7 +73,7 @@ function M.clear(buf, client_id)
   virtual.clear(buf, namespace)
 end
 
---- Takes the built-in client's requests away from it.
+--- Intercepts the requests of the built-in client.
 local function intercept(client)
   requests[client.id] = client.request
   client.request = function(self, method, params, handler, bufnr)
@@ -101,7 +102,7 @@ function M.attach(client, buf)
     intercept(client)
   end
   vim.lsp.inline_completion.enable(true, { bufnr = buf })
-  -- Made after the built-in client's own, so that they come after it.
+  -- These are created after the built-in client's own, so that they run after them.
   api.nvim_create_autocmd({ 'CursorMovedI', 'TextChangedP' }, {
     group = api.nvim_create_augroup(group_name(buf), { clear = true }),
     buffer = buf,

@@ -1,4 +1,4 @@
---- For Neovim 0.11, which has no inline completion: nothing but virtual text.
+--- The painter for Neovim 0.11, which has no inline completion. It draws virtual text only.
 
 local virtual = require('hone.painter.virtual')
 local api = vim.api

@@ -1,4 +1,4 @@
---- Who draws: the built-in inline completion takes part where Neovim has one.
+--- Chooses the painter. If Neovim has inline completion, offers are part of it.
 
 if vim.lsp.inline_completion then
   return require('hone.painter.builtin')

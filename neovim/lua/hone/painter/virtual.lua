@@ -1,5 +1,5 @@
---- Virtual text for what remains of an offer: the first line inline at the
---- cursor, around marks that stay where they are, the others as virtual lines below it.
+--- Draws what remains of an offer as virtual text. The first line is inline at the cursor, around
+--- marks that stay where they are. The other lines are virtual lines below it.
 
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -9,8 +9,8 @@ local M = {}
 
 local HIGHLIGHT = 'HoneGhost'
 
---- Where the colour scheme gives NonText no terminal colour (Neovim's own gives
---- none), a ghost in 256 colours would pass for text: it is made grey there.
+--- The colour of offers in terminals with 256 colours if the colour scheme gives NonText no
+--- terminal colour, as Neovim's own does. Otherwise an offer would look like text.
 local GREY_CTERM = 8
 
 local function set_highlight()
@@ -30,7 +30,7 @@ function M.setup()
   })
 end
 
---- Virtual text shows a tab as one cell; the text it becomes does not.
+--- Replaces tabs by blanks, because virtual text shows a tab as one cell.
 local function expand_tabs(text, column, width)
   local expanded = ''
   for piece, tab in text:gmatch('([^\t]*)(\t?)') do
@@ -48,12 +48,12 @@ local function put(buf, namespace, row, col, lines)
     virt_text = lines[1],
     virt_text_pos = 'inline',
     virt_lines = vim.list_slice(lines, 2),
-    -- Not `combine`: behind a bracket that 'matchparen' marks, it would look marked.
+    -- With `combine`, text behind a bracket that 'matchparen' marks would look marked too.
     hl_mode = 'replace',
   })
 end
 
---- Draws at the cursor, which is in the offer's buffer.
+--- Draws the offer at the cursor, which is in the offer's buffer.
 ---@param offer hone.Offer
 ---@param namespace integer
 function M.draw(offer, namespace)

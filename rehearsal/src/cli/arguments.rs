@@ -1,0 +1,231 @@
+//! The arguments of `hone rehearse`, and the arms and repositories that they name.
+
+use crate::developer::NOISE;
+use crate::developer::history::{Filter, History, parse_day};
+use crate::limits;
+use crate::report::Repo;
+use crate::report::adopt;
+use crate::run::arm::{ArmKind, ArmSpec};
+use anyhow::{Result, ensure};
+use clap::Parser;
+use jiff::civil::Date;
+use std::path::PathBuf;
+
+/// Types your real commits into fresh daemons and says what Hone would have given you
+///
+/// A simulated developer types every added line through the language server
+/// protocol, commit by commit in the order you made them. At the start of each
+/// line and at one natural place inside it, the developer pauses for a
+/// completion. An offer is accepted if it is the exact rest of the line, or at
+/// least ten characters of its exact beginning. A near miss is accepted and
+/// corrected. Any other offer is rejected: by typing on, by Esc, or by waiting
+/// until it times out. Then the real text is typed.
+///
+/// Your own Hone stays as it is unless you say --adopt. The daemons live in
+/// temporary homes with a clock of their own and are removed afterwards. The
+/// same seed gives the same stream.
+#[derive(Parser)]
+#[command(name = "hone rehearse", bin_name = "hone rehearse", version)]
+#[command(after_help = "\
+Examples:
+  hone rehearse                              this repository, 200 places
+  hone rehearse --repo ~/src/app --author ada --since 2025-01-01 --limit 1000
+  hone rehearse --live --limit 40            watch it type
+  hone rehearse --arm frozen --arm gate --arm ppo --work ~/rehearsal
+                                             three arms; stop with Ctrl-C, continue later
+  hone rehearse --arm 'hot=ppo,learning.ppo.learning_rate=3e-4'
+                                             PPO with another learning rate
+  hone rehearse --limit 1000 --adopt         start from what your history teaches
+  hone rehearse --json > report.json
+
+Arms:
+  frozen         the base model to the end; every offer is shown
+  gate           the same, behind the gate
+  ppo            learns from accepts and rejects; each update serves at once
+  ppo-gate       the same, behind the gate
+  ppo-demo       learns from accepts and rejects, and from what was typed instead
+  ppo-demo-gate  the same, behind the gate
+  demo           learns only from what was typed instead
+  everything     learner, trial and gate, as installed
+
+Columns of --table:
+  asked      places at which a completion was asked for
+  shown      share of these that brought an offer
+  accepted   share of the offers shown
+  completed  characters that came from accepted offers, of all that were typed
+             (without indentation)
+  kept       share of the inserted characters that stayed
+  late       answers that came after the developer would have typed on
+             (a pause of 0.3 to 3 s is drawn for every place)
+  p50, p95   time from request to answer, as the editor sees it
+  adapter    the version that served the last request; base is the plain model
+
+One or two arms run side by side, so that their latencies compare. More arms run
+one after the other and reuse the prompts that an earlier arm has computed, so
+that their latencies do not compare. The command fails if the daemon's labels
+are not exactly what the developer did.")]
+pub struct Arguments {
+    /// The git repository to rehearse on; several make one report
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub repo: Vec<PathBuf>,
+    /// Only commits whose author's name or mail address contains this text; give
+    /// one for all repositories, or one for each
+    #[arg(long, value_name = "TEXT")]
+    pub author: Vec<String>,
+    /// Only commits from this day on (YYYY-MM-DD, UTC)
+    #[arg(long, value_name = "DATE", value_parser = parse_day)]
+    pub since: Option<Date>,
+    /// Places at which the developer pauses, in each repository
+    #[arg(long, default_value_t = 200, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
+    pub limit: u64,
+    /// Places in one commit at most; the rest of that commit is not typed. A short
+    /// stream then spans many commits, and an interval needs many
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
+    pub per_commit: Option<u64>,
+    /// End an arm's stream after this many minutes, wherever it is by then
+    #[arg(long, value_name = "M",
+          value_parser = clap::value_parser!(u64).range(1..=limits::MINUTES_MAX))]
+    pub max_minutes: Option<u64>,
+    /// An arm, which is compared with the first one: KIND, or
+    /// NAME=KIND,SETTING=VALUE,… [default: frozen and everything]
+    #[arg(long, value_name = "ARM")]
+    pub arm: Vec<ArmSpec>,
+    /// How often the developer slips: misses a right offer, accepts a wrong one
+    #[arg(long, default_value_t = NOISE, value_name = "SHARE", value_parser = parse_share)]
+    pub noise: f64,
+    /// Save the rehearsal in this folder: an interrupted one continues from there,
+    /// and an arm that is done is not done again
+    #[arg(long, value_name = "DIR")]
+    pub work: Option<PathBuf>,
+    /// Save after this many places, at the end of the file
+    #[arg(long, default_value_t = 100, value_name = "N", requires = "work",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub save_every: u64,
+    /// Leave the computed prompts in the --work folder for later arms: some 10 MB
+    /// for each place, at most 16 GiB, until you remove DIR/prompts
+    #[arg(long, requires = "work")]
+    pub keep_prompts: bool,
+    /// Decides where the developer pauses and how offers are rejected
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The model to serve [default: what `hone model path` names]
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// FIM template of the model, where its vocabulary does not tell
+    #[arg(long, value_name = "NAME")]
+    pub template: Option<String>,
+    /// The `hone` to run [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    pub hone: Option<PathBuf>,
+    /// Have each offer rated from 0 to 10 by a model behind this OpenAI-compatible
+    /// endpoint (http://host/v1; its key in HONE_JUDGE_KEY). This SENDS THE CODE
+    /// around each offer there
+    #[arg(long, value_name = "URL", requires = "judge_model")]
+    pub judge: Option<String>,
+    /// The model that judges
+    #[arg(long, value_name = "NAME", requires = "judge")]
+    pub judge_model: Option<String>,
+    /// Print every number by quarter of the stream before the summary
+    #[arg(long, conflicts_with = "json")]
+    pub table: bool,
+    /// Print one JSON object instead of the summary
+    #[arg(long)]
+    pub json: bool,
+    /// Write the JSON object to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Draw learning curves into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write what happened to this file, one line for each event, with terminal colours
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+    /// Print the transcript to stderr while it happens
+    #[arg(long)]
+    pub live: bool,
+    /// Adopt what was learned if it did better than the base model: your own Hone
+    /// serves the adapter, and its gate starts from the verdicts. Runs frozen, gate
+    /// and ppo-gate on one repository with the model that you serve
+    #[arg(long, alias = "keep", conflicts_with_all = ["arm", "model"])]
+    pub adopt: bool,
+    /// Keep the daemons' temporary homes (events, adapters, logs)
+    #[arg(long)]
+    pub keep_homes: bool,
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "not a share: write a number from 0 to 1".to_owned())
+}
+
+/// The arms in their order. The others are compared with the first one.
+pub fn arms(arguments: &Arguments) -> Result<Vec<ArmSpec>> {
+    let mut specs = arguments.arm.clone();
+    if arguments.adopt {
+        specs.extend(adopt::ARMS.map(ArmSpec::of));
+    } else if specs.is_empty() {
+        specs.push(ArmSpec::of(ArmKind::Everything));
+    }
+    if !specs.iter().any(|spec| spec.kind == ArmKind::Frozen) {
+        specs.insert(0, ArmSpec::of(ArmKind::Frozen));
+    }
+    for (index, spec) in specs.iter().enumerate() {
+        ensure!(
+            specs[..index].iter().all(|other| other.name != spec.name),
+            "two arms are called `{}`: write --arm NAME={},…",
+            spec.name,
+            ArmSpec::of(spec.kind).name
+        );
+    }
+    Ok(specs)
+}
+
+pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
+    let (repos, authors) = (&arguments.repo, &arguments.author);
+    ensure!(
+        authors.len() <= 1 || authors.len() == repos.len(),
+        "{} authors for {} repositories: give one for all, or one for each",
+        authors.len(),
+        repos.len()
+    );
+    let open = |(index, path): (usize, &PathBuf)| {
+        let author = authors.get(index).or(authors.first()).cloned();
+        let filter = Filter {
+            author: author.clone(),
+            since: arguments.since.map(Filter::first_second).transpose()?,
+        };
+        let history = History::open(path, &filter)?;
+        let repo = Repo {
+            path: path.display().to_string(),
+            head: history.head(),
+            author,
+            since: arguments.since.map(|date| date.to_string()),
+            commits: history.len(),
+            files_typed: 0,
+        };
+        Ok((history, repo))
+    };
+    repos.iter().enumerate().map(open).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_name_of_adopt_is_understood() {
+        let adopts = |name: &str| Arguments::try_parse_from(["hone rehearse", name]).unwrap().adopt;
+        assert!(adopts("--adopt") && adopts("--keep"));
+    }
+
+    #[test]
+    fn what_is_adopted_comes_from_arms_of_its_own() {
+        let arguments = ["hone rehearse", "--adopt", "--arm", "ppo"];
+        assert!(Arguments::try_parse_from(arguments).is_err());
+        let arguments = Arguments::try_parse_from(["hone rehearse", "--adopt"]).unwrap();
+        let names: Vec<_> = arms(&arguments).unwrap().into_iter().map(|arm| arm.name).collect();
+        assert_eq!(names, ["frozen", "gate", "ppo-gate"]);
+    }
+}

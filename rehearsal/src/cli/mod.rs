@@ -1,0 +1,268 @@
+//! The command line of `hone rehearse`: reads the arguments, runs the rehearsal, prints the report.
+
+mod arguments;
+mod observer;
+mod prompt_cache;
+
+use crate::developer::history::History;
+use crate::report::adopt::Adoption;
+use crate::report::chart;
+use crate::report::judge::Judge;
+use crate::report::{ArmHeader, RehearsalReport, Repo};
+use crate::run::arm::ArmSpec;
+use crate::run::interrupt::{self, Interrupted};
+use crate::run::resume::WorkFolder;
+use crate::run::{self, RunResult, RunSettings};
+use anyhow::{Context, Result, bail, ensure};
+use arguments::Arguments;
+use clap::Parser;
+use observer::Observer;
+use prompt_cache::PromptCache;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Exit code of a process ended by Ctrl-C, by convention.
+const INTERRUPTED: u8 = 130;
+
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let is_saved = arguments.work.is_some();
+    match rehearse(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Interrupted>() || interrupt::requested() => {
+            eprintln!("interrupted; the daemons and their temporary homes are gone");
+            if is_saved {
+                eprintln!("the same command continues from what is saved");
+            }
+            ExitCode::from(INTERRUPTED)
+        }
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn rehearse(arguments: &Arguments) -> Result<()> {
+    interrupt::install()?;
+    let setup = Setup::new(arguments)?;
+    let repositories = arguments::repositories(arguments)?;
+    let mut observer = Observer::new(arguments)?;
+    let mut done = Vec::new();
+    for (history, repo) in repositories {
+        let result = setup.rehearse_on(&history, &repo, &mut observer)?;
+        for arm in result.arms.iter().filter(|_| arguments.keep_homes) {
+            if let Some(home) = &arm.home {
+                eprintln!("{}, {} arm: HONE_HOME={}", repo.path, arm.name, home.display());
+            }
+        }
+        let repo = Repo { files_typed: result.files, ..repo };
+        done.push((result, repo));
+    }
+    observer.finish()?;
+    print_report(arguments, &setup.specs, &done)?;
+    match done.as_slice() {
+        [(result, _)] if arguments.adopt => adopt(result, arguments, &setup.hone),
+        _ => Ok(()),
+    }
+}
+
+/// The arguments, and the files on this machine that they name.
+struct Setup<'a> {
+    arguments: &'a Arguments,
+    hone: PathBuf,
+    model: PathBuf,
+    specs: Vec<ArmSpec>,
+    judge: Option<Arc<Judge>>,
+}
+
+impl<'a> Setup<'a> {
+    fn new(arguments: &'a Arguments) -> Result<Setup<'a>> {
+        ensure!(
+            !arguments.adopt || arguments.repo.len() == 1,
+            "--adopt rehearses on one repository: what it adopts was learned there"
+        );
+        let hone = match &arguments.hone {
+            Some(path) => path.clone(),
+            None => hone_beside()?,
+        };
+        let model = match &arguments.model {
+            Some(path) if path.is_file() => path.clone(),
+            Some(path) => bail!("{}: no such model file", path.display()),
+            None => run::default_model(&hone)?,
+        };
+        let specs = arguments::arms(arguments)?;
+        let judge = arguments.judge.as_ref().zip(arguments.judge_model.as_ref());
+        let judge = judge.map(|(url, model)| {
+            Arc::new(Judge::new(url, model, std::env::var("HONE_JUDGE_KEY").ok()))
+        });
+        Ok(Setup { arguments, hone, model, specs, judge })
+    }
+
+    /// One or two arms run side by side, so that their latencies compare. More arms run one after
+    /// the other.
+    fn groups(&self) -> Vec<&[ArmSpec]> {
+        match self.specs.len() {
+            1 | 2 => vec![&self.specs],
+            _ => self.specs.chunks(1).collect(),
+        }
+    }
+
+    fn rehearse_on(
+        &self,
+        history: &History,
+        repo: &Repo,
+        observer: &mut Observer,
+    ) -> Result<RunResult> {
+        let groups = self.groups();
+        let prompt_cache = match groups.len() {
+            1 => None,
+            _ => Some(PromptCache::new(self.arguments, &self.identity(repo, &self.specs)?)?),
+        };
+        let mut results = Vec::new();
+        for group in groups {
+            let settings = self.settings(repo, group, prompt_cache.as_ref())?;
+            observer.begin(repo, group);
+            let result = run::rehearse(history, group, &settings, |event| observer.see(&event));
+            if result.is_err() {
+                observer.clear();
+            }
+            results.push(result?);
+        }
+        if let Some(prompt_cache) = prompt_cache {
+            prompt_cache.clear()?;
+        }
+        let result = joined(results)?;
+        ensure!(
+            result.places > 0,
+            "nothing to type: the chosen commits of {} add no code",
+            repo.path
+        );
+        Ok(result)
+    }
+
+    fn settings(
+        &self,
+        repo: &Repo,
+        group: &[ArmSpec],
+        prompt_cache: Option<&PromptCache>,
+    ) -> Result<RunSettings> {
+        let arguments = self.arguments;
+        let work = match &arguments.work {
+            None => None,
+            Some(parent) => Some(WorkFolder::new(parent, &self.identity(repo, group)?)?),
+        };
+        Ok(RunSettings {
+            hone: self.hone.clone(),
+            model: self.model.clone(),
+            template: arguments.template.clone(),
+            judge: self.judge.clone(),
+            limit: arguments.limit as usize,
+            per_commit: arguments.per_commit.map(|places| places as usize),
+            seed: arguments.seed,
+            noise: arguments.noise,
+            time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
+            keep_homes: arguments.keep_homes || arguments.adopt,
+            work,
+            save_places: arguments.save_every as usize,
+            prompt_cache: prompt_cache.map(|folder| folder.path().to_owned()),
+        })
+    }
+
+    /// Everything that the results of these arms depend on.
+    fn identity(&self, repo: &Repo, group: &[ArmSpec]) -> Result<String> {
+        let Setup { arguments, hone, model, .. } = self;
+        let learner = hone.with_file_name(format!("hone-learner{}", std::env::consts::EXE_SUFFIX));
+        let mut parts = vec![
+            format!("{:?} {:?} {:?}", repo.head, repo.author, repo.since),
+            format!("{} {} {}", arguments.limit, arguments.seed, arguments.noise),
+            format!("{:?} {:?} {:?}", arguments.template, arguments.judge, arguments.judge_model),
+            format!("{:?} {}", arguments.max_minutes, arguments.save_every),
+        ];
+        for file in [hone, &learner, model] {
+            let metadata = std::fs::metadata(file)
+                .with_context(|| format!("cannot read the size and time of {}", file.display()))?;
+            let modified = metadata.modified().ok();
+            let since = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+            parts.push(format!("{} {since:?}", metadata.len()));
+        }
+        parts.extend(arguments.per_commit.map(|places| format!("{places} places a commit")));
+        for spec in group {
+            parts.push(format!("{} {}", spec.name, spec.config()?));
+        }
+        Ok(parts.join("\n"))
+    }
+}
+
+fn adopt(result: &RunResult, arguments: &Arguments, hone: &Path) -> Result<()> {
+    let message =
+        Adoption::of(result, arguments.seed).and_then(|adoption| adoption.hand_over(hone));
+    if !arguments.keep_homes {
+        for home in result.arms.iter().filter_map(|arm| arm.home.as_ref()) {
+            // The homes are temporary: the system clears what cannot be removed here.
+            let _ = std::fs::remove_dir_all(home);
+        }
+    }
+    println!("{}", message.context("nothing is adopted")?);
+    Ok(())
+}
+
+fn print_report(
+    arguments: &Arguments,
+    specs: &[ArmSpec],
+    done: &[(RunResult, Repo)],
+) -> Result<()> {
+    let arms = specs.iter().map(|spec| {
+        Ok(ArmHeader { name: spec.name.clone(), kind: spec.kind, config: spec.config()? })
+    });
+    let arms = arms.collect::<Result<_>>()?;
+    let report = RehearsalReport::new(done, arms, arguments.seed, arguments.noise);
+    if let Some(path) = &arguments.svg {
+        chart::write(&done.iter().map(|(result, _)| result).collect::<Vec<_>>(), path)?;
+    }
+    let json = serde_json::to_string_pretty(&report).context("cannot write the report as JSON")?;
+    if let Some(path) = &arguments.report {
+        std::fs::write(path, &json).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let mut out = std::io::stdout().lock();
+    let text = if arguments.json { json + "\n" } else { report.render(arguments.table) };
+    out.write_all(text.as_bytes()).context("cannot print the report")?;
+
+    let disagreements = report.disagreements();
+    if !disagreements.is_empty() {
+        bail!(
+            "the daemon's labels differ from what the typist did:\n  {}",
+            disagreements.join("\n  ")
+        );
+    }
+    Ok(())
+}
+
+/// Joins the results of arms that ran one after the other.
+fn joined(results: Vec<RunResult>) -> Result<RunResult> {
+    let mut results = results.into_iter();
+    let mut all = results.next().context("there is no arm")?;
+    for result in results {
+        // If an arm ran out of time, all arms are compared as far as that one got.
+        if result.places < all.places {
+            (all.places, all.files, all.commits, all.ended_by) =
+                (result.places, result.files, result.commits, result.ended_by);
+        }
+        all.elapsed += result.elapsed;
+        all.arms.extend(result.arms);
+    }
+    Ok(all)
+}
+
+/// The program `hone` in the folder of this program.
+fn hone_beside() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program's own path")?;
+    let path = own.with_file_name(format!("hone{}", std::env::consts::EXE_SUFFIX));
+    if !path.is_file() {
+        bail!("there is no {}: build it, or pass --hone PATH", path.display());
+    }
+    Ok(path)
+}

@@ -1,0 +1,406 @@
+//! The real commits of a repository in the order they were made: what was there before, and which
+//! lines somebody added. The repository is only read. It may be bare or shallow.
+
+use crate::developer::language;
+use crate::limits;
+use anyhow::{Context, Result, anyhow, bail};
+use git2::{Commit, Delta, DiffFindOptions, DiffOptions, Oid, Patch, Repository, Sort};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use std::collections::HashSet;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+/// Which commits to walk.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Part of the author's name or mail address, in any case.
+    pub author: Option<String>,
+    /// Older commits are left out. In seconds since the Unix epoch.
+    pub since: Option<i64>,
+}
+
+impl Filter {
+    /// The second at which a day begins in UTC, for `since`.
+    pub fn first_second(day: Date) -> Result<i64> {
+        let midnight =
+            day.to_zoned(TimeZone::UTC).with_context(|| format!("{day}: no such day"))?;
+        Ok(midnight.timestamp().as_second())
+    }
+}
+
+/// A day written as YYYY-MM-DD.
+pub fn parse_day(text: &str) -> Result<Date> {
+    Date::strptime("%Y-%m-%d", text).map_err(|_| anyhow!("not a date: write YYYY-MM-DD"))
+}
+
+/// One file as one commit changed it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileChange {
+    pub commit: String,
+    pub path: String,
+    /// LSP language id.
+    pub language: &'static str,
+    pub before: String,
+    pub after: String,
+    /// In the order of the file.
+    pub hunks: Vec<Hunk>,
+}
+
+/// Lines `removed` of the old text became lines `added` of the new text. Both count from 0, and
+/// either may be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    pub removed: Range<usize>,
+    pub added: Range<usize>,
+}
+
+/// Lines with their endings, as git counts them.
+pub fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+pub struct History {
+    repository: Repository,
+    commits: Vec<Oid>,
+    head: Oid,
+}
+
+impl History {
+    /// Opens a repository, or any folder inside one, and lists its commits that pass the filter,
+    /// oldest first. Merges are left out, because nobody typed them.
+    pub fn open(path: &Path, filter: &Filter) -> Result<History> {
+        let repository = Repository::discover(path).with_context(|| {
+            format!("{} is not inside a git repository: pass --repo DIR", path.display())
+        })?;
+        let head = repository
+            .head()
+            .and_then(|head| head.peel_to_commit())
+            .with_context(|| format!("{} has no commit to rehearse on", path.display()))?
+            .id();
+        let commits = select(&repository, head, filter)
+            .with_context(|| format!("cannot read the history of {}", path.display()))?;
+        if commits.is_empty() {
+            bail!(
+                "no commit of {} passes --author and --since (merge commits do not count)",
+                path.display()
+            );
+        }
+        Ok(History { repository, commits, head })
+    }
+
+    /// The newest commit of the history, in hex.
+    pub fn head(&self) -> String {
+        self.head.to_string()
+    }
+
+    pub fn len(&self) -> usize {
+        self.commits.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.commits.is_empty()
+    }
+
+    /// Every file change that is worth typing, commit by commit. Each is computed when it is asked
+    /// for.
+    pub fn changes(&self) -> impl Iterator<Item = Result<FileChange>> + '_ {
+        self.commits.iter().flat_map(|oid| match self.changes_of(*oid) {
+            Ok(changes) => changes.into_iter().map(Ok).collect::<Vec<_>>(),
+            Err(error) => vec![Err(error.context(format!("cannot read commit {oid}")))],
+        })
+    }
+
+    fn changes_of(&self, oid: Oid) -> Result<Vec<FileChange>> {
+        let commit = self.repository.find_commit(oid)?;
+        // In the root commit every file is new.
+        let parent = match commit.parent_count() {
+            0 => None,
+            _ => Some(commit.parent(0)?.tree()?),
+        };
+        let mut options = DiffOptions::new();
+        options.context_lines(0).skip_binary_check(true);
+        let mut diff = self.repository.diff_tree_to_tree(
+            parent.as_ref(),
+            Some(&commit.tree()?),
+            Some(&mut options),
+        )?;
+        diff.find_similar(Some(DiffFindOptions::new().renames(true)))?;
+
+        let mut changes = Vec::new();
+        for delta in diff.deltas() {
+            if matches!(delta.status(), Delta::Deleted | Delta::Conflicted | Delta::Typechange) {
+                continue;
+            }
+            let Some(path) = delta.new_file().path().and_then(Path::to_str) else { continue };
+            let Some(language) = language::of_path(path) else { continue };
+            let (Some(before), Some(after)) =
+                (self.text(delta.old_file().id())?, self.text(delta.new_file().id())?)
+            else {
+                continue;
+            };
+            let hunks = hunks(&before, &after)?;
+            if adds_code(&after, &hunks) {
+                changes.push(FileChange {
+                    commit: oid.to_string(),
+                    path: path.to_owned(),
+                    language,
+                    before,
+                    after,
+                    hunks,
+                });
+            }
+        }
+        Ok(changes)
+    }
+
+    /// The text of a blob. `None` if nobody would type it, because it is binary, not UTF-8, huge or
+    /// minified, or has lone `\r` as line endings.
+    fn text(&self, id: Oid) -> Result<Option<String>> {
+        if id.is_zero() {
+            return Ok(Some(String::new()));
+        }
+        // The entry of a submodule names a commit of another repository.
+        let Ok(blob) = self.repository.find_blob(id) else { return Ok(None) };
+        if blob.is_binary() || blob.size() > limits::FILE_BYTES_MAX {
+            return Ok(None);
+        }
+        let Ok(text) = std::str::from_utf8(blob.content()) else { return Ok(None) };
+        let typed = text.split_inclusive('\n').all(|line| {
+            let body = line.strip_suffix('\n').unwrap_or(line);
+            let body = body.strip_suffix('\r').unwrap_or(body);
+            line.len() <= limits::LINE_BYTES_MAX && !body.contains('\r')
+        });
+        Ok(typed.then(|| text.to_owned()))
+    }
+}
+
+fn select(repository: &Repository, head: Oid, filter: &Filter) -> Result<Vec<Oid>> {
+    let boundary = shallow_boundary(repository)?;
+    let author = filter.author.as_ref().map(|author| author.to_lowercase());
+    let mut walk = repository.revwalk()?;
+    walk.push(head)?;
+    walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME | Sort::REVERSE)?;
+    let mut commits = Vec::new();
+    for oid in walk {
+        let oid = oid?;
+        let commit = repository.find_commit(oid)?;
+        let wanted = commit.parent_count() <= 1
+            && !boundary.contains(&oid)
+            && filter.since.is_none_or(|since| commit.time().seconds() >= since)
+            && author.as_ref().is_none_or(|part| wrote(&commit, part));
+        if wanted {
+            commits.push(oid);
+        }
+    }
+    Ok(commits)
+}
+
+fn wrote(commit: &Commit, part: &str) -> bool {
+    let author = commit.author();
+    [author.name_bytes(), author.email_bytes()]
+        .iter()
+        .any(|bytes| String::from_utf8_lossy(bytes).to_lowercase().contains(part))
+}
+
+/// The commits at which a shallow clone was cut. Their parents are missing, so they look as if
+/// somebody had typed the whole tree at once.
+fn shallow_boundary(repository: &Repository) -> Result<HashSet<Oid>> {
+    if !repository.is_shallow() {
+        return Ok(HashSet::new());
+    }
+    let path = repository.commondir().join("shallow");
+    let text = fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {} of the shallow clone", path.display()))?;
+    Ok(text.lines().filter_map(|line| Oid::from_str(line.trim()).ok()).collect())
+}
+
+/// The differences of two texts, without context lines.
+fn hunks(before: &str, after: &str) -> Result<Vec<Hunk>> {
+    let mut options = DiffOptions::new();
+    options.context_lines(0).interhunk_lines(0);
+    let patch =
+        Patch::from_buffers(before.as_bytes(), None, after.as_bytes(), None, Some(&mut options))?;
+    (0..patch.num_hunks())
+        .map(|index| {
+            let (hunk, _) = patch.hunk(index)?;
+            Ok(Hunk {
+                removed: span(hunk.old_start(), hunk.old_lines()),
+                added: span(hunk.new_start(), hunk.new_lines()),
+            })
+        })
+        .collect()
+}
+
+/// Git counts lines from 1. For an empty side it names the line *before* it.
+fn span(start: u32, lines: u32) -> Range<usize> {
+    let start = if lines == 0 { start } else { start.saturating_sub(1) } as usize;
+    start..start + lines as usize
+}
+
+fn adds_code(after: &str, hunks: &[Hunk]) -> bool {
+    let lines = lines(after);
+    hunks.iter().flat_map(|hunk| &lines[hunk.added.clone()]).any(|line| !line.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use git2::{Signature, Time};
+    use std::path::PathBuf;
+    use tempfile::TempDir;
+
+    struct Repo {
+        folder: TempDir,
+        git: Repository,
+    }
+
+    impl Repo {
+        fn new() -> Repo {
+            let folder = TempDir::new().unwrap();
+            let git = Repository::init(folder.path()).unwrap();
+            Repo { folder, git }
+        }
+
+        /// Commits the whole work tree as `author` at second `time`.
+        fn commit(&self, author: &str, time: i64, extra_parent: Option<Oid>) -> Oid {
+            let mut index = self.git.index().unwrap();
+            index.add_all(["*"], git2::IndexAddOption::FORCE, None).unwrap();
+            index.update_all(["*"], None).unwrap();
+            let tree = self.git.find_tree(index.write_tree().unwrap()).unwrap();
+            let mail = format!("{}@example.org", author.to_lowercase());
+            let who = Signature::new(author, &mail, &Time::new(time, 0)).unwrap();
+            let head = self.git.head().ok().map(|head| head.target().unwrap());
+            let parents: Vec<_> = head
+                .into_iter()
+                .chain(extra_parent)
+                .map(|oid| self.git.find_commit(oid).unwrap())
+                .collect();
+            let parents: Vec<_> = parents.iter().collect();
+            self.git.commit(Some("HEAD"), &who, &who, "x", &tree, &parents).unwrap()
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+            let path = self.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+
+        fn changes(&self, filter: &Filter) -> Vec<FileChange> {
+            let history = History::open(self.folder.path(), filter).unwrap();
+            history.changes().collect::<Result<_>>().unwrap()
+        }
+    }
+
+    /// Six commits of two authors: root, edit, rename with edit, binary and
+    /// foreign files, a merge, an edit.
+    fn repository() -> Repo {
+        let repo = Repo::new();
+        repo.write("a.py", "one\ntwo\nthree\n");
+        let root = repo.commit("Ada", 1_000, None);
+        repo.write("a.py", "one\n2\n2b\nthree\nfour");
+        repo.commit("Grace", 2_000, None);
+        fs::remove_file(repo.path("a.py")).unwrap();
+        repo.write("lib/b.py", "one\n2\n2b\nthree\nfour\nfive\n");
+        repo.commit("Ada", 3_000, None);
+        repo.write("blob.py", b"\0\x01binary");
+        repo.write("latin.py", b"caf\xe9\n");
+        repo.write("vendor/c.py", "import this\n");
+        repo.write("wide.js", "x".repeat(limits::LINE_BYTES_MAX + 1));
+        repo.write("old.c", "int a;\rint b;\r");
+        repo.write("data.json", "{}\n");
+        repo.commit("Ada", 4_000, None);
+        repo.write("lib/b.py", "merged\n");
+        repo.commit("Ada", 5_000, Some(root));
+        repo.write("lib/b.py", "merged\nand on\n");
+        repo.commit("Grace", 6_000, None);
+        repo
+    }
+
+    #[test]
+    fn changes_come_in_time_order_with_merges_and_untypable_files_left_out() {
+        let changes = repository().changes(&Filter::default());
+        let seen: Vec<_> =
+            changes.iter().map(|c| (c.path.as_str(), c.before.len(), c.after.len())).collect();
+        assert_eq!(
+            seen,
+            [("a.py", 0, 14), ("a.py", 14, 19), ("lib/b.py", 19, 25), ("lib/b.py", 7, 14)]
+        );
+        assert!(changes.iter().all(|change| change.language == "python"));
+    }
+
+    #[test]
+    fn the_root_commit_is_typed_from_nothing() {
+        let root = &repository().changes(&Filter::default())[0];
+        assert_eq!(root.before, "");
+        assert_eq!(root.hunks, [Hunk { removed: 0..0, added: 0..3 }]);
+    }
+
+    #[test]
+    fn authors_match_by_part_of_name_or_mail_and_dates_by_second() {
+        let repo = repository();
+        let by = |author: &str| Filter { author: Some(author.to_owned()), since: None };
+        assert_eq!(repo.changes(&by("GRACE")).len(), 2);
+        assert_eq!(repo.changes(&by("ada@")).len(), 2);
+        let since = Filter { author: None, since: Some(3_000) };
+        assert_eq!(repo.changes(&since).len(), 2);
+        let error = History::open(repo.folder.path(), &by("nobody")).err().unwrap();
+        assert!(error.to_string().contains("--author"), "{error}");
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_utc() {
+        let second = |text| parse_day(text).and_then(Filter::first_second);
+        assert_eq!(second("1970-01-02").unwrap(), 86_400);
+        assert_eq!(second("2025-03-01").unwrap(), 1_740_787_200);
+        for wrong in ["2025-02-30", "01.03.2025", "2025-03-01T10:00", ""] {
+            assert!(second(wrong).unwrap_err().to_string().contains("YYYY-MM-DD"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hunks_turn_the_old_text_into_the_new_one() {
+        for change in repository().changes(&Filter::default()) {
+            let (old, new) = (lines(&change.before), lines(&change.after));
+            let mut rebuilt = String::new();
+            let mut at = 0;
+            for hunk in &change.hunks {
+                rebuilt.extend(old[at..hunk.removed.start].iter().copied());
+                rebuilt.extend(new[hunk.added.clone()].iter().copied());
+                at = hunk.removed.end;
+            }
+            rebuilt.extend(old[at..].iter().copied());
+            assert_eq!(rebuilt, change.after, "{}", change.path);
+        }
+    }
+
+    #[test]
+    fn a_folder_without_a_repository_or_commit_says_what_to_pass() {
+        let empty = Repo::new();
+        let error = History::open(empty.folder.path(), &Filter::default()).err().unwrap();
+        assert!(error.to_string().contains("no commit"), "{error}");
+        let none = TempDir::new().unwrap();
+        let error = History::open(none.path(), &Filter::default()).err().unwrap();
+        assert!(error.to_string().contains("--repo"), "{error}");
+    }
+
+    #[test]
+    fn a_shallow_clone_leaves_out_the_commits_it_was_cut_at() {
+        let repo = repository();
+        let cut = {
+            let history = History::open(repo.folder.path(), &Filter::default()).unwrap();
+            history.commits[2]
+        };
+        repo.write(".git/shallow", format!("{cut}\n"));
+        let paths: Vec<_> =
+            repo.changes(&Filter::default()).into_iter().map(|c| c.after.len()).collect();
+        // Of the first four commits only those after the cut are left.
+        assert!(!paths.contains(&25), "{paths:?}");
+        assert_eq!(paths.last(), Some(&14));
+    }
+}

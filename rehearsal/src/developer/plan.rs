@@ -1,0 +1,97 @@
+//! Where in a line the developer pauses for a completion. This is drawn before anyone has answered,
+//! so that every arm meets the same developer.
+
+use crate::developer::PlaceDraws;
+use rand::Rng;
+use rand::rngs::StdRng;
+
+/// A shorter line is typed without a pause inside it.
+const MIN_INSIDE_CHARS: usize = 6;
+/// A pause inside a line leaves at least this much of it.
+const MIN_LEFT_CHARS: usize = 3;
+/// Texts after which people pause to see what comes.
+const PAUSES: &[&str] = &["(", ".", "= ", ", ", ": ", "::"];
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinePlan {
+    /// Bytes of the indentation, which the editor inserts.
+    pub indent: usize,
+    /// Where to ask for a completion, as rising byte offsets in the line. The first one is the end
+    /// of the indentation.
+    pub places: Vec<(usize, PlaceDraws)>,
+}
+
+/// Plans one line, given without its ending. A blank line has no places.
+pub fn of_line(line: &str, rng: &mut StdRng) -> LinePlan {
+    let indent = line.len() - line.trim_start().len();
+    if indent == line.len() {
+        return LinePlan { indent, places: Vec::new() };
+    }
+    let mut places = vec![(indent, PlaceDraws::draw(rng))];
+    if let Some(inside) = inside_point(line, indent, rng) {
+        places.push((inside, PlaceDraws::draw(rng)));
+    }
+    LinePlan { indent, places }
+}
+
+/// One natural place to pause: after punctuation if there is some, else between two words.
+fn inside_point(line: &str, indent: usize, rng: &mut StdRng) -> Option<usize> {
+    if line[indent..].chars().count() < MIN_INSIDE_CHARS {
+        return None;
+    }
+    let room = |at: &usize| line[*at..].chars().count() >= MIN_LEFT_CHARS;
+    let offsets = || line.char_indices().map(|(at, _)| at).filter(|at| *at > indent).filter(room);
+    let after_pause = |at: &usize| PAUSES.iter().any(|pause| line[..*at].ends_with(pause));
+    let word_start = |at: &usize| {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        line[*at..].starts_with(is_word) && !line[..*at].ends_with(is_word)
+    };
+    let mut places: Vec<usize> = offsets().filter(after_pause).collect();
+    if places.is_empty() {
+        places = offsets().filter(word_start).collect();
+    }
+    match places.len() {
+        0 => None,
+        count => Some(places[rng.random_range(0..count)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    fn inside(text: &str, seed: u64) -> Option<&str> {
+        let plan = of_line(text, &mut StdRng::seed_from_u64(seed));
+        plan.places.get(1).map(|(at, _)| &text[*at..])
+    }
+
+    #[test]
+    fn the_first_point_follows_the_indentation_and_blank_lines_have_none() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let plan = of_line("\t  x = 1", &mut rng);
+        assert_eq!((plan.indent, plan.places[0].0), (3, 3));
+        assert_eq!(of_line("   ", &mut rng), LinePlan { indent: 3, places: Vec::new() });
+        assert_eq!(of_line("}", &mut rng).places.len(), 1);
+    }
+
+    #[test]
+    fn pauses_inside_a_line_are_natural_places() {
+        for seed in 0..50 {
+            let rest = inside("    total = sum(values, start)", seed).unwrap();
+            assert!(["sum(values, start)", "values, start)", "start)"].contains(&rest), "{rest}");
+            assert_eq!(inside("return größe", seed), Some("größe"));
+            assert_eq!(inside("} else", seed), Some("else"));
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_plan() {
+        let draw = |seed| {
+            let mut rng = StdRng::seed_from_u64(seed);
+            (0..1000).map(|_| of_line("call(one, two)", &mut rng)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+    }
+}

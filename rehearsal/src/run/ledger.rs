@@ -1,0 +1,261 @@
+//! What was really done with every offer. The daemon's labels are checked against it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Offers by their outcome, under the names that `hone status` uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelCounts {
+    pub total: u64,
+    pub accepted: u64,
+    pub partly_accepted: u64,
+    pub typed_through: u64,
+    pub rejected_esc: u64,
+    pub rejected_timeout: u64,
+    pub rejected_edit: u64,
+    pub superseded: u64,
+    pub unseen: u64,
+    pub unlabelled: u64,
+}
+
+impl LabelCounts {
+    fn named(&self) -> [(&'static str, u64); 10] {
+        [
+            ("total", self.total),
+            ("accepted", self.accepted),
+            ("partly_accepted", self.partly_accepted),
+            ("typed_through", self.typed_through),
+            ("rejected_esc", self.rejected_esc),
+            ("rejected_timeout", self.rejected_timeout),
+            ("rejected_edit", self.rejected_edit),
+            ("superseded", self.superseded),
+            ("unseen", self.unseen),
+            ("unlabelled", self.unlabelled),
+        ]
+    }
+
+    /// Offers that were accepted or rejected.
+    pub fn judged(&self) -> u64 {
+        let accepted = self.accepted + self.partly_accepted + self.typed_through;
+        accepted + self.rejected_esc + self.rejected_timeout + self.rejected_edit
+    }
+
+    /// One line for each count in which `self`, the truth, differs from what the daemon counts.
+    /// The daemon stores nothing about `withheld` offers. So each of its counts may be lower by up
+    /// to that number, and its total must be lower by exactly that number.
+    pub fn disagreements(&self, daemon: &LabelCounts, withheld: u64) -> Vec<String> {
+        let agree = |name: &str, real: u64, labelled: u64| match name {
+            "total" => real == labelled + withheld,
+            _ => labelled <= real && real - labelled <= withheld,
+        };
+        self.named()
+            .into_iter()
+            .zip(daemon.named())
+            .filter(|((name, real), (_, labelled))| !agree(name, *real, *labelled))
+            .map(|((name, real), (_, labelled))| {
+                format!("{name}: the typist counts {real}, the daemon {labelled}")
+            })
+            .collect()
+    }
+}
+
+/// An offer that was typed by hand and then left counts as typed through if at least this share
+/// of it, one half, was typed. This is the daemon's rule.
+const TYPED_THROUGH_SHARE: (usize, usize) = (1, 2);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Label {
+    Accepted,
+    TypedThrough,
+    Escaped,
+    TimedOut,
+    Edited,
+    Superseded,
+}
+
+/// The offer on the screen. So far it was at most typed along.
+#[derive(Debug)]
+struct LiveOffer {
+    id: String,
+    /// The part that is not typed yet.
+    rest: String,
+    typed_chars: usize,
+    chars: usize,
+}
+
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// The counts of an earlier part of the stream.
+    before: LabelCounts,
+    labels: HashMap<String, Label>,
+    live: Option<LiveOffer>,
+}
+
+impl Ledger {
+    /// Continues from these counts.
+    pub fn after(before: LabelCounts) -> Ledger {
+        Ledger { before, ..Ledger::default() }
+    }
+
+    /// Whether an offer is on the screen.
+    pub fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// An offer appears on the screen. It may be the one that is there already, without the part
+    /// that was typed since; then it stays the same offer.
+    pub fn shown(&mut self, id: &str, text: &str) {
+        if self.live.as_ref().is_some_and(|live| live.id == id) {
+            return;
+        }
+        self.leave(Label::Superseded);
+        let chars = text.chars().count();
+        self.live =
+            Some(LiveOffer { id: id.to_owned(), rest: text.to_owned(), typed_chars: 0, chars });
+    }
+
+    pub fn accepted(&mut self) {
+        if let Some(live) = self.live.take() {
+            self.labels.insert(live.id, Label::Accepted);
+        }
+    }
+
+    pub fn escaped(&mut self) {
+        self.leave(Label::Escaped);
+    }
+
+    pub fn timed_out(&mut self) {
+        self.leave(Label::TimedOut);
+    }
+
+    /// Text was typed at the cursor.
+    pub fn typed(&mut self, text: &str) {
+        let Some(live) = &mut self.live else { return };
+        match live.rest.strip_prefix(text) {
+            Some(rest) => {
+                live.rest = rest.to_owned();
+                live.typed_chars += text.chars().count();
+                if live.rest.is_empty() {
+                    self.leave(Label::TypedThrough);
+                }
+            }
+            None => self.leave(Label::Edited),
+        }
+    }
+
+    /// Text was edited anywhere but at the cursor.
+    pub fn edited_elsewhere(&mut self) {
+        self.leave(Label::Edited);
+    }
+
+    /// The document was closed, which removes the offer.
+    pub fn closed(&mut self) {
+        self.leave(Label::Superseded);
+    }
+
+    pub fn counts(&self) -> LabelCounts {
+        let mut counts = self.before;
+        counts.total += self.labels.len() as u64;
+        for label in self.labels.values() {
+            *match label {
+                Label::Accepted => &mut counts.accepted,
+                Label::TypedThrough => &mut counts.typed_through,
+                Label::Escaped => &mut counts.rejected_esc,
+                Label::TimedOut => &mut counts.rejected_timeout,
+                Label::Edited => &mut counts.rejected_edit,
+                Label::Superseded => &mut counts.superseded,
+            } += 1;
+        }
+        counts
+    }
+
+    /// The developer leaves the live offer for this reason.
+    fn leave(&mut self, reason: Label) {
+        let Some(live) = self.live.take() else { return };
+        let (part, whole) = TYPED_THROUGH_SHARE;
+        let mostly_typed = live.typed_chars > 0 && live.typed_chars * whole >= live.chars * part;
+        self.labels.insert(live.id, if mostly_typed { Label::TypedThrough } else { reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(story: impl Fn(&mut Ledger)) -> LabelCounts {
+        let mut ledger = Ledger::default();
+        ledger.shown("a", "abcdef");
+        story(&mut ledger);
+        assert!(!ledger.is_live());
+        ledger.counts()
+    }
+
+    fn one(set: impl Fn(&mut LabelCounts)) -> LabelCounts {
+        let mut counts = LabelCounts { total: 1, ..Default::default() };
+        set(&mut counts);
+        counts
+    }
+
+    #[test]
+    fn each_action_has_its_label() {
+        assert_eq!(counts(|l| l.accepted()), one(|c| c.accepted = 1));
+        assert_eq!(counts(|l| l.escaped()), one(|c| c.rejected_esc = 1));
+        assert_eq!(counts(|l| l.timed_out()), one(|c| c.rejected_timeout = 1));
+        assert_eq!(counts(|l| l.typed("x")), one(|c| c.rejected_edit = 1));
+        assert_eq!(counts(|l| l.edited_elsewhere()), one(|c| c.rejected_edit = 1));
+        assert_eq!(counts(|l| l.closed()), one(|c| c.superseded = 1));
+    }
+
+    #[test]
+    fn half_of_an_offer_typed_by_hand_is_typed_through_whatever_follows() {
+        let typed = |part: &'static str, then: fn(&mut Ledger)| {
+            counts(move |ledger| {
+                part.chars().for_each(|c| ledger.typed(&c.to_string()));
+                then(ledger);
+            })
+        };
+        let typed_through = one(|c| c.typed_through = 1);
+        assert_eq!(typed("abcdef", |_| ()), typed_through);
+        assert_eq!(typed("abc", |l| l.typed("x")), typed_through);
+        assert_eq!(typed("abc", Ledger::escaped), typed_through);
+        assert_eq!(typed("abc", Ledger::closed), typed_through);
+        assert_eq!(typed("ab", |l| l.typed("x")), one(|c| c.rejected_edit = 1));
+        assert_eq!(typed("ab", Ledger::timed_out), one(|c| c.rejected_timeout = 1));
+    }
+
+    #[test]
+    fn an_offer_shown_again_further_on_is_the_same_offer() {
+        let again = counts(|ledger| {
+            ledger.typed("abc");
+            ledger.shown("a", "def");
+            ledger.typed("x");
+        });
+        assert_eq!(again, one(|c| c.typed_through = 1));
+        let replaced = counts(|ledger| {
+            ledger.shown("b", "xyz");
+            ledger.accepted();
+        });
+        assert_eq!((replaced.total, replaced.superseded, replaced.accepted), (2, 1, 1));
+    }
+
+    #[test]
+    fn every_difference_has_its_line() {
+        let real = LabelCounts { total: 2, accepted: 2, ..Default::default() };
+        let daemon = LabelCounts { total: 2, accepted: 1, unlabelled: 1, ..Default::default() };
+        assert_eq!(real.disagreements(&real, 0), Vec::<String>::new());
+        assert_eq!(
+            real.disagreements(&daemon, 0),
+            [
+                "accepted: the typist counts 2, the daemon 1",
+                "unlabelled: the typist counts 0, the daemon 1"
+            ]
+        );
+        let missing = LabelCounts { total: 1, accepted: 1, ..Default::default() };
+        assert_eq!(real.disagreements(&missing, 1), Vec::<String>::new());
+        assert_eq!(
+            real.disagreements(&missing, 2),
+            ["total: the typist counts 2, the daemon 1"],
+            "the withheld offers explain no more than their own number"
+        );
+    }
+}

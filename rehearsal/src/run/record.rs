@@ -1,0 +1,155 @@
+//! What happened in a rehearsal, line by line. Every number of the report comes from here.
+
+use crate::developer::OfferOutcome;
+use crate::run::ledger::LabelCounts;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One typed line, with everything that happened on it in one arm.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LineRecord {
+    /// Index in the stream of the file change that the line belongs to.
+    pub file: usize,
+    /// Places of the stream before this line.
+    pub place: usize,
+    /// Characters of the line, without indentation and line ending.
+    pub chars: usize,
+    /// The requests on this line. There are none where an accepted offer completed the line.
+    #[serde(rename = "asked")]
+    pub requests: Vec<RequestRecord>,
+}
+
+impl LineRecord {
+    /// How many of `chars` came from offers.
+    pub fn completed(&self) -> usize {
+        self.requests
+            .iter()
+            .filter_map(|request| request.outcome)
+            .map(OfferOutcome::completed)
+            .sum()
+    }
+}
+
+/// One request and its result.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Its place in the stream.
+    pub place: usize,
+    pub latency_ms: f64,
+    /// Whether the developer would have typed on before the answer came.
+    pub late: bool,
+    /// The adapter version that served it; 0 is the base.
+    pub version: u64,
+    /// `None`: nothing was offered.
+    #[serde(rename = "fate")]
+    pub outcome: Option<OfferOutcome>,
+    /// The judge's rating of the offer, 0 to 10.
+    #[serde(default)]
+    pub rating: Option<f64>,
+}
+
+impl RequestRecord {
+    pub fn is_accepted(&self) -> bool {
+        self.outcome.is_some_and(OfferOutcome::is_accepted)
+    }
+}
+
+/// An update of an arm's learner, and the place of the stream where it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Update {
+    pub place: usize,
+    pub number: u64,
+    pub ms: Option<f64>,
+}
+
+/// An adapter version that began to serve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Swap {
+    pub place: usize,
+    pub version: u64,
+    pub ms: Option<f64>,
+}
+
+/// Everything that happened in one arm so far.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ArmRecord {
+    pub lines: Vec<LineRecord>,
+    pub updates: Vec<Update>,
+    pub swaps: Vec<Swap>,
+    pub learner_errors: Vec<String>,
+    /// What the typist did with the offers.
+    pub typist: LabelCounts,
+    /// The daemon's counts when it was last asked. It counts swaps from its start on.
+    pub updates_seen: u64,
+    pub swaps_seen: u64,
+}
+
+/// What an arm's updates report about themselves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Learned {
+    /// Mean KL(adapter‖base) of the newest adapter on its own batch, in nats per token. `None`
+    /// before the first update.
+    pub kl_base: Option<f64>,
+    /// The references of each update: what was typed instead of offers. They are scored before they
+    /// are learned from.
+    #[serde(rename = "texts")]
+    pub references: Vec<ReferenceScores>,
+}
+
+/// Mean log-probability of a token of the references, in nats.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceScores {
+    pub tokens: u64,
+    pub base: f64,
+    /// Under the adapter that the update started from.
+    pub parent: f64,
+}
+
+impl Learned {
+    /// How much likelier the references were under the adapters than under the base model, in nats
+    /// per token.
+    pub fn gain(&self) -> Option<f64> {
+        let tokens: u64 = self.references.iter().map(|reference| reference.tokens).sum();
+        let gain = |references: &ReferenceScores| {
+            references.tokens as f64 * (references.parent - references.base)
+        };
+        (tokens > 0).then(|| self.references.iter().map(gain).sum::<f64>() / tokens as f64)
+    }
+}
+
+impl fmt::Display for Learned {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if let Some(kl) = self.kl_base {
+            write!(f, " · KL to base {kl:.3}")?;
+        }
+        match self.gain() {
+            Some(gain) => write!(f, " · references {gain:+.3} nats a token"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A rehearsal that was saved under the older names continues: `asked` for requests, `fate` for
+    /// outcome, and `texts` for references.
+    #[test]
+    fn saved_records_keep_their_names() {
+        let saved = json!({
+            "file": 1, "place": 2, "chars": 9,
+            "asked": [{"place": 2, "latency_ms": 1.5, "late": false, "version": 0,
+                       "fate": {"fate": "mended", "chars": 8, "of": 9}, "rating": null}],
+        });
+        let line: LineRecord = serde_json::from_value(saved.clone()).unwrap();
+        let outcome = line.requests[0].outcome;
+        assert_eq!(outcome, Some(OfferOutcome::Mended { chars: 8, of: 9 }));
+        assert_eq!(serde_json::to_value(&line).unwrap(), saved);
+        let saved = json!({"kl_base": null,
+                           "texts": [{"tokens": 9, "base": -2.0, "parent": -1.5}]});
+        let learned: Learned = serde_json::from_value(saved.clone()).unwrap();
+        assert_eq!((learned.gain(), serde_json::to_value(&learned).unwrap()), (Some(0.5), saved));
+    }
+}

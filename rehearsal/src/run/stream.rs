@@ -1,0 +1,325 @@
+//! One stream of real lines, typed into one or more arms side by side.
+
+use crate::developer::PlaceDraws;
+use crate::developer::history::{FileChange, History, lines};
+use crate::developer::plan;
+use crate::developer::typist::{CompletionAnswer, Typist};
+use crate::report::judge::JudgedOffer;
+use crate::run::arm::Arm;
+use crate::run::interrupt;
+use crate::run::record::{ArmRecord, LineRecord, RequestRecord, Swap, Update};
+use crate::run::resume::SavedRun;
+use crate::run::status::DaemonStatus;
+use crate::run::{ArmResult, RequestEvent, RunEvent, RunSettings, StreamEnd};
+use anyhow::Result;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use std::time::Instant;
+
+/// An error, and the arm in which it happened if it happened in one.
+pub struct Failure {
+    pub arm: Option<usize>,
+    pub error: anyhow::Error,
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure { arm: None, error: error.into() }
+    }
+}
+
+trait InArm<T> {
+    fn in_arm(self, arm: usize) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<anyhow::Error>> InArm<T> for Result<T, E> {
+    fn in_arm(self, arm: usize) -> Result<T, Failure> {
+        self.map_err(|error| Failure { arm: Some(arm), error: error.into() })
+    }
+}
+
+/// Types until the stream ends or until it is time to save. At the end of the stream it returns why
+/// the stream ended, and the results.
+pub fn run_stretch(
+    arms: &[Arm],
+    history: &History,
+    settings: &RunSettings,
+    begun: Instant,
+    progress: &mut SavedRun,
+    observe: &mut dyn FnMut(RunEvent),
+) -> Result<Option<(StreamEnd, Vec<ArmResult>)>, Failure> {
+    let records = std::mem::take(&mut progress.arms);
+    let mut stream = Stream {
+        lanes: arms.iter().zip(records).map(|(arm, record)| Lane::new(arm, record)).collect(),
+        settings,
+        deadline: settings.time_limit.map(|limit| begun + limit),
+        file: progress.files,
+        left_out: progress.left_out,
+        commit: std::mem::take(&mut progress.commit),
+        places: progress.places,
+        lines: progress.lines,
+        observe,
+    };
+    let save_at = settings.work.as_ref().map(|_| progress.places + settings.save_places);
+    let mut saving = false;
+    for change in history.changes().skip(progress.files) {
+        let change = change?;
+        if stream.commit.0 != change.commit {
+            stream.commit = (change.commit.clone(), 0);
+        }
+        if stream.commit_is_full() {
+            stream.left_out += 1;
+        } else {
+            stream.type_file(&change)?;
+        }
+        stream.file += 1;
+        saving = save_at.is_some_and(|at| stream.places >= at);
+        if stream.over().is_some() || saving {
+            break;
+        }
+    }
+    let mut results = Vec::new();
+    let ended_by = match stream.over() {
+        None if saving => None,
+        end => Some(end.unwrap_or(StreamEnd::History)),
+    };
+    for arm in 0..stream.lanes.len() {
+        let status = stream.wait_for_update(arm)?;
+        let lane = &mut stream.lanes[arm];
+        lane.record.typist = lane.typist.ledger().counts();
+        // The next stretch has a new daemon, which counts from zero.
+        lane.record.swaps_seen = 0;
+        if ended_by.is_some() {
+            let learned = lane.arm.learned().in_arm(arm)?;
+            results.push(ArmResult {
+                name: lane.arm.name.clone(),
+                record: lane.record.clone(),
+                status,
+                learned,
+                home: None,
+            });
+        }
+    }
+    progress.files = stream.file;
+    progress.left_out = stream.left_out;
+    progress.commit = std::mem::take(&mut stream.commit);
+    progress.places = stream.places;
+    progress.lines = stream.lines;
+    progress.arms = stream.lanes.into_iter().map(|lane| lane.record).collect();
+    Ok(ended_by.map(|end| (end, results)))
+}
+
+/// One arm with its typist and what happened in it.
+struct Lane<'a> {
+    arm: &'a Arm,
+    typist: Typist<'a>,
+    record: ArmRecord,
+}
+
+impl<'a> Lane<'a> {
+    fn new(arm: &'a Arm, record: ArmRecord) -> Lane<'a> {
+        Lane { arm, typist: Typist::new(arm.client(), record.typist), record }
+    }
+}
+
+/// The stream as it is typed into all arms.
+struct Stream<'a, 'o> {
+    lanes: Vec<Lane<'a>>,
+    settings: &'a RunSettings,
+    deadline: Option<Instant>,
+    /// Index of the current file change.
+    file: usize,
+    /// File changes that were left out because their commit had enough places.
+    left_out: usize,
+    /// The current commit and its places so far.
+    commit: (String, usize),
+    /// Places and lines done so far.
+    places: usize,
+    lines: usize,
+    observe: &'o mut dyn FnMut(RunEvent),
+}
+
+/// Where in the stream a request is made.
+struct RequestPlace<'t> {
+    path: &'t str,
+    line: usize,
+    text: &'t str,
+    at: usize,
+    draws: PlaceDraws,
+}
+
+impl Stream<'_, '_> {
+    fn over(&self) -> Option<StreamEnd> {
+        if self.places >= self.settings.limit {
+            Some(StreamEnd::Limit)
+        } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            Some(StreamEnd::Time)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the current commit has had as many places as one commit may have.
+    fn commit_is_full(&self) -> bool {
+        self.settings.per_commit.is_some_and(|most| self.commit.1 >= most)
+    }
+
+    /// Each line has its own random numbers, so that a stream can be continued at any line.
+    fn draws(&self) -> StdRng {
+        /// 2^64 divided by the golden ratio. It puts the seeds of neighbouring lines far apart.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        StdRng::seed_from_u64(self.settings.seed ^ (self.lines as u64).wrapping_mul(SPREAD))
+    }
+
+    fn type_file(&mut self, change: &FileChange) -> Result<(), Failure> {
+        (self.observe)(RunEvent::File { commit: &change.commit, path: &change.path });
+        self.each(|typist| typist.open(&change.path, change.language, &change.before))?;
+        let after = lines(&change.after);
+        // The hunks above this one are done, so lines are counted as in the new text.
+        for hunk in &change.hunks {
+            self.each(|typist| typist.delete_lines(hunk.added.start, hunk.removed.len()))?;
+            for line in hunk.added.clone() {
+                interrupt::check()?;
+                self.type_line(&change.path, line, after[line])?;
+                if self.over().is_some() || self.commit_is_full() {
+                    return self.each(|typist| typist.close(None));
+                }
+            }
+        }
+        self.each(|typist| typist.close(Some(&change.after)))
+    }
+
+    fn type_line(&mut self, path: &str, line: usize, full: &str) -> Result<(), Failure> {
+        let text = full.strip_suffix('\n').unwrap_or(full);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let ending = &full[text.len()..];
+        let plan = plan::of_line(text, &mut self.draws());
+        self.lines += 1;
+        self.each(|typist| typist.begin_line(line, text, plan.indent, ending))?;
+        let chars = text[plan.indent..].chars().count();
+        if chars > 0 {
+            let (file, place) = (self.file, self.places);
+            let record = LineRecord { file, place, chars, requests: Vec::new() };
+            self.lanes.iter_mut().for_each(|lane| lane.record.lines.push(record.clone()));
+        }
+        for (at, draws) in plan.places {
+            if self.over().is_some() || self.commit_is_full() {
+                break;
+            }
+            self.ask(&RequestPlace { path, line, text, at, draws })?;
+            self.places += 1;
+            self.commit.1 += 1;
+            (self.observe)(RunEvent::PlaceDone { places: self.places });
+        }
+        self.each(|typist| typist.finish_line())
+    }
+
+    /// Asks every arm for a completion, except where an accepted offer went past this place. The
+    /// requests follow one another at once and in alternating order, so that the machine is equally
+    /// busy for all of them. The developer responds after the last answer.
+    fn ask(&mut self, place: &RequestPlace) -> Result<(), Failure> {
+        self.each(|typist| typist.type_to(place.at))?;
+        let mut order: Vec<usize> =
+            (0..self.lanes.len()).filter(|arm| self.lanes[*arm].typist.is_at(place.at)).collect();
+        let mut versions = vec![0; self.lanes.len()];
+        for arm in &order {
+            versions[*arm] = self.wait_for_update(*arm)?.version_served();
+        }
+        if self.places % 2 == 1 {
+            order.reverse();
+        }
+        let mut answers: Vec<Option<CompletionAnswer>> = vec![None; self.lanes.len()];
+        for arm in order {
+            answers[arm] = Some(self.lanes[arm].typist.ask().in_arm(arm)?);
+        }
+        for (arm, answer) in answers.into_iter().enumerate() {
+            let Some(CompletionAnswer { latency_ms, offer }) = answer else { continue };
+            let lane = &mut self.lanes[arm];
+            let rating = match (&self.settings.judge, &offer) {
+                (Some(judge), Some(offer)) => {
+                    let (before, written) = (lane.typist.before(), &place.text[place.at..]);
+                    let judged = JudgedOffer { before: &before, offered: &offer.text, written };
+                    Some(judge.rate(judged)?)
+                }
+                _ => None,
+            };
+            let outcome = match &offer {
+                Some(offer) => {
+                    let outcome = lane.typist.respond(offer, place.draws, self.settings.noise);
+                    Some(outcome.in_arm(arm)?)
+                }
+                None => None,
+            };
+            let late = latency_ms > place.draws.pause_ms;
+            let (place_number, version) = (self.places, versions[arm]);
+            let request =
+                RequestRecord { place: place_number, latency_ms, late, version, outcome, rating };
+            if let Some(line) = lane.record.lines.last_mut() {
+                line.requests.push(request);
+            }
+            (self.observe)(RunEvent::Requested(RequestEvent {
+                arm: &lane.arm.name,
+                path: place.path,
+                line: place.line + 1,
+                typed: &place.text[..place.at],
+                rest: &place.text[place.at..],
+                offer: offer.as_ref().map(|offer| offer.text.as_str()),
+                outcome,
+                latency_ms,
+            }));
+            self.wait_if_it_learns(arm)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for an update that is under way, and records what it brought.
+    fn wait_for_update(&mut self, arm: usize) -> Result<DaemonStatus, Failure> {
+        let Stream { lanes, observe, places, .. } = self;
+        let Lane { arm: daemon, record, .. } = &mut lanes[arm];
+        let name = daemon.name.as_str();
+        let status = daemon
+            .wait_for_update(|_, elapsed| observe(RunEvent::Training { arm: name, elapsed }))
+            .in_arm(arm)?;
+        if status.learner.updates > record.updates_seen {
+            record.updates_seen = status.learner.updates;
+            let number = status.learner.updates;
+            let update = Update { place: *places, number, ms: status.learner.last_update_ms };
+            let labels = status.episodes.total - status.episodes.unlabelled;
+            observe(RunEvent::Updated { arm: name, update: &update, labels });
+            record.updates.push(update);
+        }
+        if status.adapter.swaps > record.swaps_seen {
+            record.swaps_seen = status.adapter.swaps;
+            let version = status.version_served();
+            let swap = Swap { place: *places, version, ms: status.adapter.last_swap_ms };
+            observe(RunEvent::Swapped { arm: name, swap: &swap });
+            record.swaps.push(swap);
+        }
+        if let Some(error) = &status.learner.last_error
+            && record.learner_errors.last() != Some(error)
+        {
+            observe(RunEvent::LearnerFailed { arm: name, error });
+            record.learner_errors.push(error.clone());
+        }
+        Ok(status)
+    }
+
+    /// One step of every typist. An update that is due after it takes its batch before the next
+    /// step. Without this wait, what the update learns from would depend on timing.
+    fn each<E: Into<anyhow::Error>>(
+        &mut self,
+        mut step: impl FnMut(&mut Typist) -> Result<(), E>,
+    ) -> Result<(), Failure> {
+        for (arm, lane) in self.lanes.iter_mut().enumerate() {
+            step(&mut lane.typist).in_arm(arm)?;
+        }
+        (0..self.lanes.len()).try_for_each(|arm| self.wait_if_it_learns(arm))
+    }
+
+    fn wait_if_it_learns(&mut self, arm: usize) -> Result<(), Failure> {
+        if self.lanes[arm].arm.learns {
+            self.wait_for_update(arm)?;
+        }
+        Ok(())
+    }
+}

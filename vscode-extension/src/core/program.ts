@@ -1,0 +1,55 @@
+// Runs the program `hone` and reads what it prints.
+
+import { execFile, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+/** A program that takes longer to answer hangs. */
+const ANSWER_LIMIT_MS = 20_000;
+
+/**
+ * What `hone` prints on stdout. An error carries its last line on stderr, which is written for
+ * people.
+ */
+export function ask(path: string, args: readonly string[]): Promise<string> {
+    return new Promise((resolve, reject) => {
+        execFile(path, args, { timeout: ANSWER_LIMIT_MS }, (error, stdout, stderr) => {
+            if (error) reject(new Error(lastLine(stderr) ?? error.message));
+            else resolve(stdout);
+        });
+    });
+}
+
+/** Runs `hone` to its end, however long that takes, and passes each line of stdout to `take`. */
+export function run(
+    path: string,
+    args: readonly string[],
+    take: (line: string) => void = () => undefined,
+    signal?: AbortSignal,
+): Promise<void> {
+    return new Promise((resolve, reject) => {
+        const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe'], ...(signal && { signal }) });
+        let said: string | undefined;
+        let failure: Error | undefined;
+        const attempt = (line: string): void => {
+            try {
+                take(line);
+            } catch (error) {
+                failure ??= error as Error;
+            }
+        };
+        createInterface({ input: child.stdout }).on('line', attempt);
+        createInterface({ input: child.stderr }).on('line', (line) => (said = lastLine(line) ?? said));
+        child.on('error', reject);
+        child.on('close', (code) => {
+            if (code !== 0) reject(new Error(said ?? `${path} ${args.join(' ')}: failed`));
+            else if (failure) reject(failure);
+            else resolve();
+        });
+    });
+}
+
+/** The last line that is not blank, without the `Error: ` at its start. */
+export function lastLine(text: string): string | undefined {
+    const line = text.split('\n').findLast((candidate) => candidate.trim() !== '');
+    return line?.trim().replace(/^Error: /, '');
+}

@@ -1,0 +1,116 @@
+// Keeps one server running. It starts the server, checks that it is Hone, restarts it when it dies
+// with a longer wait each time, and reports when it cannot. Nothing here knows the editor.
+
+import { Backoff } from './backoff';
+import type { Located } from './locate';
+import type { ServerState } from './status';
+import { serverProblem } from './version';
+
+/** The parts of a language client that the supervisor needs. */
+export interface Connection {
+    start(): Promise<void>;
+    dispose(): Promise<void>;
+    readonly initializeResult?: { serverInfo?: { name: string; version?: string } } | undefined;
+    /** The last line that the server wrote to stderr, which says why it ended. */
+    readonly lastWord: string | undefined;
+}
+
+export interface SupervisorHost<C> {
+    locate(): Located;
+    /**
+     * Makes a connection that is not started yet. It calls `lost` when it ends although nobody
+     * asked for it.
+     */
+    connect(path: string, lost: () => void): C;
+    changed(state: ServerState): void;
+}
+
+export class Supervisor<C extends Connection> {
+    private connection: C | undefined;
+    private current: ServerState = { kind: 'stopped' };
+    private readonly backoff = new Backoff();
+    private restartTimer: NodeJS.Timeout | undefined;
+
+    constructor(private readonly host: SupervisorHost<C>) {}
+
+    get state(): ServerState {
+        return this.current;
+    }
+
+    /** The connection, while the server answers. */
+    get connected(): C | undefined {
+        return this.current.kind === 'running' ? this.connection : undefined;
+    }
+
+    /** Starts the server anew, whatever its state is. */
+    async restart(): Promise<void> {
+        await this.stop();
+        this.backoff.reset();
+        await this.start();
+    }
+
+    async stop(): Promise<void> {
+        clearTimeout(this.restartTimer);
+        const connection = this.connection;
+        this.connection = undefined;
+        this.become({ kind: 'stopped' });
+        // A connection that never came up throws, because it has nothing to end.
+        await connection?.dispose().catch(() => undefined);
+    }
+
+    /**
+     * `again` means after a death. Then a failure may pass, such as a daemon that has not ended
+     * yet.
+     */
+    private async start(again = false): Promise<void> {
+        const located = this.host.locate();
+        if (located.path === undefined) {
+            this.become({ kind: 'failed', problem: located.problem });
+            return;
+        }
+        const { path } = located;
+        const connection: C = this.host.connect(path, () => this.lost(connection));
+        this.connection = connection;
+        this.become({ kind: 'starting' });
+        try {
+            await connection.start();
+        } catch (error) {
+            if (this.connection !== connection) return;
+            if (again) this.startLater(connection);
+            else this.become({ kind: 'failed', problem: connection.lastWord ?? (error as Error).message });
+            return;
+        }
+        if (this.connection !== connection) return;
+        const problem = serverProblem(connection.initializeResult?.serverInfo, path);
+        if (problem) {
+            await this.stop();
+            this.become({ kind: 'failed', problem });
+            return;
+        }
+        this.become({ kind: 'running' });
+    }
+
+    private lost(connection: C): void {
+        // `start` reports a connection that ends while it starts.
+        if (this.connection === connection && this.current.kind === 'running') this.startLater(connection);
+    }
+
+    private startLater(connection: C): void {
+        const delay_ms = this.backoff.died(Date.now());
+        if (delay_ms === undefined) {
+            const said = connection.lastWord ? ` (${connection.lastWord})` : '';
+            this.become({ kind: 'failed', problem: `The server keeps ending${said}; see the output channel "Hone"` });
+            return;
+        }
+        this.become({ kind: 'starting' });
+        this.restartTimer = setTimeout(() => {
+            void connection.dispose().catch(() => undefined);
+            void this.start(true);
+        }, delay_ms);
+    }
+
+    private become(state: ServerState): void {
+        this.current = state;
+        this.host.changed(state);
+    }
+}
