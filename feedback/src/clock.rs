@@ -1,61 +1,109 @@
-//! Time as a parameter: outcomes depend on ten-second waits, and a test or a
-//! rehearsal must not.
+//! Time as a parameter, so that a test or a rehearsal of a ten-second wait takes no
+//! ten seconds.
+//!
+//! A clock tells two kinds of time. [`Clock::unix_ms`] is a date: it is stored, and
+//! other processes compare it. [`Clock::elapsed_ms`] is for waits: only the difference
+//! of two of its readings means anything. They are apart because a date leaps when
+//! somebody sets the computer's clock, and a wait must not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub trait Clock: Send + Sync {
-    /// Milliseconds since the Unix epoch; never goes back.
-    fn now_ms(&self) -> u64;
-    /// Moves a manual clock; `false` where time is not ours to move.
+    /// The date, in milliseconds since the Unix epoch. It may leap in either direction.
+    fn unix_ms(&self) -> u64;
+    /// Milliseconds since this clock was made. It never goes back, and the hours that
+    /// the machine sleeps do not count.
+    fn elapsed_ms(&self) -> u64;
+    /// Moves a manual clock, both of its times. `false` if the clock cannot be moved.
     fn advance(&self, ms: u64) -> bool {
         let _ = ms;
         false
     }
-    /// Whether time passes by itself: where it does not, waiting is for nothing.
+    /// Whether time passes by itself. If it does not, waiting achieves nothing.
     fn passes(&self) -> bool {
         true
     }
 }
 
-/// Wall time that never runs backwards: a clock set back stands still instead,
-/// so that no offer times out early or late by the jump.
-#[derive(Default)]
+/// The computer's own clock.
 pub struct SystemClock {
-    latest_ms: AtomicU64,
+    started: Instant,
 }
 
-impl Clock for SystemClock {
-    fn now_ms(&self) -> u64 {
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_millis() as u64);
-        self.latest_ms.fetch_max(wall, Ordering::Relaxed).max(wall)
+impl Default for SystemClock {
+    fn default() -> Self {
+        SystemClock { started: Instant::now() }
     }
 }
 
-/// Stands still until it is told to move.
+impl Clock for SystemClock {
+    fn unix_ms(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+}
+
+/// A clock for tests and rehearsals. It stands still until it is told to move.
 pub struct ManualClock {
-    now_ms: AtomicU64,
+    unix_ms: AtomicU64,
+    elapsed_ms: AtomicU64,
 }
 
 impl ManualClock {
-    pub fn starting_at(now_ms: u64) -> Self {
-        ManualClock { now_ms: AtomicU64::new(now_ms) }
+    pub fn starting_at(unix_ms: u64) -> Self {
+        ManualClock { unix_ms: AtomicU64::new(unix_ms), elapsed_ms: AtomicU64::new(0) }
+    }
+
+    /// Changes the date alone, as somebody does who sets the computer's clock.
+    pub fn set_unix_ms(&self, unix_ms: u64) {
+        self.unix_ms.store(unix_ms, Ordering::SeqCst);
     }
 }
 
 impl Clock for ManualClock {
-    fn now_ms(&self) -> u64 {
-        self.now_ms.load(Ordering::SeqCst)
+    fn unix_ms(&self) -> u64 {
+        self.unix_ms.load(Ordering::SeqCst)
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.elapsed_ms.load(Ordering::SeqCst)
     }
 
     fn advance(&self, ms: u64) -> bool {
-        self.now_ms.fetch_add(ms, Ordering::SeqCst);
+        self.unix_ms.fetch_add(ms, Ordering::SeqCst);
+        self.elapsed_ms.fetch_add(ms, Ordering::SeqCst);
         true
     }
 
     fn passes(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manual_clock_moves_both_times_and_setting_the_date_moves_no_wait() {
+        let clock = ManualClock::starting_at(1000);
+        assert!(clock.advance(7));
+        assert_eq!((clock.unix_ms(), clock.elapsed_ms()), (1007, 7));
+        clock.set_unix_ms(5);
+        assert_eq!((clock.unix_ms(), clock.elapsed_ms()), (5, 7));
+    }
+
+    #[test]
+    fn the_system_clock_tells_a_date_and_its_own_age() {
+        let clock = SystemClock::default();
+        let before_ms = clock.elapsed_ms();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(clock.elapsed_ms() >= before_ms + 5 && clock.elapsed_ms() < 60_000);
+        const YEAR_2020_MS: u64 = 1_577_836_800_000;
+        assert!(clock.unix_ms() > YEAR_2020_MS);
     }
 }

@@ -4,8 +4,8 @@
 //!
 //! Nothing here knows LSP, llama.cpp or candle; only [`sled_log`] knows sled.
 
+pub mod checkpoint;
 pub mod clock;
-pub mod derived;
 pub mod episode;
 pub mod event;
 pub mod job;

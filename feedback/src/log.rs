@@ -1,7 +1,7 @@
 //! Where events are kept: a small trait, its in-memory form for tests, and
 //! [`crate::sled_log`] for real.
 
-use crate::derived::Derived;
+use crate::checkpoint::Checkpoint;
 use crate::event::{Event, EventKind};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub enum LogError {
     #[error("{path}: cannot write the event log: {reason}; free disk space or check permissions")]
     Write { path: PathBuf, reason: String },
     #[error("{path}: of no use, so all of the event log is read: {reason}")]
-    Derived { path: PathBuf, reason: String },
+    Checkpoint { path: PathBuf, reason: String },
     #[error("{path}: cannot read event {seq}: {reason}")]
     Read { path: PathBuf, seq: u64, reason: String },
     #[error(
@@ -63,20 +63,20 @@ pub trait EventLog: Send + Sync {
         Ok(())
     }
 
-    /// Which writing of the log this is: another one once something was forgotten.
-    fn writing(&self) -> u64 {
+    /// The generation of the log: a number that changes when something is forgotten.
+    fn generation(&self) -> u64 {
         0
     }
 
     /// What was last kept of what was made of this log.
-    fn derived(&self) -> Result<Option<Derived>, LogError> {
+    fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
         Ok(None)
     }
 
     /// Keeps what was made of this log, until something is forgotten. `false` if
     /// that was the case since it was made: then nothing was kept.
-    fn keep_derived(&self, derived: &Derived) -> Result<bool, LogError> {
-        let _ = derived;
+    fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
+        let _ = checkpoint;
         Ok(false)
     }
 }
@@ -85,8 +85,8 @@ pub trait EventLog: Send + Sync {
 pub struct MemoryLog {
     events: Mutex<Vec<Event>>,
     next_seq: AtomicU64,
-    writing: AtomicU64,
-    derived: Mutex<Option<Derived>>,
+    generation: AtomicU64,
+    checkpoint: Mutex<Option<Checkpoint>>,
 }
 
 impl MemoryLog {
@@ -94,8 +94,8 @@ impl MemoryLog {
         self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Derived>> {
-        self.derived.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Checkpoint>> {
+        self.checkpoint.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -123,24 +123,24 @@ impl EventLog for MemoryLog {
 
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
         self.events().retain(|event| keep(event));
-        self.writing.fetch_add(1, Ordering::Relaxed);
+        self.generation.fetch_add(1, Ordering::Relaxed);
         *self.kept() = None;
         Ok(())
     }
 
-    fn writing(&self) -> u64 {
-        self.writing.load(Ordering::Relaxed)
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
     }
 
-    fn derived(&self) -> Result<Option<Derived>, LogError> {
+    fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
         Ok(self.kept().clone())
     }
 
-    fn keep_derived(&self, derived: &Derived) -> Result<bool, LogError> {
+    fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
         let mut kept = self.kept();
-        let is_of_this = derived.writing == self.writing();
+        let is_of_this = checkpoint.generation == self.generation();
         if is_of_this {
-            *kept = Some(derived.clone());
+            *kept = Some(checkpoint.clone());
         }
         Ok(is_of_this)
     }

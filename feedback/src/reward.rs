@@ -22,6 +22,9 @@ pub enum RewardVersion {
     V2,
 }
 
+/// The version in force: gate, trials, reports and jobs all use this one.
+pub const CURRENT: RewardVersion = RewardVersion::V1;
+
 impl RewardVersion {
     pub const ALL: [RewardVersion; 2] = [RewardVersion::V1, RewardVersion::V2];
 }

@@ -21,9 +21,10 @@
 //!
 //! The tree `meta` holds, u64 big-endian each, `next_seq`, for when the newest
 //! events are among the forgotten: no number is given twice; and `writing`, drawn
-//! anew by every rewrite: what was derived of another writing is removed.
+//! anew by every rewrite, names the log's generation (the key keeps its old name): a
+//! checkpoint of another generation is removed.
 
-use crate::derived::{self, Derived};
+use crate::checkpoint::{self, Checkpoint};
 use crate::event::{EVENT_FORMAT, Event, EventKind};
 use crate::log::{EventLog, LogError};
 use crate::mark::Mark;
@@ -38,7 +39,8 @@ use std::time::{Duration, Instant};
 const EVENTS: &str = "events";
 const META: &str = "meta";
 const NEXT_SEQ: &str = "next_seq";
-const WRITING: &str = "writing";
+/// The key keeps the name that it had in the first release.
+const GENERATION: &str = "writing";
 
 /// The file in sled's folder that holds the records.
 const DATABASE: &str = "db";
@@ -68,8 +70,8 @@ pub struct SledLog {
     /// The next sequence number; the lock also keeps numbers in append order.
     next_seq: Mutex<u64>,
     mark: Mutex<Mark>,
-    /// Held while what was derived is replaced or removed.
-    derived: Mutex<()>,
+    /// Held while the checkpoint is replaced or removed.
+    checkpoint: Mutex<()>,
     /// Events that were on disk and are not any more.
     missing: Option<Missing>,
 }
@@ -84,7 +86,7 @@ struct Missing {
 struct Store {
     db: sled::Db,
     events: sled::Tree,
-    writing: u64,
+    generation: u64,
     /// What sled writes to.
     file: File,
 }
@@ -109,18 +111,18 @@ impl Store {
         let failed = |error| open_error(path, &error);
         let events = db.open_tree(EVENTS).map_err(failed)?;
         let meta = db.open_tree(META).map_err(failed)?;
-        let writing = match number(meta.get(WRITING).map_err(failed)?) {
-            Some(writing) => writing,
+        let generation = match number(meta.get(GENERATION).map_err(failed)?) {
+            Some(generation) => generation,
             None => {
                 let drawn: u64 = rand::random();
-                meta.insert(WRITING, &drawn.to_be_bytes()).map_err(failed)?;
+                meta.insert(GENERATION, &drawn.to_be_bytes()).map_err(failed)?;
                 drawn
             }
         };
         let cannot =
             |error: io::Error| LogError::Open { path: path.to_owned(), reason: error.to_string() };
         let file = File::open(path.join(DATABASE)).map_err(cannot)?;
-        Ok(Store { db, events, writing, file })
+        Ok(Store { db, events, generation, file })
     }
 
     /// On Linux sled has the kernel write the bytes, and no more: neither where they
@@ -188,24 +190,26 @@ impl SledLog {
             store: RwLock::new(Some(store)),
             next_seq: Mutex::new(next_seq),
             mark: Mutex::new(mark),
-            derived: Mutex::new(()),
+            checkpoint: Mutex::new(()),
             missing,
         };
-        log.remove_strange_derived().map_err(cannot)?;
+        log.remove_foreign_checkpoint().map_err(cannot)?;
         Ok(log)
     }
 
     /// A death in the middle of forgetting left it, or it knows of events that are
     /// not there any more.
-    fn remove_strange_derived(&self) -> io::Result<()> {
-        let path = derived::path_of(&self.path);
-        derived::remove_unfinished(&path)?;
-        let is_ours = |(writing, next_seq)| {
-            writing == self.writing() && next_seq <= *self.next_seq() && self.missing.is_none()
+    fn remove_foreign_checkpoint(&self) -> io::Result<()> {
+        let path = checkpoint::path_of(&self.path);
+        checkpoint::remove_unfinished(&path)?;
+        let is_ours = |(generation, next_seq)| {
+            generation == self.generation()
+                && next_seq <= *self.next_seq()
+                && self.missing.is_none()
         };
-        match derived::place(&path)?.is_none_or(is_ours) {
+        match checkpoint::place(&path)?.is_none_or(is_ours) {
             true => Ok(()),
-            false => derived::remove(&path),
+            false => checkpoint::remove(&path),
         }
     }
 
@@ -221,8 +225,8 @@ impl SledLog {
         self.store.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_derived(&self) -> MutexGuard<'_, ()> {
-        self.derived.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_checkpoint(&self) -> MutexGuard<'_, ()> {
+        self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is there, for as long as nobody writes it anew.
@@ -338,8 +342,8 @@ impl EventLog for SledLog {
             false => Ok(()),
         };
         drop(store);
-        let _nothing_is_kept_meanwhile = self.lock_derived();
-        derived::remove(&derived::path_of(&self.path)).map_err(cannot)?;
+        let _nothing_is_kept_meanwhile = self.lock_checkpoint();
+        checkpoint::remove(&checkpoint::path_of(&self.path)).map_err(cannot)?;
         taken.map_err(cannot)?;
         opened
     }
@@ -358,24 +362,25 @@ impl EventLog for SledLog {
         Ok(())
     }
 
-    fn writing(&self) -> u64 {
-        self.store().as_ref().map_or(0, |store| store.writing)
+    fn generation(&self) -> u64 {
+        self.store().as_ref().map_or(0, |store| store.generation)
     }
 
-    fn derived(&self) -> Result<Option<Derived>, LogError> {
-        let path = derived::path_of(&self.path);
-        derived::read(&path).map_err(|error| LogError::Derived { path, reason: error.to_string() })
+    fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
+        let path = checkpoint::path_of(&self.path);
+        checkpoint::read(&path)
+            .map_err(|error| LogError::Checkpoint { path, reason: error.to_string() })
     }
 
-    fn keep_derived(&self, derived: &Derived) -> Result<bool, LogError> {
+    fn save_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
         // It must not know of an event that a death could still undo.
         self.flush()?;
-        let path = derived::path_of(&self.path);
-        let _nothing_is_forgotten_meanwhile = self.lock_derived();
-        if derived.writing != self.writing() {
+        let path = checkpoint::path_of(&self.path);
+        let _nothing_is_forgotten_meanwhile = self.lock_checkpoint();
+        if checkpoint.generation != self.generation() {
             return Ok(false);
         }
-        derived::write(&path, derived)
+        checkpoint::write(&path, checkpoint)
             .map_err(|error| LogError::Write { path, reason: error.to_string() })?;
         Ok(true)
     }
@@ -618,54 +623,59 @@ mod tests {
         assert!(late.is_sorted_by_key(|event| event.seq));
     }
 
-    fn kept(log: &SledLog, next_seq: u64) -> Derived {
-        let derived = Derived { writing: log.writing(), next_seq, content: b"canary".to_vec() };
-        assert!(log.keep_derived(&derived).unwrap());
-        derived
+    fn kept(log: &SledLog, next_seq: u64) -> Checkpoint {
+        let checkpoint =
+            Checkpoint { generation: log.generation(), next_seq, content: b"canary".to_vec() };
+        assert!(log.save_checkpoint(&checkpoint).unwrap());
+        checkpoint
     }
 
     #[test]
-    fn what_was_derived_comes_back_until_something_is_forgotten() {
+    fn a_checkpoint_comes_back_until_something_is_forgotten() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("events.sled");
         let log = SledLog::open(&path).unwrap();
         for i in 0..10 {
             log.append(i, accepted("a")).unwrap();
         }
-        let derived = kept(&log, 10);
+        let checkpoint = kept(&log, 10);
         drop(log);
         let log = SledLog::open(&path).unwrap();
-        assert_eq!(log.derived().unwrap(), Some(derived.clone()));
+        assert_eq!(log.checkpoint().unwrap(), Some(checkpoint.clone()));
         log.retain(&|event| event.seq > 3).unwrap();
-        assert!(!log.keep_derived(&derived).unwrap(), "of what was forgotten meanwhile");
-        assert!(log.derived().unwrap().is_none() && !holds(dir.path(), "canary"));
+        assert!(!log.save_checkpoint(&checkpoint).unwrap(), "of what was forgotten meanwhile");
+        assert!(log.checkpoint().unwrap().is_none() && !holds(dir.path(), "canary"));
     }
 
     /// A death in the middle of forgetting, a log that was put back or begun anew, or
-    /// that a disk cut: what was derived knows what the log does not.
+    /// that a disk cut: the checkpoint knows what the log does not.
     #[test]
-    fn what_was_derived_of_another_log_is_removed_at_the_start() {
+    fn a_checkpoint_of_another_log_is_removed_at_the_start() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("events.sled");
-        let file = derived::path_of(&path);
+        let file = checkpoint::path_of(&path);
         let first = SledLog::open(&path).unwrap();
         first.append(0, accepted("a")).unwrap();
-        let derived = kept(&first, 1);
+        let checkpoint = kept(&first, 1);
         first.retain(&|_| true).unwrap();
-        derived::write(&file, &derived).unwrap();
+        checkpoint::write(&file, &checkpoint).unwrap();
         drop(first);
         let log = SledLog::open(&path).unwrap();
-        assert!(log.derived().unwrap().is_none() && !file.exists(), "of another writing");
-        derived::write(&file, &Derived { writing: log.writing(), next_seq: 9, ..derived }).unwrap();
+        assert!(log.checkpoint().unwrap().is_none() && !file.exists(), "of another generation");
+        checkpoint::write(
+            &file,
+            &Checkpoint { generation: log.generation(), next_seq: 9, ..checkpoint },
+        )
+        .unwrap();
         drop(log);
         let log = SledLog::open(&path).unwrap();
-        assert!(log.derived().unwrap().is_none(), "of events that are not there");
+        assert!(log.checkpoint().unwrap().is_none(), "of events that are not there");
         kept(&log, 1);
         drop(log);
         std::fs::write(beside(&file, ".tmp"), "canary").unwrap();
         Mark::open(mark_of(&path)).note(5).unwrap();
         let log = SledLog::open(&path).unwrap();
-        assert!(log.damage().is_some() && log.derived().unwrap().is_none());
+        assert!(log.damage().is_some() && log.checkpoint().unwrap().is_none());
         assert!(!holds(dir.path(), "canary"));
     }
 

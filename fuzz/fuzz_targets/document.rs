@@ -1,13 +1,9 @@
 //! Position mapping and edits: what is recorded of a change turns the one text into
 //! the other.
 #![no_main]
-#![allow(dead_code)]
-
-#[path = "../../lsp-server/src/document.rs"]
-mod document;
 
 use arbitrary::Arbitrary;
-use document::{Document, Encoding, Position};
+use completion::document::{Document, Encoding, Position};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]

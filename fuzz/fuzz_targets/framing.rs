@@ -1,11 +1,7 @@
 //! No stream makes the reader hold more than has arrived, or end in a panic.
 #![no_main]
-#![allow(dead_code)]
 
-#[path = "../../lsp-server/src/framing.rs"]
-mod framing;
-
-use framing::{Frame, Frames};
+use hone::protocol::framing::{Frame, Frames};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|wire: &[u8]| {

@@ -1,16 +1,11 @@
 //! What the forwarder keeps of an editor survives whatever either side says.
 #![no_main]
-#![allow(dead_code)]
 
-#[path = "../../lsp-server/src/document.rs"]
-mod document;
-#[path = "../../lsp-server/src/mirror.rs"]
-mod mirror;
-
+use hone::daemon::editor_state::Mirror;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
-    let mut mirror = mirror::Mirror::default();
+    let mut mirror = Mirror::default();
     for (from_editor, body) in messages {
         if from_editor {
             mirror.editor_says(&body);

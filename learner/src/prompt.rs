@@ -15,7 +15,7 @@ use crate::threads::Threads;
 use crate::weights::{DOWN, GATE, K, O, Q, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
-use models::shelf::Shelf;
+use models::disk_cache::DiskCache as Shelf;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -192,7 +192,7 @@ impl PromptKv {
                 Some(place) => *place,
                 None => {
                     let kv =
-                        shelf.take(prompt).and_then(|bytes| GroupKv::read(model, prompt, &bytes));
+                        shelf.get(prompt).and_then(|bytes| GroupKv::read(model, prompt, &bytes));
                     let place = kv.map(|kv| {
                         self.groups.push(kv);
                         Place { group: self.groups.len() - 1, prompt: 0 }

@@ -9,7 +9,7 @@ use learner::lora::Lora;
 use learner::model::{Model, Tail, TailBatch};
 use learner::prompt::PromptKv;
 use learner::threads::Threads;
-use models::shelf::Shelf;
+use models::disk_cache::DiskCache as Shelf;
 use std::sync::Arc;
 
 /// Two prompts that share a prefix.

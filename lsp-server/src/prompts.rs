@@ -1,12 +1,12 @@
 //! The prompts of a session's documents: how each is laid out, kept for as long
 //! as it fits, and what other code it shows.
 
-use crate::changes::Changes;
 use crate::config::CompletionConfig;
-use crate::document::{Document, Edit};
 use crate::privacy::{self, Privacy};
-use crate::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
-use crate::related::{DOCUMENT_CHARS, Place, Related};
+use completion::document::{Document, Edit};
+use completion::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
+use completion::recent_edits::Changes;
+use completion::related_code::{DOCUMENT_CHARS, Place, Related};
 use ropey::Rope;
 use std::collections::HashMap;
 use std::path::Path;

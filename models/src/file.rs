@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes read at a time when hashing or copying; large enough that system calls do not show.
-pub(crate) const CHUNK_BYTES: usize = 1 << 18;
+pub const CHUNK_BYTES: usize = 1 << 18;
 
 /// SHA-256 of a file's content, lower-case hex.
 pub fn sha256(path: &Path) -> io::Result<String> {
@@ -16,7 +16,7 @@ pub fn sha256(path: &Path) -> io::Result<String> {
 }
 
 /// As [`sha256`], telling `advance` how many bytes each step hashed.
-pub(crate) fn sha256_with(path: &Path, mut advance: impl FnMut(u64)) -> io::Result<String> {
+pub fn sha256_with(path: &Path, mut advance: impl FnMut(u64)) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut hasher = Sha256::new();
     let mut chunk = vec![0; CHUNK_BYTES];

@@ -121,7 +121,7 @@ impl Store {
 }
 
 /// Where the bytes of an unfinished download are kept.
-pub(crate) fn part_path(model: &Path) -> PathBuf {
+pub fn part_path(model: &Path) -> PathBuf {
     file::beside(model, ".part")
 }
 
@@ -130,7 +130,7 @@ fn sidecar_path(model: &Path) -> PathBuf {
 }
 
 /// Notes that `model`, as it is now, has this checksum.
-pub(crate) fn remember(model: &Path, metadata: &fs::Metadata, sha256: &str) -> io::Result<()> {
+pub fn remember(model: &Path, metadata: &fs::Metadata, sha256: &str) -> io::Result<()> {
     let sidecar = Sidecar {
         sha256: sha256.to_owned(),
         bytes: metadata.len(),

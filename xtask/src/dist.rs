@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: an archive for other people's machines. The programs are
 //! compiled for a CPU of the last fifteen years; llama.cpp's kernels lie beside them
 //! once for each generation of CPUs, and the server loads the best that the machine
-//! has (`portable` in lsp-server). The learner's products choose by themselves.
+//! has (`portable` in hone). The learner's products choose by themselves.
 
 use crate::packages;
 use crate::smoke;
@@ -22,7 +22,7 @@ const LIBRARIES: &str = "lib/hone";
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Features of lsp-server to build beside it: cuda, vulkan
+    /// Features of hone to build beside it: cuda, vulkan
     #[arg(long = "feature")]
     features: Vec<String>,
 }
@@ -76,7 +76,7 @@ fn build(
     let features: Vec<String> = ["portable"]
         .into_iter()
         .chain(arguments.features.iter().map(String::as_str))
-        .map(|feature| format!("lsp-server/{feature}"))
+        .map(|feature| format!("hone/{feature}"))
         .collect();
     let messages = target.join("messages.json");
     fs::create_dir_all(target).with_context(|| target.display().to_string())?;

@@ -24,7 +24,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();
     let feature = &arguments.feature;
     let mut build = workspace.cargo_build();
-    build.args(["--bins", "--examples", "--features", &format!("lsp-server/{feature}")]);
+    build.args(["--bins", "--examples", "--features", &format!("hone/{feature}")]);
     steps.run(&format!("build for {feature}"), &mut build)?;
     let hone = workspace.target.join(format!("hone-{feature}"));
     fs::copy(workspace.binary("hone"), &hone).with_context(|| hone.display().to_string())?;

@@ -2,14 +2,13 @@
 
 mod diff;
 
-use crate::adapters::{Entry, IMPORTED, Registry};
+use crate::adapters::import::{self, Incoming};
+use crate::adapters::registry::{Entry, IMPORTED, Registry};
+use crate::app::startup::configured_manifest;
 use crate::config::Config;
-use crate::home::Home;
-use crate::incoming::{self, Incoming};
-use crate::launch::configured_manifest;
-use crate::trial::End;
-use crate::wire::Purpose;
-use crate::{client, serve};
+use crate::daemon::handshake::Purpose;
+use crate::daemon::{client, server};
+use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
@@ -21,6 +20,7 @@ use models::gguf::Gguf;
 use models::manifest::{Catalogue, Manifest};
 use models::peft;
 use models::store::Store;
+use policy::trial::End;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
@@ -145,7 +145,7 @@ async fn choose(
     let before = registry.active();
     if !client::ask(home, Purpose::UseAdapter { adapter: version }).await? {
         // No daemon; none may start while its registry changes.
-        let _elected = serve::elect(home)?;
+        let _elected = server::elect(home)?;
         registry.check(version, base_sha256)?;
         registry.activate(version)?;
     }
@@ -195,15 +195,15 @@ async fn import(
 ) -> Result<()> {
     let path = std::path::absolute(path)?;
     // Read here first: what is wrong with it is wrong without a daemon too.
-    let adapter = incoming::read(&path, base, base_sha256)?;
+    let adapter = import::read(&path, base, base_sha256)?;
     let purpose = Purpose::ImportAdapter { path };
     let version = match client::question::<Result<AdapterVersion, String>>(home, purpose).await? {
         Some(answer) => answer.map_err(anyhow::Error::msg)?,
         None => {
             // No daemon; none may start while its registry changes.
-            let _elected = serve::elect(home)?;
+            let _elected = server::elect(home)?;
             let file = Incoming::write(&home.adapters(), &adapter)?;
-            file.import(&mut registry, base_sha256, SystemClock::default().now_ms())?
+            file.import(&mut registry, base_sha256, SystemClock::default().unix_ms())?
         }
     };
     println!("imported as v{version}; `hone adapter use {version}` serves it");

@@ -1,10 +1,10 @@
 //! `hone config`: show and change settings. The file is their only owner; a
 //! running daemon is told to read it again.
 
-use crate::client;
 use crate::config::{self, Config, node, schema};
-use crate::home::Home;
-use crate::wire::Purpose;
+use crate::daemon::client;
+use crate::daemon::handshake::Purpose;
+use crate::paths::Home;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde_json::{Value, json};

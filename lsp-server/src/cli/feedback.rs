@@ -3,14 +3,14 @@
 
 use crate::cli::inspect::{each_offer, is_broken_pipe};
 use crate::config::Config;
-use crate::daemon::REWARD;
-use crate::events::without_code;
-use crate::history::Told;
-use crate::home::Home;
+use crate::paths::Home;
+use crate::report::export::without_code;
+use crate::report::offers::Told;
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};
 use feedback::event::Outcome;
+use feedback::reward;
 use feedback::reward::RewardVersion;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -80,8 +80,8 @@ async fn export(home: &Home, with_code: bool) -> Result<()> {
 
 /// `None` for what was never judged.
 fn line(told: &Told, with_code: bool) -> Result<Option<Value>> {
-    let Some(episode) = told.episode(REWARD) else { return Ok(None) };
-    let Some(value) = episode.reward(REWARD) else { return Ok(None) };
+    let Some(episode) = told.episode(reward::CURRENT) else { return Ok(None) };
+    let Some(value) = episode.reward(reward::CURRENT) else { return Ok(None) };
     let first = told.first();
     let mut completion = match with_code {
         true => serde_json::to_value(first)?,
@@ -101,7 +101,7 @@ fn line(told: &Told, with_code: bool) -> Result<Option<Value>> {
         "judged_at_ms": judged.map(|(.., at_ms)| at_ms),
         "seen": episode.shown,
         "kept": episode.kept,
-        "reward": { "version": name(REWARD), "value": value },
+        "reward": { "version": name(reward::CURRENT), "value": value },
         "completion": completion,
     });
     if with_code {
@@ -163,7 +163,7 @@ struct Replay {
 impl Replay {
     fn new(value: f32, other: RewardVersion) -> Replay {
         let rows = FATES.map(|outcome| Row { outcome, ..Row::default() });
-        Replay { value, versions: [REWARD, other], rows }
+        Replay { value, versions: [reward::CURRENT, other], rows }
     }
 
     fn add(&mut self, told: &Told) {
@@ -204,7 +204,7 @@ async fn replay(home: &Home, other: RewardVersion, as_json: bool) -> Result<()> 
     .await?;
     let rows = replay.rows();
     ensure!(!rows.is_empty(), "nothing to replay: no offer is recorded yet");
-    let (in_use, other) = (name(REWARD), name(other));
+    let (in_use, other) = (name(reward::CURRENT), name(other));
     if as_json {
         let all = json!({ "in_use": in_use, "other": other, "value": value, "outcomes": rows });
         println!("{}", serde_json::to_string_pretty(&all)?);
@@ -243,7 +243,7 @@ async fn replay(home: &Home, other: RewardVersion, as_json: bool) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::tests::{completion, tell};
+    use crate::report::offers::tests::{completion, tell};
     use feedback::event::{EventKind, Evidence};
 
     fn judged(id: &str, outcome: Outcome) -> Vec<EventKind> {

@@ -1,13 +1,13 @@
 //! `hone forget`: through the daemon if one runs, else in its files.
 
-use crate::adapters::Registry;
-use crate::client;
+use crate::adapters::registry::Registry;
+use crate::app::startup::configured_manifest;
 use crate::config::Config;
-use crate::forget::{Forgotten, Found, Scope, names_of};
-use crate::home::Home;
-use crate::launch::configured_manifest;
-use crate::serve;
-use crate::wire::Purpose;
+use crate::daemon::client;
+use crate::daemon::handshake::Purpose;
+use crate::daemon::server;
+use crate::paths::Home;
+use crate::privacy::forget_scope::{Forgotten, Found, Scope, names_of};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::sled_log::SledLog;
 use jiff::civil::DateTime;
@@ -103,7 +103,7 @@ async fn forget(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
 
 fn in_files(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
     // No daemon; none may start while its files change.
-    let _elected = serve::elect(home)?;
+    let _elected = server::elect(home)?;
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
     let base_sha256 = &configured_manifest(home, &catalogue, &config)?.sha256;

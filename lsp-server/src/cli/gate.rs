@@ -3,19 +3,20 @@
 
 mod replay;
 
+use crate::adapters::gate_prior;
 use crate::cli::inspect;
 use crate::config::Config;
-use crate::gate::features::NAMES;
-use crate::gate::prior::{self, Prior};
-use crate::gate::{Gate, GateStatus};
-use crate::home::Home;
-use crate::trial::simulation::{EFFECTS, operate};
+use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
 use feedback::episode::{Fold, Judged};
 use feedback::event::EventKind;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
+use policy::gate::features::NAMES;
+use policy::gate::prior::{self, Prior};
+use policy::gate::{Gate, GateStatus};
+use policy::trial::simulation::{EFFECTS, operate};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -121,7 +122,7 @@ fn verdicts(home: &Path) -> Result<Vec<Judged>> {
     let mut verdicts = vec![];
     log.scan(0, &mut |event| {
         if let (None, EventKind::Completion(first)) = (&fold, &event.kind) {
-            fold = Some(Fold::new(crate::daemon::REWARD, &first.model_sha256, None));
+            fold = Some(Fold::new(feedback::reward::CURRENT, &first.model_sha256, None));
         }
         verdicts.extend(fold.as_mut().and_then(|fold| fold.apply(&event)));
         ControlFlow::Continue(())
@@ -159,7 +160,7 @@ async fn adopt(home: &Home, from: &Path) -> Result<()> {
     let mut gate = Gate::default();
     verdicts(from)?.iter().for_each(|judged| gate.learn(judged));
     let (prior, labels) = as_prior(&gate, BETWEEN_USERS);
-    prior.write(&home.adapters())?;
+    gate_prior::save(&prior, &home.adapters())?;
     let when = match inspect::current(home).await?.daemon.is_some() {
         true => "; it does from the daemon's next start on: `hone stop`, and the editor starts it",
         false => "",
@@ -186,7 +187,7 @@ pub async fn trial(home: &Home, args: TrialArgs) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?);
         return Ok(());
     }
-    let lines = crate::status::trial_lines(&evidence);
+    let lines = crate::report::status::trial_lines(&evidence);
     match lines.is_empty() {
         true => println!("no trial yet: the next update begins one"),
         false => println!("{}", lines.join("\n")),

@@ -1,16 +1,16 @@
 //! `hone status`, `hone events`, `hone learn`: from the daemon if one runs,
 //! else from its files.
 
-use crate::adapters::Registry;
-use crate::client;
+use crate::adapters::registry::Registry;
+use crate::app::startup::configured_manifest;
 use crate::config::Config;
-use crate::events::{stream, without_code};
-use crate::history::{Offers, Told};
-use crate::home::Home;
-use crate::launch::configured_manifest;
-use crate::reading::{Reading, Terms};
-use crate::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
-use crate::wire::Purpose;
+use crate::daemon::client;
+use crate::daemon::handshake::Purpose;
+use crate::paths::Home;
+use crate::report::export::{stream, without_code};
+use crate::report::offers::{Offers, Told};
+use crate::report::status::{AdapterStatus, Evidence, LearnerStatus, ModelStatus, Status, screen};
+use crate::services::derived_state::{Reading, Terms};
 use anyhow::{Context, Result};
 use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};

@@ -10,15 +10,16 @@ mod model;
 mod pause;
 mod report;
 
-use crate::client;
-use crate::engine::ffi::leave;
-use crate::forward::forward;
-use crate::home::Home;
-use crate::launch::{self, ServeOptions};
-use crate::serve::{ALREADY_RUNNING, AlreadyRunning};
-use crate::{lsp, serve};
+use crate::app::startup::{self, ServeOptions};
+use crate::daemon::client;
+use crate::daemon::forwarder::forward;
+use crate::daemon::server;
+use crate::daemon::server::{ALREADY_RUNNING, AlreadyRunning};
+use crate::paths::Home;
+use crate::protocol::handlers;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use engine::leave;
 use std::os::unix::process::CommandExt;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
@@ -146,8 +147,9 @@ pub fn main() -> ! {
     let quiet = !matches!(cli.command, Command::Serve { .. });
     let level = std::env::var("HONE_LOG").ok().and_then(|level| level.parse().ok());
     let default = if quiet { LevelFilter::WARN } else { LevelFilter::INFO };
-    // Our own lines alone: the LSP transport's hold whole documents.
-    let ours = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level.unwrap_or(default));
+    // Only our own crates may log, because the LSP transport's lines hold whole documents.
+    let level = level.unwrap_or(default);
+    let ours = Targets::new().with_targets(OUR_CRATES.map(|name| (name, level)));
     let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(std::io::stderr)
@@ -170,7 +172,7 @@ fn one_line(error: &anyhow::Error) -> String {
 
 fn run(command: Command) -> Result<()> {
     if let Command::Rehearse { args } = command {
-        let program = launch::sibling("hone-rehearse")?;
+        let program = startup::sibling("hone-rehearse")?;
         let error = std::process::Command::new(&program).args(args).exec();
         return Err(error).with_context(|| format!("{}: cannot be run", program.display()));
     }
@@ -185,6 +187,9 @@ fn run(command: Command) -> Result<()> {
     result
 }
 
+/// The crates whose log lines are written.
+const OUR_CRATES: [&str; 4] = ["hone", "engine", "completion", "policy"];
+
 /// Threads for messages and files; inference has its own.
 const RUNTIME_THREADS: usize = 2;
 
@@ -192,11 +197,11 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
     match command {
         Command::Lsp { in_process: false, options } => forward(&home, &options).await,
         Command::Lsp { in_process: true, options } => {
-            let (daemon, learn) = launch::start(home, &options).await?;
-            lsp::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;
+            let (daemon, learn) = startup::start(home, &options).await?;
+            handlers::serve(daemon.session(), learn, tokio::io::stdin(), tokio::io::stdout()).await;
             Ok(())
         }
-        Command::Serve { options } => serve::run(home, &options).await,
+        Command::Serve { options } => server::run(home, &options).await,
         Command::Status { json } => inspect::status(&home, json).await,
         Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
         Command::Gate(args) => gate::gate(&home, args).await,

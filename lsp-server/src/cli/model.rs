@@ -1,16 +1,17 @@
 //! `hone model`: list, pull, quantize, use, path.
 
+use crate::app::startup::configured_manifest;
 use crate::cli::config;
 use crate::config::Config;
-use crate::engine::ffi;
-use crate::home::Home;
-use crate::launch::configured_manifest;
+use crate::paths::Home;
 use anyhow::{Error, Result};
 use clap::Subcommand;
 use comfy_table::{Table, presets};
+use engine::quantize_q4_0;
 use indicatif::ProgressBar;
+use model_fetch::hub;
+use model_fetch::progress::{JsonProgress, Progress, TerminalProgress};
 use models::manifest::{Catalogue, Manifest};
-use models::progress::{JsonProgress, Progress, TerminalProgress};
 use models::store::{ModelStatus, Store};
 use std::time::Duration;
 
@@ -89,14 +90,14 @@ pub async fn run(home: &Home, command: ModelCommand) -> Result<()> {
 fn pull(store: &Store, manifest: &Manifest, json: bool) -> Result<()> {
     if json {
         let mut progress = JsonProgress::new(std::io::stdout());
-        let path = models::hub::pull(store, manifest, &mut progress)?;
+        let path = hub::pull(store, manifest, &mut progress)?;
         if let Some(notice) = &manifest.notice {
             progress.note(notice);
         }
         println!("{}", serde_json::json!({ "path": path }));
         return Ok(());
     }
-    let path = models::hub::pull(store, manifest, &mut TerminalProgress::default())?;
+    let path = hub::pull(store, manifest, &mut TerminalProgress::default())?;
     if let Some(notice) = &manifest.notice {
         eprintln!("note: {notice}");
     }
@@ -113,7 +114,7 @@ fn quantize(store: &Store, manifest: &Manifest) -> Result<()> {
     let spinner = ProgressBar::new_spinner().with_message(format!("quantizing {}", manifest.name));
     spinner.enable_steady_tick(Duration::from_millis(100));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let written = ffi::quantize_q4_0(&from, &unfinished, threads).map_err(Error::msg);
+    let written = quantize_q4_0(&from, &unfinished, threads).map_err(Error::msg);
     let written = written.and_then(|()| {
         variant.bytes = std::fs::metadata(&unfinished)?.len();
         variant.sha256 = models::file::sha256(&unfinished)?;

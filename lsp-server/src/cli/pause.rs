@@ -2,7 +2,7 @@
 //! What is paused is a setting like any other; `config.toml` is its one owner.
 
 use crate::cli::config;
-use crate::home::Home;
+use crate::paths::Home;
 use anyhow::Result;
 use clap::ValueEnum;
 

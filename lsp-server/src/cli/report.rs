@@ -1,10 +1,10 @@
 //! `hone report`: a table, JSON, or a page.
 
-use crate::adapters::Registry;
+use crate::adapters::registry::Registry;
+use crate::app::startup::configured_manifest;
 use crate::cli::inspect::each_offer;
 use crate::config::Config;
-use crate::home::Home;
-use crate::launch::configured_manifest;
+use crate::paths::Home;
 use crate::report::{Adapter, Gathering, page::page, table::table};
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;

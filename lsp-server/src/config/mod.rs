@@ -5,14 +5,17 @@
 //! `hone config schema`, and through it by the editors.
 
 mod file;
+#[cfg(test)]
+mod properties;
 mod schema;
 
 pub use file::set;
 pub use schema::{node, schema};
 
-use crate::engine::llama::MAX_TOKENS;
-use crate::ignored;
+use crate::privacy::ignore_files;
 use anyhow::{Context, Result, anyhow};
+use completion::limits::TOKENS_MAX;
+pub use completion::stop_rule::Multiline;
 use feedback::episode::REPLAY_LIMIT;
 use feedback::job::Hyper;
 use feedback::reward::VALUE;
@@ -77,7 +80,7 @@ pub struct CompletionConfig {
     #[schemars(range(min = 1, max = MAX_LINES))]
     pub max_lines: usize,
     /// Tokens a line of a completion may have; all of its lines at most 128.
-    #[schemars(range(min = 1, max = MAX_TOKENS))]
+    #[schemars(range(min = 1, max = TOKENS_MAX))]
     pub max_tokens: usize,
     /// Milliseconds a completion may take.
     #[schemars(range(min = 1))]
@@ -106,20 +109,6 @@ pub struct CompletionConfig {
     /// Whether the line that is typed comes last in the prompt, so that a key costs
     /// little. Off: what follows the cursor does, and is read again at every key.
     pub line_behind_middle: bool,
-}
-
-/// When completions of several lines are computed. On a CPU each further line
-/// costs its time, so that by default only who asks for it waits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Multiline {
-    /// Nowhere.
-    Never,
-    /// Where you ask by hand and nothing stands behind the cursor on its line.
-    #[default]
-    ByHand,
-    /// As you type too, where the body of an empty block is to be written.
-    Always,
 }
 
 impl Default for CompletionConfig {
@@ -256,7 +245,7 @@ impl Config {
             ("completion.ignore", &config.completion.ignore),
         ];
         for (key, lines) in lists {
-            ignored::patterns(lines).map_err(|error| anyhow!("{key}: {error}"))?;
+            ignore_files::patterns(lines).map_err(|error| anyhow!("{key}: {error}"))?;
         }
         Ok(config)
     }

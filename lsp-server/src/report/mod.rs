@@ -2,14 +2,17 @@
 //! Figures only; no text of the user's is in it.
 
 pub mod chart;
+pub mod export;
 pub mod lineage;
+pub mod offers;
 pub mod page;
+pub mod status;
 pub mod table;
 
-use crate::adapters::{Entry, IMPORTED};
-use crate::daemon::REWARD;
-use crate::history::Told;
+use crate::adapters::registry::{Entry, IMPORTED};
+use crate::report::offers::Told;
 use feedback::event::{AdapterVersion, Outcome};
+use feedback::reward;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -188,7 +191,7 @@ struct Offer {
 
 impl Offer {
     fn of(told: &Told) -> Offer {
-        let episode = told.episode(REWARD);
+        let episode = told.episode(reward::CURRENT);
         let outcome = episode.as_ref().and_then(|episode| episode.outcome).map(|(o, _)| o);
         let (judged, taken, saved) = match outcome {
             Some(Outcome::Accepted) => (true, true, told.offer_utf16()),
@@ -308,8 +311,8 @@ impl Gathering {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::history::Offers;
-    use crate::history::tests::completion;
+    use crate::report::offers::Offers;
+    use crate::report::offers::tests::completion;
     use feedback::event::{Event, EventKind, Evidence};
 
     const DAY_MS: u64 = 86_400_000;

@@ -1,11 +1,9 @@
 //! What a candidate must not have forgotten before it may answer.
 
+use policy::regression_suite::SUITE;
 use tests::buffer::Buffer;
 use tests::scripts::{Quick, install};
 use tests::{Home, Model, PATIENT, QUICK, eventually};
-
-#[path = "../../../lsp-server/src/ordinary.rs"]
-mod ordinary;
 
 /// A home that has had an update, whose adapter is noise of this size.
 fn learned(noise: f32) -> Home {
@@ -47,7 +45,7 @@ fn an_adapter_that_has_not_is_tried() {
 fn the_model_says_the_lines_that_an_adapter_must_not_forget() {
     let home = Home::with(Model::Qwen, PATIENT);
     let editor = home.editor();
-    for (index, [above, line, rest, below]) in ordinary::SUITE.iter().enumerate() {
+    for (index, [above, line, rest, below]) in SUITE.iter().enumerate() {
         let text = format!("{above}{line}|{below}");
         let offer = Buffer::open(&editor, &format!("ordinary{index}"), &text).complete();
         let offer = offer.unwrap_or_else(|| panic!("nothing is offered behind {line:?}"));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::process::Stdio;
 
 /// What is measured is no library, and its engine is there for tests alone.
-const TEST: &str = "overhead::bench_overhead_of_fifty_editors";
+const TEST: &str = "testing::overhead::bench_overhead_of_fifty_editors";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -24,7 +24,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     // compile everything anew.
     let test = || {
         let mut cargo = workspace.cargo();
-        cargo.args(["test", "--release", "--workspace", "--bin", "hone"]);
+        cargo.args(["test", "--release", "--workspace", "--lib"]);
         cargo
     };
     let mut steps = Steps::default();

@@ -1,9 +1,9 @@
 //! `hone gate --replay`: what a gate would have shown of offers that were all shown.
 
 use super::{GateArgs, fit, verdicts};
-use crate::gate::Gate;
 use anyhow::Result;
 use comfy_table::{Table, presets};
+use policy::gate::Gate;
 
 /// Thresholds of the table, in P(taken).
 const THRESHOLDS: [f64; 8] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5];

@@ -1,0 +1,13 @@
+//! Text to prompt, and generated text to shown text. Everything here is pure: it reads no file,
+//! asks no engine and knows no setting by itself.
+
+pub mod debounce;
+pub mod defects;
+pub mod document;
+pub mod limits;
+pub mod postprocess;
+pub mod prompt;
+pub mod recent_edits;
+pub mod related_code;
+pub mod stop_rule;
+mod syntax;

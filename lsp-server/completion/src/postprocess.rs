@@ -1,0 +1,382 @@
+//! Generated text → what may be shown: one line, or as many as were wanted, no
+//! repetition of what already stands around the cursor, never blank.
+
+use crate::stop_rule::{Extent, valid};
+use ropey::Rope;
+
+/// Most characters of a line that are looked at: a minified file is one line.
+const LINE_CHARS: usize = 4096;
+
+/// Lines looked at below the cursor for the next that is not blank.
+const LINES_BELOW: usize = 4;
+
+/// Most marks behind the cursor that an offer takes the place of: what editors close by
+/// themselves is short, and longer rests were written.
+const MARKS_LIMIT: usize = 8;
+
+/// What stands around the cursor.
+#[derive(Debug, Default)]
+pub struct Around {
+    /// On the cursor's line.
+    pub line_before: String,
+    pub rest_of_line: String,
+    /// The line above, empty if there is none or it is very long.
+    pub above: String,
+    /// The next line that is not blank, empty if there is none such close by.
+    pub below: String,
+}
+
+impl Around {
+    /// `cursor` in characters; must not lie past the end.
+    pub fn of(text: &Rope, cursor: usize) -> Around {
+        let number = text.char_to_line(cursor);
+        let whole = |number: usize| {
+            let line = text.get_line(number).filter(|line| line.len_chars() <= LINE_CHARS);
+            let line = line.map_or_else(String::new, |line| line.to_string());
+            line.trim_end_matches(['\n', '\r']).to_owned()
+        };
+        let start = text.line_to_char(number).max(cursor.saturating_sub(LINE_CHARS));
+        let end = text.line_to_char(number + 1).min(cursor + LINE_CHARS);
+        let rest = text.slice(cursor..end).to_string();
+        let mut below = (number + 1..=number + LINES_BELOW).map(whole);
+        Around {
+            line_before: text.slice(start..cursor).to_string(),
+            rest_of_line: rest.trim_end_matches(['\n', '\r']).to_owned(),
+            above: number.checked_sub(1).map_or_else(String::new, whole),
+            below: below.find(|line| !line.trim().is_empty()).unwrap_or_default(),
+        }
+    }
+}
+
+/// The shown part is `text[healing..healing + result]`. It may go on behind what the
+/// editor closed: [`replaced`] says what it takes the place of.
+///
+/// * `text`: concatenated pieces of the generated tokens.
+/// * `healing`: bytes at its start that reproduce what the user has typed.
+pub fn shown_bytes(text: &[u8], healing: usize, around: &Around) -> usize {
+    let Some(completion) = text.get(healing..) else { return 0 };
+    let line = valid(completion).split(['\n', '\r']).next().unwrap_or_default();
+    let rest = around.rest_of_line.trim_end();
+    let line = line.trim_end();
+    let (shown, replaced) = match closing(line, &around.line_before, rest) {
+        Some(at) if line[at..] != *rest && brings(&line[at..], rest) => (line, true),
+        Some(at) => (without_overlap(&line[..at], rest), false),
+        None => (without_overlap(line, rest), false),
+    };
+    let doubled = !replaced && repeats_closing(shown, rest);
+    let nothing = shown.trim().is_empty() || doubled || repeats_a_line(shown, around);
+    if nothing { 0 } else { shown.len() }
+}
+
+/// True if the line would read as the one above or the next one below does.
+/// Lines of numbers and marks may well repeat.
+fn repeats_a_line(shown: &str, around: &Around) -> bool {
+    if !around.rest_of_line.trim().is_empty() {
+        return false;
+    }
+    let line = format!("{}{shown}", around.line_before);
+    let repeats_above = line == around.above.trim_end() && line.contains(char::is_alphabetic);
+    repeats_above || line == around.below.trim_end()
+}
+
+/// Marks right behind the cursor, up to the end of its line, that this text takes the
+/// place of, since it brings them itself: in `foo(|)`, where an editor closed the
+/// bracket, `a, b);` must become `foo(a, b);`. Each is one character in any encoding.
+pub fn replaced<'a>(text: &str, around: &'a Around) -> &'a str {
+    let rest = around.rest_of_line.trim_end();
+    let at = closing(text, &around.line_before, rest);
+    if !text.contains('\n') && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
+}
+
+/// True if `rest` is nothing but a few marks, and `text` has them all, in their order.
+fn brings(text: &str, rest: &str) -> bool {
+    let are_marks = rest.len() <= MARKS_LIMIT && rest.bytes().all(|b| b.is_ascii_punctuation());
+    let mut left = text.chars();
+    are_marks && rest.chars().all(|mark| left.any(|c| c == mark))
+}
+
+/// Where `shown` would close what is closed right behind the cursor already, by the
+/// editor when it was opened: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
+fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
+    let closed = rest.trim_start().chars().next()?;
+    let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
+    let began_in = quote;
+    for (at, c) in shown.char_indices() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
+        match (quote, c) {
+            (Some(_), '\\') => escaped = true,
+            (Some(mark), c) if mark == c => {
+                if began_in == Some(c) && c == closed && open.is_empty() {
+                    return Some(at);
+                }
+                quote = None;
+            }
+            (Some(_), _) => {}
+            (None, '"' | '`') => quote = Some(c),
+            (None, '(') => open.push(')'),
+            (None, '[') => open.push(']'),
+            (None, '{') => open.push('}'),
+            (None, ')' | ']' | '}') if open.pop().is_none() && c == closed => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The quote in which a line ends. An apostrophe is none: it may be a lifetime.
+fn open_quote(line: &str) -> Option<char> {
+    let (mut quote, mut escaped) = (None, false);
+    for c in line.chars() {
+        match (quote, c) {
+            _ if std::mem::take(&mut escaped) => {}
+            (Some(_), '\\') => escaped = true,
+            (Some(mark), c) if mark == c => quote = None,
+            (None, '"' | '`') => quote = Some(c),
+            _ => {}
+        }
+    }
+    quote
+}
+
+/// As [`shown_bytes`], of as many lines as the extent holds.
+pub fn shown_lines(text: &[u8], healing: usize, extent: &Extent, around: &Around) -> usize {
+    let Some((line_before, below)) = extent.around() else {
+        return shown_bytes(text, healing, around);
+    };
+    let said = extent.within(text.get(healing..).unwrap_or_default());
+    let shown = without_lines_below(valid(said).trim_end(), line_before, below);
+    match shown.contains('\n') {
+        true => shown.len(),
+        false => shown_bytes(&text[..text.len().min(healing + shown.len())], healing, around),
+    }
+}
+
+/// Cuts the longest run of lines at the end of `shown` with which the text below
+/// begins. Blank lines count for nothing.
+fn without_lines_below<'a>(shown: &'a str, line_before: &str, below: &[String]) -> &'a str {
+    let own = shown.split('\n').next().unwrap_or_default();
+    let first = format!("{line_before}{own}");
+    // The cursor's own line is the completion's only if something was added to it.
+    let mut lines = if own.trim().is_empty() { vec![] } else { vec![(0, first.trim_end())] };
+    let breaks = shown.match_indices('\n').map(|(at, _)| at);
+    lines.extend(breaks.map(|at| {
+        let line = shown[at + 1..].split('\n').next().unwrap_or_default();
+        (at, line.trim_end())
+    }));
+    lines.retain(|(_, line)| !line.is_empty());
+    let most = lines.len().min(below.len());
+    let repeats = |count: &usize| {
+        let last = &lines[lines.len() - count..];
+        last.iter().zip(below).all(|((_, line), known)| *line == known.trim_end())
+    };
+    let cut =
+        (1..=most).rev().find(repeats).map_or(shown.len(), |count| lines[lines.len() - count].0);
+    shown[..cut].trim_end()
+}
+
+/// True if a text of several lines would break the line before what stands
+/// behind the cursor by now: the editor has closed a bracket there.
+pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
+    shown.contains('\n') && !rest_of_line.trim().is_empty()
+}
+
+/// True if the text would close a bracket that is closed right behind the
+/// cursor already (by the editor, when the user typed the opening one).
+pub fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
+    let first = shown.trim_start().chars().next();
+    matches!(first, Some(')' | ']' | '}')) && first == rest_of_line.trim_start().chars().next()
+}
+
+/// Cuts the longest end of `shown` that `rest` begins with: accepting `a)`
+/// before `)` must not leave `a))`. An end that `shown` itself opened stays:
+/// `foo()` inside `bar(|)` is whole.
+fn without_overlap<'a>(shown: &'a str, rest: &str) -> &'a str {
+    let cut = shown
+        .char_indices()
+        .map(|(at, _)| at)
+        .find(|&at| rest.starts_with(&shown[at..]) && !closes_its_own(shown, &shown[at..]))
+        .unwrap_or(shown.len());
+    shown[..cut].trim_end()
+}
+
+/// True if `end` is one closing mark and `shown` holds the mark it closes.
+fn closes_its_own(shown: &str, end: &str) -> bool {
+    let count = |mark: char| shown.matches(mark).count();
+    match end {
+        ")" => count('(') >= count(')'),
+        "]" => count('[') >= count(']'),
+        "}" => count('{') >= count('}'),
+        "\"" => count('"') % 2 == 0,
+        "'" => count('\'') % 2 == 0,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stop_rule::Multiline;
+    use crate::stop_rule::Setting;
+
+    fn shown<'a>(text: &'a str, healing: &str, rest: &str) -> &'a str {
+        let around = Around { rest_of_line: rest.into(), ..Around::default() };
+        let healing = healing.len();
+        &text[healing..healing + shown_bytes(text.as_bytes(), healing, &around)]
+    }
+
+    /// What is shown of `text` where `|` stands.
+    fn shown_at<'a>(text: &'a str, document: &str) -> &'a str {
+        let cursor = document.chars().position(|c| c == '|').unwrap();
+        let rope = Rope::from_str(&document.replacen('|', "", 1));
+        &text[..shown_bytes(text.as_bytes(), 0, &Around::of(&rope, cursor))]
+    }
+
+    #[test]
+    fn of_a_minified_file_only_a_part_is_copied() {
+        let text = Rope::from_str(&"a();".repeat(100_000));
+        let around = Around::of(&text, 200_000);
+        assert_eq!(around.line_before.len(), LINE_CHARS);
+        assert_eq!(around.rest_of_line.len(), LINE_CHARS);
+        assert_eq!(Around::of(&Rope::from_str("a\r\nb|c\r\n"), 4).rest_of_line, "|c");
+    }
+
+    #[test]
+    fn what_the_editor_closed_is_not_closed_again_on_the_way() {
+        assert_eq!(shown_at("x > 0) {", "if (|) y"), "x > 0");
+        assert_eq!(shown_at("a, b);", "foo(|))"), "a, b");
+        assert_eq!(shown_at("a[0], \"])\"]);", "foo(|) + 1"), "a[0], \"])\"]");
+        assert_eq!(shown_at("bc\", x);", "foo(\"a|\"))"), "bc");
+        assert_eq!(shown_at("b\\\"c\", x);", "foo(\"a|\"))"), "b\\\"c");
+        assert_eq!(shown_at("a, b)", "foo(|)"), "a, b", "there is nothing behind it");
+        assert_eq!(shown_at("f(x)?;", "let y = {|}"), "f(x)?;");
+        assert_eq!(shown_at("x]; y)", "foo(a[|)"), "x]; y", "the bracket that is not closed yet");
+    }
+
+    /// What is shown of `text` where `|` stands, and what of the document it replaces.
+    fn replaced_at(text: &str, document: &str) -> (String, String) {
+        let cursor = document.chars().position(|c| c == '|').unwrap();
+        let rope = Rope::from_str(&document.replacen('|', "", 1));
+        let around = Around::of(&rope, cursor);
+        let shown = &text[..shown_bytes(text.as_bytes(), 0, &around)];
+        (shown.into(), replaced(shown, &around).into())
+    }
+
+    #[test]
+    fn what_the_editor_closed_is_replaced_where_the_line_goes_on_behind_it() {
+        let whole = |text: &str, marks: &str| (text.to_owned(), marks.to_owned());
+        assert_eq!(replaced_at("x > 0) {", "if (|)"), whole("x > 0) {", ")"));
+        assert_eq!(replaced_at("a, b);", "foo(|)  \n}"), whole("a, b);", ")"));
+        assert_eq!(replaced_at("a[0], \"])\"]);", "foo(|)"), whole("a[0], \"])\"]);", ")"));
+        assert_eq!(replaced_at("bc\", x);", "foo(\"a|\")"), whole("bc\", x);", "\")"));
+        assert_eq!(replaced_at("b\\\"c\", x);", "foo(\"a|\")"), whole("b\\\"c\", x);", "\")"));
+        assert_eq!(replaced_at("bc\");", "foo(\"a|)"), whole("bc\");", ")"), "its own quote");
+        assert_eq!(replaced_at(");", "foo(|)"), whole(");", ")"), "only what is missing is new");
+        assert_eq!(replaced_at("foo()", "bar(|)"), whole("foo()", ""), "closes its own");
+        assert_eq!(replaced_at("a, b)", "foo(|)"), whole("a, b", ""), "nothing goes on");
+        assert_eq!(replaced_at("a);", "foo(|) + b"), whole("a", ""), "more than marks");
+        assert_eq!(replaced_at("a", "foo(|)"), whole("a", ""), "does not bring it");
+        let long = ")".repeat(MARKS_LIMIT + 1);
+        let text = format!("a{long};");
+        assert_eq!(replaced_at(&text, &format!("foo(|{long}")), whole("a", ""));
+    }
+
+    #[test]
+    fn a_line_that_stands_above_or_below_is_not_offered() {
+        assert_eq!(shown_at("foo();", "    foo();\n    |\n}"), "");
+        assert_eq!(shown_at("foo();", "    bar();\n    |\n\n    foo();\n"), "");
+        assert_eq!(shown_at(" = 1;", "let x|\nlet x = 1;\r\n"), "");
+        assert_eq!(shown_at("}", "    |\n}"), "}", "another depth");
+        assert_eq!(shown_at("}", "|\n}"), "");
+        assert_eq!(shown_at("0, 0,", "0, 0,\n|\n"), "0, 0,", "a table");
+        assert_eq!(shown_at("foo", "foo()\n|()\n"), "foo", "not the whole line");
+    }
+
+    #[test]
+    fn ends_at_the_newline_and_without_trailing_blanks() {
+        assert_eq!(shown("foo();  \n}", "", ""), "foo();");
+        assert_eq!(shown("foo();\r\nbar", "", ""), "foo();");
+    }
+
+    #[test]
+    fn healed_text_is_not_shown_again() {
+        assert_eq!(shown(" format(x)\n", " fo", ""), "rmat(x)");
+    }
+
+    #[test]
+    fn what_stands_after_the_cursor_is_not_repeated() {
+        assert_eq!(shown("a, b)", "", ")"), "a, b");
+        assert_eq!(shown("a, b);", "", ");"), "a, b");
+        assert_eq!(shown("a, b)", "", ");"), "a, b");
+        assert_eq!(shown("x", "", "y"), "x");
+        assert_eq!(shown("hello\"", "", "\""), "hello");
+    }
+
+    #[test]
+    fn a_bracket_the_completion_opened_is_kept() {
+        assert_eq!(shown("foo()", "", ")"), "foo()");
+        assert_eq!(shown("foo(a[0])", "", ")"), "foo(a[0])");
+        assert_eq!(shown("\"a\"", "", "\""), "\"a\"");
+    }
+
+    /// `pop(` typed where the editor adds `)`: the rest of `pop();` must not
+    /// become `pop();)`.
+    #[test]
+    fn a_bracket_that_is_closed_already_is_not_closed_again() {
+        assert_eq!(shown(");", "", ") x"), "");
+        assert_eq!(shown("});", "", "}) x"), "");
+        assert_eq!(shown(");", "", "}"), ");");
+    }
+
+    /// What is shown of several lines asked for by hand; `|` marks the cursor.
+    fn lines<'a>(marked: &str, text: &'a str) -> &'a str {
+        let cursor = marked.chars().position(|c| c == '|').unwrap();
+        let file = Rope::from_str(&marked.replacen('|', "", 1));
+        let setting = Setting { multiline: Multiline::ByHand, max_lines: 8 };
+        let extent = Extent::at(&file, cursor, "text", true, setting);
+        &text[..shown_lines(text.as_bytes(), 0, &extent, &Around::of(&file, cursor))]
+    }
+
+    #[test]
+    fn several_lines_end_without_blank_lines() {
+        assert_eq!(lines("  |\n", "a\n\n  b  \n\n"), "a\n\n  b");
+        assert_eq!(lines("a:|\n", "\n  b\n\n"), "\n  b");
+        assert_eq!(lines("a:|\n", "\n  \n\n"), "");
+    }
+
+    #[test]
+    fn lines_that_stand_below_are_not_repeated() {
+        assert_eq!(lines("  |\n  c\n", "a\n  b\n  c"), "a\n  b");
+        assert_eq!(lines("  |\n\n  b\n  c\n", "a\n  b\n\n  c"), "a");
+        assert_eq!(lines("  |\n  a\n  b\n", "a\n  b"), "", "the cursor's own line too");
+        assert_eq!(lines("a:|\n  b\n", "\n  b"), "");
+        assert_eq!(lines("  |\n  b\n", "b\n  c"), "b\n  c", "something comes between");
+        assert_eq!(lines("  |\nb\n", "a\n  b"), "a\n  b", "another depth");
+    }
+
+    #[test]
+    fn one_line_is_what_it_was() {
+        for text in ["foo();  \n}", "foo();\r\nbar", "   \n", "", "a, b);"] {
+            for rest in ["", ")", "y"] {
+                let around = Around { rest_of_line: rest.into(), ..Around::default() };
+                let length = shown_lines(text.as_bytes(), 0, &Extent::LINE, &around);
+                assert_eq!(length, shown_bytes(text.as_bytes(), 0, &around), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn blank_or_wholly_repeated_is_nothing() {
+        assert_eq!(shown("   \n", "", ""), "");
+        assert_eq!(shown(")", "", ")"), "");
+        assert_eq!(shown("", "", ""), "");
+    }
+
+    #[test]
+    fn a_character_cut_in_two_is_left_out() {
+        let text = "né".as_bytes();
+        assert_eq!(shown_bytes(&text[..2], 0, &Around::default()), 1);
+        assert_eq!(shown_bytes(text, 9, &Around::default()), 0);
+    }
+}

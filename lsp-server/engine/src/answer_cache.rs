@@ -1,0 +1,159 @@
+//! What the base says, shared by the daemons of one rehearsal: its arms meet the same
+//! places, and decoded greedily the base answers the same at each, and sees a text
+//! the same. Beside the prompts on the [`Shelf`], and like them never there in daily
+//! use.
+
+use super::{Request, ScoreRequest};
+use models::disk_cache::DiskCache as Shelf;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// What the form of the stored is called; another form is another name.
+const FORMAT: &str = "base 1";
+
+/// A folder of its own within that of the prompts.
+const FOLDER: &str = "answers";
+
+/// The first words of a key: what is asked.
+const ANSWER: u32 = 0;
+const SCORE: u32 = 1;
+
+pub struct Answers {
+    shelf: Shelf,
+}
+
+/// Names a question: two with the same key have the same answer.
+pub struct Key(Vec<u32>);
+
+impl Key {
+    /// Of what is answered. `None` where that depends on more than is in a key: on an
+    /// adapter, on draws, or on the code around that says where several lines end.
+    pub fn of_answer(request: &Request, prompt: &[u32], adapter_from: usize) -> Option<Key> {
+        let is_greedy = request.sampling.temperature == 0.0;
+        let is_plain = request.alternatives == 0 && request.extent.lines() == 1;
+        let limits = [request.max_tokens as u32, request.min_probability.to_bits()];
+        (request.adapter == 0 && is_greedy && is_plain)
+            .then(|| Key::new(ANSWER, prompt, adapter_from, &request.prompt.healing, &limits))
+    }
+
+    /// Of how a text is seen.
+    pub fn of_score(request: &ScoreRequest, prompt: &[u32], adapter_from: usize) -> Key {
+        Key::new(SCORE, prompt, adapter_from, &request.healing, &request.tokens)
+    }
+
+    /// What is asked, and each part preceded by its length, so that none runs into
+    /// another.
+    fn new(asked: u32, prompt: &[u32], adapter_from: usize, healing: &str, rest: &[u32]) -> Key {
+        let mut words = vec![asked, adapter_from as u32, prompt.len() as u32];
+        words.extend(prompt);
+        words.push(healing.len() as u32);
+        words.extend(healing.bytes().map(u32::from));
+        words.extend(rest);
+        Key(words)
+    }
+}
+
+impl Answers {
+    /// # Errors
+    /// The folder cannot be made or read.
+    pub fn new(prompts: &Path, whose: &str) -> Result<Answers, String> {
+        Ok(Answers { shelf: Shelf::new(&prompts.join(FOLDER), &format!("{FORMAT} {whose}"))? })
+    }
+
+    pub fn take<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
+        serde_json::from_slice(&self.shelf.get(&key.0)?).ok()
+    }
+
+    pub fn put<T: Serialize>(&mut self, key: &Key, said: &T) {
+        let kept = serde_json::to_vec(said)
+            .map_err(std::io::Error::from)
+            .and_then(|bytes| self.shelf.put(&key.0, &bytes));
+        if let Err(error) = kept {
+            tracing::warn!("what the base said could not be kept: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Answer;
+    use completion::prompt::FimPrompt;
+    use completion::stop_rule::Extent;
+    use feedback::event::{Sampling, StopReason, TokenRecord};
+    use std::time::Duration;
+
+    fn request(healing: &str) -> Request {
+        Request {
+            prompt: FimPrompt {
+                context: None,
+                prefix: String::new(),
+                typed: String::new(),
+                line: String::new(),
+                healing: healing.to_owned(),
+                suffix: String::new(),
+            },
+            adapter: 0,
+            sampling: Sampling::GREEDY,
+            extent: Extent::LINE,
+            max_tokens: 32,
+            budget: Duration::from_secs(1),
+            min_probability: 0.02,
+            alternatives: 0,
+        }
+    }
+
+    fn answer(stop: StopReason) -> Answer {
+        Answer {
+            tokens: vec![TokenRecord { id: 7, logprob: -0.123_456_79 }],
+            visible_logprobs: vec![-0.1],
+            healed: 0,
+            text: b"x\n".to_vec(),
+            ends: vec![2],
+            given_up: None,
+            stop,
+            decode_time: Duration::from_micros(1_234),
+        }
+    }
+
+    #[test]
+    fn another_arm_finds_what_the_base_said_to_the_bit() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let key = Key::of_answer(&request("a"), &[1, 2], 1).unwrap();
+        let said = answer(StopReason::Newline);
+        Answers::new(folder.path(), "m").unwrap().put(&key, &said);
+        let other = Answers::new(folder.path(), "m").unwrap();
+        let found: Answer = other.take(&key).unwrap();
+        assert_eq!(format!("{found:?}"), format!("{said:?}"));
+        let of_another_model = Answers::new(folder.path(), "n").unwrap();
+        assert!(of_another_model.take::<Answer>(&key).is_none());
+        for unlike in [
+            Key::of_answer(&request("b"), &[1, 2], 1),
+            Key::of_answer(&request("a"), &[1], 1),
+            Key::of_answer(&request("a"), &[1, 2], 0),
+            Key::of_answer(&Request { max_tokens: 33, ..request("a") }, &[1, 2], 1),
+            Key::of_answer(&Request { min_probability: 0.0, ..request("a") }, &[1, 2], 1),
+        ] {
+            assert!(other.take::<Answer>(&unlike.unwrap()).is_none());
+        }
+    }
+
+    #[test]
+    fn what_depends_on_more_than_the_prompt_is_no_ones() {
+        let warm = Sampling { temperature: 0.5, ..request("").sampling };
+        for request in [
+            Request { adapter: 1, ..request("") },
+            Request { sampling: warm, ..request("") },
+            Request { alternatives: 1, ..request("") },
+        ] {
+            assert!(Key::of_answer(&request, &[1], 0).is_none());
+        }
+    }
+
+    #[test]
+    fn what_time_cut_short_is_not_whole() {
+        assert!(!answer(StopReason::Budget).is_whole());
+        assert!(answer(StopReason::Newline).is_whole());
+    }
+}

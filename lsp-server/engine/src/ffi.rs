@@ -1,0 +1,411 @@
+//! The one module that calls llama.cpp directly.
+//!
+//! llama-cpp-2 gives a safe model and vocabulary, but ties an adapter's life to
+//! `&mut LlamaModel` while a context borrows the model, and has no abort
+//! callback. So the context and its adapters go through llama-cpp-sys-2 here,
+//! behind an interface that cannot be misused: one owner, one thread, and every
+//! pointer dies with [`Context`].
+#![allow(unsafe_code)]
+
+use super::gpu_layers::Gpu;
+use feedback::event::AdapterVersion;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_sys_2 as sys;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_void};
+use std::io::Write;
+use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Tokens given to llama.cpp at once.
+const BATCH_TOKENS: usize = 512;
+
+/// Tokens computed at once: the abort callback is looked at between graph
+/// nodes, and what an aborted micro-batch had computed is lost.
+const MICRO_BATCH_TOKENS: usize = 64;
+
+const _: () = assert!(MICRO_BATCH_TOKENS <= BATCH_TOKENS);
+
+/// The process-wide backend, llama.cpp's own log off: it prints whole prompts at
+/// some levels.
+fn backend() -> Result<&'static LlamaBackend, String> {
+    static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
+    let backend = BACKEND.get_or_init(|| {
+        #[cfg(feature = "portable")]
+        load_kernels()?;
+        let mut backend = LlamaBackend::init().map_err(|error| error.to_string())?;
+        backend.void_logs();
+        Ok(backend)
+    });
+    backend.as_ref().map_err(Clone::clone)
+}
+
+/// Has ggml look through the libraries beside this program for the best that the
+/// CPU can run, and for GPUs.
+#[cfg(feature = "portable")]
+fn load_kernels() -> Result<(), String> {
+    use llama_cpp_2::llama_backend::{load_backends, load_backends_from_path};
+
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let beside = program.parent().and_then(Path::parent).map(|root| root.join("lib/hone"));
+    match beside.filter(|folder| folder.is_dir()) {
+        Some(folder) => load_backends_from_path(&folder),
+        // Run from where it was built.
+        None => load_backends(),
+    }
+    // SAFETY: a plain count.
+    match unsafe { sys::ggml_backend_dev_count() } {
+        0 => Err(format!(
+            "{}: no kernels for this CPU in ../lib/hone beside it: unpack the whole archive",
+            program.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Ends the process as it stands. Returning from `main` would run the destructors of
+/// ggml's statics while the engine's thread computes with them.
+pub fn leave(status: u8) -> ! {
+    // Best effort, as at every exit: nobody may be there to read any more.
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stderr().flush();
+    // SAFETY: takes a number and does not come back.
+    unsafe { libc::_exit(status.into()) }
+}
+
+pub fn load_model(path: &Path, gpu_layers: u32) -> Result<Arc<LlamaModel>, String> {
+    let params = LlamaModelParams::default().with_n_gpu_layers(gpu_layers);
+    LlamaModel::load_from_file(backend()?, path, &params)
+        .map(Arc::new)
+        .map_err(|error| format!("{}: llama.cpp cannot load it: {error}", path.display()))
+}
+
+/// Writes a model's file anew with its matrices in Q4_0, which llama.cpp lays out
+/// at loading for the widest instructions the CPU has.
+pub fn quantize_q4_0(from: &Path, to: &Path, threads: usize) -> Result<(), String> {
+    backend()?;
+    let text = |path: &Path| {
+        let text = path.to_str().ok_or_else(|| format!("{}: not UTF-8", path.display()))?;
+        CString::new(text).map_err(|error| error.to_string())
+    };
+    let (input, output) = (text(from)?, text(to)?);
+    // SAFETY: both paths outlive the call, and the defaults hold no pointers but null.
+    let code = unsafe {
+        let mut params = sys::llama_model_quantize_default_params();
+        params.ftype = sys::LLAMA_FTYPE_MOSTLY_Q4_0;
+        params.nthread = threads as i32;
+        params.allow_requantize = true;
+        sys::llama_model_quantize(input.as_ptr(), output.as_ptr(), &params)
+    };
+    match code {
+        0 => Ok(()),
+        code => Err(format!("{}: llama.cpp cannot quantize it (code {code})", from.display())),
+    }
+}
+
+/// The GPU of this build with the most free memory, if there is one.
+pub fn free_gpu() -> Result<Option<Gpu>, String> {
+    backend()?;
+    // SAFETY: plain queries of ggml's device table, whose entries live as long as
+    // the process, and so do the names; the two numbers outlive the call.
+    let gpus = (0..unsafe { sys::ggml_backend_dev_count() }).filter_map(|index| unsafe {
+        let device = sys::ggml_backend_dev_get(index);
+        let kind = sys::ggml_backend_dev_type(device);
+        let is_gpu =
+            kind == sys::GGML_BACKEND_DEVICE_TYPE_GPU || kind == sys::GGML_BACKEND_DEVICE_TYPE_IGPU;
+        is_gpu.then(|| {
+            let (mut free, mut total) = (0, 0);
+            sys::ggml_backend_dev_memory(device, &mut free, &mut total);
+            let name = CStr::from_ptr(sys::ggml_backend_dev_name(device));
+            Gpu { name: name.to_string_lossy().into_owned(), free: free as u64 }
+        })
+    });
+    Ok(gpus.max_by_key(|gpu| gpu.free))
+}
+
+pub struct ContextSize {
+    /// KV cells over all sequences together.
+    pub cells: usize,
+    pub sequences: usize,
+    pub threads: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    Aborted,
+    /// llama.cpp's return code.
+    Code(i32),
+}
+
+/// A llama.cpp context with its adapters and one reusable batch.
+pub struct Context {
+    context: NonNull<sys::llama_context>,
+    batch: sys::llama_batch,
+    vocabulary: usize,
+    adapters: BTreeMap<AdapterVersion, NonNull<sys::llama_adapter_lora>>,
+    active: AdapterVersion,
+    /// What the abort callback looks at: null, or the flag of the decode under way.
+    abort: Box<AtomicPtr<AtomicBool>>,
+    /// Dropped last: the context points into it.
+    model: Arc<LlamaModel>,
+}
+
+// SAFETY: every pointer in it is owned by this value alone, llama.cpp has no
+// thread affinity, and there is no `Sync`.
+unsafe impl Send for Context {}
+
+unsafe extern "C" fn abort_callback(data: *mut c_void) -> bool {
+    // SAFETY: `data` is the boxed AtomicPtr of the `Context` whose decode is
+    // running; it holds null or a flag borrowed for the length of that decode.
+    unsafe {
+        let flag = (*data.cast::<AtomicPtr<AtomicBool>>()).load(Ordering::Acquire);
+        !flag.is_null() && (*flag).load(Ordering::Relaxed)
+    }
+}
+
+fn raw(model: &LlamaModel) -> *mut sys::llama_model {
+    const _: () = assert!(size_of::<LlamaModel>() == size_of::<*mut sys::llama_model>());
+    // SAFETY: LlamaModel is #[repr(transparent)] over a non-null pointer to the
+    // llama_model (the version is pinned; the size is asserted above).
+    unsafe { *std::ptr::from_ref(model).cast::<*mut sys::llama_model>() }
+}
+
+impl Context {
+    pub fn new(model: Arc<LlamaModel>, size: &ContextSize) -> Result<Context, String> {
+        let abort = Box::new(AtomicPtr::new(null_mut()));
+        // SAFETY: the model outlives the context (held below), the callback's
+        // data is boxed and moves with `Context`, and null results are checked.
+        unsafe {
+            let mut params = sys::llama_context_default_params();
+            params.n_ctx = size.cells as u32;
+            params.n_batch = BATCH_TOKENS as u32;
+            params.n_ubatch = MICRO_BATCH_TOKENS as u32;
+            params.n_seq_max = size.sequences as u32;
+            params.kv_unified = true;
+            params.n_threads = size.threads as i32;
+            params.n_threads_batch = size.threads as i32;
+            params.no_perf = true;
+            params.abort_callback = Some(abort_callback);
+            params.abort_callback_data = std::ptr::from_ref(&*abort).cast_mut().cast();
+            let context = NonNull::new(sys::llama_init_from_model(raw(&model), params))
+                .ok_or("llama.cpp could not create a context; is there enough memory?")?;
+            let batch = sys::llama_batch_init(BATCH_TOKENS as i32, 0, 1);
+            let vocabulary = model.n_vocab() as usize;
+            let adapters = BTreeMap::new();
+            Ok(Context { context, batch, vocabulary, adapters, active: 0, abort, model })
+        }
+    }
+
+    /// For what is decoded from now on.
+    pub fn set_threads(&mut self, threads: usize) {
+        let threads = threads as i32;
+        // SAFETY: sets two numbers of this context, between two decodes.
+        unsafe { sys::llama_set_n_threads(self.context.as_ptr(), threads, threads) };
+    }
+
+    /// Decodes `tokens` at `position…` of `sequence`; logits are kept for the last.
+    pub fn decode(
+        &mut self,
+        tokens: &[u32],
+        position: usize,
+        sequence: usize,
+        abort: &AtomicBool,
+    ) -> Result<(), DecodeError> {
+        self.decode_from(tokens, position, sequence, tokens.len() - 1, abort)
+    }
+
+    /// The same, with logits kept for `tokens[first_logits..]`, which must fit
+    /// one batch.
+    pub fn decode_from(
+        &mut self,
+        tokens: &[u32],
+        position: usize,
+        sequence: usize,
+        first_logits: usize,
+        abort: &AtomicBool,
+    ) -> Result<(), DecodeError> {
+        for (index, chunk) in tokens.chunks(BATCH_TOKENS).enumerate() {
+            let first = index * BATCH_TOKENS;
+            // SAFETY: the batch was made for BATCH_TOKENS tokens of one sequence
+            // each, and a chunk is no longer. `abort` outlives the call and is
+            // taken back out of the callback's reach right after it.
+            let code = unsafe {
+                self.batch.n_tokens = chunk.len() as i32;
+                for (i, &token) in chunk.iter().enumerate() {
+                    *self.batch.token.add(i) = token as i32;
+                    *self.batch.pos.add(i) = (position + first + i) as i32;
+                    *self.batch.n_seq_id.add(i) = 1;
+                    **self.batch.seq_id.add(i) = sequence as i32;
+                    *self.batch.logits.add(i) = i8::from(first + i >= first_logits);
+                }
+                self.abort.store(std::ptr::from_ref(abort).cast_mut(), Ordering::Release);
+                let code = sys::llama_decode(self.context.as_ptr(), self.batch);
+                self.abort.store(null_mut(), Ordering::Release);
+                code
+            };
+            match code {
+                0 => {}
+                2 => return Err(DecodeError::Aborted),
+                code => return Err(DecodeError::Code(code)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Logits after the last decoded token, one per vocabulary entry.
+    pub fn logits(&self) -> &[f32] {
+        self.logits_at(1).unwrap_or_default()
+    }
+
+    /// Logits after the `back`th last token of the last decode, counted from 1;
+    /// `None` where they were not kept.
+    pub fn logits_at(&self, back: usize) -> Option<&[f32]> {
+        // SAFETY: a negative index counts the kept rows from the end, and one
+        // that is not there answers null; llama.cpp keeps `vocabulary` floats in
+        // a row until the next decode, which needs `&mut self`.
+        unsafe {
+            let logits = sys::llama_get_logits_ith(self.context.as_ptr(), -(back as i32));
+            (!logits.is_null()).then(|| std::slice::from_raw_parts(logits, self.vocabulary))
+        }
+    }
+
+    /// Forgets positions `from…` of a sequence.
+    pub fn forget(&mut self, sequence: usize, from: usize) {
+        // SAFETY: the memory handle belongs to this context.
+        unsafe {
+            let memory = sys::llama_get_memory(self.context.as_ptr());
+            sys::llama_memory_seq_rm(memory, sequence as i32, from as i32, -1);
+        }
+    }
+
+    /// Has an empty sequence hold the first `length` positions of another, too;
+    /// their keys and values are in one place for both.
+    pub fn copy(&mut self, from: usize, to: usize, length: usize) {
+        // SAFETY: the memory handle belongs to this context, whose sequences are in
+        // one buffer (`kv_unified`).
+        unsafe {
+            let memory = sys::llama_get_memory(self.context.as_ptr());
+            sys::llama_memory_seq_cp(memory, from as i32, to as i32, 0, length as i32);
+        }
+    }
+
+    /// The keys and values a sequence holds.
+    pub fn state(&self, sequence: usize) -> Vec<u8> {
+        // SAFETY: llama.cpp writes at most `size` bytes, the buffer's length.
+        unsafe {
+            let size = sys::llama_state_seq_get_size(self.context.as_ptr(), sequence as i32);
+            let mut state = vec![0; size];
+            let written = sys::llama_state_seq_get_data(
+                self.context.as_ptr(),
+                state.as_mut_ptr(),
+                size,
+                sequence as i32,
+            );
+            state.truncate(written);
+            state
+        }
+    }
+
+    /// Gives a sequence the keys and values that [`Context::state`] told of
+    /// another; `false`, and an empty sequence, if they do not fit.
+    pub fn restore(&mut self, sequence: usize, state: &[u8]) -> bool {
+        self.forget(sequence, 0);
+        // SAFETY: llama.cpp reads at most the slice's length, and refuses what
+        // does not describe this context's layers.
+        let read = unsafe {
+            sys::llama_state_seq_set_data(
+                self.context.as_ptr(),
+                state.as_ptr(),
+                state.len(),
+                sequence as i32,
+            )
+        };
+        if read == 0 {
+            self.forget(sequence, 0);
+        }
+        read > 0
+    }
+
+    /// Number of positions a sequence holds.
+    pub fn length(&self, sequence: usize) -> usize {
+        // SAFETY: as above; an empty sequence answers -1.
+        let last = unsafe {
+            let memory = sys::llama_get_memory(self.context.as_ptr());
+            sys::llama_memory_seq_pos_max(memory, sequence as i32)
+        };
+        usize::try_from(last + 1).unwrap_or(0)
+    }
+
+    /// The adapter that acts on what is decoded from now on; `false` if it is
+    /// not loaded.
+    pub fn activate(&mut self, version: AdapterVersion) -> bool {
+        if version == self.active {
+            return true;
+        }
+        let mut adapters = match self.adapters.get(&version) {
+            Some(adapter) => vec![adapter.as_ptr()],
+            None if version == 0 => vec![],
+            None => return false,
+        };
+        let mut scales = vec![1.0f32; adapters.len()];
+        // SAFETY: the adapters belong to this model and live in `self.adapters`.
+        let code = unsafe {
+            sys::llama_set_adapters_lora(
+                self.context.as_ptr(),
+                adapters.as_mut_ptr(),
+                adapters.len(),
+                scales.as_mut_ptr(),
+            )
+        };
+        if code == 0 {
+            self.active = version;
+        }
+        code == 0
+    }
+
+    /// Loads an adapter file. `&mut self` is the lock llama.cpp needs: loading
+    /// changes the model that a decode reads.
+    pub fn load_adapter(&mut self, version: AdapterVersion, path: &Path) -> Result<(), String> {
+        let text = path.to_str().ok_or("the adapter's path is not UTF-8")?;
+        let text = CString::new(text).map_err(|error| error.to_string())?;
+        // SAFETY: the model is alive; a failed load answers null.
+        let adapter = unsafe { sys::llama_adapter_lora_init(raw(&self.model), text.as_ptr()) };
+        let adapter = NonNull::new(adapter)
+            .ok_or_else(|| format!("{}: llama.cpp cannot load this adapter", path.display()))?;
+        self.unload(version);
+        self.adapters.insert(version, adapter);
+        Ok(())
+    }
+
+    /// Drops every loaded adapter but these.
+    pub fn retain_adapters(&mut self, keep: &[AdapterVersion]) {
+        let drop: Vec<_> =
+            self.adapters.keys().filter(|version| !keep.contains(version)).copied().collect();
+        drop.into_iter().for_each(|version| self.unload(version));
+    }
+
+    fn unload(&mut self, version: AdapterVersion) {
+        if self.active == version {
+            self.activate(0);
+        }
+        if let Some(adapter) = self.adapters.remove(&version) {
+            // SAFETY: owned, no longer in the context's set, freed once.
+            unsafe { sys::llama_adapter_lora_free(adapter.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.retain_adapters(&[]);
+        // SAFETY: owned and not used again; the model goes after it.
+        unsafe {
+            sys::llama_batch_free(self.batch);
+            sys::llama_free(self.context.as_ptr());
+        }
+    }
+}

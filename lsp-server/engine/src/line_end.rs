@@ -1,0 +1,152 @@
+//! A text in the eyes of the policy, however its tokens spell the end of its last line.
+//!
+//! Byte pairs merge `)` and the break behind it into one token. A policy may as well say
+//! `)` alone and then the break, or stop there: whoever reads the answer sees one text.
+
+use super::Score;
+use super::sampler::Softmax;
+use models::vocab::Vocab;
+
+/// A text to be scored.
+pub struct Spelled<'a> {
+    head: &'a [u32],
+    /// What follows the head: any of these.
+    last: Vec<u32>,
+    /// Or this, and an end of the line behind it.
+    open: Option<u32>,
+}
+
+impl<'a> Spelled<'a> {
+    /// # Panics
+    /// If there are no tokens.
+    pub fn new(tokens: &'a [u32], vocab: &Vocab) -> Spelled<'a> {
+        let (last, head) = tokens.split_last().expect("a text has tokens");
+        if let Some((before, head)) = head.split_last()
+            && vocab.bare_ends().contains(last)
+            && let merged @ [_, ..] = vocab.ended(*before)
+        {
+            return Spelled { head, last: merged.to_vec(), open: Some(*before) };
+        }
+        let ends = match vocab.line_ends(*last) {
+            [] => std::slice::from_ref(last),
+            ends => ends,
+        };
+        Spelled { head, last: ends.to_vec(), open: vocab.left_open(*last) }
+    }
+
+    /// What is to be fed behind the prompt for [`Spelled::rows`] rows of logits, the
+    /// first of which the prompt itself gives.
+    pub fn fed(&self) -> impl Iterator<Item = u32> {
+        self.head.iter().copied().chain(self.open)
+    }
+
+    pub fn rows(&self) -> usize {
+        self.head.len() + 1 + usize::from(self.open.is_some())
+    }
+
+    /// `None` where a row is missing, or where the text does not reproduce the text
+    /// that healing cut.
+    pub fn score<'r>(
+        &self,
+        row: impl Fn(usize) -> Option<&'r [f32]>,
+        healing: &[u8],
+        vocab: &Vocab,
+    ) -> Option<Score> {
+        let mut need = healing;
+        let mut score = Score { logprob: 0.0, says: true };
+        for (index, &token) in self.head.iter().enumerate() {
+            let softmax = Softmax::new(row(index)?, vocab, need, 1.0)?;
+            score.logprob += softmax.logprob_of(&[token])?;
+            score.says &= softmax.best == token;
+            need = &need[vocab.piece(token).len().min(need.len())..];
+        }
+        let at = self.head.len();
+        let softmax = Softmax::new(row(at)?, vocab, need, 1.0)?;
+        let ended = softmax.logprob_of(&self.last);
+        let mut ends = self.last.contains(&softmax.best);
+        let mut logprob = ended;
+        if let Some(open) = self.open
+            && let Some(open_logprob) = softmax.logprob_of(&[open])
+            && need.len() <= vocab.piece(open).len()
+        {
+            let behind = Softmax::new(row(at + 1)?, vocab, &[], 1.0)?;
+            let breaks = vocab.bare_ends();
+            ends |= softmax.best == open && breaks.contains(&behind.best);
+            let ended_behind = behind.logprob_of(breaks).map(|logprob| open_logprob + logprob);
+            logprob = match (ended, ended_behind) {
+                (Some(a), Some(b)) => Some(a.max(b) + (-(a - b).abs()).exp().ln_1p()),
+                (one, other) => one.or(other),
+            };
+        }
+        score.logprob += logprob?;
+        score.says &= ends;
+        Some(score)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: u32 = 0;
+    const CLOSE: u32 = 1;
+    const CLOSE_BREAK: u32 = 2;
+    const BREAK: u32 = 3;
+    const STOP: u32 = 4;
+
+    fn vocab() -> Vocab {
+        Vocab::new([("go(", 1), (")", 1), (")Ċ", 1), ("Ċ", 1), ("<|endoftext|>", 3)])
+    }
+
+    /// What a policy thinks of a text, that gives these probabilities place by place.
+    fn score(tokens: &[u32], rows: &[[f32; 5]]) -> (f32, bool) {
+        let vocab = vocab();
+        let text = Spelled::new(tokens, &vocab);
+        assert_eq!(text.rows(), text.fed().count() + 1);
+        let logits: Vec<_> = rows.iter().map(|row| row.map(f32::ln)).collect();
+        let score = text.score(|index| logits.get(index).map(|row| &row[..]), b"", &vocab);
+        let score = score.expect("rows for it");
+        (score.logprob.exp(), score.says)
+    }
+
+    #[test]
+    fn a_line_ends_merged_broken_or_stopped() {
+        // go( then `)` with its break, `)` alone, and behind that a break or a stop.
+        let rows =
+            [[0.8, 0.05, 0.05, 0.05, 0.05], [0.1, 0.5, 0.3, 0.05, 0.05], [0.1, 0.1, 0.1, 0.2, 0.5]];
+        let expected = 0.8 * (0.3 + 0.5 * (0.2 + 0.5));
+        for tokens in [&[CALL, CLOSE_BREAK][..], &[CALL, CLOSE, BREAK], &[CALL, CLOSE, STOP]] {
+            let (probability, says) = score(tokens, &rows);
+            assert!((probability - expected).abs() < 1e-5, "{tokens:?} {probability}");
+            assert!(says, "{tokens:?}: greedily it is `)` and a stop");
+        }
+    }
+
+    #[test]
+    fn a_line_that_goes_on_is_another() {
+        let rows =
+            [[0.8, 0.05, 0.05, 0.05, 0.05], [0.1, 0.5, 0.3, 0.05, 0.05], [0.6, 0.1, 0.1, 0.1, 0.1]];
+        assert!(!score(&[CALL, CLOSE_BREAK], &rows).1, "it says `)` and then `go(`");
+        assert!(score(&[CALL, CLOSE], &rows).1, "of a text without an end, that is nothing");
+    }
+
+    #[test]
+    fn a_break_with_nothing_before_it_may_be_a_stop() {
+        let (probability, says) = score(&[BREAK], &[[0.1, 0.1, 0.1, 0.3, 0.4]]);
+        assert!((probability - 0.7).abs() < 1e-5 && says, "{probability}");
+    }
+
+    #[test]
+    fn healing_forbids_a_stop_and_what_contradicts() {
+        let vocab = vocab();
+        let row = [0.1_f32, 0.2, 0.3, 0.1, 0.3].map(f32::ln);
+        let score = |tokens: &[u32], healing: &[u8]| {
+            Spelled::new(tokens, &vocab).score(|_| Some(&row), healing, &vocab)
+        };
+        // `)` is to be reproduced: alone, then ended behind, or with its break.
+        let closed = score(&[CLOSE_BREAK], b")").unwrap().logprob.exp();
+        assert!((closed - (0.6 + 0.4 * 0.4)).abs() < 1e-5, "{closed}");
+        assert_eq!(score(&[CALL], b")"), None);
+        assert_eq!(score(&[STOP], b")"), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! An engine that says what it is told: for unit tests of what lies around it.
+
+use super::{
+    Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
+};
+use completion::prompt::FimPrompt;
+use feedback::event::{AdapterVersion, StopReason, TokenRecord};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Answers every prompt with the same texts, one token a byte.
+pub struct ScriptedEngine {
+    /// The first, and what there is beside it.
+    pub answers: &'static [&'static str],
+    /// What an adapter answers instead.
+    pub learned: Option<&'static [&'static str]>,
+    /// How long a completion takes; the abort flag is looked at every millisecond.
+    pub takes: Duration,
+}
+
+impl Engine for ScriptedEngine {
+    fn info(&self) -> EngineInfo {
+        EngineInfo { backend: "scripted".into(), reads_files: true }
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        Arc::new(|text| text.bytes().map(u32::from).collect())
+    }
+
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError> {
+        for _ in 0..self.takes.as_millis() {
+            std::thread::sleep(Duration::from_millis(1));
+            if abort.load(Ordering::Relaxed) {
+                return Err(EngineError::Aborted);
+            }
+        }
+        let learned = self.learned.filter(|_| request.adapter > 0);
+        let answers = learned.unwrap_or(self.answers);
+        let logprob = -0.1;
+        let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob };
+        let answer = |text: &&str| {
+            let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
+            let tokens = text.iter().map(token).collect();
+            let visible_logprobs = vec![logprob; text.len()];
+            let healed = request.prompt.healing.len();
+            Answer {
+                tokens,
+                visible_logprobs,
+                healed,
+                ends: (1..=text.len()).collect(),
+                text,
+                given_up: None,
+                stop: StopReason::Newline,
+                decode_time: self.takes,
+            }
+        };
+        Ok(Generated {
+            prompt: vec![0],
+            adapter_from: 0,
+            prompt_reused: 0,
+            prompt_evaluated: 1,
+            prompt_time: Duration::ZERO,
+            answers: answers.iter().take(1 + request.alternatives).map(answer).collect(),
+        })
+    }
+
+    /// A newer version likes every text better.
+    fn warm(&mut self, _: &FimPrompt, _: &AtomicBool) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        _abort: &AtomicBool,
+    ) -> Result<Vec<Score>, EngineError> {
+        let score = |version: &AdapterVersion| Score {
+            logprob: -10.0 / (1.0 + *version as f32),
+            says: *version > 0,
+        };
+        Ok(request.adapters.iter().map(score).collect())
+    }
+
+    fn load_adapter(
+        &mut self,
+        _version: AdapterVersion,
+        _path: &Path,
+        _keep: &[AdapterVersion],
+    ) -> Result<(), EngineError> {
+        Ok(())
+    }
+}

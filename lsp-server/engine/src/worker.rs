@@ -1,0 +1,232 @@
+//! One thread owns the engine. Everybody else holds a [`EngineHandle`], a
+//! bounded queue of requests whose abort flags are looked at before any work.
+
+use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
+use completion::prompt::FimPrompt;
+use feedback::event::AdapterVersion;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Requests that may wait. Each supersedes its session's older one, which stays in the
+/// queue until the engine comes by: a held key brings hundreds while one micro-batch
+/// is computed, and it is the last that must get in.
+const QUEUE: usize = 1024;
+
+enum Job {
+    Generate {
+        request: Box<Request>,
+        abort: Arc<AtomicBool>,
+        reply: oneshot::Sender<Result<Generated, EngineError>>,
+    },
+    LoadAdapter {
+        version: AdapterVersion,
+        path: PathBuf,
+        keep: Vec<AdapterVersion>,
+        reply: oneshot::Sender<Result<Duration, EngineError>>,
+    },
+    Score {
+        request: Box<ScoreRequest>,
+        reply: oneshot::Sender<Result<Vec<Score>, EngineError>>,
+    },
+    Warm(Box<FimPrompt>),
+}
+
+#[derive(Clone)]
+pub struct EngineHandle {
+    jobs: SyncSender<Job>,
+    info: EngineInfo,
+    tokenizer: Tokenizer,
+    /// Set by every request: what is done while none waits gives way.
+    gives_way: Arc<AtomicBool>,
+}
+
+/// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`)
+/// stops its decode.
+pub struct AbortOnDrop(pub Arc<AtomicBool>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl EngineHandle {
+    /// Builds the engine on its own thread and waits until it is ready. `on_busy` is told on that
+    /// thread when the engine begins to compute, and when it has nothing left to compute.
+    pub fn start<E: Engine>(
+        build: impl FnOnce() -> Result<E, EngineError> + Send + 'static,
+        on_busy: impl Fn(bool) + Send + 'static,
+    ) -> Result<EngineHandle, EngineError> {
+        let (jobs, queue) = sync_channel(QUEUE);
+        let (ready, started) = sync_channel(1);
+        let gives_way = Arc::new(AtomicBool::new(false));
+        let gives = gives_way.clone();
+        std::thread::Builder::new()
+            .name("hone-engine".into())
+            .spawn(move || match build() {
+                Ok(engine) => {
+                    let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
+                    drop(ready);
+                    serve(engine, &queue, &on_busy, &gives);
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                }
+            })
+            .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
+        let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
+        Ok(EngineHandle { jobs, info, tokenizer, gives_way })
+    }
+
+    pub fn info(&self) -> &EngineInfo {
+        &self.info
+    }
+
+    pub fn tokenize(&self, text: &str) -> Vec<u32> {
+        (self.tokenizer)(text)
+    }
+
+    pub async fn generate(
+        &self,
+        request: Request,
+        abort: Arc<AtomicBool>,
+    ) -> Result<Generated, EngineError> {
+        let _guard = AbortOnDrop(abort.clone());
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Generate { request: Box::new(request), abort, reply })?;
+        answer.await.map_err(|_| EngineError::Gone)?
+    }
+
+    /// Loads an adapter between two requests; answers how long the engine was held.
+    pub async fn load_adapter(
+        &self,
+        version: AdapterVersion,
+        path: PathBuf,
+        keep: Vec<AdapterVersion>,
+    ) -> Result<Duration, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::LoadAdapter { version, path, keep, reply })?;
+        answer.await.map_err(|_| EngineError::Gone)?
+    }
+
+    /// How several adapters see a text, computed once nothing else waits.
+    pub async fn score(&self, request: ScoreRequest) -> Result<Vec<Score>, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(Job::Score { request: Box::new(request), reply })?;
+        answer.await.map_err(|_| EngineError::Gone)?
+    }
+
+    /// Computes a prompt while nothing else waits, for a request that may come.
+    pub fn warm(&self, prompt: FimPrompt) {
+        // Where a request waits already, there is nothing to foresee.
+        let _ = self.send(Job::Warm(Box::new(prompt)));
+    }
+
+    fn send(&self, job: Job) -> Result<(), EngineError> {
+        let sent = self.enqueue(job);
+        // After the job is in the queue: whoever reset it before that sees the job.
+        self.gives_way.store(true, Ordering::Release);
+        sent
+    }
+
+    fn enqueue(&self, job: Job) -> Result<(), EngineError> {
+        self.jobs.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => EngineError::Busy,
+            TrySendError::Disconnected(_) => EngineError::Gone,
+        })
+    }
+}
+
+fn serve(
+    mut engine: impl Engine,
+    queue: &Receiver<Job>,
+    on_busy: &impl Fn(bool),
+    gives_way: &AtomicBool,
+) {
+    let mut later = Later::default();
+    loop {
+        let job = match next(queue, &mut later, on_busy, gives_way) {
+            Some(job) => job,
+            None => return,
+        };
+        on_busy(true);
+        match job {
+            Job::Generate { request, abort, reply } => {
+                let answer = if abort.load(Ordering::Relaxed) {
+                    Err(EngineError::Aborted)
+                } else {
+                    engine.generate(&request, &abort)
+                };
+                let _ = reply.send(answer);
+            }
+            Job::LoadAdapter { version, path, keep, reply } => {
+                let started = Instant::now();
+                let loaded = engine.load_adapter(version, &path, &keep);
+                let _ = reply.send(loaded.map(|()| started.elapsed()));
+            }
+            Job::Score { reply, .. } if reply.is_closed() => {}
+            Job::Score { request, reply } => match engine.score(&request, gives_way) {
+                Err(EngineError::Aborted) => later.scores.push_front((request, reply)),
+                answer => drop(reply.send(answer)),
+            },
+            // The request that interrupts it computes the prompt that counts.
+            Job::Warm(prompt) => drop(engine.warm(&prompt, gives_way)),
+        }
+    }
+}
+
+/// What is done once no request waits.
+#[derive(Default)]
+struct Later {
+    /// The newest only: the user has left the place of an older one.
+    warm: Option<Box<FimPrompt>>,
+    scores: VecDeque<Scoring>,
+}
+
+type Scoring = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
+
+/// The next job: requests in their order, then what can wait. `None` once
+/// nobody can ask any more.
+fn next(
+    queue: &Receiver<Job>,
+    later: &mut Later,
+    on_busy: &impl Fn(bool),
+    gives_way: &AtomicBool,
+) -> Option<Job> {
+    loop {
+        // Before the last look at the queue: a request that comes after it is seen.
+        gives_way.store(false, Ordering::Release);
+        let job = match queue.try_recv() {
+            Ok(job) => job,
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => {
+                if let Some(prompt) = later.warm.take() {
+                    return Some(Job::Warm(prompt));
+                }
+                if let Some((request, reply)) = later.scores.pop_front() {
+                    return Some(Job::Score { request, reply });
+                }
+                // Only when nothing waits: between two requests of a burst the
+                // learner would not get far.
+                on_busy(false);
+                queue.recv().ok()?
+            }
+        };
+        match job {
+            Job::Score { request, reply } if later.scores.len() < QUEUE => {
+                later.scores.push_back((request, reply));
+            }
+            Job::Score { reply, .. } => drop(reply.send(Err(EngineError::Busy))),
+            Job::Warm(prompt) => later.warm = Some(prompt),
+            job => {
+                later.warm = None;
+                return Some(job);
+            }
+        }
+    }
+}

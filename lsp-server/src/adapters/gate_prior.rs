@@ -1,0 +1,81 @@
+//! `gate-prior.json`: where the gate starts for this user, if a rehearsal of their own history has
+//! left a prior. It lies beside the adapters, because it comes with one and is forgotten with all.
+
+use anyhow::{Context, Result, ensure};
+use models::file::write_atomic;
+use policy::gate::features::FEATURES_VERSION;
+use policy::gate::prior::{Prior, shipped};
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::Path;
+
+const FILE: &str = "gate-prior.json";
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    features_version: u32,
+    #[serde(flatten)]
+    prior: Prior,
+}
+
+/// The prior that was left in this folder, else the one that is shipped.
+pub fn load(folder: &Path) -> Prior {
+    let own = read(&folder.join(FILE)).unwrap_or_else(|error| {
+        tracing::warn!("{error:#}; the gate starts from the prior that is shipped");
+        None
+    });
+    own.unwrap_or_else(shipped)
+}
+
+fn read(path: &Path) -> Result<Option<Prior>> {
+    let text = match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(|| format!("{}: cannot be read", path.display()))?,
+    };
+    let damaged = || format!("{}: damaged; delete it, or rehearse again", path.display());
+    let Kept { features_version, prior } = serde_json::from_slice(&text).with_context(damaged)?;
+    ensure!(
+        features_version == FEATURES_VERSION,
+        "{}: from another version of Hone; rehearse again",
+        path.display()
+    );
+    let sound = prior.mean.iter().all(|mean| mean.is_finite())
+        && prior.deviation.iter().all(|deviation| deviation.is_finite() && *deviation > 0.0);
+    ensure!(sound, damaged());
+    Ok(Some(prior))
+}
+
+/// Makes the gate start from this prior when the log is read the next time.
+pub fn save(prior: &Prior, folder: &Path) -> Result<()> {
+    let kept = Kept { features_version: FEATURES_VERSION, prior: prior.clone() };
+    let path = folder.join(FILE);
+    write_atomic(&path, &serde_json::to_vec_pretty(&kept)?)
+        .with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::gate::features::FEATURES;
+
+    #[test]
+    fn a_prior_of_ones_own_is_used_unless_it_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        assert_eq!(load(folder.path()), shipped());
+        let own = Prior { mean: [0.5; FEATURES], deviation: [0.1; FEATURES] };
+        save(&own, folder.path()).unwrap();
+        assert_eq!(load(folder.path()), own);
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (broken, says) in [
+            (text.replace("\"features_version\": 2", "\"features_version\": 9"), "another version"),
+            (text.replace("0.1", "0.0"), "damaged"),
+            (text[..text.len() / 2].to_owned(), "damaged"),
+        ] {
+            std::fs::write(&path, broken).unwrap();
+            let error = format!("{:#}", read(&path).unwrap_err());
+            assert!(error.contains(says) && error.contains(FILE), "{error}");
+            assert_eq!(load(folder.path()), shipped());
+        }
+    }
+}

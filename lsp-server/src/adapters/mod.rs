@@ -1,0 +1,5 @@
+//! The registry of adapters and its files.
+
+pub mod gate_prior;
+pub mod import;
+pub mod registry;

@@ -1,0 +1,161 @@
+//! From folders and flags to a running [`Daemon`]: which model, which engine,
+//! which clock.
+
+use crate::app::{Daemon, ServedModel};
+use crate::config::Config;
+use crate::learning::preemption::Leash;
+use crate::learning::supervisor::{Program, Supervisor};
+use crate::paths::Home;
+use crate::protocol::handlers::LearnNow;
+use anyhow::{Context, Result};
+use engine::EngineError;
+use engine::llama::{LlamaConfig, LlamaEngine};
+use engine::worker::EngineHandle;
+use feedback::clock::{Clock, ManualClock, SystemClock};
+use feedback::log::EventLog;
+use feedback::sled_log::SledLog;
+use models::fim::FimTemplate;
+use models::manifest::{Catalogue, Manifest};
+use models::store::Store;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// More threads than this rarely help a small model and always hurt its neighbours.
+const MAX_THREADS: usize = 8;
+
+/// Where a manual clock starts: any fixed moment, here 2026-01-01T00:00:00Z.
+const MANUAL_EPOCH_MS: u64 = 1_767_225_600_000;
+
+/// `hone learn` requests that may wait; they all mean the same.
+const LEARN_QUEUE: usize = 1;
+
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ServeOptions {
+    /// Serve this GGUF file instead of the configured model
+    #[arg(long, value_name = "FILE.gguf")]
+    pub model: Option<PathBuf>,
+    /// FIM template of --model, where its vocabulary does not tell
+    #[arg(long, value_name = "NAME", requires = "model")]
+    pub template: Option<String>,
+    /// Time stands still but for `hone/advanceClock` (tests, rehearsal)
+    #[arg(long, hide = true)]
+    pub manual_clock: bool,
+    /// Share the prompts' KV with other daemons through this folder (rehearsal)
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub prompt_shelf: Option<PathBuf>,
+}
+
+impl ServeOptions {
+    /// The same options as arguments of another `hone`.
+    pub fn to_args(&self) -> Vec<std::ffi::OsString> {
+        let mut args = vec![];
+        if let Some(model) = &self.model {
+            args.extend(["--model".into(), model.into()]);
+        }
+        if let Some(template) = &self.template {
+            args.extend(["--template".into(), template.into()]);
+        }
+        if self.manual_clock {
+            args.push("--manual-clock".into());
+        }
+        if let Some(folder) = &self.prompt_shelf {
+            args.extend(["--prompt-shelf".into(), folder.into()]);
+        }
+        args
+    }
+}
+
+/// The manifest the configuration asks for.
+pub fn configured_manifest<'a>(
+    home: &Home,
+    catalogue: &'a Catalogue,
+    config: &Config,
+) -> Result<&'a Manifest> {
+    Ok(match &config.model.name {
+        Some(name) => catalogue
+            .get(name)
+            .with_context(|| format!("{}: model.name", home.config_file().display()))?,
+        None => catalogue.default_model(),
+    })
+}
+
+fn find_model(
+    home: &Home,
+    config: &Config,
+    options: &ServeOptions,
+) -> Result<(ServedModel, &'static FimTemplate)> {
+    if let Some(path) = &options.model {
+        let path = std::path::absolute(path)?;
+        let local = models::inspect::inspect(&path, options.template.as_deref())?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let served = ServedModel { name, architecture: local.arch, path, sha256: local.sha256 };
+        return Ok((served, local.template));
+    }
+    let catalogue = Catalogue::load(&home.models())?;
+    let manifest = configured_manifest(home, &catalogue, config)?;
+    let path = Store::new(home.models()).verified(manifest)?;
+    if let Some(notice) = &manifest.notice {
+        tracing::info!("{}: {notice}", manifest.name);
+    }
+    let served = ServedModel {
+        name: manifest.name.clone(),
+        architecture: manifest.architecture.clone(),
+        path,
+        sha256: manifest.sha256.clone(),
+    };
+    Ok((served, manifest.template))
+}
+
+/// A running daemon and the bell that asks its learner for an update.
+pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<Daemon>, LearnNow)> {
+    home.create()?;
+    let config = Config::load(&home.config_file())?;
+    let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
+    let (model, template) = find_model(&home, &config, options)?;
+    let threads = match config.model.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
+        threads => threads,
+    };
+    let llama = LlamaConfig {
+        path: model.path.clone(),
+        template,
+        threads,
+        adapts_threads: config.model.threads == 0,
+        gpu_layers: config.model.gpu_layers,
+        shelf: options.prompt_shelf.clone().map(|folder| (folder, model.sha256.clone())),
+    };
+    let leash = Arc::new(Leash::default());
+    let holds = leash.clone();
+    let on_busy = move |busy| holds.computing(busy);
+    let engine = EngineHandle::start(move || LlamaEngine::load(&llama), on_busy).map_err(
+        |error| match error {
+            EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
+            other => other.into(),
+        },
+    )?;
+    let clock: Arc<dyn Clock> = if options.manual_clock {
+        Arc::new(ManualClock::starting_at(MANUAL_EPOCH_MS))
+    } else {
+        Arc::new(SystemClock::default())
+    };
+    let daemon = Daemon::start(&home, config, model, engine, clock, log).await?;
+    let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
+    let learner = Program { path: learner_program()?, prompt_shelf: options.prompt_shelf.clone() };
+    let supervisor = Supervisor::new(daemon.clone(), learner, leash);
+    tokio::spawn(supervisor.run(asked));
+    Ok((daemon, learn_now))
+}
+
+/// `hone-learner` beside this binary; `HONE_LEARNER` names another.
+fn learner_program() -> Result<PathBuf> {
+    match std::env::var_os("HONE_LEARNER").filter(|value| !value.is_empty()) {
+        Some(program) => Ok(program.into()),
+        None => sibling("hone-learner"),
+    }
+}
+
+/// A program installed in the same folder as this one.
+pub fn sibling(name: &str) -> Result<PathBuf> {
+    let this = std::env::current_exe().context("cannot tell where this program is")?;
+    Ok(this.parent().unwrap_or(Path::new(".")).join(name))
+}

@@ -1,0 +1,237 @@
+//! The other end of the daemon's socket: who finds it, starts it, and asks the
+//! one-line questions of the command line.
+
+use crate::app::startup::ServeOptions;
+use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::daemon::server::ALREADY_RUNNING;
+use crate::paths::{self, Home};
+use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, BufReader, copy};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+// Unlike the standard library's, it leaves no zombie of a daemon that died.
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+/// Time a daemon gets to load its model and listen; hashing a large model for
+/// the first time is the slowest part.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// Time a daemon gets to end.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+const POLL: Duration = Duration::from_millis(50);
+
+/// The daemon's log starts anew past this size; the one before is kept.
+const LOG_BYTES: u64 = 4 * 1024 * 1024;
+
+pub struct Connection {
+    pub read: BufReader<OwnedReadHalf>,
+    pub write: OwnedWriteHalf,
+}
+
+enum Refusal {
+    /// Nobody listens.
+    NoDaemon,
+    /// A daemon of an older protocol, which ends now.
+    MakesWay,
+}
+
+/// Connects to a running daemon; `None` if there is none.
+pub async fn connect(home: &Home, purpose: Purpose) -> Result<Option<Connection>> {
+    match dial(home, purpose).await? {
+        Ok(connection) => Ok(Some(connection)),
+        Err(Refusal::NoDaemon) => Ok(None),
+        Err(Refusal::MakesWay) => {
+            bail!("the running daemon is of an older Hone and ends now; try again")
+        }
+    }
+}
+
+/// The same, but waits for a daemon that is just starting or just ending.
+pub async fn connect_settled(home: &Home, purpose: Purpose) -> Result<Option<Connection>> {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        let connection = connect(home, purpose.clone()).await?;
+        if connection.is_some() || !lock_is_held(home)? || Instant::now() > deadline {
+            return Ok(connection);
+        }
+        sleep(POLL).await;
+    }
+}
+
+/// The socket is missing, or was left behind by a daemon that died, or its daemon died
+/// with us in the queue before it.
+fn is_nobody(error: ErrorKind) -> bool {
+    use ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error, NotFound | ConnectionRefused | ConnectionReset)
+}
+
+async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusal>> {
+    let path = home.socket()?;
+    let stream = match UnixStream::connect(&path).await {
+        Ok(stream) => stream,
+        Err(error) if is_nobody(error.kind()) => return Ok(Err(Refusal::NoDaemon)),
+        Err(error) => return Err(error).with_context(|| path.display().to_string()),
+    };
+    anyhow::ensure!(
+        stream.peer_cred()?.uid() == paths::user(),
+        "{}: another user listens there; set HONE_HOME to a folder of your own",
+        path.display()
+    );
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    let said = write_line(&mut write, &Hello::new(purpose)).await;
+    let welcome: Welcome = match (said, read_line(&mut read).await) {
+        (Ok(()), Ok(welcome)) => welcome,
+        // It ended between our connecting and its answer.
+        _ => return Ok(Err(Refusal::NoDaemon)),
+    };
+    match welcome.error {
+        None => Ok(Ok(Connection { read, write })),
+        Some(_) if welcome.protocol < PROTOCOL => Ok(Err(Refusal::MakesWay)),
+        Some(error) => bail!("{error}"),
+    }
+}
+
+/// Connects, starting a daemon where there is none.
+pub async fn connect_or_start(home: &Home, options: &ServeOptions) -> Result<Connection> {
+    home.create()?;
+    let deadline = Instant::now() + START_LIMIT;
+    let mut child: Option<Child> = None;
+    loop {
+        if let Ok(connection) = dial(home, Purpose::Lsp).await? {
+            return Ok(connection);
+        }
+        match child.as_mut().map(Child::try_wait).transpose()?.flatten() {
+            None if child.is_none() => child = Some(start_daemon(home, options)?),
+            None => {}
+            // Another forwarder's daemon will answer at the next dial; one that had
+            // not quite died yet leaves the place free.
+            Some(status)
+                if status.code() == Some(ALREADY_RUNNING.into()) && !lock_is_held(home)? =>
+            {
+                child = None;
+            }
+            // Killed, as the one before it may have been.
+            Some(status) if status.code().is_none() => child = None,
+            Some(status) if !status.success() && !lock_is_held(home)? => {
+                bail!("{}", last_line(&home.daemon_log()));
+            }
+            Some(_) => {}
+        }
+        if Instant::now() > deadline {
+            bail!("{}: the daemon did not answer in time", home.daemon_log().display());
+        }
+        sleep(POLL).await;
+    }
+}
+
+fn start_daemon(home: &Home, options: &ServeOptions) -> Result<Child> {
+    let path = home.daemon_log();
+    if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_BYTES) {
+        let _ = std::fs::rename(&path, path.with_extension("log.1"));
+    }
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        // It is written where it lies, or not at all.
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&path)
+        .with_context(|| {
+            format!("{}: cannot write the daemon's log; make room for it", path.display())
+        })?;
+    let this = std::env::current_exe().context("cannot tell where this program is")?;
+    Command::new(this)
+        .arg("serve")
+        .args(options.to_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        // An editor's Ctrl-C or end must not reach the other editors' daemon.
+        .process_group(0)
+        .spawn()
+        .context("cannot start the daemon")
+}
+
+fn lock_is_held(home: &Home) -> Result<bool> {
+    match File::open(home.daemon_lock()) {
+        Ok(file) => Ok(matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The daemon's own last word; it never holds code.
+fn last_line(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    match text.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => line.trim_start_matches("Error: ").to_owned(),
+        None => format!("{}: the daemon ended without a word", log.display()),
+    }
+}
+
+/// Asks a running daemon for a change; false if none runs.
+///
+/// # Errors
+/// The daemon's reason not to.
+pub async fn ask(home: &Home, purpose: Purpose) -> Result<bool> {
+    match question::<Answer>(home, purpose).await? {
+        None => Ok(false),
+        Some(Answer { error: None }) => Ok(true),
+        Some(Answer { error: Some(error) }) => bail!("{error}"),
+    }
+}
+
+/// What a running daemon answers; `None` if none runs.
+pub async fn question<T: DeserializeOwned>(home: &Home, purpose: Purpose) -> Result<Option<T>> {
+    let Some(mut connection) = connect_settled(home, purpose).await? else { return Ok(None) };
+    let mut text = String::new();
+    connection.read.read_to_string(&mut text).await?;
+    serde_json::from_str(&text).map(Some).context("the daemon gave no answer")
+}
+
+/// `hone stop`: answers whether there was a daemon to stop.
+pub async fn stop(home: &Home) -> Result<bool> {
+    let Some(mut connection) = connect(home, Purpose::Stop).await? else { return Ok(false) };
+    copy(&mut connection.read, &mut tokio::io::sink()).await?;
+    let deadline = Instant::now() + STOP_LIMIT;
+    while lock_is_held(home)? {
+        if Instant::now() > deadline {
+            bail!("the daemon did not end within {} s", STOP_LIMIT.as_secs());
+        }
+        sleep(POLL).await;
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    /// Found by killing the daemon 500 times: once it died between somebody's knock and
+    /// its opening the door, and `hone lsp` took that for an error and ended, and with
+    /// it the editor's completions.
+    #[tokio::test]
+    async fn a_daemon_that_dies_before_it_lets_us_in_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        let socket = home.socket().unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        let knocking = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        drop(listener);
+        let error = knocking.take_error().unwrap().expect("the kernel says so");
+        assert!(is_nobody(error.kind()), "{error}");
+        assert!(dial(&home, Purpose::Status).await.unwrap().is_err(), "nobody listens");
+    }
+}

@@ -1,0 +1,337 @@
+//! What a daemon would have to be told, had it never heard of this editor: the
+//! forwarder keeps it, so that the daemon may die and nobody notices.
+//!
+//! Only what the protocol makes state of is kept: the handshake, the text of
+//! every open document, and the requests that nobody has answered. What a lost
+//! daemon knew of an offer on screen is lost; the offer itself is in its log.
+
+use completion::document::{Document, Encoding, Position};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Requests remembered; an editor has a handful under way.
+const PENDING_LIMIT: usize = 1024;
+
+/// LSP's code for a request that a newer one replaced.
+const REQUEST_CANCELLED: i32 = -32800;
+
+/// Carried by the handshake that no editor asked for.
+const OWN_ID: &str = "hone-reconnect";
+
+const INLINE_COMPLETION: &str = "textDocument/inlineCompletion";
+const AGENT_COMPLETIONS: [&str; 2] = ["getCompletions", "getCompletionsCycling"];
+
+#[derive(Default)]
+pub struct Mirror {
+    /// The editor's `initialize`, once it was answered.
+    handshake: Option<Value>,
+    /// The editor has said `initialized`.
+    confirmed: bool,
+    encoding: Option<Encoding>,
+    documents: BTreeMap<String, Document>,
+    /// In the order in which they came.
+    pending: Vec<Pending>,
+    /// The editor has said `exit`.
+    left: bool,
+    /// The daemon has answered something since the last [`Mirror::rejoin`].
+    served: bool,
+}
+
+struct Pending {
+    message: Value,
+    /// A newer request or edit took its place.
+    superseded: bool,
+}
+
+/// What puts a new daemon into the place of the one that died.
+#[derive(Debug, Default, PartialEq)]
+pub struct Rejoin {
+    /// To be answered before anything else is said; the editor had its answer.
+    pub handshake: Option<Vec<u8>>,
+    pub to_daemon: Vec<Vec<u8>>,
+    pub to_editor: Vec<Vec<u8>>,
+}
+
+impl Mirror {
+    pub fn editor_says(&mut self, body: &[u8]) {
+        // What is no message changes nothing; the daemon will say so.
+        let Ok(message) = serde_json::from_slice::<Value>(body) else { return };
+        let method = message["method"].as_str().unwrap_or_default();
+        let (params, text) = (&message["params"], &message["params"]["textDocument"]);
+        match method {
+            "initialized" => self.confirmed = true,
+            "exit" => self.left = true,
+            "textDocument/didOpen" => self.open(text),
+            "textDocument/didChange" => self.change(text, &params["contentChanges"]),
+            "textDocument/didClose" => {
+                self.documents.remove(text["uri"].as_str().unwrap_or_default());
+            }
+            _ => {}
+        }
+        if is_completion(method) || method == "textDocument/didChange" {
+            self.supersede();
+        }
+        let is_request = !message["id"].is_null() && !method.is_empty();
+        if is_request && self.pending.len() < PENDING_LIMIT {
+            self.pending.push(Pending { message, superseded: false });
+        }
+    }
+
+    /// Whether the editor is to hear it.
+    pub fn daemon_says(&mut self, body: &[u8]) -> bool {
+        let Ok(message) = serde_json::from_slice::<Value>(body) else { return true };
+        if message.get("method").is_some() {
+            return true;
+        }
+        let id = &message["id"];
+        if id == OWN_ID {
+            return false;
+        }
+        if let Some(at) = self.pending.iter().position(|pending| pending.message["id"] == *id) {
+            self.served = true;
+            let request = self.pending.remove(at).message;
+            let result = &message["result"];
+            if request["method"] == "initialize" && result.is_object() {
+                let utf8 = result["capabilities"]["positionEncoding"] == "utf-8";
+                self.encoding = Some(if utf8 { Encoding::Utf8 } else { Encoding::Utf16 });
+                self.handshake = Some(request);
+            }
+        }
+        true
+    }
+
+    /// The editor wants no daemon any more.
+    pub fn left(&self) -> bool {
+        self.left
+    }
+
+    /// Whether the daemon that died had answered anything.
+    pub fn served(&self) -> bool {
+        self.served
+    }
+
+    /// What to say now that the daemon is another one.
+    pub fn rejoin(&mut self) -> Rejoin {
+        self.served = false;
+        let mut rejoin = Rejoin::default();
+        if let Some(handshake) = &self.handshake {
+            let mut again = handshake.clone();
+            again["id"] = OWN_ID.into();
+            rejoin.handshake = Some(bytes(&again));
+            if self.confirmed {
+                rejoin.to_daemon.push(bytes(&notification("initialized", json!({}))));
+            }
+            for (uri, document) in &self.documents {
+                let opened = json!({"uri": uri, "languageId": document.language,
+                    "version": document.version, "text": document.text.to_string()});
+                let opened = notification("textDocument/didOpen", json!({"textDocument": opened}));
+                rejoin.to_daemon.push(bytes(&opened));
+            }
+        }
+        self.pending.retain(|pending| {
+            if pending.superseded {
+                rejoin.to_editor.push(bytes(&superseded(&pending.message)));
+            } else {
+                rejoin.to_daemon.push(bytes(&pending.message));
+            }
+            !pending.superseded
+        });
+        rejoin
+    }
+
+    fn open(&mut self, opened: &Value) {
+        let (Some(uri), Some(text)) = (opened["uri"].as_str(), opened["text"].as_str()) else {
+            return;
+        };
+        let document = Document {
+            path: uri.to_owned(),
+            language: opened["languageId"].as_str().unwrap_or_default().to_owned(),
+            version: version(opened),
+            text: text.into(),
+        };
+        self.documents.insert(uri.to_owned(), document);
+    }
+
+    fn change(&mut self, changed: &Value, changes: &Value) {
+        let uri = changed["uri"].as_str().unwrap_or_default();
+        let Some(document) = self.documents.get_mut(uri) else { return };
+        document.version = version(changed);
+        let encoding = self.encoding.unwrap_or(Encoding::Utf16);
+        for change in changes.as_array().into_iter().flatten() {
+            let Some(text) = change["text"].as_str() else { continue };
+            let range = &change["range"];
+            let range = position(&range["start"]).zip(position(&range["end"]));
+            document.apply(range, text.to_owned(), encoding);
+        }
+    }
+
+    fn supersede(&mut self) {
+        for pending in &mut self.pending {
+            let method = pending.message["method"].as_str().unwrap_or_default();
+            pending.superseded |= is_completion(method);
+        }
+    }
+}
+
+fn is_completion(method: &str) -> bool {
+    method == INLINE_COMPLETION || AGENT_COMPLETIONS.contains(&method)
+}
+
+/// The answer that the daemon gives to a completion request nobody waits for.
+fn superseded(request: &Value) -> Value {
+    let id = &request["id"];
+    match request["method"] == INLINE_COMPLETION {
+        true => {
+            let message = "superseded by a newer request or edit";
+            let error = json!({"code": REQUEST_CANCELLED, "message": message});
+            json!({"jsonrpc": "2.0", "id": id, "error": error})
+        }
+        // These clients show errors, and an old request's end is none.
+        false => json!({"jsonrpc": "2.0", "id": id, "result": {"completions": []}}),
+    }
+}
+
+fn notification(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+fn bytes(message: &Value) -> Vec<u8> {
+    message.to_string().into_bytes()
+}
+
+fn version(document: &Value) -> i32 {
+    document["version"].as_i64().and_then(|version| version.try_into().ok()).unwrap_or(0)
+}
+
+fn position(value: &Value) -> Option<Position> {
+    let number = |name: &str| value[name].as_u64().and_then(|number| number.try_into().ok());
+    Some(Position { line: number("line")?, column: number("character")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URI: &str = "file:///a.rs";
+
+    fn says(mirror: &mut Mirror, message: Value) {
+        mirror.editor_says(&bytes(&message));
+    }
+
+    fn asks(mirror: &mut Mirror, id: u32, method: &str) {
+        says(mirror, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}));
+    }
+
+    fn answers(mirror: &mut Mirror, id: u32, result: Value) -> bool {
+        mirror.daemon_says(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
+    }
+
+    /// An editor whose handshake is done.
+    fn mirror(encoding: &str) -> Mirror {
+        let mut mirror = Mirror::default();
+        asks(&mut mirror, 1, "initialize");
+        assert!(answers(&mut mirror, 1, json!({"capabilities": {"positionEncoding": encoding}})));
+        says(&mut mirror, notification("initialized", json!({})));
+        mirror
+    }
+
+    fn open(mirror: &mut Mirror, text: &str) {
+        let document = json!({"uri": URI, "languageId": "rust", "version": 1, "text": text});
+        says(mirror, notification("textDocument/didOpen", json!({"textDocument": document})));
+    }
+
+    fn change(mirror: &mut Mirror, from: u32, to: u32, text: &str) {
+        let at = |character: u32| json!({"line": 0, "character": character});
+        let change = json!({"range": {"start": at(from), "end": at(to)}, "text": text});
+        let params =
+            json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": [change]});
+        says(mirror, notification("textDocument/didChange", params));
+    }
+
+    fn messages(bodies: &[Vec<u8>]) -> Vec<Value> {
+        bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect()
+    }
+
+    fn methods(rejoin: &Rejoin) -> Vec<Value> {
+        messages(&rejoin.to_daemon).into_iter().map(|message| message["method"].clone()).collect()
+    }
+
+    #[test]
+    fn documents_are_opened_again_as_they_stand() {
+        for (encoding, column) in [("utf-16", 3), ("utf-8", 5)] {
+            let mut mirror = mirror(encoding);
+            open(&mut mirror, "a😀b\n");
+            change(&mut mirror, column, column, "é");
+            let rejoin = mirror.rejoin();
+            assert_eq!(methods(&rejoin), ["initialized", "textDocument/didOpen"]);
+            let opened = &messages(&rejoin.to_daemon)[1]["params"]["textDocument"];
+            let expected =
+                json!({"uri": URI, "languageId": "rust", "version": 2, "text": "a😀éb\n"});
+            assert_eq!(opened, &expected);
+        }
+    }
+
+    #[test]
+    fn what_is_closed_stays_closed() {
+        let mut mirror = mirror("utf-16");
+        open(&mut mirror, "a");
+        let closed = json!({"textDocument": {"uri": URI}});
+        says(&mut mirror, notification("textDocument/didClose", closed));
+        assert_eq!(methods(&mirror.rejoin()), ["initialized"]);
+    }
+
+    #[test]
+    fn the_editor_does_not_hear_of_a_handshake_it_did_not_ask_for() {
+        let mut mirror = mirror("utf-16");
+        let again = mirror.rejoin().handshake.expect("a handshake");
+        let again: Value = serde_json::from_slice(&again).unwrap();
+        assert_eq!((&again["method"], &again["id"]), (&json!("initialize"), &json!(OWN_ID)));
+        assert!(!mirror.daemon_says(&bytes(&json!({"id": OWN_ID, "result": {}}))));
+        assert!(!mirror.served(), "that is no answer to the editor");
+        assert!(mirror.daemon_says(br#"{"method":"didChangeStatus"}"#));
+    }
+
+    #[test]
+    fn an_unanswered_handshake_is_the_editors_own_again() {
+        let mut mirror = Mirror::default();
+        asks(&mut mirror, 1, "initialize");
+        let rejoin = mirror.rejoin();
+        assert_eq!(
+            (rejoin.handshake.is_none(), methods(&rejoin)),
+            (true, vec!["initialize".into()])
+        );
+    }
+
+    #[test]
+    fn requests_are_asked_again_but_those_that_are_superseded() {
+        let mut mirror = mirror("utf-16");
+        open(&mut mirror, "");
+        asks(&mut mirror, 2, "hone/status");
+        asks(&mut mirror, 3, INLINE_COMPLETION);
+        asks(&mut mirror, 4, "getCompletions");
+        change(&mut mirror, 0, 0, "x");
+        asks(&mut mirror, 5, INLINE_COMPLETION);
+        asks(&mut mirror, 6, "workspace/executeCommand");
+        assert!(answers(&mut mirror, 2, json!({})));
+        assert!(mirror.served());
+        let rejoin = mirror.rejoin();
+        let expected =
+            ["initialized", "textDocument/didOpen", INLINE_COMPLETION, "workspace/executeCommand"];
+        assert_eq!(methods(&rejoin), expected);
+        let told = messages(&rejoin.to_editor);
+        assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&json!(3), &json!(-32800)));
+        assert_eq!((&told[1]["id"], &told[1]["result"]["completions"]), (&json!(4), &json!([])));
+        assert!(!mirror.served());
+        assert_eq!(mirror.rejoin().to_editor.len(), 0, "said once");
+    }
+
+    #[test]
+    fn what_is_no_message_changes_nothing() {
+        let mut mirror = mirror("utf-16");
+        for noise in [&b"{"[..], b"[]", b"7", b"{\"method\":7,\"id\":8}", b"\xff"] {
+            mirror.editor_says(noise);
+            assert!(mirror.daemon_says(noise));
+        }
+        assert_eq!(methods(&mirror.rejoin()), ["initialized"]);
+    }
+}

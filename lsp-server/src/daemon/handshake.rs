@@ -1,0 +1,155 @@
+//! The first line on the daemon's socket, either way: who is there, which
+//! version, what for. After `Welcome` the connection belongs to its purpose.
+
+use crate::privacy::forget_scope::Scope;
+use feedback::event::AdapterVersion;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Raised when a forwarder and a daemon of different builds cannot talk.
+pub const PROTOCOL: u32 = 2;
+
+/// Longest first line, in bytes: room for a few names of a file, of 4096 each.
+const LINE_LIMIT: u64 = 32 * 1024;
+
+/// Time to say the first line in.
+pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    pub version: String,
+    #[serde(flatten)]
+    pub purpose: Purpose,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "purpose", rename_all = "snake_case")]
+pub enum Purpose {
+    /// What follows is LSP.
+    Lsp,
+    /// One line of status JSON follows, then the end.
+    Status,
+    /// Events, one line of JSON each.
+    Events,
+    /// Ends the daemon; the stream ends when it has.
+    Stop,
+    /// Starts an update with whatever labels wait.
+    Learn,
+    /// Serves another registered adapter; an [`Answer`] follows.
+    UseAdapter { adapter: AdapterVersion },
+    /// Registers the adapter in this PEFT folder or GGUF file; one line of
+    /// `Result<AdapterVersion, String>` follows.
+    ImportAdapter { path: PathBuf },
+    /// Takes what changed in `config.toml`; an [`Answer`] follows.
+    Configure,
+    /// Forgets what is recorded within a scope, or with `plan` only says what that
+    /// would be; one line of `Result<Forgotten, String>` follows.
+    Forget { scope: Scope, plan: bool },
+    /// A purpose of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    pub ok: bool,
+    pub protocol: u32,
+    pub version: String,
+    pub pid: u32,
+    /// Why not, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// How a request that changes the daemon ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Why not, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl From<anyhow::Result<()>> for Answer {
+    fn from(result: anyhow::Result<()>) -> Answer {
+        Answer { error: result.err().map(|error| format!("{error:#}")) }
+    }
+}
+
+impl Hello {
+    pub fn new(purpose: Purpose) -> Hello {
+        Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), purpose }
+    }
+}
+
+impl Welcome {
+    pub fn yes() -> Welcome {
+        Welcome {
+            ok: true,
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            error: None,
+        }
+    }
+
+    pub fn no(error: String) -> Welcome {
+        Welcome { ok: false, error: Some(error), ..Welcome::yes() }
+    }
+}
+
+pub async fn read_line<T: for<'a> Deserialize<'a>>(
+    reader: &mut (impl AsyncBufRead + Unpin),
+) -> std::io::Result<T> {
+    let mut line = String::new();
+    let mut bounded = reader.take(LINE_LIMIT);
+    tokio::time::timeout(HANDSHAKE_LIMIT, bounded.read_line(&mut line)).await??;
+    serde_json::from_str(&line).map_err(std::io::Error::other)
+}
+
+pub async fn write_line(
+    writer: &mut (impl AsyncWrite + Unpin),
+    value: &impl Serialize,
+) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    writer.write_all(&line).await?;
+    writer.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purpose_of_a_later_version_is_still_a_hello() {
+        let later = r#"{"protocol":9,"version":"9.0.0","purpose":"teleport","speed":3}"#;
+        let hello: Hello = serde_json::from_str(later).unwrap();
+        assert_eq!((hello.protocol, hello.purpose), (9, Purpose::Unknown));
+    }
+
+    /// A purpose's fields lie beside those of `Hello`: a name of both would be lost.
+    #[test]
+    fn every_purpose_comes_back_as_it_was_said() {
+        for purpose in [
+            Purpose::Lsp,
+            Purpose::Configure,
+            Purpose::UseAdapter { adapter: 3 },
+            Purpose::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
+            Purpose::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
+            Purpose::Forget { scope: Scope::All, plan: true },
+        ] {
+            let hello = Hello::new(purpose);
+            let line = serde_json::to_string(&hello).unwrap();
+            assert_eq!(serde_json::from_str::<Hello>(&line).unwrap(), hello, "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_endless_first_line_is_cut_off() {
+        let endless = vec![b'x'; 3 * LINE_LIMIT as usize];
+        assert!(read_line::<Hello>(&mut endless.as_slice()).await.is_err());
+    }
+}

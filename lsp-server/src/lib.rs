@@ -1,0 +1,17 @@
+//! The server, its daemon and its command line.
+
+mod adapters;
+mod app;
+pub mod cli;
+pub mod config;
+pub mod daemon;
+mod learning;
+mod paths;
+mod privacy;
+mod prompts;
+pub mod protocol;
+mod report;
+mod services;
+mod session;
+#[cfg(test)]
+mod testing;

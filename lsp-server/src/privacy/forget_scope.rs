@@ -1,0 +1,225 @@
+//! `hone forget`: what was offered in a file or a folder or since a day, what
+//! became of it, and what was learned from it, gone from the log, the disk and
+//! the adapter that serves. Retention removes old events by the same means.
+
+use crate::adapters::registry::Registry;
+use anyhow::Result;
+use feedback::event::{AdapterVersion, Event, EventKind, OfferId};
+use feedback::log::{EventLog, LogError};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Which offers. An offer is forgotten whole: what became of it goes with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// A file, under each name it may be recorded under.
+    File { names: Vec<String> },
+    /// Every file in a folder and below it.
+    Folder { names: Vec<String> },
+    /// What was offered, judged or written at this time or later.
+    Since { at_ms: u64 },
+    /// What was offered before: the end of retention, which no adapter goes with.
+    Before { at_ms: u64 },
+    /// Every event, and every adapter, from whichever model and whatever source.
+    All,
+}
+
+impl Scope {
+    /// By the user: retention is not.
+    pub fn is_asked_for(&self) -> bool {
+        !matches!(self, Scope::Before { .. })
+    }
+}
+
+/// What was, or would be, forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgotten {
+    pub events: u64,
+    pub offers: usize,
+    /// Adapters that had learned from them, removed.
+    pub adapters: Vec<AdapterVersion>,
+    /// The adapter that serves afterwards; 0 is the model alone.
+    pub serves: AdapterVersion,
+}
+
+impl Forgotten {
+    pub fn is_nothing(&self) -> bool {
+        self.events == 0 && self.adapters.is_empty()
+    }
+}
+
+/// The offers within a scope.
+pub struct Found {
+    scope: Scope,
+    offers: HashSet<OfferId>,
+    events: u64,
+}
+
+impl Found {
+    pub fn search(log: &dyn EventLog, scope: Scope) -> Result<Found, LogError> {
+        let mut found = Found { scope, offers: HashSet::new(), events: 0 };
+        log.scan(0, &mut |event| {
+            if found.scope.holds(&event) {
+                found.offers.insert(event.kind.offer_id().clone());
+            }
+            ControlFlow::Continue(())
+        })?;
+        // Only now is it known of all offers; their first events may lie before.
+        let mut events = 0;
+        log.scan(0, &mut |event| {
+            events += u64::from(found.tells(&event));
+            ControlFlow::Continue(())
+        })?;
+        found.events = events;
+        Ok(found)
+    }
+
+    pub fn offers(&self) -> &HashSet<OfferId> {
+        &self.offers
+    }
+
+    /// Also asked about events that were appended after the search.
+    fn tells(&self, event: &Event) -> bool {
+        self.scope.holds(event) || self.offers.contains(event.kind.offer_id())
+    }
+
+    pub fn plan(&self, registry: &Registry, base_sha256: &str) -> Forgotten {
+        let adapters = match self.scope {
+            Scope::All => registry.kept(),
+            Scope::Before { .. } => vec![],
+            _ => registry.taught_by(&self.offers),
+        };
+        let serves = registry.active_without(&adapters, base_sha256);
+        Forgotten { events: self.events, offers: self.offers.len(), adapters, serves }
+    }
+
+    /// Whether this changes nothing. Everything is more than what the plan counts:
+    /// a gate's prior, files that an update left.
+    pub fn changes_nothing(&self, plan: &Forgotten) -> bool {
+        plan.is_nothing() && self.scope != Scope::All
+    }
+
+    /// Removes what learned from them, then the events: as long as the log knows
+    /// the offers, another try finds what they taught.
+    pub fn withdraw(&self, registry: &mut Registry, plan: &Forgotten) -> Result<()> {
+        match self.scope {
+            Scope::Before { .. } => Ok(()),
+            Scope::All => {
+                registry.forget(&plan.adapters, plan.serves)?;
+                registry.clear_folder()
+            }
+            _ => registry.forget(&plan.adapters, plan.serves),
+        }
+    }
+
+    pub fn erase(&self, log: &dyn EventLog) -> Result<(), LogError> {
+        log.retain(&|event| !self.tells(event))
+    }
+}
+
+impl Scope {
+    fn holds(&self, event: &Event) -> bool {
+        // A prompt may hold code of other files than its own.
+        let holds = |is_meant: &dyn Fn(&String) -> bool| match &event.kind {
+            EventKind::Completion(made) => {
+                is_meant(&made.path) || made.context.iter().any(is_meant)
+            }
+            _ => false,
+        };
+        match self {
+            Scope::File { names } => holds(&|path| names.contains(path)),
+            Scope::Folder { names } => {
+                holds(&|path| names.iter().any(|name| Path::new(path).starts_with(name)))
+            }
+            Scope::Since { at_ms } => event.at_ms >= *at_ms && !is_a_look_back(&event.kind),
+            Scope::Before { at_ms } => event.at_ms < *at_ms,
+            Scope::All => true,
+        }
+    }
+}
+
+/// Figures about what was taken or written earlier: they draw no older offer in.
+fn is_a_look_back(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Kept { .. } | EventKind::Compared { .. })
+}
+
+/// The names a file or folder may be recorded under: as it was given (an
+/// editor's URI, where there is no file), from the root, and where its links lead.
+pub fn names_of(file: &str) -> Vec<String> {
+    let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
+    let mut names = vec![file.to_owned()];
+    names.extend(std::path::absolute(file).map(text));
+    names.extend(Path::new(file).canonicalize().map(text));
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedback::event::{Evidence, Outcome};
+    use feedback::log::MemoryLog;
+
+    /// Three offers, made at 100, 200 and 300 and judged 50 ms later.
+    fn log() -> MemoryLog {
+        let log = MemoryLog::default();
+        for (number, path) in ["/p/src/a.rs", "/p/src/sub/b.rs", "/p/srcs/c.rs"].iter().enumerate()
+        {
+            let at_ms = 100 * (number as u64 + 1);
+            let id = format!("o{number}");
+            log.append(at_ms, crate::report::offers::tests::completion(&id, path)).unwrap();
+            let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
+            log.append(at_ms + 50, EventKind::Outcome { id, outcome, evidence }).unwrap();
+        }
+        log
+    }
+
+    /// The offers that are left, by their numbers; nothing of others is.
+    fn left(scope: Scope) -> Vec<String> {
+        let log = log();
+        let found = Found::search(&log, scope).unwrap();
+        found.erase(&log).unwrap();
+        let mut ids = vec![];
+        log.scan(0, &mut |event| {
+            ids.push(event.kind.offer_id().clone());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!(found.events, 6 - ids.len() as u64);
+        ids.dedup();
+        ids
+    }
+
+    #[test]
+    fn an_offer_goes_with_every_file_that_its_prompt_quoted() {
+        let EventKind::Completion(mut made) =
+            crate::report::offers::tests::completion("o", "/p/a.rs")
+        else {
+            unreachable!("it makes completions")
+        };
+        made.context = vec!["/p/src/model.rs".into(), "/q/b.rs".into()];
+        let event = Event { seq: 0, at_ms: 0, kind: EventKind::Completion(made) };
+        let names = |name: &str| vec![name.to_owned()];
+        assert!(Scope::File { names: names("/p/src/model.rs") }.holds(&event));
+        assert!(Scope::Folder { names: names("/q") }.holds(&event));
+        assert!(!Scope::File { names: names("/p/src") }.holds(&event));
+        assert!(!Scope::Folder { names: names("/r") }.holds(&event));
+    }
+
+    #[test]
+    fn an_offer_is_forgotten_whole_or_not_at_all() {
+        let names = |name: &str| vec![name.to_owned()];
+        assert_eq!(left(Scope::File { names: names("/p/src/a.rs") }), ["o1", "o2"]);
+        assert_eq!(left(Scope::Folder { names: names("/p/src") }), ["o2"], "nor a like-named one");
+        assert_eq!(left(Scope::Folder { names: names("/p/src/") }), ["o2"]);
+        assert_eq!(left(Scope::Since { at_ms: 200 }), ["o0"]);
+        assert_eq!(left(Scope::Since { at_ms: 150 }), [""; 0], "o0 was judged since");
+        assert_eq!(left(Scope::Before { at_ms: 300 }), ["o2"]);
+        assert_eq!(left(Scope::Before { at_ms: 250 }), ["o2"]);
+        assert_eq!(left(Scope::All), [""; 0]);
+    }
+}

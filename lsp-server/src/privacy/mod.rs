@@ -1,0 +1,186 @@
+//! What of the user's work may be stored: asked before anything is, for each
+//! completion and for each text that is kept beside one.
+//!
+//! Completions go on everywhere. An offer of which nothing may be stored carries
+//! that in its id, so that whatever becomes of it, in whichever session and
+//! however late, is not stored either.
+
+pub mod forget_scope;
+pub mod ignore_files;
+
+use crate::privacy::ignore_files::Ignored;
+use completion::prompt::{self, Window};
+use feedback::event::{EventKind, OfferId};
+use feedback::secrets;
+use ropey::Rope;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Ends the id of an offer of which nothing is stored.
+const UNSTORED: char = '~';
+
+/// Characters beyond the prompt's window that are read too: the window may begin
+/// in the middle of a key, which is known by its first line. The longest in use
+/// (RSA, 4096 bits) has 3,300.
+const MARGIN_CHARS: usize = 4096;
+
+/// Documents whose language says what is in them, whatever they are called.
+const LANGUAGES: &[&str] = &["dotenv", "env", "netrc", "pem"];
+
+#[derive(Default)]
+pub struct Privacy {
+    ignored: Ignored,
+    /// Offers made, in this life of the daemon, of which nothing was stored.
+    withheld: AtomicU64,
+}
+
+/// What lies around the cursor, as far as a prompt could reach.
+pub struct Nearby {
+    before: String,
+    after: String,
+}
+
+impl Nearby {
+    pub fn of(text: &Rope, cursor: usize, window: Window) -> Nearby {
+        let line_start = text.line_to_char(text.char_to_line(cursor));
+        let from =
+            line_start.saturating_sub(window.prefix_chars + prompt::TYPED_CHARS + MARGIN_CHARS);
+        let line_from = cursor.saturating_sub(prompt::LINE_CHARS + MARGIN_CHARS);
+        let to = (cursor + window.suffix_chars + MARGIN_CHARS).min(text.len_chars());
+        let before = if line_from <= line_start {
+            text.slice(from..cursor).to_string()
+        } else {
+            // The prompt leaves out the middle of so long a line.
+            format!("{}\n{}", text.slice(from..line_start), text.slice(line_from..cursor))
+        };
+        Nearby { before, after: text.slice(cursor..to).to_string() }
+    }
+
+    /// Whether there is a credential in it, with a text put in at the cursor.
+    pub fn holds_secret_with(&self, text: &str) -> bool {
+        secrets::holds_secret(&[&self.before, text, &self.after].concat())
+    }
+}
+
+impl Privacy {
+    /// Whether nothing of a document may be stored. `patterns` is the setting
+    /// `privacy.ignore`.
+    pub fn ignores(&self, path: &str, language: &str, patterns: &[String]) -> bool {
+        LANGUAGES.contains(&language)
+            || secrets::holds_secret(path)
+            || self.ignored.is_ignored(path, patterns)
+    }
+
+    /// What may be stored of some events; the others are counted and gone.
+    pub fn storable(&self, events: Vec<EventKind>) -> Vec<EventKind> {
+        let is_stored = |event: &EventKind| {
+            let stored = !is_unstored(event.offer_id());
+            if let EventKind::Completion(completion) = event
+                && !stored
+                && !completion.shown.is_empty()
+            {
+                self.withheld.fetch_add(1, Ordering::Relaxed);
+            }
+            stored
+        };
+        events.into_iter().filter(is_stored).collect()
+    }
+
+    pub fn withheld(&self) -> u64 {
+        self.withheld.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether prompts in other documents may hold any of this one: what holds a
+/// secret is shown to no model but where it stands.
+pub fn may_quote(text: &str) -> bool {
+    !secrets::holds_secret(text)
+}
+
+/// Whether what the user wrote at a place may be stored, by what the document
+/// holds around it by now.
+pub fn may_tell(text: &Rope, at: usize) -> bool {
+    let window = Window { prefix_chars: 0, suffix_chars: 0 };
+    !Nearby::of(text, at.min(text.len_chars()), window).holds_secret_with("")
+}
+
+/// The id of an offer of which nothing is to be stored.
+pub fn unstored(mut id: OfferId) -> OfferId {
+    id.push(UNSTORED);
+    id
+}
+
+pub fn is_unstored(id: &str) -> bool {
+    id.ends_with(UNSTORED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedback::event::{Evidence, Outcome};
+
+    const WINDOW: Window = Window { prefix_chars: 1_500, suffix_chars: 500 };
+
+    fn allows(marked: &str, generated: &str) -> bool {
+        let cursor = marked.find('|').unwrap();
+        let around = Nearby::of(&Rope::from_str(&marked.replace('|', "")), cursor, WINDOW);
+        !around.holds_secret_with(generated)
+    }
+
+    fn password() -> String {
+        ["hunter", "2", "!"].concat()
+    }
+
+    #[test]
+    fn a_secret_is_seen_above_below_and_in_what_is_offered() {
+        let secret = format!("password = \"{}\"\n", password());
+        assert!(!allows(&format!("{secret}|\n"), "x"));
+        assert!(!allows(&format!("|\n{secret}"), "x"));
+        assert!(!allows("password = |\n", &format!("\"{}\"", password())));
+        assert!(!allows("password = \"hun|\"\n", "ter2!"), "neither part is one alone");
+        assert!(allows("password = |\n", "read_line();"));
+    }
+
+    #[test]
+    fn a_key_that_begins_above_the_window_is_seen() {
+        let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n".repeat(60);
+        let key = format!("-----BEGIN {}-----\n{lines}|", "PRIVATE KEY");
+        assert!(!allows(&key, "x"));
+        assert!(allows(&format!("{lines}|\n"), "x"));
+    }
+
+    #[test]
+    fn a_line_of_any_length_is_read_where_the_prompt_reads_it() {
+        let secret = format!("password = \"{}\";", password());
+        let minified = "a();".repeat(20_000);
+        assert!(!allows(&format!("{minified}{secret}|"), "x"));
+        assert!(!allows(&format!("{secret}\n{minified}|"), "x"));
+        assert!(allows(&format!("{secret}{minified}|"), "x"), "no prompt reaches that far");
+    }
+
+    #[test]
+    fn what_was_typed_is_told_with_its_line_in_view() {
+        let tells = |line: &str| may_tell(&Rope::from_str(line), "password = ".len());
+        assert!(tells("password = read_line();\n"));
+        assert!(!tells(&format!("password = \"{}\"\n", password())));
+    }
+
+    #[test]
+    fn what_becomes_of_an_unstored_offer_is_not_stored_either() {
+        let outcome = |id: OfferId| EventKind::Outcome {
+            id,
+            outcome: Outcome::Accepted,
+            evidence: Evidence::Command,
+        };
+        let events = vec![outcome("a-1".into()), outcome(unstored("a-2".into()))];
+        assert_eq!(Privacy::default().storable(events), [outcome("a-1".into())]);
+    }
+
+    #[test]
+    fn a_document_is_known_by_its_path_and_its_language() {
+        let privacy = Privacy::default();
+        assert!(privacy.ignores("untitled:Untitled-1", "dotenv", &[]));
+        let url = format!("https://me:{}@example.org/a.rs", password());
+        assert!(privacy.ignores(&url, "rust", &[]));
+        assert!(!privacy.ignores("untitled:Untitled-1", "rust", &[]));
+    }
+}

@@ -1,0 +1,145 @@
+//! What clients written for GitHub's Copilot say beside the language server
+//! protocol: questions about an account, which nobody needs here, and in those
+//! that speak as its agent did, completions by messages of their own.
+
+use crate::session::Suggestion;
+use completion::document::Position;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::future::{Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tower_lsp::jsonrpc::{Request, Response};
+use tower_lsp::ls_types::{self as lsp, Uri};
+use tower_service::Service;
+
+/// These clients ask for nothing until somebody is signed in.
+const USER: &str = "hone";
+
+/// The answer to a question about the account or the editor: the same for
+/// everybody, at any time, whatever the params.
+fn answer(method: &str) -> Option<Value> {
+    Some(match method {
+        "checkStatus" | "signInConfirm" => json!({ "status": "OK", "user": USER }),
+        "signIn" | "signInInitiate" => json!({ "status": "AlreadySignedIn", "user": USER }),
+        "signOut" => json!({ "status": "NotSignedIn" }),
+        "getVersion" => json!({ "version": env!("CARGO_PKG_VERSION") }),
+        "setEditorInfo" | "notifyChangeConfiguration" => json!("OK"),
+        _ => return None,
+    })
+}
+
+/// Whether a client was written for the agent. Such count in UTF-16 even where
+/// the editor they run in offers another encoding.
+pub fn speaks_agent(initialization_options: Option<&Value>) -> bool {
+    initialization_options.is_some_and(|options| options.get("editorPluginInfo").is_some())
+}
+
+/// Answers those questions before the language server sees them.
+pub struct Account<S>(pub S);
+
+type Answered<E> = Ready<Result<Option<Response>, E>>;
+
+/// Either the account's answer or the language server's.
+pub enum Answering<F, E> {
+    Account(Answered<E>),
+    Server(F),
+}
+
+impl<F, E> Future for Answering<F, E>
+where
+    F: Future<Output = Result<Option<Response>, E>> + Unpin,
+    E: Unpin,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        match self.get_mut() {
+            Answering::Account(answered) => Pin::new(answered).poll(context),
+            Answering::Server(answer) => Pin::new(answer).poll(context),
+        }
+    }
+}
+
+impl<S> Service<Request> for Account<S>
+where
+    S: Service<Request, Response = Option<Response>>,
+    S::Future: Unpin,
+    S::Error: Unpin,
+{
+    type Response = Option<Response>;
+    type Error = S::Error;
+    type Future = Answering<S::Future, S::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        match (request.id(), answer(request.method())) {
+            (Some(id), Some(answer)) => {
+                Answering::Account(ready(Ok(Some(Response::from_ok(id.clone(), answer)))))
+            }
+            _ => Answering::Server(self.0.call(request)),
+        }
+    }
+}
+
+/// `getCompletions`, `getCompletionsCycling`
+#[derive(Debug, Deserialize)]
+pub struct CompletionsParams {
+    pub doc: Place,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Place {
+    pub uri: Uri,
+    pub position: lsp::Position,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Completions {
+    pub completions: Vec<Completion>,
+}
+
+/// These clients count in the line's own text, so it comes with what stands
+/// before the cursor.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Completion {
+    uuid: String,
+    text: String,
+    display_text: String,
+    range: lsp::Range,
+    position: lsp::Position,
+}
+
+impl Completions {
+    pub fn new(line_before: &str, suggestions: Vec<Suggestion>) -> Completions {
+        let completion = |suggestion: Suggestion| {
+            let Position { line, column } = suggestion.position;
+            let position = lsp::Position::new(line, column);
+            let end = lsp::Position::new(line, column + suggestion.replaces);
+            Completion {
+                uuid: suggestion.id,
+                text: format!("{line_before}{}", suggestion.text),
+                display_text: suggestion.text,
+                range: lsp::Range::new(lsp::Position::new(line, 0), end),
+                position,
+            }
+        };
+        Completions { completions: suggestions.into_iter().map(completion).collect() }
+    }
+}
+
+/// `notifyShown`, `notifyAccepted`
+#[derive(Debug, Deserialize)]
+pub struct OfferParams {
+    pub uuid: String,
+}
+
+/// `notifyRejected`: every offer that was on screen since the last answer.
+#[derive(Debug, Deserialize)]
+pub struct OffersParams {
+    pub uuids: Vec<String>,
+}

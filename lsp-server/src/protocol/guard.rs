@@ -1,0 +1,132 @@
+//! Between a client's stream and the protocol's transport, which trusts every
+//! length it is told, and ends the connection at the first message it cannot read.
+
+use crate::protocol::framing::{self, Frame, Frames};
+use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, DuplexStream, duplex};
+use tokio::sync::mpsc::{Sender, channel};
+use tower_lsp::jsonrpc::{Request, Response};
+
+/// Bytes between here and the transport; whoever writes more waits.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// Answers on their way to the client.
+const QUEUE: usize = 16;
+
+/// Serves a client whose messages are whole and readable, as `serve` sees it. The
+/// others are answered here.
+pub async fn guard<F: Future<Output = ()>>(
+    read: impl AsyncRead + Unpin,
+    write: impl AsyncWrite,
+    serve: impl FnOnce(DuplexStream, DuplexStream) -> F,
+) {
+    let (to_serve, checked) = duplex(PIPE_BYTES);
+    let (served, from_serve) = duplex(PIPE_BYTES);
+    let (answers, mut to_write) = channel::<Vec<u8>>(QUEUE);
+    let inward = check(BufReader::new(read), checked, answers.clone());
+    let outward = async move {
+        let mut frames = Frames::new(BufReader::new(from_serve));
+        while let Ok(Some(Frame::Body(body))) = frames.next().await {
+            if answers.send(body).await.is_err() {
+                return;
+            }
+        }
+    };
+    let writing = async move {
+        tokio::pin!(write);
+        while let Some(body) = to_write.recv().await {
+            if framing::write(&mut write, &body).await.is_err() {
+                return;
+            }
+        }
+    };
+    let serving = serve(to_serve, served);
+    let both_inward = async move {
+        tokio::select! {
+            // After `exit` nobody asks what else the client says.
+            () = serving => {}
+            () = async { inward.await; std::future::pending().await } => {}
+        }
+    };
+    tokio::join!(both_inward, outward, writing);
+}
+
+async fn check(
+    read: BufReader<impl AsyncRead + Unpin>,
+    mut checked: DuplexStream,
+    answers: Sender<Vec<u8>>,
+) {
+    let mut frames = Frames::new(read);
+    while let Ok(Some(frame)) = frames.next().await {
+        let passed_on = match frame {
+            Frame::Body(body) if is_message(&body) => {
+                framing::write(&mut checked, &body).await.is_ok()
+            }
+            _ => answers.send(framing::complaint()).await.is_ok(),
+        };
+        if !passed_on {
+            return;
+        }
+    }
+}
+
+/// What the transport takes for a message, to the letter: it ends at anything else.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Message {
+    Response(#[allow(dead_code)] Response),
+    Request(#[allow(dead_code)] Request),
+}
+
+fn is_message(body: &[u8]) -> bool {
+    std::str::from_utf8(body).is_ok_and(|text| serde_json::from_str::<Message>(text).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// What comes out where `wire` goes in, and the transport repeats what it hears.
+    async fn through(wire: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let (mut heard, mut answers) = (vec![], vec![]);
+        guard(wire, &mut answers, |mut read, mut write| {
+            let heard = &mut heard;
+            async move {
+                read.read_to_end(heard).await.unwrap();
+                framing::write(&mut write, b"{}").await.unwrap();
+                write.shutdown().await.unwrap();
+            }
+        })
+        .await;
+        (heard, answers)
+    }
+
+    fn frame(body: &str) -> String {
+        format!("Content-Length: {}\r\n\r\n{body}", body.len())
+    }
+
+    #[tokio::test]
+    async fn only_messages_reach_the_transport_and_others_are_answered() {
+        let good = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"hone/status"}"#,
+            r#"{"jsonrpc":"2.0","method":"exit","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
+        ];
+        let bad =
+            ["{", "[]", "7", r#"{"jsonrpc":"1.0","method":"x"}"#, r#"{"jsonrpc":"2.0","id":[]}"#];
+        let wire: String = bad.iter().chain(&good).map(|body| frame(body)).collect();
+        let (heard, answers) = through(wire.as_bytes()).await;
+        assert_eq!(String::from_utf8(heard).unwrap(), good.map(frame).concat());
+        let answers = String::from_utf8(answers).unwrap();
+        assert_eq!(answers.matches("-32700").count(), bad.len(), "{answers}");
+        assert!(answers.ends_with(&frame("{}")), "{answers}");
+    }
+
+    /// The transport would have taken it for a request to wait for.
+    #[tokio::test]
+    async fn a_message_that_is_not_text_is_answered() {
+        let (heard, answers) = through(b"Content-Length: 2\r\n\r\n\xff\xff").await;
+        assert!(heard.is_empty() && String::from_utf8(answers).unwrap().contains("-32700"));
+    }
+}

@@ -1,0 +1,368 @@
+//! The protocol edge: LSP messages in, calls on a [`Session`] out. Nothing
+//! behind this module knows LSP.
+//!
+//! Handlers must reach their session before any await: the transport polls
+//! them in the order the messages came, and only that far.
+
+use super::copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
+use super::messages::{
+    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, ItemParams,
+    LearnAnswer, RejectParams,
+};
+use crate::privacy::forget_scope::{self, Forgotten, Scope};
+use crate::report::status;
+use crate::session::request::Trigger;
+use crate::session::{Session, SessionError, Suggestion};
+use completion::document::{Document, Encoding, Position};
+use ropey::Rope;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
+use tower_lsp::ls_types::{
+    self as lsp, Command, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, InitializeParams,
+    InitializeResult, InitializedParams, InlineCompletionItem, InlineCompletionList,
+    InlineCompletionOptions, InlineCompletionParams, InlineCompletionTriggerKind, MessageType,
+    OneOf, PositionEncodingKind, Range, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
+    TextDocumentSyncKind,
+};
+use tower_lsp::{Client, LanguageServer, LspService, Server};
+
+/// Messages handled at once. At the transport's default of 4, four slow
+/// completions hold up every later message.
+const CONCURRENT_MESSAGES: usize = 1000;
+
+/// LSP's code for a request that a newer one replaced.
+const REQUEST_CANCELLED: i64 = -32800;
+
+/// LSP's code for a request that was understood and could not be done.
+const REQUEST_FAILED: i64 = -32803;
+
+struct Backend {
+    client: Client,
+    session: Arc<Session>,
+    learn: LearnNow,
+}
+
+/// Asks the supervisor for an update now.
+pub type LearnNow = tokio::sync::mpsc::Sender<()>;
+
+/// Serves one client until it exits or its stream ends.
+pub async fn serve(
+    session: Arc<Session>,
+    learn: LearnNow,
+    read: impl AsyncRead + Unpin,
+    write: impl AsyncWrite,
+) {
+    let ending = session.clone();
+    let (service, socket) =
+        LspService::build(|client| Backend { client, session: session.clone(), learn })
+            .custom_method("textDocument/inlineCompletion", Backend::inline_completion)
+            .custom_method("textDocument/didShowCompletion", Backend::did_show)
+            .custom_method("textDocument/didPartiallyAcceptCompletion", Backend::did_partly_accept)
+            .custom_method("textDocument/didFocus", Backend::did_focus)
+            .custom_method("getCompletions", Backend::completions)
+            .custom_method("getCompletionsCycling", Backend::completions_cycling)
+            .custom_method("notifyShown", Backend::notify_shown)
+            .custom_method("notifyAccepted", Backend::notify_accepted)
+            .custom_method("notifyRejected", Backend::notify_rejected)
+            .custom_method("hone/didReject", Backend::did_reject)
+            .custom_method("hone/forget", Backend::forget)
+            .custom_method("hone/status", Backend::status)
+            .custom_method("hone/learn", Backend::learn_now)
+            .custom_method("hone/advanceClock", Backend::advance_clock)
+            .finish();
+    super::guard::guard(read, write, |read, write| {
+        Server::new(read, write, socket)
+            .concurrency_level(CONCURRENT_MESSAGES)
+            .serve(Account(service))
+    })
+    .await;
+    ending.end();
+    // Its reason is in the log; nobody is left to be told.
+    let _ = ending.daemon().flush().await;
+}
+
+impl LanguageServer for Backend {
+    async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
+        let offered = params.capabilities.general.and_then(|general| general.position_encodings);
+        let mut offered = offered.unwrap_or_default();
+        if super::copilot::speaks_agent(params.initialization_options.as_ref()) {
+            offered.clear();
+        }
+        let (encoding, kind) = choose_encoding(&offered);
+        self.session.use_encoding(encoding);
+        let mut status = self.session.daemon().status_line.subscribe();
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            // The first line comes with `initialized`; this loop ends with the daemon.
+            while status.changed().await.is_ok() {
+                let line = status.borrow_and_update().clone();
+                client.send_notification::<DidChangeStatus>(line).await;
+            }
+        });
+        Ok(InitializeResult {
+            capabilities: ServerCapabilities {
+                position_encoding: Some(kind),
+                text_document_sync: Some(TextDocumentSyncCapability::Kind(
+                    TextDocumentSyncKind::INCREMENTAL,
+                )),
+                execute_command_provider: Some(ExecuteCommandOptions {
+                    commands: vec![ACCEPT_COMMAND.into()],
+                    ..ExecuteCommandOptions::default()
+                }),
+                inline_completion_provider: Some(OneOf::Right(InlineCompletionOptions::default())),
+                ..ServerCapabilities::default()
+            },
+            server_info: Some(ServerInfo {
+                name: "hone".into(),
+                version: Some(env!("CARGO_PKG_VERSION").into()),
+            }),
+            ..InitializeResult::default()
+        })
+    }
+
+    async fn initialized(&self, _: InitializedParams) {
+        let line = self.session.daemon().status_line.borrow().clone();
+        self.client.send_notification::<DidChangeStatus>(line).await;
+    }
+
+    async fn shutdown(&self) -> Result<()> {
+        // The editor goes either way.
+        let _ = self.session.daemon().flush().await;
+        Ok(())
+    }
+
+    async fn did_open(&self, params: DidOpenTextDocumentParams) {
+        let opened = params.text_document;
+        let document = Document {
+            path: path_of(&opened.uri),
+            language: opened.language_id,
+            version: opened.version,
+            text: Rope::from_str(&opened.text),
+        };
+        let uri = opened.uri.to_string();
+        self.session.open(uri.clone(), document);
+        let session = self.session.clone();
+        tokio::task::spawn_blocking(move || session.look_at_imports(&uri));
+    }
+
+    async fn did_change(&self, params: DidChangeTextDocumentParams) {
+        let changes = params.content_changes.into_iter();
+        let changes = changes.map(|change| {
+            let range = change.range.map(|range| (position(range.start), position(range.end)));
+            (range, change.text)
+        });
+        let (uri, version) = (params.text_document.uri.to_string(), params.text_document.version);
+        let changed = self.session.change(&uri, version, changes.collect());
+        if let Err(error) = changed {
+            self.client.log_message(MessageType::WARNING, error).await;
+        }
+    }
+
+    async fn did_close(&self, params: DidCloseTextDocumentParams) {
+        self.session.close(params.text_document.uri.as_str());
+    }
+
+    async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
+        if params.command != ACCEPT_COMMAND {
+            return Err(invalid_params(format!("unknown command {}", params.command)));
+        }
+        let id = params.arguments.first().and_then(Value::as_str);
+        let id = id.ok_or_else(|| {
+            invalid_params(format!("{ACCEPT_COMMAND} takes the offer's id as its argument"))
+        })?;
+        // The answer says that the acceptance is on disk.
+        let recorded = self.session.daemon().recorded(|| self.session.accepted(id)).await;
+        recorded.map(|()| None).map_err(|error| Error {
+            code: ErrorCode::ServerError(REQUEST_FAILED),
+            message: format!("not recorded: {error:#}").into(),
+            data: None,
+        })
+    }
+}
+
+impl Backend {
+    async fn inline_completion(
+        &self,
+        params: InlineCompletionParams,
+    ) -> Result<InlineCompletionList> {
+        let place = params.text_document_position;
+        let at = position(place.position);
+        let trigger = match params.context.trigger_kind {
+            InlineCompletionTriggerKind::INVOKED => Trigger::Invoked,
+            _ => Trigger::Automatic,
+        };
+        let uri = place.text_document.uri.as_str();
+        let items = self.suggestions(uri, at, trigger).await?;
+        Ok(InlineCompletionList { items: items.into_iter().map(item).collect() })
+    }
+
+    async fn suggestions(
+        &self,
+        uri: &str,
+        at: Position,
+        trigger: Trigger,
+    ) -> Result<Vec<Suggestion>> {
+        match self.session.complete(uri, at, trigger).await {
+            Ok(suggestions) => Ok(suggestions),
+            Err(SessionError::Superseded) => Err(superseded()),
+            Err(error @ (SessionError::NotOpen { .. } | SessionError::PastTheEnd(_))) => {
+                Err(invalid_params(error.to_string()))
+            }
+            Err(SessionError::Engine(error)) => {
+                // A toast at every key would be worse than the line in the log.
+                let client = self.client.clone();
+                tokio::spawn(async move { client.log_message(MessageType::ERROR, error).await });
+                Ok(vec![])
+            }
+        }
+    }
+
+    async fn completions(&self, params: CompletionsParams) -> Result<Completions> {
+        self.agent_completions(params, Trigger::Automatic).await
+    }
+
+    async fn completions_cycling(&self, params: CompletionsParams) -> Result<Completions> {
+        self.agent_completions(params, Trigger::Invoked).await
+    }
+
+    async fn agent_completions(
+        &self,
+        CompletionsParams { doc }: CompletionsParams,
+        trigger: Trigger,
+    ) -> Result<Completions> {
+        let (uri, at) = (doc.uri.as_str(), position(doc.position));
+        let line_before = self.session.line_before(uri, at);
+        let suggestions = match self.suggestions(uri, at, trigger).await {
+            // These clients show errors, and an old request's end is none.
+            Err(error) if error.code == ErrorCode::ServerError(REQUEST_CANCELLED) => vec![],
+            answer => answer?,
+        };
+        Ok(Completions::new(&line_before.unwrap_or_default(), suggestions))
+    }
+
+    async fn notify_shown(&self, params: OfferParams) -> Result<&'static str> {
+        self.session.shown(&params.uuid);
+        Ok("OK")
+    }
+
+    /// Sent before the change, and for a word as well as for the whole: the
+    /// change itself tells how much.
+    async fn notify_accepted(&self, params: OfferParams) -> Result<&'static str> {
+        self.session.taking(&params.uuid);
+        Ok("OK")
+    }
+
+    async fn notify_rejected(&self, params: OffersParams) -> Result<&'static str> {
+        self.session.dismissed(&params.uuids);
+        Ok("OK")
+    }
+
+    async fn did_show(&self, params: ItemParams) {
+        if let Some(id) = params.id() {
+            self.session.shown(id);
+        }
+    }
+
+    async fn did_partly_accept(&self, params: ItemParams) {
+        if let Some(id) = params.id() {
+            self.session.partly_accepted(id, params.accepted_length);
+        }
+    }
+
+    /// Clients written for Copilot send it without a position, and when no
+    /// document has the focus any more.
+    async fn did_focus(&self, params: FocusParams) {
+        if let (Some(document), Some(at)) = (params.text_document, params.position) {
+            // One that was never opened, a log for example, has nothing to compute.
+            let _ = self.session.focus(document.uri.as_str(), position(at));
+        }
+    }
+
+    async fn did_reject(&self, params: RejectParams) {
+        self.session.rejected(&params.id, params.reason.into());
+    }
+
+    async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
+        let scope = Scope::File { names: forget_scope::names_of(&path_of(&params.uri)) };
+        self.session.daemon().forget(scope).await.map_err(|error| Error {
+            code: ErrorCode::InternalError,
+            message: format!("{error:#}").into(),
+            data: None,
+        })
+    }
+
+    async fn status(&self) -> Result<status::Status> {
+        Ok(status::of(self.session.daemon()))
+    }
+
+    async fn learn_now(&self) -> Result<LearnAnswer> {
+        let waiting = self.session.daemon().waiting_episodes();
+        let started = waiting > 0 && self.learn.try_send(()).is_ok();
+        Ok(LearnAnswer { started, waiting })
+    }
+
+    async fn advance_clock(&self, params: AdvanceClockParams) -> Result<Value> {
+        let daemon = self.session.daemon();
+        if !daemon.clock.advance(params.ms) {
+            return Err(invalid_params("the clock is the system's; start with --manual-clock"));
+        }
+        daemon.tick();
+        Ok(serde_json::json!({ "now_ms": daemon.clock.unix_ms() }))
+    }
+}
+
+fn item(suggestion: Suggestion) -> InlineCompletionItem {
+    let Position { line, column } = suggestion.position;
+    let at = lsp::Position::new(line, column);
+    let end = lsp::Position::new(line, column + suggestion.replaces);
+    InlineCompletionItem {
+        insert_text: suggestion.text,
+        filter_text: None,
+        range: Some(Range::new(at, end)),
+        command: Some(Command {
+            title: "Accepted".into(),
+            command: ACCEPT_COMMAND.into(),
+            arguments: Some(vec![suggestion.id.into()]),
+        }),
+        insert_text_format: None,
+    }
+}
+
+fn position(position: lsp::Position) -> Position {
+    Position { line: position.line, column: position.character }
+}
+
+/// The client's first choice that we can count in; UTF-16 is LSP's default.
+fn choose_encoding(offered: &[PositionEncodingKind]) -> (Encoding, PositionEncodingKind) {
+    for kind in offered {
+        if *kind == PositionEncodingKind::UTF8 {
+            return (Encoding::Utf8, PositionEncodingKind::UTF8);
+        }
+        if *kind == PositionEncodingKind::UTF16 {
+            break;
+        }
+    }
+    (Encoding::Utf16, PositionEncodingKind::UTF16)
+}
+
+fn path_of(uri: &lsp::Uri) -> String {
+    match uri.to_file_path() {
+        Some(path) => path.to_string_lossy().into_owned(),
+        None => uri.to_string(),
+    }
+}
+
+fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error { code: ErrorCode::InvalidParams, message: message.into(), data: None }
+}
+
+fn superseded() -> Error {
+    Error {
+        code: ErrorCode::ServerError(REQUEST_CANCELLED),
+        message: "superseded by a newer request or edit".into(),
+        data: None,
+    }
+}

@@ -1,0 +1,120 @@
+//! Messages that LSP 3.17 does not have: Copilot-style notifications, which
+//! existing clients already speak, and Hone's own.
+
+use feedback::event::Outcome;
+use serde::{Deserialize, Serialize};
+use tower_lsp::ls_types::notification::Notification;
+use tower_lsp::ls_types::{Position, TextDocumentIdentifier, Uri};
+
+/// Accepts an offer; `arguments[0]` is its id.
+pub const ACCEPT_COMMAND: &str = "hone.accept";
+
+/// The part of an item that a client sends back. Some clients send the whole
+/// item, some only its command: the id in `command.arguments` is what counts.
+#[derive(Debug, Deserialize)]
+pub struct ItemParams {
+    item: ItemReference,
+    /// UTF-16 units from the start of `insertText`.
+    #[serde(default, rename = "acceptedLength")]
+    pub accepted_length: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct ItemReference {
+    command: CommandReference,
+}
+
+#[derive(Debug, Deserialize)]
+struct CommandReference {
+    #[serde(default)]
+    arguments: Vec<serde_json::Value>,
+}
+
+impl ItemParams {
+    pub fn id(&self) -> Option<&str> {
+        self.item.command.arguments.first()?.as_str()
+    }
+}
+
+/// `textDocument/didFocus`: Copilot's, which names the document alone; with a
+/// position beside it, which says where the user is likely to type.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FocusParams {
+    pub text_document: Option<TextDocumentIdentifier>,
+    pub position: Option<Position>,
+}
+
+/// `hone/didReject`
+#[derive(Debug, Deserialize)]
+pub struct RejectParams {
+    pub id: String,
+    pub reason: RejectReason,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RejectReason {
+    Esc,
+    Timeout,
+    Edit,
+    /// It is not on screen any more (or never was), and nobody said no to it.
+    Hidden,
+}
+
+impl From<RejectReason> for Outcome {
+    fn from(reason: RejectReason) -> Outcome {
+        match reason {
+            RejectReason::Esc => Outcome::RejectedEsc,
+            RejectReason::Timeout => Outcome::RejectedTimeout,
+            RejectReason::Edit => Outcome::RejectedEdit,
+            RejectReason::Hidden => Outcome::Superseded,
+        }
+    }
+}
+
+/// `hone/forget`
+#[derive(Debug, Deserialize)]
+pub struct ForgetParams {
+    pub uri: Uri,
+}
+
+/// `hone/advanceClock`, on a daemon whose clock is manual.
+#[derive(Debug, Deserialize)]
+pub struct AdvanceClockParams {
+    pub ms: u64,
+}
+
+/// Answer to `hone/learn`.
+#[derive(Debug, Serialize)]
+pub struct LearnAnswer {
+    /// False when no labelled episode waits.
+    pub started: bool,
+    pub waiting: usize,
+}
+
+/// `didChangeStatus`, from the server.
+pub enum DidChangeStatus {}
+
+impl Notification for DidChangeStatus {
+    type Params = crate::report::status::StatusLine;
+    const METHOD: &'static str = "didChangeStatus";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_item_is_known_by_its_command_however_little_else_is_sent() {
+        let whole = json!({"item": {"insertText": "x", "range": {}, "command":
+            {"title": "", "command": ACCEPT_COMMAND, "arguments": ["a-1"]}}, "acceptedLength": 3});
+        let params: ItemParams = serde_json::from_value(whole).unwrap();
+        assert_eq!((params.id(), params.accepted_length), (Some("a-1"), 3));
+        let bare = json!({"item": {"command": {"arguments": ["a-1"]}}});
+        assert_eq!(serde_json::from_value::<ItemParams>(bare).unwrap().id(), Some("a-1"));
+        let none = json!({"item": {"command": {"command": ACCEPT_COMMAND}}});
+        assert_eq!(serde_json::from_value::<ItemParams>(none).unwrap().id(), None);
+    }
+}

@@ -1,0 +1,415 @@
+//! What `hone status` tells: the JSON other tools rely on, one screen for a
+//! person, and the line editors show.
+
+use crate::adapters::registry::Registry;
+use crate::app::Daemon;
+use crate::config::Config;
+use crate::paths::Paths;
+use comfy_table::{Table, presets};
+use feedback::episode::Counts;
+use feedback::event::AdapterVersion;
+use policy::gate::GateStatus;
+use policy::learned_state::{Knowledge, Trend};
+use policy::trial::{TrialStatus, Verdict};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Status {
+    pub version: String,
+    pub paths: Paths,
+    /// `None` when no daemon runs.
+    pub daemon: Option<DaemonStatus>,
+    pub model: ModelStatus,
+    pub adapter: AdapterStatus,
+    pub episodes: Counts,
+    #[serde(default)]
+    pub evidence: Evidence,
+    /// `hone pause completions`: only asking by hand is answered.
+    #[serde(default)]
+    pub completions_paused: bool,
+    /// Offers of which nothing was stored, in this life of the daemon: in ignored
+    /// files, or with a secret near them.
+    #[serde(default)]
+    pub withheld: u64,
+    pub learner: LearnerStatus,
+}
+
+/// What was made of the verdicts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Evidence {
+    pub trend: Trend,
+    pub gate: Option<GateStatus>,
+    pub gate_enabled: bool,
+    pub trial: Option<TrialStatus>,
+    /// The trial that ended last: its candidate, and how.
+    pub last_trial: Option<(AdapterVersion, Verdict)>,
+}
+
+impl Evidence {
+    pub fn of(knowledge: &Knowledge, registry: &Registry, gate_enabled: bool) -> Evidence {
+        let ended = registry.entries().iter().rev();
+        let mut ended = ended.filter_map(|entry| Some((entry.version, entry.verdict.clone()?)));
+        Evidence {
+            trend: knowledge.trend.clone(),
+            gate: Some(knowledge.gate.status()),
+            gate_enabled,
+            trial: knowledge.trial.as_ref().map(|trial| trial.status()),
+            last_trial: ended.next(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    pub pid: u32,
+    pub uptime_s: u64,
+    pub sessions: usize,
+    /// A setting was changed that only the next start takes.
+    pub needs_restart: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModelStatus {
+    pub name: String,
+    pub arch: String,
+    pub path: PathBuf,
+    pub sha256: String,
+    /// `None` when no daemon runs.
+    pub backend: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AdapterStatus {
+    /// 0: the base model alone.
+    pub active: AdapterVersion,
+    pub parent: Option<AdapterVersion>,
+    /// Unix milliseconds.
+    pub updated_at: Option<u64>,
+    /// Swaps in this life of the daemon.
+    pub swaps: u64,
+    /// How long the engine was held by the last swap.
+    pub last_swap_ms: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LearnerState {
+    /// Nothing to do, or too few labels yet.
+    Idle,
+    /// Enough labels wait for the learner to start.
+    Waiting,
+    Training,
+    /// Waits after a failure; `last_error` says which.
+    Backoff,
+    /// Paused: `learning.enabled = false`, or `hone pause`.
+    Off,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LearnerStatus {
+    pub state: LearnerState,
+    pub updates: u64,
+    /// How long the last update took.
+    pub last_update_ms: Option<u64>,
+    pub last_error: Option<String>,
+    /// Labelled episodes that no update has learned from yet.
+    pub waiting: usize,
+    /// Labels that start an update.
+    pub batch: usize,
+    /// What the running job does, in a few words.
+    pub progress: Option<String>,
+    /// Why labels wait although there are enough.
+    #[serde(default)]
+    pub held_back: Option<String>,
+    #[serde(skip)]
+    pub swaps: u64,
+    #[serde(skip)]
+    pub last_swap_ms: Option<f64>,
+}
+
+impl LearnerStatus {
+    pub fn new(enabled: bool) -> Self {
+        LearnerStatus {
+            state: if enabled { LearnerState::Idle } else { LearnerState::Off },
+            updates: 0,
+            last_update_ms: None,
+            last_error: None,
+            waiting: 0,
+            batch: 0,
+            progress: None,
+            held_back: None,
+            swaps: 0,
+            last_swap_ms: None,
+        }
+    }
+}
+
+/// `didChangeStatus`: what an editor's status bar shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusLine {
+    pub busy: bool,
+    /// `Normal`, `Warning` or `Error`.
+    pub kind: String,
+    pub message: String,
+}
+
+impl StatusLine {
+    /// While nothing happens: what serves, and what is paused.
+    pub fn ready(model: &str, adapter: AdapterVersion, config: &Config) -> StatusLine {
+        let mut message = model.to_owned();
+        if adapter > 0 {
+            message.push_str(&format!(", adapter v{adapter}"));
+        }
+        message.push_str(match (config.completion.enabled, config.learning.enabled) {
+            (true, true) => "",
+            (true, false) => ", learning paused",
+            (false, true) => ", completions paused",
+            (false, false) => ", completions and learning paused",
+        });
+        StatusLine { busy: false, kind: "Normal".into(), message }
+    }
+
+    pub fn learning() -> StatusLine {
+        StatusLine { busy: true, kind: "Normal".into(), message: "learning".into() }
+    }
+
+    pub fn warning(message: String) -> StatusLine {
+        StatusLine { busy: false, kind: "Warning".into(), message }
+    }
+}
+
+pub fn of(daemon: &Daemon) -> Status {
+    let registry = daemon.registry.lock();
+    let active = registry.active();
+    let entry = registry.entry(active);
+    let (parent, updated_at) = (entry.map(|e| e.parent), entry.map(|e| e.created_at_ms));
+    drop(registry);
+    // In this order: a batch is taken after the state has changed.
+    let waiting = daemon.waiting_episodes();
+    let mut learner = daemon.learner.lock().clone();
+    learner.waiting = waiting;
+    learner.batch = daemon.config().learning.batch_episodes;
+    if learner.state == LearnerState::Idle && learner.waiting >= learner.batch {
+        learner.state = LearnerState::Waiting;
+    }
+    Status {
+        version: env!("CARGO_PKG_VERSION").into(),
+        paths: daemon.home.paths(),
+        daemon: Some(DaemonStatus {
+            pid: std::process::id(),
+            uptime_s: daemon.started.elapsed().as_secs(),
+            sessions: daemon.open_sessions(),
+            needs_restart: daemon.needs_restart(),
+        }),
+        model: ModelStatus {
+            name: daemon.model.name.clone(),
+            arch: daemon.model.architecture.clone(),
+            path: daemon.model.path.clone(),
+            sha256: daemon.model.sha256.clone(),
+            backend: Some(daemon.engine.info().backend.clone()),
+        },
+        adapter: AdapterStatus {
+            active,
+            parent,
+            updated_at,
+            swaps: learner.swaps,
+            last_swap_ms: learner.last_swap_ms,
+        },
+        episodes: daemon.counts(),
+        evidence: daemon.evidence(),
+        completions_paused: !daemon.config().completion.enabled,
+        withheld: daemon.privacy.withheld(),
+        learner,
+    }
+}
+
+/// One screen for a person.
+pub fn screen(status: &Status) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.add_row(vec!["daemon".into(), daemon_line(status)]);
+    table.add_row(vec!["model".into(), model_line(status)]);
+    table.add_row(vec!["adapter".into(), adapter_line(&status.adapter)]);
+    table.add_row(vec!["offers".into(), offers_line(&status.episodes)]);
+    for (name, values) in
+        [("taken", &status.evidence.trend.rewards), ("kept", &status.evidence.trend.kept)]
+    {
+        if let Some(line) = trend_line(values) {
+            table.add_row(vec![name.into(), line]);
+        }
+    }
+    if let Some(gate) = &status.evidence.gate {
+        table.add_row(vec!["gate".into(), gate_line(gate, status.evidence.gate_enabled)]);
+    }
+    if status.completions_paused {
+        let paused =
+            "paused, but for asking by hand; `hone resume completions` takes them up again";
+        table.add_row(vec!["completions", paused]);
+    }
+    if status.withheld > 0 {
+        table.add_row(vec!["withheld".into(), withheld_line(status.withheld)]);
+    }
+    table.add_row(vec!["learner".into(), learner_line(&status.learner)]);
+    for (i, line) in trial_lines(&status.evidence).into_iter().enumerate() {
+        table.add_row(vec![if i == 0 { "trial".into() } else { String::new() }, line]);
+    }
+    if let Some(error) = &status.learner.last_error {
+        table.add_row(vec!["last error".into(), error.clone()]);
+    }
+    table.add_row(vec!["files".into(), status.paths.home.display().to_string()]);
+    format!("Hone {}\n{table}", status.version)
+}
+
+fn daemon_line(status: &Status) -> String {
+    match &status.daemon {
+        None => "not running (an editor starts it)".into(),
+        Some(daemon) => format!(
+            "pid {}, up {} min, {} editor session(s){}",
+            daemon.pid,
+            daemon.uptime_s / 60,
+            daemon.sessions,
+            if daemon.needs_restart { "; `hone stop`, and the next takes model.*" } else { "" }
+        ),
+    }
+}
+
+fn model_line(status: &Status) -> String {
+    let backend = status.model.backend.as_deref().unwrap_or("not loaded");
+    format!("{} ({}), {backend}", status.model.name, status.model.arch)
+}
+
+fn adapter_line(adapter: &AdapterStatus) -> String {
+    let swap = match adapter.last_swap_ms {
+        Some(ms) => {
+            format!(", {} swap(s), the last held completions for {ms:.0} ms", adapter.swaps)
+        }
+        None => String::new(),
+    };
+    match adapter.active {
+        0 => "none yet: the base model serves".into(),
+        active => format!("v{active}, learned from v{}{swap}", adapter.parent.unwrap_or(0)),
+    }
+}
+
+fn offers_line(counts: &Counts) -> String {
+    let judged = counts.total - counts.superseded - counts.unseen - counts.unlabelled;
+    let taken = counts.accepted + counts.partly_accepted + counts.typed_through;
+    let rate = match judged {
+        0 => String::new(),
+        judged => format!(" = {:.0} %", 100.0 * taken as f64 / judged as f64),
+    };
+    format!(
+        "{} made; {taken} of {judged} judged were taken{rate} ({} accepted, {} in part, {} typed \
+         through; rejected: {} Esc, {} timeout, {} edit)",
+        counts.total,
+        counts.accepted,
+        counts.partly_accepted,
+        counts.typed_through,
+        counts.rejected_esc,
+        counts.rejected_timeout,
+        counts.rejected_edit,
+    )
+}
+
+/// Marks of a sparkline, lowest first.
+const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Most marks of a sparkline, and values behind each.
+const SPARKS: usize = 16;
+const VALUES_A_SPARK: usize = 20;
+
+/// The means of the last values, in blocks, oldest first; one that is not full
+/// is left out, unless it is the only one.
+fn trend_line(values: &std::collections::VecDeque<f32>) -> Option<String> {
+    if values.is_empty() {
+        return None;
+    }
+    let values: Vec<f32> = values.iter().copied().collect();
+    let mean = |block: &[f32]| block.iter().sum::<f32>() / block.len() as f32;
+    let blocks: Vec<f32> = values.rchunks(VALUES_A_SPARK).map(mean).take(SPARKS).collect();
+    let mark = |share: &f32| MARKS[((share * 8.0) as usize).min(7)];
+    let sparks: String = blocks.iter().rev().map(mark).collect();
+    let last = values.len().min(VALUES_A_SPARK);
+    Some(format!("{sparks} {:.0} % of the last {last}", 100.0 * blocks[0]))
+}
+
+fn gate_line(gate: &GateStatus, enabled: bool) -> String {
+    let state = if enabled { "" } else { "off, but learns; " };
+    match gate.labels {
+        0 => format!("{state}at its prior; it learns from every label (`hone gate`)"),
+        labels => format!("{state}{labels} labels learned (`hone gate` shows what)"),
+    }
+}
+
+/// The trial under way, and the one that ended last.
+pub fn trial_lines(evidence: &Evidence) -> Vec<String> {
+    let ended = evidence.last_trial.as_ref();
+    let ended = ended.map(|(version, verdict)| verdict_line(*version, verdict));
+    evidence.trial.as_ref().map(trial_line).into_iter().chain(ended).collect()
+}
+
+fn trial_line(trial: &TrialStatus) -> String {
+    let rate = |rewards: &policy::trial::Rewards| match rewards.mean() {
+        Some(mean) => format!("{:.0} % of {}", 100.0 * mean, rewards.offers),
+        None => "nothing yet".into(),
+    };
+    let before = match trial.arms.incumbent {
+        0 => "the base".into(),
+        version => format!("v{version}"),
+    };
+    let texts = match trial.texts {
+        0 => String::new(),
+        _ => format!("; {}", trial.texts_line()),
+    };
+    format!(
+        "v{} against {before}: taken {} and {}{texts}; {} of at most {} offers",
+        trial.arms.candidate,
+        rate(&trial.candidate),
+        rate(&trial.incumbent),
+        trial.candidate.offers + trial.incumbent.offers,
+        trial.longest
+    )
+}
+
+fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {
+    let end = match verdict.end {
+        policy::trial::End::Promoted => "serves",
+        policy::trial::End::Dropped => "was given up",
+        policy::trial::End::Undecided => "did not prove itself",
+    };
+    // The door refuses before anything is offered.
+    let after = match verdict.offers {
+        0 => String::new(),
+        offers => format!(" after {offers} offers"),
+    };
+    format!("v{version} {end}{after}: {}", verdict.reason)
+}
+
+fn withheld_line(offers: u64) -> String {
+    format!(
+        "{offers} offer(s) more, of which nothing is stored: in ignored files, or near a secret"
+    )
+}
+
+fn learner_line(learner: &LearnerStatus) -> String {
+    let state = match learner.state {
+        LearnerState::Off => "paused; `hone resume` takes it up again".into(),
+        LearnerState::Idle | LearnerState::Waiting if let Some(reason) = &learner.held_back => {
+            format!("labels wait: {reason}")
+        }
+        LearnerState::Idle => {
+            format!("{} of {} labels until the next update", learner.waiting, learner.batch)
+        }
+        LearnerState::Waiting => "an update is about to start".into(),
+        LearnerState::Training => {
+            format!("training: {}", learner.progress.as_deref().unwrap_or("starting"))
+        }
+        LearnerState::Backoff => "waiting after a failure".into(),
+    };
+    let last = match learner.last_update_ms {
+        Some(ms) => format!(", the last took {:.0} s", ms as f64 / 1000.0),
+        None => String::new(),
+    };
+    format!("{state}; {} update(s){last}", learner.updates)
+}

@@ -1,0 +1,131 @@
+//! The log as it was read: the episodes, and all else that is folded from it. What
+//! was read is written down beside the log now and then ([`keep`]), so that a start
+//! reads only what is younger. That is a copy and nothing more: where it cannot be
+//! used, all of the log is read, and the result is the same (docs/adr/0005).
+//!
+//! [`keep`]: Reading::keep
+
+use crate::adapters::gate_prior;
+use crate::adapters::registry::Registry;
+use anyhow::{Context, Result, ensure};
+use feedback::checkpoint::Checkpoint;
+use feedback::episode::Fold;
+use feedback::log::{EventLog, LogError};
+use feedback::reward;
+use policy::gate::prior::Prior;
+use policy::learned_state::Knowledge;
+use policy::trial::Arms;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// Raised when what is written, or what is made of an event, becomes another.
+const FORMAT: u32 = 4;
+
+/// What beside the events decides what they mean.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    pub model_sha256: String,
+    /// Log position of the last label that an update has learned from.
+    pub learned_through: Option<u64>,
+    pub trial: Option<Arms>,
+    /// Where the gate starts.
+    pub prior: Prior,
+}
+
+impl Terms {
+    pub fn of(registry: &Registry, model_sha256: &str) -> Terms {
+        Terms {
+            model_sha256: model_sha256.to_owned(),
+            learned_through: registry.learned_through(model_sha256),
+            trial: registry.trial(),
+            prior: gate_prior::load(registry.folder()),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    pub fold: Fold,
+    pub knowledge: Knowledge,
+    /// Events read since it was last written down.
+    #[serde(skip)]
+    pub young: u64,
+}
+
+impl Reading {
+    fn new(terms: &Terms) -> Reading {
+        Reading {
+            fold: Fold::new(reward::CURRENT, &terms.model_sha256, terms.learned_through),
+            knowledge: Knowledge::new(&terms.model_sha256, terms.trial, &terms.prior),
+            young: 0,
+        }
+    }
+
+    /// All that is in the log.
+    pub fn of(log: &dyn EventLog, terms: &Terms) -> Result<Reading, LogError> {
+        let mut reading = match Reading::kept(log, terms) {
+            Ok(Some(reading)) => reading,
+            Ok(None) => Reading::new(terms),
+            Err(error) => {
+                tracing::info!("all of the event log is read: {error:#}");
+                Reading::new(terms)
+            }
+        };
+        reading.go_on(log)?;
+        if reading.knowledge.trial.is_none() {
+            reading.knowledge.follow(terms.trial);
+        }
+        Ok(reading)
+    }
+
+    /// What was appended since.
+    pub fn go_on(&mut self, log: &dyn EventLog) -> Result<(), LogError> {
+        log.scan(self.knowledge.next_seq(), &mut |event| {
+            let judged = self.fold.apply(&event);
+            self.knowledge.apply(&event, judged.as_ref());
+            self.young += 1;
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// What was written down last, in today's terms.
+    fn kept(log: &dyn EventLog, terms: &Terms) -> Result<Option<Reading>> {
+        let Some(checkpoint) = log.checkpoint()? else { return Ok(None) };
+        ensure!(checkpoint.generation == log.generation(), "something was forgotten since");
+        let json = checkpoint.content.strip_prefix(stamp().as_bytes());
+        let json = json.context("what was made of it was made by another Hone")?;
+        let mut reading: Reading = serde_json::from_slice(json)?;
+        ensure!(reading.knowledge.next_seq() == checkpoint.next_seq, "it ends elsewhere");
+        ensure!(
+            reading.fold.is_of(reward::CURRENT, &terms.model_sha256),
+            "another model is served"
+        );
+        ensure!(reading.knowledge.began_with(&terms.prior), "the gate starts from elsewhere");
+        ensure!(reading.fold.learned_through(terms.learned_through), "an update was taken back");
+        ensure!(reading.knowledge.take_up(terms.trial), "it does not know the trial under way");
+        Ok(Some(reading))
+    }
+
+    /// As it is written down; `generation` of the log that it was read from.
+    pub fn checkpoint(&self, generation: u64) -> serde_json::Result<Checkpoint> {
+        let mut content = stamp().into_bytes();
+        serde_json::to_writer(&mut content, self)?;
+        Ok(Checkpoint { generation, next_seq: self.knowledge.next_seq(), content })
+    }
+
+    /// Reads what there is, and writes it down.
+    pub fn keep(log: &dyn EventLog, terms: &Terms) -> Result<()> {
+        let generation = log.generation();
+        let checkpoint = Reading::of(log, terms)?.checkpoint(generation)?;
+        log.save_checkpoint(&checkpoint)?;
+        Ok(())
+    }
+}
+
+/// The first line: who may read the others.
+fn stamp() -> String {
+    format!("{FORMAT} {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod properties;

@@ -1,0 +1,263 @@
+//! A reading that goes on from what was written down is the reading of all of the
+//! log: random streams, cut anywhere, with updates and trials between the cuts.
+
+use crate::services::derived_state::{Reading, Terms};
+use feedback::event::{
+    ArmRecord, Broken, Completion, Decision, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
+    Sampling, StopReason, TokenRecord,
+};
+use feedback::log::{EventLog, MemoryLog};
+use feedback::sled_log::SledLog;
+use policy::gate::prior::{assumed, shipped};
+use policy::trial::Arms;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use std::time::Instant;
+
+const MODEL: &str = "base";
+const STORIES: u64 = 60;
+const LONGEST: u64 = 3_000;
+
+/// More than any bounded part of a reading holds.
+const LONG: u64 = 40_000;
+
+/// An update learns from labels of this many events.
+const LEARNS_EVERY: u64 = 500;
+
+/// Of the log on which a start is measured.
+const EVENTS: u64 = 12_000;
+const EVENTS_LONG: u64 = 1_000_000;
+/// Those recorded since the reading of it was written down.
+const YOUNG: u64 = 4_000;
+
+const PROMPT_TOKENS: u32 = 500;
+
+fn completion(rng: &mut StdRng, id: String, trial: Option<Arms>, prompt: u32) -> EventKind {
+    let shown = *["", "x", "push(item);", "größe = 1", ")"].choose(rng).unwrap();
+    let gate = rng.random_bool(0.8).then(|| GateRecord {
+        features_version: policy::gate::features::FEATURES_VERSION,
+        features: (0..policy::gate::features::FEATURES).map(|_| rng.random()).collect(),
+        probability: rng.random(),
+        propensity: rng.random_range(0.1..1.0),
+        held_back: shown.is_empty().then(|| "held".into()),
+    });
+    let (adapter, arm) = match trial.filter(|_| rng.random_bool(0.9)) {
+        Some(arms) => {
+            let (adapter, record) = arms.draw(rng.random());
+            (adapter, Some(record))
+        }
+        // Of a trial that nobody knows any more.
+        None if rng.random_bool(0.1) => (2, Some(ArmRecord { trial: 3, propensity: 0.5 })),
+        None => (rng.random_range(0..3), None),
+    };
+    let broken = [None, None, None, Some(Broken::Unbalanced)].choose(rng).unwrap();
+    EventKind::Completion(Box::new(Completion {
+        id,
+        path: "/a.rs".into(),
+        context: vec![],
+        language: "rust".into(),
+        model_sha256: if rng.random_bool(0.9) { MODEL } else { "another" }.into(),
+        adapter,
+        sampling: Sampling::GREEDY,
+        prompt: (0..prompt).map(|_| rng.random_range(0..50_000)).collect(),
+        adapter_from: 1,
+        healing: String::new(),
+        tokens: (0..4).map(|id| TokenRecord { id, logprob: -rng.random::<f32>() }).collect(),
+        stop: StopReason::StopToken,
+        shown: shown.into(),
+        shown_from: 0,
+        timing: Default::default(),
+        decision: Decision { by_hand: rng.random_bool(0.1), gate, arm, broken: *broken },
+    }))
+}
+
+/// What may become of any of the last offers, in any order and as often as it likes.
+fn fate(rng: &mut StdRng, id: String, trial: Option<Arms>) -> EventKind {
+    let evidence = [Evidence::Clock, Evidence::Document, Evidence::ClientNotice, Evidence::Command];
+    let outcome = [
+        Outcome::Accepted,
+        Outcome::PartlyAccepted { utf16: 3 },
+        Outcome::TypedThrough { utf16: 1 },
+        Outcome::RejectedEsc,
+        Outcome::RejectedTimeout,
+        Outcome::Superseded,
+        Outcome::Unseen,
+    ];
+    match rng.random_range(0..8) {
+        0 => EventKind::Shown { id },
+        1 => EventKind::PartlyAccepted { id, accepted_utf16: 2 },
+        2 => {
+            let check = *[KeptCheck::Undone, KeptCheck::HalfMinute].choose(rng).unwrap();
+            EventKind::Kept { id, check, share: rng.random() }
+        }
+        3 => EventKind::TypedInstead { id, tokens: vec![rng.random_range(0..9)] },
+        4 => {
+            let arms = trial.map_or((1, 0), |arms| (arms.candidate, arms.incumbent));
+            let logprobs = vec![(arms.0, -rng.random::<f32>()), (arms.1, -rng.random::<f32>())];
+            let says = [arms.0, arms.1].into_iter().filter(|_| rng.random()).collect();
+            EventKind::Compared { id, tokens: 2, logprobs, says }
+        }
+        _ => {
+            let outcome = *outcome.choose(rng).unwrap();
+            EventKind::Outcome { id, outcome, evidence: *evidence.choose(rng).unwrap() }
+        }
+    }
+}
+
+fn fresh(log: &dyn EventLog, terms: &Terms) -> Reading {
+    // A log without what was written down.
+    let bare = MemoryLog::default();
+    log.scan(0, &mut |event| {
+        bare.append(event.at_ms, event.kind).unwrap();
+        std::ops::ControlFlow::Continue(())
+    })
+    .unwrap();
+    Reading { young: 0, ..Reading::of(&bare, terms).unwrap() }
+}
+
+/// Whether it went on from what was written down.
+fn story(seed: u64, events: u64) -> bool {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let log = MemoryLog::default();
+    let mut terms =
+        Terms { model_sha256: MODEL.into(), learned_through: None, trial: None, prior: shipped() };
+    let cuts = [0.002, 0.0005][usize::from(events > LONGEST)];
+    for seq in 0..events {
+        let number = rng.random_range(seq.saturating_sub(400)..=seq);
+        let id = format!("o{number}");
+        let kind = match number == seq || rng.random_bool(0.3) {
+            true => completion(&mut rng, format!("o{seq}"), terms.trial, 2),
+            false => fate(&mut rng, id, terms.trial),
+        };
+        log.append(seq, kind).unwrap();
+        if rng.random_bool(cuts) {
+            Reading::keep(&log, &terms).unwrap();
+        }
+        if rng.random_bool(cuts) {
+            terms.trial = match terms.trial {
+                None => Some(Arms { candidate: 2, incumbent: 1, since: seq + 1 }),
+                Some(arms) if rng.random() => Some(Arms { candidate: arms.candidate + 1, ..arms }),
+                Some(_) => None,
+            };
+        }
+        if seq % LEARNS_EVERY == 0 && rng.random_bool(0.8) {
+            let behind = rng.random_range(0..=seq.min(LEARNS_EVERY));
+            terms.learned_through = terms.learned_through.max(Some(seq - behind));
+        }
+    }
+    let mut going_on = Reading::of(&log, &terms).unwrap();
+    let young = std::mem::take(&mut going_on.young);
+    assert!(going_on == fresh(&log, &terms), "seed {seed}");
+    young < events
+}
+
+#[test]
+fn going_on_from_what_was_written_down_is_reading_all_of_it() {
+    let stories = (0..STORIES).filter(|seed| story(*seed, 50 + seed * LONGEST / STORIES));
+    let went_on = stories.count() as u64;
+    assert!(went_on > STORIES / 2, "or this tells nothing: {went_on}");
+    assert!(story(STORIES, LONG));
+}
+
+/// So that the test above cannot pass by reading everything each time.
+#[test]
+fn what_was_written_down_is_not_read_again() {
+    let log = MemoryLog::default();
+    let mut rng = StdRng::seed_from_u64(1);
+    let append = |rng: &mut StdRng, from: u64, to: u64| {
+        (from..to).for_each(|i| {
+            log.append(i, completion(rng, format!("o{i}"), None, 2)).unwrap();
+        });
+    };
+    append(&mut rng, 0, 100);
+    let mut terms = Terms {
+        model_sha256: MODEL.into(),
+        learned_through: Some(50),
+        trial: None,
+        prior: shipped(),
+    };
+    Reading::keep(&log, &terms).unwrap();
+    append(&mut rng, 100, 130);
+    let read = |terms: &Terms| Reading::of(&log, terms).unwrap().young;
+    assert_eq!(read(&terms), 30);
+    terms.learned_through = Some(90);
+    assert_eq!(read(&terms), 30, "an update has learned since");
+    terms.trial = Some(Arms { candidate: 1, incumbent: 0, since: 100 });
+    assert_eq!(read(&terms), 30, "a trial has begun since");
+
+    let unlike = [
+        Terms { learned_through: Some(49), ..terms.clone() },
+        Terms { learned_through: None, ..terms.clone() },
+        Terms { model_sha256: "another".into(), ..terms.clone() },
+        Terms { prior: assumed(), ..terms.clone() },
+        Terms { trial: Some(Arms { candidate: 1, incumbent: 0, since: 99 }), ..terms.clone() },
+    ];
+    for unlike in unlike {
+        assert_eq!(read(&unlike), 130, "{unlike:?}");
+        let all = Reading { young: 0, ..Reading::of(&log, &unlike).unwrap() };
+        assert!(all == fresh(&log, &unlike));
+    }
+    let mut checkpoint = log.checkpoint().unwrap().unwrap();
+    checkpoint.content[0] += 1;
+    assert!(log.save_checkpoint(&checkpoint).unwrap());
+    assert_eq!(read(&terms), 130, "another format");
+    checkpoint.content.truncate(40);
+    checkpoint.content[0] -= 1;
+    assert!(log.save_checkpoint(&checkpoint).unwrap());
+    assert_eq!(read(&terms), 130, "cut short");
+    Reading::keep(&log, &terms).unwrap();
+    assert_eq!(read(&terms), 0, "and written anew");
+    log.retain(&|event| event.seq != 7).unwrap();
+    assert_eq!(read(&terms), 129, "something was forgotten");
+}
+
+/// Nothing is asserted of a time; `cargo xtask soak` prints them for docs/reliability.md.
+#[test]
+fn soak_a_start_on_a_long_log_reads_what_is_young() {
+    let events = match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {
+        Some(share) => ((EVENTS_LONG as f64 * share) as u64).max(EVENTS),
+        None => EVENTS,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let terms = Terms {
+        model_sha256: MODEL.into(),
+        learned_through: Some(events),
+        trial: None,
+        prior: shipped(),
+    };
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut append = |log: &SledLog, from: u64, to: u64| {
+        for seq in from..to {
+            let kind = match seq % 3 {
+                0 => completion(&mut rng, format!("o{seq}"), None, PROMPT_TOKENS),
+                _ => fate(&mut rng, format!("o{}", seq - seq % 3), None),
+            };
+            log.append(seq, kind).unwrap();
+        }
+        log.flush().unwrap();
+    };
+    let start = |what: &str| {
+        let begun = Instant::now();
+        let log = SledLog::open(&path).unwrap();
+        let opened = begun.elapsed().as_secs_f64();
+        let reading = Reading::of(&log, &terms).unwrap();
+        let (young, ready) = (reading.young, begun.elapsed().as_secs_f64());
+        eprintln!("{what}: log open {opened:.2} s, ready {ready:.2} s, {young} events read");
+        (log, reading)
+    };
+    append(&SledLog::open(&path).unwrap(), 0, events - YOUNG);
+    let (log, reading) = start("a start that reads all");
+    assert_eq!(reading.young, events - YOUNG);
+    let begun = Instant::now();
+    let checkpoint = reading.checkpoint(log.generation()).unwrap();
+    log.save_checkpoint(&checkpoint).unwrap();
+    let (took, bytes) = (begun.elapsed().as_secs_f64(), checkpoint.content.len());
+    eprintln!("written down in {took:.2} s, {} KiB", bytes >> 10);
+    append(&log, events - YOUNG, events);
+    drop(log);
+    for what in ["the next start", "the one after"] {
+        assert_eq!(start(what).1.young, YOUNG);
+    }
+}

@@ -1,0 +1,156 @@
+//! What the model said last and nobody was shown: too unlikely as a whole, or not
+//! worth it in the gate's eyes. While the user types just that, it goes on saying
+//! the same, so that whether the rest is worth showing is known without asking it.
+//! Where it may be, the model is asked, and says how likely exactly.
+
+use completion::document::Edit;
+use completion::stop_rule::valid;
+use engine::Answer;
+use feedback::event::{AdapterVersion, StopReason};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unshown {
+    pub adapter: AdapterVersion,
+    pub stop: StopReason,
+    uri: String,
+    /// The cursor it was for, in characters.
+    start: usize,
+    /// What it is about, up to the end of its line.
+    text: String,
+    /// Where in `text` each token ends, in bytes, and how likely it was, in nats.
+    tokens: Vec<(usize, f32)>,
+    /// How much of `text` the user has typed since, in bytes.
+    typed: usize,
+}
+
+/// What of it is not typed yet.
+#[derive(Debug, PartialEq)]
+pub struct Rest<'a> {
+    pub text: &'a str,
+    /// Of the tokens that are still to come. One that is typed in part counts as
+    /// certain, so that the rest never looks less likely than it is.
+    pub logprobs: Vec<f32>,
+}
+
+impl Unshown {
+    /// `healing`: bytes at the start of the answer that reproduce what was typed.
+    pub fn of(
+        answer: &Answer,
+        healing: usize,
+        adapter: AdapterVersion,
+        uri: &str,
+        start: usize,
+    ) -> Unshown {
+        let said = answer.text.get(healing..).unwrap_or_default();
+        let line = valid(said).split(['\n', '\r']).next().unwrap_or_default();
+        let ends = answer.ends.iter().map(|end| end.saturating_sub(healing));
+        let tokens = ends.zip(answer.visible_logprobs.iter().copied());
+        Unshown {
+            adapter,
+            stop: answer.stop,
+            uri: uri.to_owned(),
+            start,
+            text: line.to_owned(),
+            tokens: tokens.skip(answer.healed).collect(),
+            typed: 0,
+        }
+    }
+
+    /// Whether it still goes on from what is typed after this edit.
+    pub fn survives(&mut self, uri: &str, edit: &Edit) -> bool {
+        let elsewhere = uri != self.uri || (edit.removed == 0 && edit.inserted.is_empty());
+        let at_cursor = edit.start == self.cursor() && edit.removed == 0;
+        if !elsewhere && at_cursor && self.text[self.typed..].starts_with(&edit.inserted) {
+            self.typed += edit.inserted.len();
+            return true;
+        }
+        elsewhere
+    }
+
+    /// What remains at this cursor; `None` if nothing of it is known there.
+    pub fn rest(&self, uri: &str, cursor: usize) -> Option<Rest<'_>> {
+        let text = &self.text[self.typed..];
+        if uri != self.uri || cursor != self.cursor() || text.is_empty() {
+            return None;
+        }
+        let mut start = 0;
+        let logprobs = self.tokens.iter().filter_map(|&(end, logprob)| {
+            let from = std::mem::replace(&mut start, end);
+            let begun = from < self.typed;
+            (end > self.typed || from == end).then_some(if begun { 0.0 } else { logprob })
+        });
+        Some(Rest { text, logprobs: logprobs.collect() })
+    }
+
+    fn cursor(&self) -> usize {
+        self.start + self.text[..self.typed].chars().count()
+    }
+}
+
+impl Rest<'_> {
+    /// No less than the rest is likely, as a whole.
+    pub fn probability(&self) -> f32 {
+        self.logprobs.iter().sum::<f32>().exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedback::event::TokenRecord;
+    use std::time::Duration;
+
+    /// `pieces`, each as likely as not, asked for at character 10.
+    fn unshown(pieces: &[&str], healing: usize, healed: usize) -> Unshown {
+        let mut text = vec![];
+        let mut ends = vec![];
+        for piece in pieces {
+            text.extend_from_slice(piece.as_bytes());
+            ends.push(text.len());
+        }
+        let half = TokenRecord { id: 1, logprob: 0.5f32.ln() };
+        let answer = Answer {
+            tokens: vec![half; pieces.len()],
+            visible_logprobs: vec![half.logprob; pieces.len()],
+            healed,
+            text,
+            ends,
+            given_up: None,
+            stop: StopReason::Newline,
+            decode_time: Duration::ZERO,
+        };
+        Unshown::of(&answer, healing, 0, "a", 10)
+    }
+
+    fn typed(start: usize, inserted: &str) -> Edit {
+        Edit { start, removed: 0, inserted: inserted.into() }
+    }
+
+    #[test]
+    fn what_is_typed_along_makes_the_rest_likelier() {
+        let mut unshown = unshown(&["  ", "größe", " =", " 1;\n"], 2, 1);
+        let rest = unshown.rest("a", 10).unwrap();
+        assert_eq!((rest.text, rest.probability()), ("größe = 1;", 0.125));
+        assert!(unshown.survives("a", &typed(10, "grö")));
+        let rest = unshown.rest("a", 13).unwrap();
+        assert_eq!((rest.text, rest.probability()), ("ße = 1;", 0.25), "the first is certain");
+        assert!(unshown.survives("a", &typed(13, "ße")));
+        assert_eq!(unshown.rest("a", 15).unwrap().probability(), 0.25);
+        assert!(unshown.survives("a", &typed(15, " =")));
+        assert_eq!(unshown.rest("a", 17).unwrap().probability(), 0.5);
+        assert!(unshown.survives("a", &typed(17, " 1;")));
+        assert_eq!(unshown.rest("a", 20), None, "nothing is left of the line");
+    }
+
+    #[test]
+    fn anything_else_is_another_text() {
+        let new = || unshown(&["call", "(x);"], 0, 0);
+        assert!(!new().survives("a", &typed(10, "b")));
+        assert!(!new().survives("a", &typed(3, "c")), "before the cursor");
+        assert!(!new().survives("a", &Edit { start: 9, removed: 1, inserted: String::new() }));
+        assert!(!new().survives("a", &typed(10, "call(x);\n")));
+        assert!(new().survives("b", &typed(10, "x")), "another document");
+        assert_eq!(new().rest("b", 10), None);
+        assert_eq!(new().rest("a", 11), None, "the cursor has gone elsewhere");
+    }
+}

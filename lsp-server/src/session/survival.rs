@@ -1,0 +1,530 @@
+//! What stands at the place of an offer later: how much of what was taken was
+//! kept, and what the user wrote instead of what was not.
+//!
+//! A place is a range of characters that moves with the edits around it. Where
+//! an edit replaces all of it (a formatter, a cut) its text is looked for in the
+//! whole file.
+
+use crate::privacy::may_tell;
+use completion::document::{Document, Edit};
+use feedback::event::{KeptCheck, OfferId};
+use ropey::Rope;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// What was taken is looked at after this many milliseconds.
+const CHECKS: [(KeptCheck, u64); 3] = [
+    (KeptCheck::HalfMinute, 30_000),
+    (KeptCheck::TwoMinutes, 120_000),
+    (KeptCheck::TenMinutes, 600_000),
+];
+
+/// Taken and gone as a whole within this time: undone, in milliseconds.
+const UNDO_MS: u64 = 10_000;
+
+/// A line that was not touched for this long reads as it was meant, in
+/// milliseconds.
+const SETTLE_MS: u64 = 10_000;
+
+/// Places watched in one session; the oldest give way.
+const WATCH_LIMIT: usize = 128;
+
+/// Longest text that is told of as written instead, in characters.
+const INSTEAD_CHARS: usize = 200;
+
+/// A longer file is not searched for what was moved, in characters.
+const SEARCH_CHARS: usize = 500_000;
+
+/// Words and marks of a text that are compared with another's.
+const COMPARED_WORDS: usize = 256;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Finding {
+    Kept {
+        id: OfferId,
+        check: KeptCheck,
+        share: f32,
+    },
+    /// `text` begins with what healing would have reproduced, and ends with a line
+    /// break where the user has left the line there.
+    Instead {
+        id: OfferId,
+        text: String,
+    },
+}
+
+#[derive(Debug)]
+struct Watch {
+    id: OfferId,
+    uri: String,
+    start: usize,
+    end: usize,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Taken {
+        text: String,
+        at_ms: u64,
+        /// Index of the next of [`CHECKS`].
+        next: usize,
+        /// The command came first; the text is yet to come.
+        arriving: bool,
+        undone: bool,
+    },
+    Instead {
+        healing: String,
+        /// Lines that the text is told of: those of the offer that were typed as
+        /// offered, and the one that parted from it.
+        lines: usize,
+        touched_ms: u64,
+        /// The user has moved on.
+        left: bool,
+    },
+}
+
+/// What an edit leaves of a place.
+#[derive(Debug, PartialEq, Eq)]
+enum Moved {
+    Still,
+    Gone,
+}
+
+impl Watch {
+    fn edit(&mut self, edit: &Edit, now_ms: u64) -> Moved {
+        let (from, to) = (edit.start, edit.start + edit.removed);
+        let inserted = edit.inserted.chars().count();
+        let (start, end) = (self.start, self.end);
+        let after = |at: usize| at - edit.removed + inserted;
+        let arrives = match &mut self.what {
+            What::Taken { arriving, .. } => std::mem::take(arriving) && from == end,
+            What::Instead { .. } => false,
+        };
+        match &mut self.what {
+            What::Taken { .. } if arrives => self.end = after(end.max(to)),
+            What::Taken { .. } if from >= end && end > start => {}
+            What::Taken { .. } if to <= start => {
+                (self.start, self.end) = (after(start), after(end));
+            }
+            What::Taken { at_ms, undone, .. } if from <= start && to >= end => {
+                let at_once = now_ms.saturating_sub(*at_ms) < UNDO_MS;
+                *undone = at_once && from == start && to == end && inserted == 0;
+                (self.start, self.end) = (from, from + inserted);
+            }
+            What::Taken { .. } => {
+                // What replaces a border lies outside.
+                self.start = if from < start { from + inserted } else { start };
+                self.end = if to > end { from } else { after(end) };
+            }
+            What::Instead { left, .. } if from > end => *left = true,
+            What::Instead { left, .. } if to < start || (to == start && edit.removed > 0) => {
+                *left = true;
+                (self.start, self.end) = (after(start), after(end));
+            }
+            // Text before the place was rewritten too: no longer what followed it.
+            What::Instead { .. } if from < start => return Moved::Gone,
+            What::Instead { touched_ms, .. } => {
+                *touched_ms = now_ms;
+                self.end = after(end.max(to));
+            }
+        }
+        Moved::Still
+    }
+
+    fn text(&self, text: &Rope) -> String {
+        let end = self.end.min(text.len_chars());
+        text.slice(self.start.min(end)..end).to_string()
+    }
+
+    /// What is to be told now; `true` if there is nothing more to wait for.
+    fn look(&mut self, text: &Rope, now_ms: u64, closing: bool) -> (Option<Finding>, bool) {
+        let stands = self.text(text);
+        let id = self.id.clone();
+        match &mut self.what {
+            What::Taken { undone: true, .. } => {
+                (Some(Finding::Kept { id, check: KeptCheck::Undone, share: 0.0 }), true)
+            }
+            What::Taken { text: taken, at_ms, next, .. } => {
+                // A daemon that slept tells of the last check that is due alone.
+                let age = now_ms.saturating_sub(*at_ms);
+                let due = CHECKS.iter().rposition(|(_, after)| age >= *after);
+                let Some(due) = due.filter(|due| due >= next) else { return (None, closing) };
+                *next = due + 1;
+                let share = kept_share(taken, &stands, text);
+                let kept = Finding::Kept { id, check: CHECKS[due].0, share };
+                (Some(kept), closing || *next == CHECKS.len())
+            }
+            What::Instead { healing, lines, touched_ms, left } => {
+                let end = stands.match_indices('\n').map(|(at, _)| at).nth(*lines - 1);
+                let settled = closing
+                    || *left
+                    || end.is_some()
+                    || now_ms.saturating_sub(*touched_ms) >= SETTLE_MS;
+                if !settled {
+                    return (None, false);
+                }
+                let moved_on = closing || *left || end.is_some();
+                let line = stands[..end.unwrap_or(stands.len())].trim_end();
+                if line.is_empty() || !may_tell(text, self.start) {
+                    return (None, true);
+                }
+                let typed = format!("{healing}{line}");
+                let fits = line.chars().count() <= INSTEAD_CHARS;
+                let text = match fits {
+                    // Where the user ended the line is a part of what was meant.
+                    true if moved_on && ends_line(text, self.start, line) => typed + "\n",
+                    true => typed,
+                    false => typed.chars().take(healing.chars().count() + INSTEAD_CHARS).collect(),
+                };
+                (Some(Finding::Instead { id, text }), true)
+            }
+        }
+    }
+}
+
+/// Whether nothing but blanks stands between `line`, which begins at `start`, and
+/// the line's end.
+fn ends_line(text: &Rope, start: usize, line: &str) -> bool {
+    let end = (start + line.chars().count()).min(text.len_chars());
+    let rest = text.slice(end..);
+    rest.chars().find(|c| *c != ' ' && *c != '\t').is_none_or(|c| matches!(c, '\n' | '\r'))
+}
+
+#[derive(Debug, Default)]
+pub struct Aftermath {
+    watches: VecDeque<Watch>,
+}
+
+impl Aftermath {
+    /// The offer was taken; of its text, `standing` characters are there already.
+    pub fn taken(
+        &mut self,
+        id: OfferId,
+        uri: String,
+        start: usize,
+        text: String,
+        standing: usize,
+        now_ms: u64,
+    ) {
+        let arriving = standing < text.chars().count();
+        let what = What::Taken { text, at_ms: now_ms, next: 0, arriving, undone: false };
+        self.watch(Watch { id, uri, start, end: start + standing, what });
+    }
+
+    /// Nothing was taken at `start`, where `standing` was typed as it was offered.
+    pub fn not_taken(
+        &mut self,
+        id: OfferId,
+        uri: String,
+        start: usize,
+        standing: &str,
+        healing: String,
+        now_ms: u64,
+    ) {
+        let lines = 1 + standing.matches('\n').count();
+        let what = What::Instead { healing, lines, touched_ms: now_ms, left: false };
+        self.watch(Watch { id, uri, start, end: start + standing.chars().count(), what });
+    }
+
+    /// Nothing more is told of these offers.
+    pub fn forget(&mut self, offers: &HashSet<OfferId>) {
+        self.watches.retain(|watch| !offers.contains(&watch.id));
+    }
+
+    /// True where what is typed at this place is watched already.
+    pub fn awaits(&self, uri: &str, cursor: usize) -> bool {
+        self.watches.iter().any(|watch| {
+            let waits = matches!(watch.what, What::Instead { left: false, .. });
+            waits && watch.uri == uri && (watch.start..=watch.end).contains(&cursor)
+        })
+    }
+
+    fn watch(&mut self, watch: Watch) {
+        if self.watches.len() == WATCH_LIMIT {
+            self.watches.pop_front();
+        }
+        self.watches.push_back(watch);
+    }
+
+    /// The document changed; `edit` counts in characters of the text before.
+    pub fn edit(&mut self, uri: &str, edit: &Edit, now_ms: u64) {
+        if edit.removed > 0 || !edit.inserted.is_empty() {
+            self.watches
+                .retain_mut(|watch| watch.uri != uri || watch.edit(edit, now_ms) == Moved::Still);
+        }
+    }
+
+    /// The same for the place that was watched last: the edit that decided its
+    /// offer came before it.
+    pub fn edit_newest(&mut self, edit: &Edit, now_ms: u64) {
+        if let Some(newest) = self.watches.back_mut()
+            && newest.edit(edit, now_ms) == Moved::Gone
+        {
+            self.watches.pop_back();
+        }
+    }
+
+    /// What can be told by now.
+    pub fn look(&mut self, documents: &HashMap<String, Document>, now_ms: u64) -> Vec<Finding> {
+        let mut findings = vec![];
+        self.watches.retain_mut(|watch| {
+            let Some(document) = documents.get(&watch.uri) else { return false };
+            let (finding, done) = watch.look(&document.text, now_ms, false);
+            findings.extend(finding);
+            !done
+        });
+        findings
+    }
+
+    /// The document is about to be closed: what is there is what is known.
+    pub fn close(&mut self, uri: &str, document: &Document, now_ms: u64) -> Vec<Finding> {
+        let mut findings = vec![];
+        self.watches.retain_mut(|watch| {
+            if watch.uri != uri {
+                return true;
+            }
+            findings.extend(watch.look(&document.text, now_ms, true).0);
+            false
+        });
+        findings
+    }
+}
+
+/// How much of `taken` there still is: in its place, blanks aside (formatters),
+/// or anywhere in the file (moved).
+fn kept_share(taken: &str, stands: &str, file: &Rope) -> f32 {
+    let wanted = without_blanks(taken);
+    if without_blanks(stands) == wanted || wanted.is_empty() {
+        return 1.0;
+    }
+    if file.len_chars() <= SEARCH_CHARS && without_blanks(&file.to_string()).contains(&wanted) {
+        return 1.0;
+    }
+    common_share(taken, stands)
+}
+
+fn without_blanks(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Characters of `taken` in the longest common subsequence of words and marks,
+/// as a share of all of them.
+fn common_share(taken: &str, stands: &str) -> f32 {
+    let (taken, stands) = (words(taken), words(stands));
+    let weight = |word: &str| word.chars().count();
+    let total: usize = taken.iter().map(|word| weight(word)).sum();
+    let mut row = vec![0; stands.len() + 1];
+    for word in &taken {
+        let mut diagonal = 0;
+        for (i, other) in stands.iter().enumerate() {
+            let above = row[i + 1];
+            row[i + 1] = if word == other { diagonal + weight(word) } else { above.max(row[i]) };
+            diagonal = above;
+        }
+    }
+    row[stands.len()] as f32 / total.max(1) as f32
+}
+
+fn words(text: &str) -> Vec<&str> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut words = vec![];
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next()
+        && words.len() < COMPARED_WORDS
+    {
+        let length = match rest.find(|c| !is_word(c)) {
+            Some(0) => first.len_utf8(),
+            Some(length) => length,
+            None => rest.len(),
+        };
+        words.push(&rest[..length]);
+        rest = rest[length..].trim_start();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URI: &str = "file:///a.rs";
+
+    /// A document, and edits that both it and what is watched in it see.
+    struct Desk {
+        documents: HashMap<String, Document>,
+        aftermath: Aftermath,
+    }
+
+    impl Desk {
+        fn new(text: &str) -> Desk {
+            let document = Document {
+                path: "/a.rs".into(),
+                language: "rust".into(),
+                version: 1,
+                text: Rope::from_str(text),
+            };
+            let documents = HashMap::from([(URI.to_owned(), document)]);
+            Desk { documents, aftermath: Aftermath::default() }
+        }
+
+        fn text(&mut self) -> &mut Rope {
+            &mut self.documents.get_mut(URI).unwrap().text
+        }
+
+        fn edit(&mut self, start: usize, removed: usize, inserted: &str, now_ms: u64) {
+            self.text().remove(start..start + removed);
+            self.text().insert(start, inserted);
+            let edit = Edit { start, removed, inserted: inserted.into() };
+            self.aftermath.edit(URI, &edit, now_ms);
+        }
+
+        fn look(&mut self, now_ms: u64) -> Vec<Finding> {
+            self.aftermath.look(&self.documents, now_ms)
+        }
+    }
+
+    fn kept(check: KeptCheck, share: f32) -> Vec<Finding> {
+        vec![Finding::Kept { id: "o".into(), check, share }]
+    }
+
+    fn instead(text: &str) -> Vec<Finding> {
+        vec![Finding::Instead { id: "o".into(), text: text.into() }]
+    }
+
+    /// `call(x, y);` was taken on the second line.
+    fn taken() -> Desk {
+        let mut desk = Desk::new("fn a() {\n    call(x, y);\n}\n");
+        desk.aftermath.taken("o".into(), URI.into(), 13, "call(x, y);".into(), 11, 0);
+        desk
+    }
+
+    #[test]
+    fn what_is_left_alone_is_kept_at_every_look() {
+        let mut desk = taken();
+        assert_eq!(desk.look(29_999), []);
+        assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 1.0));
+        assert_eq!(desk.look(30_001), []);
+        assert_eq!(desk.look(120_000), kept(KeptCheck::TwoMinutes, 1.0));
+        assert_eq!(desk.look(700_000), kept(KeptCheck::TenMinutes, 1.0));
+        assert_eq!(desk.look(9_000_000), []);
+    }
+
+    #[test]
+    fn edits_above_move_the_place_and_edits_in_it_cost() {
+        let mut desk = taken();
+        desk.edit(0, 0, "use b;\n", 1);
+        desk.edit(25, 1, "value", 2);
+        assert_eq!(desk.text().to_string(), "use b;\nfn a() {\n    call(value, y);\n}\n");
+        // Nine of ten characters, blanks aside.
+        assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 0.9));
+        desk.edit(20, 15, "", 31_000);
+        assert_eq!(desk.look(120_000), kept(KeptCheck::TwoMinutes, 0.0));
+    }
+
+    #[test]
+    fn a_formatter_and_a_move_within_the_file_cost_nothing() {
+        let mut desk = taken();
+        desk.edit(13, 11, "call(\n        x,\n        y\n    );", 1_000);
+        assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 1.0));
+        desk.edit(9, 37, "", 40_000);
+        desk.edit(0, 0, "// call(x, y);\n", 41_000);
+        assert_eq!(desk.look(120_000), kept(KeptCheck::TwoMinutes, 1.0));
+    }
+
+    #[test]
+    fn undone_at_once_is_told_at_once() {
+        let mut desk = taken();
+        desk.edit(13, 11, "", 2_000);
+        assert_eq!(desk.look(2_000), kept(KeptCheck::Undone, 0.0));
+        assert_eq!(desk.look(30_000), []);
+        let mut late = taken();
+        late.edit(13, 11, "", 20_000);
+        assert_eq!(late.look(20_000), []);
+        assert_eq!(late.look(30_000), kept(KeptCheck::HalfMinute, 0.0));
+    }
+
+    #[test]
+    fn a_command_that_comes_before_its_change_is_followed_to_its_place() {
+        let mut desk = Desk::new("fn a() {\n    \n}\n");
+        desk.aftermath.taken("o".into(), URI.into(), 13, "call(x);".into(), 0, 0);
+        desk.edit(13, 0, "call(x);", 1);
+        desk.edit(18, 1, "", 2);
+        assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 7.0 / 8.0));
+    }
+
+    #[test]
+    fn what_was_typed_instead_is_told_once_the_line_is_left() {
+        let mut desk = Desk::new("fn a() {\n    \n}\n");
+        desk.aftermath.not_taken("o".into(), URI.into(), 13, "", "    ".into(), 0);
+        assert!(desk.aftermath.awaits(URI, 13));
+        for (i, c) in "go();".chars().enumerate() {
+            desk.edit(13 + i, 0, &c.to_string(), i as u64);
+            assert_eq!(desk.look(i as u64), []);
+        }
+        assert!(desk.aftermath.awaits(URI, 18) && !desk.aftermath.awaits(URI, 12));
+        desk.edit(18, 0, "\n    ", 10);
+        assert_eq!(desk.look(10), instead("    go();\n"));
+        assert_eq!(desk.look(99_000), []);
+    }
+
+    #[test]
+    fn it_is_told_after_a_pause_or_an_edit_elsewhere_or_at_the_end() {
+        let typed = || {
+            let mut desk = Desk::new("fn a() {\n    \n}\n");
+            desk.aftermath.not_taken("o".into(), URI.into(), 13, "", String::new(), 0);
+            desk.edit(13, 0, "stop", 5);
+            desk.edit(16, 1, "re", 6);
+            assert_eq!(desk.look(7), []);
+            desk
+        };
+        assert_eq!(typed().look(6 + SETTLE_MS), instead("store"));
+        let mut elsewhere = typed();
+        elsewhere.edit(0, 0, "// top\n", 8);
+        assert_eq!(elsewhere.look(8), instead("store\n"));
+        let mut closed = typed();
+        let document = closed.documents.remove(URI).unwrap();
+        assert_eq!(closed.aftermath.close(URI, &document, 8), instead("store\n"));
+    }
+
+    /// A line that was typed as offered is no other text; the next one is.
+    #[test]
+    fn of_several_lines_the_one_that_parts_is_told_with_those_before_it() {
+        let mut desk = Desk::new("fn a() {\n    go();\n    \n}\n");
+        desk.aftermath.not_taken("o".into(), URI.into(), 13, "go();\n    ", String::new(), 0);
+        desk.edit(23, 0, "stop();", 1);
+        assert_eq!(desk.look(1), [], "the line may go on");
+        desk.edit(30, 0, "\n    ", 2);
+        assert_eq!(desk.look(2), instead("go();\n    stop();\n"));
+    }
+
+    #[test]
+    fn several_lines_are_kept_line_by_line() {
+        let mut desk = Desk::new("fn a() {\n    go();\n    stop();\n}\n");
+        desk.aftermath.taken("o".into(), URI.into(), 13, "go();\n    stop();".into(), 17, 0);
+        assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 1.0));
+        desk.edit(18, 12, "", 40_000);
+        assert_eq!(desk.text().to_string(), "fn a() {\n    go();\n}\n");
+        // Five of twelve characters, blanks aside.
+        assert_eq!(desk.look(120_000), kept(KeptCheck::TwoMinutes, 5.0 / 12.0));
+    }
+
+    #[test]
+    fn nothing_typed_is_nothing_told_and_a_rewritten_beginning_is_no_answer() {
+        let mut desk = Desk::new("    let x = \n");
+        desk.aftermath.not_taken("o".into(), URI.into(), 12, "", String::new(), 0);
+        assert_eq!(desk.look(SETTLE_MS), []);
+        desk.aftermath.not_taken("o".into(), URI.into(), 12, "", String::new(), 0);
+        desk.edit(10, 2, "y", 1);
+        assert_eq!(desk.look(SETTLE_MS), []);
+        assert!(desk.aftermath.watches.is_empty());
+    }
+
+    #[test]
+    fn no_more_is_watched_than_the_limit() {
+        let mut desk = Desk::new("x");
+        for i in 0..2 * WATCH_LIMIT {
+            desk.aftermath.not_taken(i.to_string(), URI.into(), 0, "", String::new(), 0);
+        }
+        assert_eq!(desk.aftermath.watches.len(), WATCH_LIMIT);
+    }
+}

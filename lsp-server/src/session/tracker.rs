@@ -1,0 +1,464 @@
+//! What becomes of an offer: a pure state machine over what the client says and
+//! what its document shows.
+//!
+//! A session has one live answer: an offer on screen and, where the user asked
+//! by hand, others to turn to. Clients differ in what they report, so the
+//! document itself is evidence: the offer's text appearing at once is an
+//! acceptance, typed bit by bit it is typed through, anything else in its place
+//! is a rejection. What the user cannot have read in time is no label, and
+//! neither is what was turned away from for another offer of the same answer.
+
+use completion::document::Edit;
+use feedback::event::{EventKind, Evidence, OfferId, Outcome};
+use std::collections::VecDeque;
+
+/// An offer that stood this long was seen, where the client cannot say so.
+pub const MIN_VISIBLE_MS: u64 = 250;
+
+/// An offer that stood this long without an answer is rejected.
+pub const REJECT_TIMEOUT_MS: u64 = 10_000;
+
+const _: () = assert!(MIN_VISIBLE_MS < REJECT_TIMEOUT_MS);
+
+/// Of an offer typed by hand and then left, at least this share must have been
+/// typed for it to count as typed through and not as rejected.
+const TYPED_THROUGH_MIN_SHARE: f32 = 0.5;
+
+/// Offers whose fate a late or repeated client message may still meet.
+const DECIDED_LIMIT: usize = 64;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    pub id: OfferId,
+    pub uri: String,
+    /// Character offset in the document at which the text goes in.
+    pub start: usize,
+    pub text: String,
+    /// Text before `start` that the prompt had left for the answer to reproduce.
+    pub healing: String,
+}
+
+/// An offer that met its fate.
+#[derive(Debug)]
+pub struct Judgement {
+    pub offer: Offer,
+    pub outcome: Outcome,
+    /// Characters of it that stand in the document.
+    pub standing: usize,
+}
+
+#[derive(Debug)]
+struct Live {
+    offer: Offer,
+    served_at_ms: u64,
+    /// The client confirmed that it was shown.
+    shown: bool,
+    /// Characters of the offer that stand in the document by now.
+    progress: usize,
+    /// UTF-16 units taken by the client's partial-accept commands.
+    accepted_utf16: u32,
+    /// The client said that it takes some of it, and that the change follows.
+    taking: bool,
+    /// The document went another way: no longer to be turned to.
+    astray: bool,
+    /// Marks behind the cursor that it takes the place of, as was answered last.
+    replaces: String,
+}
+
+/// What an edit does to an offer.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// A part of it was typed, or taken back.
+    Along,
+    /// All of it stands there; at once, if no hand can have typed it.
+    Whole { at_once: bool },
+    /// It does not fit any more.
+    Away,
+}
+
+impl Live {
+    fn new(offer: Offer, now_ms: u64) -> Live {
+        Live {
+            offer,
+            served_at_ms: now_ms,
+            shown: false,
+            progress: 0,
+            accepted_utf16: 0,
+            taking: false,
+            astray: false,
+            replaces: String::new(),
+        }
+    }
+
+    /// Where in the document its next character would go.
+    fn cursor(&self) -> usize {
+        self.offer.start + self.progress
+    }
+
+    fn step(&mut self, edit: &Edit) -> Step {
+        let (cursor, marks) = (self.cursor(), self.replaces.len());
+        let end = edit.start + edit.removed;
+        if edit.start >= cursor && end <= cursor + marks {
+            // The marks before the edit may have been typed over by now, or left out of
+            // the edit since they stay what they are; as may those behind it.
+            let (before, behind) =
+                (&self.replaces[..edit.start - cursor], &self.replaces[end - cursor..]);
+            let text = format!("{before}{}", edit.inserted);
+            let remaining = self.remaining();
+            let left = remaining.chars().count();
+            let inserted = edit.inserted.chars().count();
+            // The mark was typed; the editor closed it, and the cursor is between.
+            let typed_pair = edit.removed == 0
+                && is_auto_closed_pair(&edit.inserted)
+                && remaining.starts_with(&text[..=before.len()]);
+            if typed_pair && (self.progress > 0 || left != inserted) {
+                self.progress += before.len() + 1;
+                // What it takes the place of is behind the new mark now.
+                self.replaces.clear();
+                return Step::Along;
+            }
+            let taken_whole = format!("{text}{behind}") == remaining;
+            if taken_whole || (edit.removed == 0 && text.starts_with(remaining)) {
+                // One character at the end may be the last one typed; more
+                // than one at once is an editor's doing.
+                let by_editor = inserted.min(left) > 1 || edit.removed > 0;
+                let at_once = by_editor || self.accepted_utf16 > 0 || self.taking;
+                self.progress += left;
+                return Step::Whole { at_once };
+            }
+            if remaining.starts_with(&text) {
+                self.replaces = behind.to_owned();
+                self.progress += text.chars().count();
+                return Step::Along;
+            }
+        }
+        let takes_back = edit.inserted.is_empty()
+            && (self.offer.start..=cursor).contains(&edit.start)
+            && (cursor..=cursor + marks).contains(&end);
+        if takes_back {
+            // An editor that closed a bracket takes both of an empty pair.
+            self.replaces.drain(..end - cursor);
+            self.progress = edit.start - self.offer.start;
+            return Step::Along;
+        }
+        Step::Away
+    }
+
+    /// The cursor went over marks that the editor had closed, as typing them does.
+    /// False if it is somewhere else.
+    fn follow(&mut self, cursor: usize) -> bool {
+        let over = cursor.checked_sub(self.cursor()).and_then(|over| self.replaces.get(..over));
+        let Some(over) = over.map(str::len) else { return false };
+        if !self.remaining().starts_with(&self.replaces[..over]) {
+            return false;
+        }
+        self.progress += over;
+        self.replaces.drain(..over);
+        !self.remaining().is_empty()
+    }
+
+    fn remaining(&self) -> &str {
+        let at = self.offer.text.char_indices().nth(self.progress);
+        at.map_or("", |(byte, _)| &self.offer.text[byte..])
+    }
+
+    fn progress_utf16(&self) -> u32 {
+        self.offer.text.chars().take(self.progress).map(|c| c.len_utf16() as u32).sum()
+    }
+
+    /// The outcome if the user turned away now, after having `rejected` it.
+    fn left_with(&self, rejected: Outcome, now_ms: u64) -> Outcome {
+        let visible = self.shown || now_ms.saturating_sub(self.served_at_ms) >= MIN_VISIBLE_MS;
+        let length = self.offer.text.chars().count();
+        if self.accepted_utf16 > 0 || (self.taking && self.progress > 0) {
+            Outcome::PartlyAccepted { utf16: self.accepted_utf16.max(self.progress_utf16()) }
+        } else if self.progress as f32 >= TYPED_THROUGH_MIN_SHARE * length as f32 {
+            Outcome::TypedThrough { utf16: self.progress_utf16() }
+        } else if visible {
+            rejected
+        } else {
+            Outcome::Unseen
+        }
+    }
+}
+
+/// The offers one request was answered with, all for one place.
+#[derive(Debug)]
+struct Answer {
+    /// In the order they were given; never empty.
+    offers: Vec<Live>,
+    /// The one on screen, as far as we know.
+    current: usize,
+    /// The user asked for others; there are no more than these.
+    is_complete: bool,
+}
+
+impl Answer {
+    fn current(&self) -> &Live {
+        &self.offers[self.current]
+    }
+
+    fn current_mut(&mut self) -> &mut Live {
+        &mut self.offers[self.current]
+    }
+
+    fn index_of(&self, id: &str) -> Option<usize> {
+        self.offers.iter().position(|live| live.offer.id == id)
+    }
+
+    fn others(&mut self) -> impl Iterator<Item = (usize, &mut Live)> {
+        let current = self.current;
+        let others = self.offers.iter_mut().enumerate();
+        others.filter(move |(index, live)| *index != current && !live.astray)
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Tracker {
+    live: Option<Answer>,
+    decided: VecDeque<(OfferId, Outcome)>,
+    judged: Vec<Judgement>,
+}
+
+impl Tracker {
+    /// A new answer takes the place of the live one; its first offer is on
+    /// screen. `is_complete` if it holds all offers there are for the place.
+    pub fn serve(&mut self, offers: Vec<Offer>, is_complete: bool, now_ms: u64) -> Vec<EventKind> {
+        let events = self.leave(Outcome::Superseded, Evidence::Document, now_ms);
+        let offers: Vec<_> = offers.into_iter().map(|offer| Live::new(offer, now_ms)).collect();
+        self.live = (!offers.is_empty()).then_some(Answer { offers, current: 0, is_complete });
+        events
+    }
+
+    /// Others the user may turn to from the live offer.
+    pub fn complete(&mut self, offers: Vec<Offer>, now_ms: u64) {
+        if let Some(answer) = &mut self.live {
+            answer.offers.extend(offers.into_iter().map(|offer| Live::new(offer, now_ms)));
+            answer.is_complete = true;
+        }
+    }
+
+    /// The offers of the live answer.
+    pub fn live(&self) -> impl Iterator<Item = &OfferId> {
+        self.live.iter().flat_map(|answer| &answer.offers).map(|live| &live.offer.id)
+    }
+
+    /// Offers that met their fate since this was asked last.
+    pub fn take_judged(&mut self) -> Vec<Judgement> {
+        std::mem::take(&mut self.judged)
+    }
+
+    /// What remains of the live offer at this cursor, if the document still
+    /// agrees with it: typing along needs no new computation and no new offer.
+    pub fn continuation(&mut self, uri: &str, cursor: usize) -> Option<(OfferId, String)> {
+        let live = self.live.as_mut()?.current_mut();
+        let here = live.offer.uri == uri && live.follow(cursor);
+        here.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
+    }
+
+    /// The same for every offer of the live answer, once others were asked for.
+    pub fn continuations(&mut self, uri: &str, cursor: usize) -> Option<Vec<(OfferId, String)>> {
+        self.continuation(uri, cursor)?;
+        let answer = self.live.as_mut().filter(|answer| answer.is_complete)?;
+        let current = answer.current;
+        let fitting = answer.offers.iter_mut().enumerate().filter_map(|(index, live)| {
+            let fits = index == current || (!live.astray && live.follow(cursor));
+            fits.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
+        });
+        Some(fitting.collect())
+    }
+
+    /// The client was told that what remains of an offer takes the place of these marks
+    /// behind the cursor.
+    pub fn replaces(&mut self, id: &str, marks: &str) {
+        let answer = self.live.as_mut();
+        let live = answer.and_then(|all| all.offers.iter_mut().find(|live| live.offer.id == id));
+        if let Some(live) = live {
+            debug_assert!(marks.is_ascii(), "each is counted as one character");
+            live.replaces = marks.to_owned();
+        }
+    }
+
+    /// Where in a document the live offer's next character would go.
+    pub fn cursor(&self, uri: &str) -> Option<usize> {
+        let live = self.live.as_ref()?.current();
+        (live.offer.uri == uri).then(|| live.cursor())
+    }
+
+    /// The cursor is elsewhere, without an edit.
+    pub fn supersede(&mut self, now_ms: u64) -> Vec<EventKind> {
+        self.leave(Outcome::Superseded, Evidence::Document, now_ms)
+    }
+
+    /// The document changed.
+    pub fn edit(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
+        let on = |answer: &&mut Answer| answer.current().offer.uri == uri;
+        let Some(answer) = self.live.as_mut().filter(on) else { return vec![] };
+        if edit.removed == 0 && edit.inserted.is_empty() {
+            return vec![];
+        }
+        match answer.current_mut().step(edit) {
+            Step::Along => {
+                answer.others().for_each(|(_, live)| live.astray = live.step(edit) != Step::Along);
+                vec![]
+            }
+            TAKEN => self.decide(Outcome::Accepted, Evidence::Document),
+            Step::Whole { at_once: false } => {
+                let utf16 = answer.current().progress_utf16();
+                self.decide(Outcome::TypedThrough { utf16 }, Evidence::Document)
+            }
+            Step::Away => {
+                // Another one was taken by a client that does not say what it shows.
+                let taken =
+                    answer.others().find_map(|(i, live)| (live.step(edit) == TAKEN).then_some(i));
+                match taken {
+                    Some(index) => {
+                        answer.current = index;
+                        self.decide(Outcome::Accepted, Evidence::Document)
+                    }
+                    None => self.leave(Outcome::RejectedEdit, Evidence::Document, now_ms),
+                }
+            }
+        }
+    }
+
+    /// The client ran the offer's accept command.
+    pub fn accepted(&mut self, id: &str) -> Vec<EventKind> {
+        if self.turn_to(id).is_some() {
+            return self.decide(Outcome::Accepted, Evidence::Command);
+        }
+        // The change came first and may have been read otherwise.
+        let known = self.decided.iter_mut().find(|(decided, _)| decided == id);
+        match known {
+            Some((_, outcome)) if *outcome != Outcome::Accepted => {
+                *outcome = Outcome::Accepted;
+                vec![outcome_event(id, Outcome::Accepted, Evidence::Command)]
+            }
+            _ => vec![],
+        }
+    }
+
+    /// The client confirms that the offer is on screen, perhaps instead of
+    /// another one of the same answer.
+    pub fn shown(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
+        let before = self.live.as_ref().map(|answer| answer.current);
+        let Some(live) = self.turn_to(id) else { return vec![] };
+        let first_time = !std::mem::replace(&mut live.shown, true);
+        let turned = self.live.as_ref().map(|answer| answer.current) != before;
+        if let Some(answer) = self.live.as_mut().filter(|_| turned) {
+            answer.current_mut().served_at_ms = now_ms;
+        }
+        if first_time { vec![EventKind::Shown { id: id.to_owned() }] } else { vec![] }
+    }
+
+    /// The client took a part: `length` UTF-16 units from the start of the
+    /// text as it was offered last.
+    pub fn partly_accepted(&mut self, id: &str, length: u32) -> Vec<EventKind> {
+        let Some(live) = self.turn_to(id) else { return vec![] };
+        let accepted_utf16 = live.accepted_utf16.max(live.progress_utf16()).max(length);
+        live.accepted_utf16 = accepted_utf16;
+        vec![EventKind::PartlyAccepted { id: id.to_owned(), accepted_utf16 }]
+    }
+
+    /// The client is about to take the offer, or a word of it: the change says
+    /// which.
+    pub fn taking(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
+        let events = self.shown(id, now_ms);
+        match self.turn_to(id) {
+            Some(live) => live.taking = true,
+            None => return self.accepted(id),
+        }
+        events
+    }
+
+    /// The offer that is on screen, as far as we know.
+    pub fn on_screen(&self) -> Option<OfferId> {
+        self.live.as_ref().map(|answer| answer.current().offer.id.clone())
+    }
+
+    /// The client says that the user turned the offer down.
+    pub fn rejected(&mut self, id: &str, reason: Outcome, now_ms: u64) -> Vec<EventKind> {
+        let Some(answer) = &mut self.live else { return vec![] };
+        match answer.index_of(id) {
+            Some(index) if index == answer.current || reason != Outcome::Superseded => {
+                answer.current = index;
+                self.leave(reason, Evidence::ClientNotice, now_ms)
+            }
+            // Nobody looked at it; what is on screen stays.
+            Some(index) => {
+                answer.offers[index].astray = true;
+                vec![]
+            }
+            None => vec![],
+        }
+    }
+
+    /// Time passed.
+    pub fn tick(&mut self, now_ms: u64) -> Vec<EventKind> {
+        let since = self.live.as_ref().map(|answer| answer.current().served_at_ms);
+        let expired = since.is_some_and(|since| now_ms.saturating_sub(since) >= REJECT_TIMEOUT_MS);
+        if expired { self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms) } else { vec![] }
+    }
+
+    /// The document was closed.
+    pub fn closed(&mut self, uri: &str, now_ms: u64) -> Vec<EventKind> {
+        match &self.live {
+            Some(answer) if answer.current().offer.uri == uri => self.supersede(now_ms),
+            _ => vec![],
+        }
+    }
+
+    /// The client speaks of this offer, so it is the one on screen.
+    fn turn_to(&mut self, id: &str) -> Option<&mut Live> {
+        let answer = self.live.as_mut()?;
+        answer.current = answer.index_of(id)?;
+        Some(answer.current_mut())
+    }
+
+    fn leave(&mut self, outcome: Outcome, evidence: Evidence, now_ms: u64) -> Vec<EventKind> {
+        match &self.live {
+            Some(answer) => {
+                let outcome = answer.current().left_with(outcome, now_ms);
+                self.decide(outcome, evidence)
+            }
+            None => vec![],
+        }
+    }
+
+    /// The offer on screen meets its fate; the others of its answer end without
+    /// a label.
+    fn decide(&mut self, outcome: Outcome, evidence: Evidence) -> Vec<EventKind> {
+        let Some(Answer { mut offers, current, .. }) = self.live.take() else { return vec![] };
+        let judged = offers.remove(current);
+        let mut fates = vec![(judged.offer.id.clone(), outcome, evidence)];
+        self.judged.push(Judgement { offer: judged.offer, outcome, standing: judged.progress });
+        for other in offers {
+            let outcome = if other.shown { Outcome::Superseded } else { Outcome::Unseen };
+            fates.push((other.offer.id, outcome, Evidence::Document));
+        }
+        let events = fates.iter().map(|(id, outcome, by)| outcome_event(id, *outcome, *by));
+        let events = events.collect();
+        self.decided.extend(fates.into_iter().map(|(id, outcome, _)| (id, outcome)));
+        while self.decided.len() > DECIDED_LIMIT {
+            self.decided.pop_front();
+        }
+        events
+    }
+}
+
+/// Whole and at once: not by hand.
+const TAKEN: Step = Step::Whole { at_once: true };
+
+fn outcome_event(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
+    EventKind::Outcome { id: id.to_owned(), outcome, evidence }
+}
+
+/// What an editor inserts when one opening mark is typed.
+fn is_auto_closed_pair(inserted: &str) -> bool {
+    matches!(inserted, "()" | "[]" | "{}" | "\"\"" | "''" | "``")
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! A macro, or somebody who holds a key down: edits come faster than the engine can
+//! give up.
+
+use crate::testing::daemon::{Editor, Rig};
+use completion::document::Position;
+use completion::prompt::FimPrompt;
+use engine::scripted::ScriptedEngine;
+use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
+use feedback::event::AdapterVersion;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+const URI: &str = "file:///a.rs";
+const EDITS: u32 = 200;
+const CANCELLED: i64 = -32800;
+
+/// Takes as long with its first request as the test wants, given up or not, and
+/// tells which lines it is asked about.
+struct HeldEngine {
+    scripted: ScriptedEngine,
+    asked: UnboundedSender<String>,
+    hold: Option<Receiver<()>>,
+}
+
+impl Engine for HeldEngine {
+    fn info(&self) -> EngineInfo {
+        self.scripted.info()
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        self.scripted.tokenizer()
+    }
+
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError> {
+        self.asked.send(format!("{}{}", request.prompt.line, request.prompt.healing)).unwrap();
+        if let Some(hold) = self.hold.take() {
+            hold.recv().unwrap();
+            return Err(EngineError::Aborted);
+        }
+        self.scripted.generate(request, abort)
+    }
+
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+        self.scripted.warm(prompt, abort)
+    }
+
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<Score>, EngineError> {
+        self.scripted.score(request, abort)
+    }
+
+    fn load_adapter(
+        &mut self,
+        version: AdapterVersion,
+        path: &Path,
+        keep: &[AdapterVersion],
+    ) -> Result<(), EngineError> {
+        self.scripted.load_adapter(version, path, keep)
+    }
+}
+
+/// All of them wait for the engine at once, and it computes the last alone.
+#[tokio::test]
+async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superseded() {
+    let (asked, mut asks) = unbounded_channel();
+    let (release, hold) = channel();
+    let scripted = ScriptedEngine { answers: &["call(x);"], learned: None, takes: Duration::ZERO };
+    let rig = Rig::start(HeldEngine { scripted, asked, hold: Some(hold) }).await;
+    let mut editor = Editor::over(rig.connect()).await;
+    editor.open(URI, "fn a() {\n    \n}\n").await;
+    let mut at = Position { line: 1, column: 4 };
+    let (first, request) = editor.completion(URI, at);
+    editor.send(&request).await;
+    assert_eq!(asks.recv().await.unwrap(), "    ");
+
+    let mut last = first;
+    for _ in 0..EDITS {
+        let change = editor.change(URI, at, "x");
+        at.column += 1;
+        let (id, request) = editor.completion(URI, at);
+        editor.send(&change).await;
+        editor.send(&request).await;
+        last = id;
+    }
+    // Messages are taken in their order: with this answered, all have been.
+    let (status, request) = editor.request("hone/status", Value::Null);
+    editor.send(&request).await;
+    let mut answers = vec![];
+    while answers.last().is_none_or(|answer: &Value| answer["id"] != status) {
+        answers.push(editor.answer().await);
+    }
+    answers.pop();
+    release.send(()).unwrap();
+    while answers.len() <= EDITS as usize {
+        answers.push(editor.answer().await);
+    }
+
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    let ids: Vec<u64> = answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
+    assert_eq!(ids, (first..=last).collect::<Vec<_>>(), "each is answered, and once");
+    let newest = answers.pop().unwrap();
+    for answer in &answers {
+        assert_eq!(answer["error"]["code"], CANCELLED, "{answer}");
+    }
+    let item = &newest["result"]["items"][0];
+    assert_eq!(item["insertText"], "call(x);", "{newest}");
+    let end = json!({"line": 1, "character": 4 + EDITS});
+    assert_eq!(item["range"], json!({"start": end, "end": end}));
+    let line = format!("    {}", "x".repeat(EDITS as usize));
+    assert_eq!(asks.recv().await.unwrap(), line, "no request between them was computed");
+    assert_eq!(rig.daemon.counts().total, 1);
+}

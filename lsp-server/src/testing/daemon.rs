@@ -1,0 +1,169 @@
+//! A daemon on an engine that a test chooses, with a real log, and editors connected
+//! to it: all that lies between a key's message and its answer but the model.
+
+use crate::app::{Daemon, ServedModel};
+use crate::config::Config;
+use crate::paths::Home;
+use crate::protocol::framing::{self, Frame, Frames};
+use crate::protocol::handlers;
+use completion::document::Position;
+use engine::Engine;
+use engine::worker::EngineHandle;
+use feedback::clock::SystemClock;
+use feedback::event::EventKind;
+use feedback::log::EventLog;
+use feedback::sled_log::SledLog;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixStream as Socket;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+pub struct Rig {
+    pub daemon: Arc<Daemon>,
+    pub log: Arc<SledLog>,
+    /// Dropped last: the log lies in it.
+    _folder: TempDir,
+}
+
+impl Rig {
+    /// Without a gate, so that every answer of the engine is an offer.
+    pub async fn start<E: Engine + Send + 'static>(engine: E) -> Rig {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().into());
+        home.create().unwrap();
+        let model = ServedModel {
+            name: "scripted".into(),
+            architecture: "none".into(),
+            path: "none.gguf".into(),
+            sha256: "base".into(),
+        };
+        let mut config = Config::default();
+        config.gate.enabled = false;
+        // What an editor waits for by design is not what the server costs.
+        config.completion.follow_rhythm = false;
+        config.learning.enabled = false;
+        let engine = EngineHandle::start(move || Ok(engine), |_| ()).unwrap();
+        let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
+        let clock = Arc::new(SystemClock::default());
+        let daemon = Daemon::start(&home, config, model, engine, clock, log.clone());
+        Rig { daemon: daemon.await.unwrap(), log, _folder: folder }
+    }
+
+    /// An editor's end of a new connection, which is served as the daemon's socket
+    /// serves it. It belongs to no runtime yet.
+    pub fn connect(&self) -> Socket {
+        let (ours, theirs) = Socket::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let (learn, _) = tokio::sync::mpsc::channel(1);
+        let (session, stream) = (self.daemon.session(), UnixStream::from_std(ours).unwrap());
+        tokio::spawn(async move {
+            let (read, mut write) = stream.into_split();
+            handlers::serve(session, learn, BufReader::new(read), &mut write).await;
+        });
+        theirs
+    }
+
+    /// Completions that are in the log.
+    pub fn completions_on_disk(&self) -> usize {
+        self.log.flush().unwrap();
+        let mut count = 0;
+        let counting = self.log.scan(0, &mut |event| {
+            count += usize::from(matches!(event.kind, EventKind::Completion(_)));
+            ControlFlow::Continue(())
+        });
+        counting.unwrap();
+        count
+    }
+}
+
+/// What an editor has of a connection.
+pub struct Editor {
+    frames: Frames<BufReader<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+    sent: u64,
+}
+
+/// A message, ready to be written.
+pub struct Message(Vec<u8>);
+
+impl Message {
+    /// JSON-RPC knows no null parameters: a method without any has no such field.
+    fn of(mut message: Value) -> Message {
+        if message["params"].is_null() {
+            message.as_object_mut().map(|fields| fields.remove("params"));
+        }
+        Message(message.to_string().into_bytes())
+    }
+}
+
+impl Editor {
+    /// Shakes hands.
+    pub async fn over(socket: Socket) -> Editor {
+        let (read, write) = UnixStream::from_std(socket).unwrap().into_split();
+        let mut editor = Editor { frames: Frames::new(BufReader::new(read)), write, sent: 0 };
+        let (id, hello) = editor.request("initialize", json!({"capabilities": {}}));
+        editor.send(&hello).await;
+        assert_eq!(editor.answer().await["id"], id);
+        editor.send(&editor.notification("initialized", json!({}))).await;
+        editor
+    }
+
+    pub fn notification(&self, method: &str, params: Value) -> Message {
+        Message::of(json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    }
+
+    pub fn request(&mut self, method: &str, params: Value) -> (u64, Message) {
+        self.sent += 1;
+        let message =
+            json!({"jsonrpc": "2.0", "id": self.sent, "method": method, "params": params});
+        (self.sent, Message::of(message))
+    }
+
+    pub async fn open(&mut self, uri: &str, text: &str) {
+        let document = json!({"uri": uri, "languageId": "rust", "version": 0, "text": text});
+        let open = self.notification("textDocument/didOpen", json!({"textDocument": document}));
+        self.send(&open).await;
+    }
+
+    /// An insertion.
+    pub fn change(&self, uri: &str, at: Position, text: &str) -> Message {
+        let at = place(at);
+        let change = json!({"range": {"start": at, "end": at}, "text": text});
+        let document = json!({"uri": uri, "version": self.sent});
+        let params = json!({"textDocument": document, "contentChanges": [change]});
+        self.notification("textDocument/didChange", params)
+    }
+
+    pub fn completion(&mut self, uri: &str, at: Position) -> (u64, Message) {
+        let params = json!({
+            "textDocument": {"uri": uri}, "position": place(at), "context": {"triggerKind": 2},
+        });
+        self.request("textDocument/inlineCompletion", params)
+    }
+
+    pub async fn send(&mut self, message: &Message) {
+        framing::write(&mut self.write, &message.0).await.unwrap();
+    }
+
+    /// The next message that is an answer; notifications are passed over.
+    pub async fn answer(&mut self) -> Value {
+        loop {
+            let Some(Frame::Body(body)) = self.frames.next().await.unwrap() else {
+                panic!("the connection ended, or brought noise");
+            };
+            let message: Value = serde_json::from_slice(&body).unwrap();
+            if message["method"].is_null() {
+                return message;
+            }
+        }
+    }
+}
+
+fn place(at: Position) -> Value {
+    json!({"line": at.line, "character": at.column})
+}

@@ -1,0 +1,149 @@
+//! A day's work of fifty editors in as long as it takes, on an engine that says
+//! what it is told: memory stays where it was.
+
+use crate::app::{Daemon, ServedModel};
+use crate::config::Config;
+use crate::paths::Home;
+use crate::session::request::Trigger;
+use crate::session::{Session, SessionError};
+use completion::document::{Document, Position};
+use engine::scripted::ScriptedEngine;
+use engine::worker::EngineHandle;
+use feedback::clock::{Clock, ManualClock};
+use feedback::sled_log::SledLog;
+use ropey::Rope;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SESSIONS: usize = 50;
+
+/// Lines that each of them writes.
+const LINES: u64 = 20;
+const LINES_LONG: u64 = 2_000;
+
+/// A line takes this long to write: 2,000 are a working day of eight hours.
+const LINE_MS: u64 = 14_400;
+
+/// What may be held more at the end than at noon. By then, in the long form, the log's
+/// cache and every fold have been at their bounds for a while; what is left are the
+/// allocator's leftovers.
+const GROWTH_MB: f64 = 16.0;
+
+/// How often in a day it is looked.
+const LOOKS: u64 = 10;
+
+fn lines() -> u64 {
+    match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {
+        Some(share) => ((LINES_LONG as f64 * share) as u64).max(LINES),
+        None => LINES,
+    }
+}
+
+fn resident_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kb.unwrap_or(0.0) / 1024.0
+}
+
+/// Writes one line: takes an offer, types another out by hand, turns a third down.
+async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
+    let uri = format!("file:///{editor}-{}.rs", number / 200);
+    if number.is_multiple_of(200) {
+        if number > 0 {
+            session.close(&format!("file:///{editor}-{}.rs", number / 200 - 1));
+        }
+        let (path, language) = (uri.clone(), "rust".into());
+        session.open(uri.clone(), Document { path, language, version: 0, text: Rope::new() });
+    }
+    let line = (number % 200) as u32;
+    let at = |column: u32| Position { line, column };
+    let insert = |column: u32, text: &str| {
+        session.change(&uri, 1, vec![(Some((at(column), at(column))), text.to_owned())]).unwrap();
+    };
+    let typed = format!("value_{number}.");
+    for (column, c) in typed.chars().enumerate() {
+        insert(column as u32, &c.to_string());
+    }
+    let column = typed.len() as u32;
+    let offers = match session.complete(&uri, at(column), Trigger::Automatic).await {
+        Ok(offers) => offers,
+        Err(SessionError::Superseded) => vec![],
+        Err(error) => panic!("{error}"),
+    };
+    let Some(offer) = offers.first() else {
+        insert(column, "\n");
+        return 0;
+    };
+    session.shown(&offer.id);
+    match number % 3 {
+        0 => {
+            insert(column, &offer.text);
+            session.accepted(&offer.id).unwrap();
+        }
+        1 => {
+            for (typed, c) in offer.text.chars().enumerate() {
+                insert(column + typed as u32, &c.to_string());
+            }
+        }
+        _ => insert(column, "other()"),
+    }
+    let end = column + if number % 3 == 2 { 7 } else { offer.text.encode_utf16().count() as u32 };
+    insert(end, "\n");
+    1
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = ServedModel {
+        name: "scripted".into(),
+        architecture: "none".into(),
+        path: "none.gguf".into(),
+        sha256: "base".into(),
+    };
+    let takes = Duration::ZERO;
+    let answers = &["call(x);", "call(y);", "close();"];
+    let engine = move || Ok(ScriptedEngine { answers, learned: None, takes });
+    let engine = EngineHandle::start(engine, |_| ());
+    let home = Home::at(folder.path().into());
+    home.create().unwrap();
+    let clock = Arc::new(ManualClock::starting_at(0));
+    let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
+    let mut config = Config::default();
+    config.gate.enabled = false;
+    config.learning.enabled = false;
+    let daemon = Daemon::start(&home, config, model, engine.unwrap(), clock.clone(), log);
+    let daemon = daemon.await.unwrap();
+    let sessions: Vec<_> = (0..SESSIONS).map(|_| daemon.session()).collect();
+    let (all, mut held, mut offers) = (lines(), vec![], 0);
+    for number in 0..all {
+        let mut writing = tokio::task::JoinSet::new();
+        for (editor, session) in sessions.iter().cloned().enumerate() {
+            writing.spawn(async move { write_line(&session, editor, number).await });
+        }
+        while let Some(wrote) = writing.join_next().await {
+            offers += wrote.unwrap();
+        }
+        clock.advance(LINE_MS);
+        daemon.tick();
+        if (number + 1) * LOOKS / all > number * LOOKS / all {
+            while !daemon.snapshots.is_idle() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            held.push(resident_mb());
+        }
+    }
+    daemon.flush().await.unwrap();
+    eprintln!(
+        "{SESSIONS} editors, {all} lines each, {offers} offers: MiB held after each tenth: {}",
+        held.iter().map(|mb| format!("{mb:.0}")).collect::<Vec<_>>().join(" ")
+    );
+    assert!(offers > all * SESSIONS as u64 / 2, "{offers}");
+    assert_eq!(daemon.counts().total, offers);
+    assert_eq!(held.len() as u64, LOOKS);
+    let (noon, evening) = held.split_at(held.len() / 2);
+    let most = evening.iter().fold(0.0, |most: f64, mb| most.max(*mb));
+    let noon = noon.last().copied().unwrap_or_default();
+    assert!(most - noon < GROWTH_MB, "{noon} MiB at noon, {most} MiB later");
+}

@@ -1,0 +1,116 @@
+//! What the server itself costs a keystroke: fifty editors type at once, over real
+//! connections and into a real log, on an engine that answers at once. A measurement,
+//! for `cargo xtask bench overhead`: it asserts that all was answered, not how fast.
+
+use crate::testing::daemon::{Editor, Rig};
+use completion::document::Position;
+use engine::scripted::ScriptedEngine;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::os::unix::net::UnixStream as Socket;
+use std::time::{Duration, Instant};
+
+const EDITORS: usize = 50;
+
+/// Keys that each types in each round.
+const KEYS: usize = 80;
+
+/// Mean time between two keys of somebody who types: eight a second.
+const KEY_MS: u64 = 125;
+
+/// Lines around those that are typed: more than the model's window.
+const LINES_ABOVE: u32 = 200;
+const LINES_BELOW: u32 = 100;
+
+/// What one editor saw.
+#[derive(Default)]
+struct Seen {
+    times: Vec<Duration>,
+    /// Ids of the offers it got: one for each request that went to the engine.
+    offers: HashSet<String>,
+}
+
+/// Keys as an editor sends them: a new line comes with its indentation.
+fn keys(editor: usize) -> impl Iterator<Item = String> {
+    (0..).flat_map(move |line| {
+        let text = format!("let value_{editor}_{line} = call(x);");
+        text.chars().map(String::from).chain(["\n    ".to_owned()]).collect::<Vec<_>>()
+    })
+}
+
+async fn type_along(socket: Socket, number: usize, hurried: bool) -> Seen {
+    let mut editor = Editor::over(socket).await;
+    let uri = format!("file:///{number}.rs");
+    let line = |i| format!("fn number_{i}() -> u32 {{ {i} }}\n");
+    let above: String = (0..LINES_ABOVE).map(line).collect();
+    let below: String = (0..LINES_BELOW).map(line).collect();
+    editor.open(&uri, &format!("{above}    \n{below}")).await;
+    let mut at = Position { line: LINES_ABOVE, column: 4 };
+    let mut random = StdRng::seed_from_u64(number as u64);
+    let mut seen = Seen::default();
+    for key in keys(number).take(KEYS) {
+        if !hurried {
+            let pause = random.random_range(0..2 * KEY_MS);
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+        let change = editor.change(&uri, at, &key);
+        match key.strip_prefix('\n') {
+            Some(indent) => at = Position { line: at.line + 1, column: indent.len() as u32 },
+            None => at.column += key.len() as u32,
+        }
+        let (id, request) = editor.completion(&uri, at);
+        let began = Instant::now();
+        editor.send(&change).await;
+        editor.send(&request).await;
+        let answer = editor.answer().await;
+        seen.times.push(began.elapsed());
+        assert_eq!(answer["id"], id, "{answer}");
+        let offer = &answer["result"]["items"][0]["command"]["arguments"][0];
+        seen.offers.insert(offer.as_str().expect("an offer").to_owned());
+    }
+    seen
+}
+
+/// All editors on a thread of their own, so that they are no part of the server.
+fn type_all(sockets: Vec<Socket>, hurried: bool) -> Vec<Seen> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut editors = tokio::task::JoinSet::new();
+        for (number, socket) in sockets.into_iter().enumerate() {
+            editors.spawn(type_along(socket, number, hurried));
+        }
+        editors.join_all().await
+    })
+}
+
+fn row(mut times: Vec<Duration>) -> Value {
+    times.sort();
+    let ms = |share: f64| {
+        times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1000.0
+    };
+    json!({"requests": times.len(), "p50_ms": ms(0.5), "p95_ms": ms(0.95), "max_ms": ms(1.0)})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement: `cargo xtask bench overhead`"]
+async fn bench_overhead_of_fifty_editors() {
+    let takes = Duration::ZERO;
+    let rig = Rig::start(ScriptedEngine { answers: &["call(x);"], learned: None, takes }).await;
+    let (mut report, mut computed) = (json!({"editors": EDITORS}), 0);
+    for (name, hurried) in [("typing", false), ("hurried", true)] {
+        let sockets = (0..EDITORS).map(|_| rig.connect()).collect();
+        let typing = tokio::task::spawn_blocking(move || type_all(sockets, hurried));
+        let seen = typing.await.unwrap();
+        let times: Vec<Duration> = seen.iter().flat_map(|seen| seen.times.clone()).collect();
+        assert_eq!(times.len(), EDITORS * KEYS);
+        computed += seen.iter().map(|seen| seen.offers.len()).sum::<usize>();
+        report[name] = row(times);
+    }
+    assert_eq!(rig.daemon.counts().total, computed as u64);
+    assert_eq!(rig.completions_on_disk(), computed, "nothing was dropped on the way to the disk");
+    report["computed"] = json!(computed);
+    // On a line of its own, whatever the test's runner writes before it.
+    println!("\n{report}");
+}
