@@ -7,7 +7,8 @@
 use super::names::{self, Class, SERVICES, Word};
 use super::rules::compiled;
 use super::value::{
-    PASSWORD_MIN_BYTES, VALUE_MAX_BYTES, is_like_a_password, is_random, is_very_random,
+    PASSWORD_MIN_BYTES, VALUE_MAX_BYTES, is_drawn_with_marks, is_key_of_service,
+    is_like_a_password, is_random, is_very_random,
 };
 use regex::bytes::Regex;
 use std::ops::Range;
@@ -26,18 +27,22 @@ const LINE_MIN_BYTES: usize = 8;
 static BEFORE_QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(concat!(
         r#"(?i)\A(?:"#,
+        // `name: PASSWORD, value: "…"`.
+        r#",?\s*["']?(?:default_?)?value["']?\s*[:=]|"#,
         // A type: `token: &str =`.
         r#"\s*\??:\s*[&\w<>'\[\]:.?|* ]{1,40}?\s*=|"#,
         r#"\s*(?:::=|:=|=>|->|[!=]==?|\?\?=?|\|\|=?|\?=|\+=|[:=,(])|"#,
         r#"\s+(?:or|is|to|as)\b|"#,
-        // `name: PASSWORD, value: "…"`.
-        r#",?\s*["']?(?:default_?)?value["']?\s*[:=]|"#,
         // `#define PASSWORD "…"`.
         r#"[ \t]+)\s*"#,
         r#"(?:(?:new |&|await )?[\w:.<>!]{1,40}\(\s*)?"#,
         r#"[@$&a-z]{0,2}\\?(?:"""|'''|["'`])"#
     ))
 });
+
+/// What lies between a name and a quoted value in Go: a type without a sign before it.
+static TYPE_BEFORE_QUOTED: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r#"\A[ \t]+[\w&*.<>\[\]]{1,30}[ \t]*=\s*["`]"#));
 
 /// What lies between a name and a value without quotation marks.
 static BEFORE_BARE: LazyLock<Regex> = LazyLock::new(|| {
@@ -91,7 +96,7 @@ fn is_secret(name: &Name, found: &Found) -> bool {
         (Class::Password, Found::Quoted(value) | Found::Data(value)) => {
             value.len() >= PASSWORD_MIN_BYTES && is_like_a_password(value)
         }
-        // `password: s3cr3t!` in a file of settings, but not `password = user.password_2`.
+        // In a file of settings the rest of the line is the password. In code it is a name.
         (Class::Password, Found::Line(value)) => {
             !name.is_pass
                 && value.len() >= LINE_MIN_BYTES
@@ -102,7 +107,7 @@ fn is_secret(name: &Name, found: &Found) -> bool {
             Class::Vague => is_very_random(value),
             Class::Service(index) => {
                 let (_, least, greatest) = SERVICES[index];
-                (least..=greatest).contains(&value.len()) && is_random(value)
+                (least..=greatest).contains(&value.len()) && is_key_of_service(value)
             }
             _ => is_random(value),
         },
@@ -121,13 +126,15 @@ fn value<'t>(text: &'t [u8], name: &Name) -> Option<Found<'t>> {
     if !text.get(start).is_some_and(|b| b" \t\n\r:=,(>?|!+-".contains(b)) {
         return None;
     }
-    quoted(text, start).map(Found::Quoted).or_else(|| bare(text, name, start))
+    let is_bare_name = start == name.range.end;
+    quoted(text, start, is_bare_name).map(Found::Quoted).or_else(|| bare(text, name, start))
 }
 
 /// The value that begins with a quotation mark. A window may end before the second mark.
-fn quoted(text: &[u8], start: usize) -> Option<&[u8]> {
+fn quoted(text: &[u8], start: usize, is_bare_name: bool) -> Option<&[u8]> {
     let between = &text[start..text.len().min(start + BETWEEN_MAX_BYTES)];
-    let found = BEFORE_QUOTED.find(between)?.as_bytes();
+    let typed = || TYPE_BEFORE_QUOTED.find(between).filter(|_| is_bare_name);
+    let found = BEFORE_QUOTED.find(between).or_else(typed)?.as_bytes();
     let call = found.iter().rposition(|b| *b == b'(').map_or(&[][..], |end| &found[..end]);
     let is_look_up = |word: &&str| {
         call.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
@@ -157,10 +164,10 @@ fn bare<'t>(text: &'t [u8], name: &Name, start: usize) -> Option<Found<'t>> {
     }
     let value = upto(rest, b" \t\r\n\"'`;,<>(){}[]|&");
     let behind = &rest[value.len()..];
-    if is_data && ends_as_data(text, name, sign, behind) {
+    if is_data && ends_as_data(text, name, sign, value, behind) {
         return Some(Found::Data(value));
     }
-    let behind = behind.trim_ascii_start_of_line();
+    let behind = &behind[behind.iter().take_while(|b| b" \t".contains(b)).count()..];
     let ends_line = matches!(behind, [] | [b'\n' | b'\r' | b'#', ..] | [b'/', b'/', ..]);
     let assigns = sign.iter().any(|b| b":=".contains(b)) && !value.contains(&b'$');
     (ends_line && assigns).then_some(Found::Line(value))
@@ -168,37 +175,58 @@ fn bare<'t>(text: &'t [u8], name: &Name, start: usize) -> Option<Found<'t>> {
 
 /// Whether the value stands where no code can stand.
 fn is_data(text: &[u8], name: &Name, sign: &[u8], whole: &[u8]) -> bool {
-    let previous = name.range.start.checked_sub(1).map(|at| text[at]);
-    let is_option = text[name.range.start] == b'-';
+    let previous = previous(text, name);
+    let is_option = is_option(text, name);
     match sign {
         b">" => previous == Some(b'<') || previous == Some(b':'),
-        b"=" if whole.starts_with(b"=") => false,
+        // This is a comparison, or a drawn key whose first mark is the same sign.
+        b"=" if whole.starts_with(b"=") => is_drawn_with_marks(whole),
         b"=" => {
             is_option
                 || in_string(text, name)
                 || previous.is_none_or(|b| b" \t\n\r;?&,".contains(&b))
         }
         _ if sign.iter().all(|b| b" \t".contains(b)) => is_option || is_setting(text, name),
+        // A header in a string: `"X-Api-Key: …"`.
+        _ if sign.starts_with(b":") => in_string(text, name),
         _ => sign.starts_with(b"\n"),
     }
 }
 
 /// Whether a value that stands among data also ends there.
-fn ends_as_data(text: &[u8], name: &Name, sign: &[u8], behind: &[u8]) -> bool {
-    let is_upper = !text[name.range.clone()].iter().any(u8::is_ascii_lowercase);
-    let is_option = text[name.range.start] == b'-';
+fn ends_as_data(text: &[u8], name: &Name, sign: &[u8], value: &[u8], behind: &[u8]) -> bool {
+    let in_string = || in_string(text, name);
+    // A shell's variables are in upper case, and code assigns with blanks around the sign.
+    let is_plain = !text[name.range.clone()].iter().any(u8::is_ascii_lowercase)
+        || is_option(text, name)
+        || previous(text, name).is_some_and(|b| b";?&".contains(&b));
     match behind.first() {
         Some(b'<') => sign == b">",
         _ if sign == b">" => false,
-        Some(b';' | b'&' | b'"' | b'\'' | b'`') => true,
-        Some(b',' | b')' | b'|' | b']' | b'}') => in_string(text, name),
-        Some(b' ' | b'\t') => is_upper || is_option || in_string(text, name),
-        None | Some(b'\n' | b'\r') => {
-            let previous = name.range.start.checked_sub(1).map(|at| text[at]);
-            is_upper || is_option || previous.is_some_and(|b| b";?&".contains(&b))
-        }
+        Some(b'"' | b'\'' | b'`') => true,
+        Some(b';' | b'&') => is_plain || in_string() || !is_like_code(value),
+        Some(b',' | b')' | b'|' | b']' | b'}') => in_string(),
+        Some(b' ' | b'\t') => is_plain || in_string() || is_followed_by_pair(behind),
+        None | Some(b'\n' | b'\r') => is_plain,
         Some(_) => false,
     }
+}
+
+fn previous(text: &[u8], name: &Name) -> Option<u8> {
+    name.range.start.checked_sub(1).map(|at| text[at])
+}
+
+fn is_option(text: &[u8], name: &Name) -> bool {
+    text[name.range.start] == b'-'
+}
+
+/// Whether another name and its value follow after a blank, as in `password=… dbname=app`.
+fn is_followed_by_pair(behind: &[u8]) -> bool {
+    let next = upto(behind.trim_ascii_start(), b" \t\r\n\"'");
+    let sign = next.iter().position(|b| *b == b'=').unwrap_or(0);
+    sign > 0
+        && next[..sign].iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        && next.get(sign + 1).is_some_and(u8::is_ascii_alphanumeric)
 }
 
 /// Whether the name stands behind an odd number of quotation marks of its line.
@@ -225,17 +253,4 @@ fn has_only_marks_of_keys(value: &[u8]) -> bool {
 
 fn upto<'t>(text: &'t [u8], ends: &[u8]) -> &'t [u8] {
     &text[..text.iter().position(|b| ends.contains(b)).unwrap_or(text.len())]
-}
-
-/// What begins a line's rest.
-trait LineStart {
-    fn trim_ascii_start_of_line(&self) -> &Self;
-}
-
-impl LineStart for [u8] {
-    /// The text without the blanks at its start; a line's end is none.
-    fn trim_ascii_start_of_line(&self) -> &[u8] {
-        let blanks = self.iter().take_while(|b| b" \t".contains(b)).count();
-        &self[blanks..]
-    }
 }

@@ -3,7 +3,7 @@
 
 mod placeholder;
 
-pub use placeholder::{is_made_up, is_placeholder};
+pub use placeholder::{is_filled_in, is_made_up, is_placeholder};
 
 /// The shortest value whose characters show that it is no name.
 const RANDOM_MIN_BYTES: usize = 12;
@@ -15,11 +15,23 @@ const RANDOM_MIN_ENTROPY: f64 = 2.8;
 /// The shortest value that counts as random for its changes of case alone.
 const MIXED_CASE_MIN_BYTES: usize = 16;
 
+/// The shortest value that counts as drawn for its many different marks, how many different
+/// ones these are, and its least entropy, in bits a byte.
+const DRAWN_MIN_BYTES: usize = 24;
+const DRAWN_MIN_MARKS: usize = 5;
+const DRAWN_MIN_ENTROPY: f64 = 4.0;
+
 /// The least entropy, in bits a byte, of a value that stands beside a vague name such as `key`.
 const VAGUE_MIN_ENTROPY: f64 = 3.5;
 
+/// The least entropy, in bits a byte, of a key as long as those of the service named beside it.
+const SERVICE_MIN_ENTROPY: f64 = 3.0;
+
 /// The shortest password that is worth looking at.
 pub const PASSWORD_MIN_BYTES: usize = 6;
+
+/// The shortest name and password with the colon between them.
+const LOGIN_MIN_BYTES: usize = 5;
 
 /// The longest value that is looked at.
 pub const VALUE_MAX_BYTES: usize = 400;
@@ -44,7 +56,23 @@ pub fn is_random(value: &[u8]) -> bool {
         // This excludes `error-404`, `v2.3.1-beta`, `example.com:8080` and `sha256`.
         && changes_between_letters_and_digits(value) >= 3
         && entropy(value) >= RANDOM_MIN_ENTROPY;
-    (shuffled || is_mixed(value)) && !is_placeholder(value)
+    is_drawn_with_marks(value)
+        // Base64 may begin like a path, with a slash.
+        || is_mixed(value) && !is_filled_in(value)
+        || shuffled && !is_placeholder(value)
+}
+
+/// Whether a value holds letters, digits and many of the marks that generators such as Django's
+/// draw. A drawn value may look like a placeholder, `%(`, in one place.
+pub fn is_drawn_with_marks(value: &[u8]) -> bool {
+    const MARKS: &[u8] = b"!@#$%^&*(-_=+)";
+    let marks = MARKS.iter().filter(|mark| value.contains(mark)).count();
+    value.len() >= DRAWN_MIN_BYTES
+        && marks >= DRAWN_MIN_MARKS
+        && value.iter().all(|b| b.is_ascii_alphanumeric() || MARKS.contains(b))
+        && value.iter().filter(|b| b.is_ascii_digit()).count() >= 2
+        && entropy(value) >= DRAWN_MIN_ENTROPY
+        && !is_made_up(value)
 }
 
 /// Whether a value is so random that a vague name beside it is enough.
@@ -55,24 +83,30 @@ pub fn is_very_random(value: &[u8]) -> bool {
 /// Whether upper case, lower case, digits and marks follow each other as in a drawn key. A name
 /// in camel case changes half as often. The marks are those of generators such as Django's.
 fn is_mixed(value: &[u8]) -> bool {
-    let kind = |b: &u8| match b {
-        b if b.is_ascii_lowercase() => Some(0),
-        b if b.is_ascii_uppercase() => Some(1),
-        b if b.is_ascii_digit() => Some(2),
-        b if b"!@#$%^&*(-_=+)./~".contains(b) => Some(3),
-        _ => None,
-    };
-    let kinds: Option<Vec<u8>> = value.iter().map(kind).collect();
-    let Some(kinds) = kinds.filter(|kinds| kinds.len() >= MIXED_CASE_MIN_BYTES) else {
-        return false;
-    };
-    let changes = kinds.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    let marks = kinds.iter().filter(|kind| **kind == 3).count();
-    // Two in five. A path or a call has marks, and long words between them.
-    changes * 5 >= kinds.len() * 2
-        && marks * 2 <= kinds.len()
+    let marks = value.iter().filter(|b| !b.is_ascii_alphanumeric()).count();
+    value.len() >= MIXED_CASE_MIN_BYTES
+        && value.iter().all(|b| b.is_ascii_alphanumeric() || b"!@#$%^&*(-_=+)./~".contains(b))
+        // Two in five. A path or a call has marks, and long words between them.
+        && changes_of_kind(value) * 5 >= value.len() * 2
+        && marks * 2 <= value.len()
         && entropy(value) >= VAGUE_MIN_ENTROPY
         && longest_word(value) <= 6
+}
+
+/// Whether it may be the key of a service whose keys are as long as it is. A name in camel case
+/// has longer words.
+pub fn is_key_of_service(value: &[u8]) -> bool {
+    let drawn = value.iter().all(|b| b.is_ascii_alphanumeric() || b"_-=".contains(b))
+        && changes_of_kind(value) * 3 >= value.len()
+        && longest_word(value) <= 6
+        && entropy(value) >= SERVICE_MIN_ENTROPY;
+    is_random(value) || drawn && !is_placeholder(value)
+}
+
+/// How often lower case, upper case, digits and marks follow each other.
+fn changes_of_kind(value: &[u8]) -> usize {
+    let kind = |b: u8| (b.is_ascii_lowercase(), b.is_ascii_uppercase(), b.is_ascii_digit());
+    value.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count()
 }
 
 fn longest_word(value: &[u8]) -> usize {
@@ -113,15 +147,17 @@ pub fn is_token_in_header(value: &[u8]) -> bool {
         && !is_placeholder(value)
 }
 
-/// Whether it is a name, a colon and a password in base64.
+/// Whether it is a name, a colon and a password in base64, or something longer that nobody can
+/// read.
 pub fn is_basic_login(value: &[u8]) -> bool {
-    let Some(login) = base64(value) else { return false };
+    let login = base64(value).filter(|login| login.iter().all(|b| (b' '..=b'~').contains(b)));
+    let Some(login) = login else { return is_very_random(value) };
     let Some(colon) = login.iter().position(|b| *b == b':') else { return false };
     let (name, password) = (&login[..colon], &login[colon + 1..]);
-    login.iter().all(|b| b.is_ascii_graphic() || *b == b' ')
-        && name.len() + password.len() >= 4
-        // Some services take their token as the name, without a password.
-        && if password.is_empty() { is_random(name) } else { is_password_in_url(password) }
+    // Some services take their token as the name, without a password.
+    let is_secret =
+        if password.is_empty() { is_random(name) } else { is_password_in_url(password) };
+    is_secret && login.len() >= LOGIN_MIN_BYTES
 }
 
 fn is_word_for_password(value: &[u8]) -> bool {

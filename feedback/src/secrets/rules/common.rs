@@ -28,9 +28,9 @@ pub(super) const RULES: &[Rule] = &[
         .check(is_basic_login),
     rule(
         "Authorization header",
-        &["bearer", "basic", "authorization"],
+        &["bearer", "authorization"],
         concat!(
-            r#"(?i)\b(?:bearer|basic|authorization\W{1,6}token)[ :"']+"#,
+            r#"(?i)\b(?:bearer|authorization\W{1,6}token)[ :"']+"#,
             r"[A-Za-z0-9+/_.=-]{0,60}\d[A-Za-z0-9+/_.=-]{15,}"
         ),
     )

@@ -43,7 +43,6 @@ const MADE_UP: &[&[u8]] = &[
     b"insert-",
     b"_here",
     b"-here",
-    b"todo",
     b"0000000000",
     b"abcdefghijklmnopqrstuvwxyz",
 ];
@@ -63,17 +62,21 @@ static COMMAND: LazyLock<Regex> =
 /// Files and addresses: a path says where a secret lies.
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
     super::super::rules::compiled(
-        r"(?i)^(?:\.{0,2}/[\w.-]+/|~/|[a-z]:\\|https?://[^:@]*$|[\w./-]*\.(?:json|ya?ml|toml|txt|pem|key|crt|rs|py|js|ts|go|c|h|comp|html?)$)",
+        r"(?i)^(?:\.{0,2}/[\w.-]+/|\.\w+$|~/|[a-z]:\\|https?://[^:@]*$|[\w./-]*\.(?:json|ya?ml|toml|txt|pem|key|crt|rs|py|js|ts|go|c|h|comp|html?)$)",
     )
 });
 
-/// Whether the value is filled in later, or plainly made up.
+/// Whether the value is filled in later, says where the secret lies, or is plainly made up.
 pub fn is_placeholder(value: &[u8]) -> bool {
+    is_filled_in(value) || PATH.is_match(value)
+}
+
+/// Whether the value is filled in later, or plainly made up.
+pub fn is_filled_in(value: &[u8]) -> bool {
     holds_any(value, FILLED_IN)
         || is_made_up(value)
         || WHOLE.is_match(value)
         || COMMAND.is_match(value)
-        || PATH.is_match(value)
 }
 
 /// Whether a value, or a token of a known form, is plainly made up.
