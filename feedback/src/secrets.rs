@@ -14,6 +14,7 @@ mod assignment;
 mod names;
 mod paths;
 mod rules;
+mod services;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -21,8 +22,9 @@ mod value;
 pub use paths::is_sensitive_path;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use names::{SERVICES, WORDS, Word};
+use names::{WORDS, Word};
 use rules::Rules;
+use services::SERVICES;
 use std::sync::LazyLock;
 
 /// What a keyword calls for.

@@ -4,11 +4,12 @@
 //! The search begins at a word such as `password` that the text holds. It takes the name
 //! around the word, then the sign that assigns, then the value.
 
-use super::names::{self, Class, SERVICES, Word};
+use super::names::{self, Class, Word};
 use super::rules::compiled;
+use super::services::SERVICES;
 use super::value::{
     PASSWORD_MIN_BYTES, VALUE_MAX_BYTES, is_drawn_with_marks, is_key_of_service,
-    is_like_a_password, is_random, is_very_random,
+    is_like_a_password, is_random, is_shuffled, is_very_random,
 };
 use regex::bytes::Regex;
 use std::ops::Range;
@@ -46,7 +47,10 @@ static TYPE_BEFORE_QUOTED: LazyLock<Regex> =
 
 /// What lies between a name and a value without quotation marks.
 static BEFORE_BARE: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(concat!(r"\A(?:[ \t]*(?::=|=>|[:=])[ \t]*|[ \t]+|>|", r"\n[ \t]*value:[ \t]*)"))
+    compiled(concat!(
+        r"\A(?:[ \t]*(?::=|=>|[:=])[ \t]*(?:!!?\w+[ \t]+)?|[ \t]+|>|",
+        r"\n[ \t]*value:[ \t]*)"
+    ))
 });
 
 /// Calls that look a value up under the name in the quotation marks.
@@ -87,7 +91,7 @@ fn name(text: &[u8], at: Range<usize>, word: Word) -> Option<Name> {
     let range = at.start - before..at.end + after;
     let (head, tail) = (&text[range.start..at.start], &text[at.end..range.end]);
     let class = names::class(word, head, &text[at.clone()], tail)?;
-    let is_pass = word == Word::Pass && tail.is_empty();
+    let is_pass = word == Word::Pass && head.is_empty() && tail.is_empty();
     Some(Name { range, class, is_pass })
 }
 
@@ -98,7 +102,7 @@ fn is_secret(name: &Name, found: &Found) -> bool {
         }
         // In a file of settings the rest of the line is the password. In code it is a name.
         (Class::Password, Found::Line(value)) => {
-            !name.is_pass
+            (!name.is_pass || is_shuffled(value))
                 && value.len() >= LINE_MIN_BYTES
                 && !is_like_code(value)
                 && is_like_a_password(value)
@@ -126,14 +130,13 @@ fn value<'t>(text: &'t [u8], name: &Name) -> Option<Found<'t>> {
     if !text.get(start).is_some_and(|b| b" \t\n\r:=,(>?|!+-".contains(b)) {
         return None;
     }
-    let is_bare_name = start == name.range.end;
-    quoted(text, start, is_bare_name).map(Found::Quoted).or_else(|| bare(text, name, start))
+    quoted(text, name, start).map(Found::Quoted).or_else(|| bare(text, name, start))
 }
 
 /// The value that begins with a quotation mark. A window may end before the second mark.
-fn quoted(text: &[u8], start: usize, is_bare_name: bool) -> Option<&[u8]> {
+fn quoted<'t>(text: &'t [u8], name: &Name, start: usize) -> Option<&'t [u8]> {
     let between = &text[start..text.len().min(start + BETWEEN_MAX_BYTES)];
-    let typed = || TYPE_BEFORE_QUOTED.find(between).filter(|_| is_bare_name);
+    let typed = || TYPE_BEFORE_QUOTED.find(between).filter(|_| start == name.range.end);
     let found = BEFORE_QUOTED.find(between).or_else(typed)?.as_bytes();
     let call = found.iter().rposition(|b| *b == b'(').map_or(&[][..], |end| &found[..end]);
     let is_look_up = |word: &&str| {
@@ -142,11 +145,15 @@ fn quoted(text: &[u8], start: usize, is_bare_name: bool) -> Option<&[u8]> {
     if LOOK_UPS.iter().any(|word| is_look_up(&word)) {
         return None;
     }
-    let mark = *found.last()?;
+    let (mark, sign) = found.split_last()?;
+    // Prose quotes what it passes on: "pass `mode=1`".
+    if sign.trim_ascii().is_empty() && (name.is_pass || *mark == b'`') {
+        return None;
+    }
     let rest = &text[start + found.len()..];
-    let ends = |b: &u8| *b == mark || b.is_ascii_whitespace();
+    let ends = |b: &u8| b == mark || b.is_ascii_whitespace();
     let end = rest.iter().position(ends).unwrap_or(rest.len());
-    let is_closed = rest.get(end).is_none_or(|b| *b == mark || *b == b'\n' || *b == b'\r');
+    let is_closed = rest.get(end).is_none_or(|b| b == mark || *b == b'\n' || *b == b'\r');
     let value = rest[..end].strip_suffix(b"\\").unwrap_or(&rest[..end]);
     (is_closed && value.len() <= VALUE_MAX_BYTES).then_some(value)
 }
@@ -159,7 +166,7 @@ fn bare<'t>(text: &'t [u8], name: &Name, start: usize) -> Option<Found<'t>> {
     let rest = &rest[..rest.len().min(VALUE_MAX_BYTES)];
     let whole = upto(rest, b" \t\r\n\"'`");
     let is_data = is_data(text, name, sign, whole);
-    if is_data && has_only_marks_of_keys(whole) && is_very_random(whole) {
+    if is_data && is_drawn_with_marks(whole) {
         return Some(Found::Data(whole));
     }
     let value = upto(rest, b" \t\r\n\"'`;,<>(){}[]|&");
@@ -178,7 +185,7 @@ fn is_data(text: &[u8], name: &Name, sign: &[u8], whole: &[u8]) -> bool {
     let previous = previous(text, name);
     let is_option = is_option(text, name);
     match sign {
-        b">" => previous == Some(b'<') || previous == Some(b':'),
+        b">" => matches!(previous, Some(b'<' | b':')) || is_key_of_element(text, name),
         // This is a comparison, or a drawn key whose first mark is the same sign.
         b"=" if whole.starts_with(b"=") => is_drawn_with_marks(whole),
         b"=" => {
@@ -204,12 +211,18 @@ fn ends_as_data(text: &[u8], name: &Name, sign: &[u8], value: &[u8], behind: &[u
         Some(b'<') => sign == b">",
         _ if sign == b">" => false,
         Some(b'"' | b'\'' | b'`') => true,
-        Some(b';' | b'&') => is_plain || in_string() || !is_like_code(value),
-        Some(b',' | b')' | b'|' | b']' | b'}') => in_string(),
+        Some(b';' | b'&') => is_plain || !is_like_code(value),
+        Some(b',' | b')' | b'|' | b']' | b'}') => in_string() && !is_like_code(value),
         Some(b' ' | b'\t') => is_plain || in_string() || is_followed_by_pair(behind),
         None | Some(b'\n' | b'\r') => is_plain,
         Some(_) => false,
     }
+}
+
+/// Whether the name is the name of an element of XML: `<entry key="password">`.
+fn is_key_of_element(text: &[u8], name: &Name) -> bool {
+    let before = &text[..name.range.start];
+    before.ends_with(b"key=\"") || before.ends_with(b"name=\"")
 }
 
 fn previous(text: &[u8], name: &Name) -> Option<u8> {
@@ -243,12 +256,7 @@ fn in_string(text: &[u8], name: &Name) -> bool {
 fn is_setting(text: &[u8], name: &Name) -> bool {
     let start = text[..name.range.start].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let head = text[start..name.range.start].trim_ascii();
-    [&b"ENV"[..], b"ARG", b"setenv", b"set -x", b"set -gx", b"set -Ux", b"set -Ugx"].contains(&head)
-}
-
-/// Whether a value holds letters, digits and the marks that generators of keys draw.
-fn has_only_marks_of_keys(value: &[u8]) -> bool {
-    value.iter().all(|b| b.is_ascii_alphanumeric() || b"!@#$%^&*(-_=+)".contains(b))
+    [&b"ENV"[..], b"ARG", b"setenv", b"set -x", b"set -gx", b"set -Ux", b"setx"].contains(&head)
 }
 
 fn upto<'t>(text: &'t [u8], ends: &[u8]) -> &'t [u8] {

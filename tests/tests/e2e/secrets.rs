@@ -11,6 +11,8 @@ const LOWER: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 const MIXED: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const HEX: &str = "0123456789abcdef";
+/// What Django's own generator draws from.
+const DJANGO: &str = "abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)";
 
 /// Characters of a secret that are looked for at a time: no part of it may stay.
 const PART: usize = 8;
@@ -84,6 +86,11 @@ fn corpus() -> Vec<Planted> {
         (&["-----BEGIN RSA PRIVATE", " KEY-----\n"], MIXED, 64, "\n"),
         (&["-----BEGIN OPENSSH PRIVATE", " KEY-----\n"], MIXED, 70, "\n"),
         (&["$2b", "$12$"], MIXED, 53, ""),
+        (&["SECRET_", "KEY = '"], DJANGO, 50, "'"),
+        (&["\"Server=db;User Id=app;Pa", "ssword=Zk3m"], MIXED, 12, ";\""),
+        (&["{\"Default\": \"Host=db;Pa", "ssword=Zk3m"], MIXED, 12, "\"}"),
+        (&["PGPA", "SSWORD=Zk3m"], MIXED, 12, " psql -h db app"),
+        (&["mysqldump --pa", "ssword=Zk3m"], MIXED, 12, " app"),
     ];
     let plant = |(before, alphabet, length, behind): &(&[&str], &str, usize, &str)| {
         let secret = drawn.of(alphabet, *length);

@@ -73,7 +73,10 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "Teams webhook",
         &["webhook.office.com"],
-        r"\.webhook\.office\.com/webhookb2/[a-z0-9-]{36}@[a-z0-9-]{36}/IncomingWebhook/[a-z0-9]{32}",
+        concat!(
+            r"\.webhook\.office\.com/webhookb2/[a-z0-9-]{36}@[a-z0-9-]{36}",
+            r"/IncomingWebhook/[a-z0-9]{32}"
+        ),
     ),
     rule(
         "Zapier webhook",
@@ -101,6 +104,8 @@ pub(super) const RULES: &[Rule] = &[
         &["ntn_", "secret_"],
         r"\b(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}\b)",
     ),
+    rule("Airtable key", &["airtable"], r"(?i)\bairtable[^\n]{0,40}?\bkey[a-z0-9]{14}\b")
+        .min_entropy(3.5),
     rule("ClickUp token", &["pk_"], r"\bpk_\d{6,10}_[A-Z0-9]{32}\b"),
     rule(
         "HubSpot token",

@@ -81,7 +81,10 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "Authress key",
         &[".acc"],
-        r"\b(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\.[\w+/=-]{30,}",
+        concat!(
+            r"\b(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}",
+            r"\.acc[_-][A-Za-z0-9-]{10,32}\.[\w+/=-]{30,}"
+        ),
     ),
     rule("Cloudinary URL", &["cloudinary://"], r"\bcloudinary://\d+:[\w-]{20,}"),
 ];

@@ -1,7 +1,7 @@
 //! Forms that no single service owns: keys, headers, URLs, hashes and options of commands.
 
 use super::super::value::{
-    is_basic_login, is_password_in_url, is_token_in_header, is_typed_password,
+    is_basic_login, is_password_in_url, is_random, is_token_in_header, is_typed_password,
 };
 use super::{Rule, rule};
 
@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("JSON Web Token", &["eyj"], r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}"),
     rule("JSON Web Token in base64", &["zxlk"], r"\bZXlK[A-Za-z0-9+/]{40,}").min_entropy(4.0),
     // A login is a name, a colon and a password in base64, which may be very short.
-    rule("Authorization header", &["basic"], r"(?i)\bbasic[ :]+([A-Za-z0-9+/_-]{6,}={0,2})")
+    rule("Authorization header", &["basic"], r"(?i)\bbasic +([A-Za-z0-9+/_-]{6,}={0,2})")
         .check(is_basic_login),
     rule(
         "Authorization header",
@@ -54,15 +54,11 @@ pub(super) const RULES: &[Rule] = &[
         ),
     )
     .check(is_password_in_url),
-    rule(
-        ".netrc entry",
-        &["machine"],
-        r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+([^\s$<{]\S*)",
-    )
-    .check(is_password_in_url),
+    rule(".netrc entry", &["machine"], r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+([^\s$<{]\S*)")
+        .check(is_password_in_url),
     rule(
         "hash of a password",
-        &["$2", "$argon2", "$1$", "$5$", "$6$", "$y$", "$apr1$", "$7$", "pbkdf2", "{ssha", "$pbkdf"],
+        &["$2", "$argon2", "$1$", "$5$", "$6$", "$y$", "$apr1$", "$7$", "pbkdf2", "{ssha"],
         concat!(
             r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{50,}|\$argon2(?:id|i|d)\$v=|",
             r"\$(?:[1567y]|apr1)\$[./A-Za-z0-9=,$]{4,}\$[./A-Za-z0-9]{20,}|",
@@ -80,7 +76,8 @@ pub(super) const RULES: &[Rule] = &[
         "login on a command line",
         &["curl", "wget", "http"],
         concat!(
-            r#"\b(?:curl|https?)\b[^\n]{0,300}?\s(?:-u|--user|--proxy-user|-a|--auth|-U)[ =]*["']?"#,
+            r"\b(?:curl|wget|https?)\b[^\n]{0,300}?\s",
+            r#"(?:-u|--user|--proxy-user|-a|--auth|-U)[ =]*["']?"#,
             r#"[^\s"':$]{1,60}:([^\s"'$<{][^\s"']{2,})"#
         ),
     )
@@ -88,20 +85,48 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "password on a command line",
         &["mysql", "mariadb"],
-        r#"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump)\b[^\n]{0,200}?\s-p["']?([^\s"'$-][^\s"']{3,})"#,
+        concat!(
+            r"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump)\b[^\n]{0,200}?",
+            r#"\s-p["']?([^\s"'$-][^\s"']{3,})"#
+        ),
     )
     .check(is_typed_password),
     rule(
         "password on a command line",
         &["sshpass", "docker", "podman", "helm", "redis-cli", "mongo", "ldap", "smbclient", "7z"],
         concat!(
-            r#"\b(?:sshpass[^\n]{0,40}?\s-p|(?:docker|podman|helm)\b[^\n]{0,40}\blogin\b[^\n]{0,200}?\s-p|"#,
-            r#"redis-cli\b[^\n]{0,200}?\s-a|(?:mongosh?|mongodump|mongorestore)\b[^\n]{0,200}?\s-p|"#,
+            r"\b(?:sshpass[^\n]{0,40}?\s-p|",
+            r"(?:docker|podman|helm)\b[^\n]{0,40}\blogin\b[^\n]{0,200}?\s-p|",
+            r"redis-cli\b[^\n]{0,200}?\s-a|",
+            r"(?:mongosh?|mongodump|mongorestore)\b[^\n]{0,200}?\s-p|",
             r#"ldap(?:search|modify|add|whoami)\b[^\n]{0,200}?\s-w|7z\b[^\n]{0,200}?\s-p)"#,
             r#"\s*["']?([^\s"'$-][^\s"']{3,})"#
         ),
     )
     .check(is_typed_password),
+    rule(
+        "login on a command line",
+        &["-p"],
+        concat!(r#"\s(?:-u|--user|--username)[ =]\S+\s+-p[ =]?"#, r#"["']?([^\s"'$-][^\s"']{3,})"#),
+    )
+    .check(is_typed_password),
+    rule(
+        "login in code",
+        &["auth", "securestring", "wifi.begin"],
+        concat!(
+            r#"(?i)(?:auth\w*["']?\s*[=:]?\s*[(\[]\s*["'][^"'\n]+["']\s*,|"#,
+            r#"ConvertTo-SecureString(?:\s+-String)?|WiFi\.begin\([^,\n]{1,40},)"#,
+            r#"\s*["']([^"'\s]{6,})["']"#
+        ),
+    )
+    .check(is_typed_password),
+    rule(
+        "session in a cookie",
+        &["cookie"],
+        r"(?i)\bcookie:[^\n]{0,300}?\b[\w.-]*(?:sess|sid|auth|token)[\w.-]*=([\w%.+/=-]{16,})",
+    )
+    .check(is_random),
+    rule("URL with a token", &["://"], r"\bhttps?://([\w-]{20,})@[\w\[]").check(is_random),
     rule(
         "password of openssl",
         &["pass:"],
@@ -111,7 +136,10 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "password in SQL",
         &["identified"],
-        r#"(?i)\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+)?["']([^\s"'$<{][^\s"']{3,})["']"#,
+        concat!(
+            r"(?i)\bidentified\s+(?:with\s+\S+\s+)?by\s+(?:password\s+)?",
+            r#"["']([^\s"'$<{][^\s"']{3,})["']"#
+        ),
     )
     .check(is_typed_password),
     rule(
@@ -123,12 +151,8 @@ pub(super) const RULES: &[Rule] = &[
         ),
     )
     .check(is_token_in_header),
-    rule(
-        "login of a container registry",
-        &["auth"],
-        r#""auth"\s*:\s*"([A-Za-z0-9+/]{6,}={0,2})""#,
-    )
-    .check(is_basic_login),
+    rule("login of a container registry", &["auth"], r#""auth"\s*:\s*"([A-Za-z0-9+/]{6,}={0,2})""#)
+        .check(is_basic_login),
     rule(
         "key of a feed",
         &["<add"],

@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("npm token", &["npm_"], r"\bnpm_[A-Za-z0-9]{30,}").min_entropy(3.0),
     rule(
         "npm token",
-        &["_auth", "_password"],
+        &["_password", "_auth"],
         r"(?m)(?:^|:)\s*_(?:authToken|auth|password)\s*=\s*[^\s$][\w+/=.-]{7,}",
     ),
     rule("PyPI token", &["pypi-"], r"\bpypi-[\w-]{40,}").min_entropy(3.5),

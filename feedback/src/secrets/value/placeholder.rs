@@ -1,5 +1,6 @@
 //! Values that are filled in later, or that somebody made up for an example.
 
+use super::super::rules::compiled;
 use regex::bytes::Regex;
 use std::sync::LazyLock;
 
@@ -48,22 +49,23 @@ const MADE_UP: &[&[u8]] = &[
 ];
 
 /// Whole values that are filled in: `$NAME`, `%NAME%`, `@NAME@`, `__NAME__`, `:name`, `{name}`,
-/// `[name]` and the name of a variable, `DB_PASSWORD_2`.
+/// `[name]`, the name of a variable, `DB_PASSWORD_2`, and a date with its time.
 static WHOLE: LazyLock<Regex> = LazyLock::new(|| {
-    super::super::rules::compiled(
-        r"^(?:\$[A-Za-z_]\w*|%\w+%|@\w+@|__\w+__|:[a-z]\w*|\{.*\}?|\[.*\]|[A-Z]+(?:_[A-Z]+)+(?:_?\d+)?)$",
-    )
+    compiled(concat!(
+        r"^(?:\$[A-Za-z_]\w*|%\w+%|@\w+@|__\w+__|:[a-z]\w*|\{.*\}?|\[.*\]|",
+        r"[A-Z]+(?:_[A-Z]+)+(?:_?\d+)?|\d{4}-\d\d-\d\d[T ].*)$"
+    ))
 });
 
 /// A command whose output is the value. A drawn key may hold the two signs too.
-static COMMAND: LazyLock<Regex> =
-    LazyLock::new(|| super::super::rules::compiled(r"\$\([\w ./-]*(?:\)|$)"));
+static COMMAND: LazyLock<Regex> = LazyLock::new(|| compiled(r"\$\([\w ./-]*(?:\)|$)"));
 
 /// Files and addresses: a path says where a secret lies.
 static PATH: LazyLock<Regex> = LazyLock::new(|| {
-    super::super::rules::compiled(
-        r"(?i)^(?:\.{0,2}/[\w.-]+/|\.\w+$|~/|[a-z]:\\|https?://[^:@]*$|[\w./-]*\.(?:json|ya?ml|toml|txt|pem|key|crt|rs|py|js|ts|go|c|h|comp|html?)$)",
-    )
+    compiled(concat!(
+        r"(?i)^(?:\.{0,2}/[\w.-]+/|\.\w+$|~/|[a-z]:\\|https?://[^:@]*$|",
+        r"[\w./*-]*\.(?:json|ya?ml|toml|txt|pem|key|crt|rs|py|js|ts|go|c|h|comp|html?)$)"
+    ))
 });
 
 /// Whether the value is filled in later, says where the secret lies, or is plainly made up.
