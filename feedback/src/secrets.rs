@@ -72,14 +72,13 @@ impl Search {
     }
 
     fn find(&self, text: &[u8]) -> Option<&'static str> {
-        let kind = |index: usize| self.rules.iter().nth(index).map(|rule| rule.kind);
-        let mut looked_at = vec![false; self.rules.iter().count()];
+        let mut looked_at = vec![false; self.rules.len()];
         for found in self.keywords.find_overlapping_iter(text) {
             match self.signs[found.pattern().as_usize()] {
                 Sign::Rule(index) => {
                     let is_new = !std::mem::replace(&mut looked_at[index], true);
                     if is_new && self.rules.accepts(index, text) {
-                        return kind(index);
+                        return Some(self.rules.kind(index));
                     }
                 }
                 Sign::Name(word) => {
@@ -89,7 +88,8 @@ impl Search {
                 }
             }
         }
-        self.always.iter().find(|index| self.rules.accepts(**index, text)).and_then(|i| kind(*i))
+        let holds = |index: &&usize| self.rules.accepts(**index, text);
+        self.always.iter().find(holds).map(|index| self.rules.kind(*index))
     }
 }
 

@@ -142,7 +142,7 @@ fn quoted<'t>(text: &'t [u8], name: &Name, start: usize) -> Option<&'t [u8]> {
     let is_look_up = |word: &&str| {
         call.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
     };
-    if LOOK_UPS.iter().any(|word| is_look_up(&word)) {
+    if LOOK_UPS.iter().any(is_look_up) {
         return None;
     }
     let (mark, sign) = found.split_last()?;

@@ -80,6 +80,14 @@ impl Rules {
         Rules(groups.into_iter().flatten().map(|rule| (rule, OnceLock::new())).collect())
     }
 
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn kind(&self, index: usize) -> &'static str {
+        self.0[index].0.kind
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &'static Rule> {
         self.0.iter().map(|(rule, _)| *rule)
     }

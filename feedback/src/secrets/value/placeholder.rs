@@ -89,5 +89,5 @@ pub fn is_made_up(value: &[u8]) -> bool {
 fn holds_any(value: &[u8], signs: &[&[u8]]) -> bool {
     let holds =
         |sign: &&[u8]| value.windows(sign.len()).any(|part| part.eq_ignore_ascii_case(sign));
-    signs.iter().any(|sign| holds(sign))
+    signs.iter().any(holds)
 }
