@@ -62,7 +62,7 @@ pub struct Parent {
 }
 
 /// Every number that PPO depends on, with the range in which PPO can use it.
-/// docs/learning.md gives the source of each.
+/// docs/book/src/learning.md gives the source of each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hyper {

@@ -2,413 +2,103 @@
 //! some. This module is pure: it reads no file and remembers nothing.
 //!
 //! A text is searched for two kinds of signs. Credentials of known services have a form of
-//! their own ([`FORMS`]). All others are known by their place: a literal that is assigned to
-//! something called `password` or `api_key`, and looks like nothing that a person would use
-//! as a name ([`ASSIGNMENT`]). The second kind is a guess. In doubt it withholds the text:
-//! that costs a label, and storing a password would cost more.
+//! their own ([`rules`]). All others are known by their place: a value that is assigned to
+//! something called `password` or `api_key` ([`names`], [`assignment`]), and looks like nothing
+//! that a person would use as a name ([`value`]). The second kind is a guess. In doubt it
+//! withholds the text: that costs a label, and storing a password would cost more.
+//!
+//! One walk through the text finds the keywords of all signs. Only what a keyword calls for is
+//! looked at more closely, so that an ordinary text takes a few microseconds.
 
+mod assignment;
+mod names;
 mod paths;
+mod rules;
+mod services;
+#[cfg(test)]
+mod tests;
+mod value;
 
 pub use paths::is_sensitive_path;
 
-use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use names::{WORDS, Word};
+use rules::Rules;
+use services::SERVICES;
 use std::sync::LazyLock;
 
-/// The forms of credentials: what each is, and how it looks. The lengths are a little below
-/// the real ones, so that a credential is found while it is still being typed.
-const FORMS: &[(&str, &str)] = &[
-    // Either end is enough, because the other one may lie outside the window.
-    ("private key", r"-----(BEGIN|END) [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----"),
-    ("PuTTY key", r"PuTTY-User-Key-File-\d"),
-    ("age key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}"),
-    ("AWS access key", r"\b(AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
-    (
-        "AWS secret key",
-        r"(?i)aws[\w .:-]{0,30}(secret|key)\S{0,20}\s*[:=]{1,2}>?\s*.?[A-Za-z0-9/+]{40}\b",
-    ),
-    ("GitHub token", r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
-    ("GitHub token", r"\bgithub_pat_[A-Za-z0-9_]{30,}"),
-    ("GitLab token", r"\bgl(pat|ptt|rt|oas|dt|cbt|soat|ft|imt|agent)-[\w-]{16,}"),
-    ("Slack token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("Slack token", r"\bxapp-\d-[A-Za-z0-9-]{10,}"),
-    ("Slack webhook", r"hooks\.slack\.com/(services|workflows|triggers)/[A-Za-z0-9/+]{20,}"),
-    ("Discord webhook", r"discord(app)?\.com/api/webhooks/\d{15,}/[\w-]{30,}"),
-    ("Discord token", r"\b[MNO][A-Za-z\d_-]{22,27}\.[\w-]{6}\.[\w-]{27,}"),
-    ("Telegram token", r"\b\d{8,10}:AA[\w-]{32,}"),
-    ("Stripe key", r"\b[rs]k_(live|test|prod)_[A-Za-z0-9]{10,}"),
-    ("webhook secret", r"\bwhsec_[A-Za-z0-9+/=]{20,}"),
-    ("Square token", r"\b(sq0[a-z]{3}-|EAAA)[\w-]{22,}"),
-    ("Shopify token", r"\bshp(at|ca|pa|ss)_[A-Fa-f0-9]{20,}"),
-    ("Google API key", r"\bAIza[\w-]{30,}"),
-    ("Google OAuth", r"\b(GOCSPX-[\w-]{20,}|ya29\.[\w-]{20,}|1//0[\w-]{30,})"),
-    ("Anthropic key", r"\bsk-ant-[\w-]{16,}"),
-    ("OpenAI key", r"\bsk-(proj|svcacct|admin|or|lf|None)-[\w-]{16,}"),
-    ("OpenAI key", r"\bsk-[A-Za-z0-9]{32,}"),
-    (
-        "model host's key",
-        concat!(
-            r"\b(hf_[A-Za-z]{30,}|gsk_[A-Za-z0-9]{40,}|r8_[A-Za-z0-9]{30,}|",
-            r"xai-[A-Za-z0-9]{40,}|pplx-[A-Za-z0-9]{40,})"
-        ),
-    ),
-    ("npm token", r"\bnpm_[A-Za-z0-9]{30,}"),
-    ("npm token", r"(?m)(^|:)\s*_(authToken|auth|password)\s*=\s*[^\s$][\w+/=.-]{7,}"),
-    ("PyPI token", r"\bpypi-[\w-]{40,}"),
-    ("crates.io token", r"\bcio[A-Za-z0-9]{32}\b"),
-    ("RubyGems token", r"\brubygems_[0-9a-f]{40,}"),
-    ("NuGet key", r"\boy2[a-z0-9]{43}\b"),
-    ("Docker token", r"\bdckr_(pat|oat)_[\w-]{20,}"),
-    ("Vault token", r"\bhv[sbr]\.[\w-]{20,}"),
-    ("DigitalOcean token", r"\bdo[opr]_v1_[a-f0-9]{40,}"),
-    ("Databricks token", r"\bdapi[a-f0-9]{32}\b"),
-    ("SendGrid key", r"\bSG\.[\w-]{16,}\.[\w-]{16,}"),
-    ("Mailgun key", r"\bkey-[0-9a-f]{32}\b"),
-    ("Mailchimp key", r"\b[0-9a-f]{32}-us\d{1,2}\b"),
-    ("Twilio key", r"\b(SK|AC)[0-9a-f]{32}\b"),
-    ("Atlassian token", r"\bAT(ATT|CTT|BB)3?[\w-]{20,}={0,2}[0-9A-F]{0,8}"),
-    (
-        "Linear, Notion, Sentry",
-        concat!(
-            r"\b(lin_(api|oauth)_[A-Za-z0-9]{30,}|ntn_[A-Za-z0-9]{40,}|",
-            r"secret_[A-Za-z0-9]{43}\b|sntr[ysu]_[\w=+/-]{40,})"
-        ),
-    ),
-    (
-        "Supabase, PlanetScale, Doppler, Pulumi",
-        concat!(
-            r"\b(sbp_[a-f0-9]{40}|pscale_(tkn|pw|oauth)_[\w.-]{30,}|",
-            r"dp\.(pt|st|ct|sa)\.[\w.-]{30,}|pul-[a-f0-9]{40})"
-        ),
-    ),
-    (
-        "Grafana, New Relic, Datadog",
-        concat!(
-            r"\b(glsa_[A-Za-z0-9]{32}_|glc_[A-Za-z0-9+/]{32,}|",
-            r"NRAK-[A-Z0-9]{27}|ddp_[A-Za-z0-9]{36})"
-        ),
-    ),
-    ("Azure key", r"(?i)(AccountKey|SharedAccessKey|SharedSecret)=[A-Za-z0-9+/]{30,}"),
-    ("Azure secret", r"\b[\w~.-]{3}\dQ~[\w~.-]{31,34}"),
-    ("JSON Web Token", r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}"),
-    (
-        "Authorization header",
-        concat!(
-            r#"(?i)\b(bearer|basic|authorization\W{1,6}token)[ :"']+"#,
-            r"[A-Za-z0-9+/_.=-]{0,60}\d[A-Za-z0-9+/_.=-]{15,}"
-        ),
-    ),
-    (".netrc entry", r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+\S+"),
-    (
-        "hash of a password",
-        concat!(
-            r"\$(2[abxy]\$\d\d\$[./A-Za-z0-9]{50,}|argon2(id|i|d)\$v=|",
-            r"[156y]\$[./A-Za-z0-9]{4,}\$[./A-Za-z0-9]{20,})"
-        ),
-    ),
-    // `://user:$PASSWORD@` and `://user:{password}@` do not match.
-    (
-        "URL with a password",
-        r#"\b[a-z][a-z0-9+.-]*://[^\s/:@'"`<>{}$]*:[^\s/@'"`<>{}$%*]([^\s/@'"`<>{}]){2,}@[\w\[]"#,
-    ),
-];
+/// What a keyword calls for.
+#[derive(Clone, Copy)]
+enum Sign {
+    /// The rule at an index may have a match.
+    Rule(usize),
+    /// A name begins, ends or goes on here.
+    Name(Word),
+}
 
-/// A name, and the literal that is assigned to it, in code, JSON, YAML, TOML, a header or a
-/// command line. The groups are the name and the value, which is quoted or, as in a file of
-/// settings, bare.
-const ASSIGNMENT: &str = concat!(
-    r#"(?im)(?P<name>pass_?word|passwd|passphrase|\bpwd|(?:\b|_)pass\b|secret|token|"#,
-    r#"api_?key|apikey|access_?key|auth_?key|private_?key|signing_?key|"#,
-    r#"encryption_?key|account_?key|credentials?|"#,
-    r#"client_?secret)"#,
-    r#"[\w.-]{0,20}['"`]?\]?\s*(?::\s*[&\w<>' ]{1,20}=|:=|=>|[:=,(]|\s=>)\s*"#,
-    r#"(?:[bfru@]{0,2}["'`](?P<quoted>[^"'`\s]{6,400})["'`]"#,
-    r#"|(?P<bare>[^\s"'`,;(){}\[\]<>$]{8,400})\s*$)"#
-);
+/// All that is looked for.
+struct Search {
+    rules: Rules,
+    /// The rules without a keyword.
+    always: Vec<usize>,
+    keywords: AhoCorasick,
+    /// What each keyword calls for. Several rules may share one.
+    signs: Vec<Sign>,
+}
 
-// Credentials are ASCII. The character classes of Unicode would make the automata many
-// times as large.
-static FORM_SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    let forms = RegexSetBuilder::new(FORMS.iter().map(|(_, form)| form)).unicode(false).build();
-    forms.expect("constant patterns")
-});
-static ASSIGNMENT_REGEX: LazyLock<Regex> = LazyLock::new(|| {
-    RegexBuilder::new(ASSIGNMENT).unicode(false).build().expect("a constant pattern")
-});
+static SEARCH: LazyLock<Search> = LazyLock::new(Search::new);
+
+impl Search {
+    fn new() -> Search {
+        let rules = Rules::new();
+        let of_rules = rules.iter().enumerate().flat_map(|(index, rule)| {
+            rule.keywords.iter().map(move |keyword| (*keyword, Sign::Rule(index)))
+        });
+        let of_names = WORDS.iter().map(|(word, meaning)| (*word, Sign::Name(*meaning)));
+        let of_services = SERVICES
+            .iter()
+            .enumerate()
+            .map(|(index, service)| (service.0, Sign::Name(Word::Service(index))));
+        let (keywords, signs): (Vec<&str>, Vec<Sign>) =
+            of_rules.chain(of_names).chain(of_services).unzip();
+        let without = rules.iter().enumerate().filter(|(_, rule)| rule.keywords.is_empty());
+        let always = without.map(|(index, _)| index).collect();
+        let keywords = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(keywords)
+            .expect("constant keywords");
+        Search { rules, always, keywords, signs }
+    }
+
+    fn find(&self, text: &[u8]) -> Option<&'static str> {
+        let mut looked_at = vec![false; self.rules.len()];
+        for found in self.keywords.find_overlapping_iter(text) {
+            match self.signs[found.pattern().as_usize()] {
+                Sign::Rule(index) => {
+                    let is_new = !std::mem::replace(&mut looked_at[index], true);
+                    if is_new && self.rules.accepts(index, text) {
+                        return Some(self.rules.kind(index));
+                    }
+                }
+                Sign::Name(word) => {
+                    if assignment::holds_secret(text, found.range(), word) {
+                        return Some("a literal assigned to a secret's name");
+                    }
+                }
+            }
+        }
+        let holds = |index: &&usize| self.rules.accepts(**index, text);
+        self.always.iter().find(holds).map(|index| self.rules.kind(*index))
+    }
+}
 
 /// The kind of credential that a text holds, if it holds one. The credential itself is never
 /// returned.
 pub fn find(text: &str) -> Option<&'static str> {
-    if let Some(form) = FORM_SET.matches(text.as_bytes()).iter().next() {
-        return Some(FORMS[form].0);
-    }
-    let assigned = ASSIGNMENT_REGEX.captures_iter(text.as_bytes()).any(|found| {
-        let group = |name| found.name(name).map(|group| String::from_utf8_lossy(group.as_bytes()));
-        let name = group("name").unwrap_or_default().to_ascii_lowercase();
-        let name = name.trim_start_matches('_');
-        let is_password = name.starts_with("pass") || name == "pwd";
-        match (group("quoted"), group("bare")) {
-            (Some(value), _) if is_password => is_like_a_password(&value),
-            // `password: s3cr3t!` in a file of settings, but not `password = user.password_2`.
-            (_, Some(value)) if is_password && name != "pass" => {
-                let is_name = ["pass", ".", "::"].iter().any(|part| value.contains(part));
-                !is_name && is_like_a_password(&value)
-            }
-            (Some(value), _) | (_, Some(value)) => is_random(&value),
-            _ => false,
-        }
-    });
-    assigned.then_some("a literal assigned to a secret's name")
+    SEARCH.find(text.as_bytes())
 }
 
 pub fn holds_secret(text: &str) -> bool {
     find(text).is_some()
-}
-
-/// Whether a person may have chosen it as a password: letters with digits or marks, and
-/// nothing that is filled in later.
-fn is_like_a_password(value: &str) -> bool {
-    let has = |of: fn(&char) -> bool| value.chars().any(|c| of(&c));
-    let marks = value.chars().filter(|c| "!@#$%^&*?+=~".contains(*c)).count();
-    let mixed = has(char::is_ascii_alphabetic) && (has(char::is_ascii_digit) || marks > 0);
-    mixed && !is_placeholder(value)
-}
-
-/// The shortest literal whose characters show that it is no name.
-const RANDOM_MIN_BYTES: usize = 12;
-
-/// Entropy over a literal's own bytes, in bits a byte. English words and identifiers stay
-/// below this, keys of 16 and more hexadecimal digits lie above it.
-const RANDOM_MIN_ENTROPY: f64 = 2.8;
-
-/// Whether a machine may have made it: letters and digits in no order that a person reads.
-fn is_random(value: &str) -> bool {
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
-    let of_key = |b: u8| b.is_ascii_alphanumeric() || b"+/=_-.~!@#%^&*?:".contains(&b);
-    value.len() >= RANDOM_MIN_BYTES
-        && value.bytes().all(of_key)
-        && digits >= 2
-        && letters >= 2
-        // This excludes `error-404`, `v2.3.1-beta`, `example.com:8080` and `sha256`.
-        && changes_between_letters_and_digits(value) >= 3
-        && entropy(value) >= RANDOM_MIN_ENTROPY
-        && !is_placeholder(value)
-}
-
-fn changes_between_letters_and_digits(value: &str) -> usize {
-    let kinds: Vec<bool> =
-        value.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.is_ascii_digit()).collect();
-    kinds.windows(2).filter(|pair| pair[0] != pair[1]).count()
-}
-
-/// Shannon's entropy over the text's own bytes, in bits a byte.
-fn entropy(text: &str) -> f64 {
-    let mut counts = [0u32; 256];
-    text.bytes().for_each(|b| counts[usize::from(b)] += 1);
-    let total = text.len() as f64;
-    let shares = counts.iter().filter(|&&count| count > 0).map(|&count| f64::from(count) / total);
-    shares.map(|share| -share * share.log2()).sum()
-}
-
-/// Whether the value is filled in later, or plainly made up.
-fn is_placeholder(value: &str) -> bool {
-    let lower = value.to_ascii_lowercase();
-    let filled_in =
-        ["${", "{{", "$(", "<", "%s", "%(", "{}", "#{", "\\(", "process.env", "os.environ"];
-    let made_up = [
-        "example",
-        "placeholder",
-        "changeme",
-        "change_me",
-        "your_",
-        "your-",
-        "xxxx",
-        "****",
-        "...",
-        "dummy",
-    ];
-    filled_in.iter().chain(&made_up).any(|sign| lower.contains(sign))
-        || value.starts_with('$')
-        || value.starts_with('{')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-    use std::time::Instant;
-
-    /// Letters and digits that look random, and are the same in every run.
-    fn random(length: usize, alphabet: &str) -> String {
-        let letters: Vec<char> = alphabet.chars().collect();
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let next = |_| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            letters[(state >> 33) as usize % letters.len()]
-        };
-        (0..length).map(next).collect()
-    }
-
-    fn word(length: usize) -> String {
-        random(length, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-    }
-
-    fn hex(length: usize) -> String {
-        random(length, "0123456789abcdef")
-    }
-
-    #[test]
-    fn credentials_of_known_services_are_found_wherever_they_stand() {
-        let secrets = [
-            format!("-----BEGIN {}-----", "RSA PRIVATE KEY"),
-            format!("-----END {}-----", "OPENSSH PRIVATE KEY"),
-            format!("AKIA{}", random(16, "ABCDEFGHIJKLMNOP234567")),
-            format!("ghp_{}", word(36)),
-            format!("github_pat_{}", word(60)),
-            format!("glpat-{}", word(20)),
-            format!("xoxb-{}-{}", "123456789012", word(24)),
-            format!("https://hooks.slack.com/services/T{}/B{}/{}", word(8), word(8), word(24)),
-            format!("sk_live_{}", word(24)),
-            format!("AIza{}", word(35)),
-            format!("sk-ant-api03-{}", word(40)),
-            format!("sk-proj-{}", word(40)),
-            format!("npm_{}", word(36)),
-            format!("hf_{}", random(34, "abcdefghijklmnopqrstuvwxyzABCDEFG")),
-            format!("eyJ{}.eyJ{}.{}", word(20), word(40), word(43)),
-            format!("postgres://app:{}@db.internal:5432/app", word(8)),
-            format!("Authorization: Bearer {}7", word(30)),
-            format!("machine example.org login me password {}", word(9)),
-            format!("DefaultEndpointsProtocol=https;AccountKey={}==", word(86)),
-        ];
-        for secret in &secrets {
-            for around in [
-                secret.clone(),
-                format!("let x = \"{secret}\"; // {secret}"),
-                format!("a:\n  {secret}\n"),
-            ] {
-                assert!(holds_secret(&around), "{around}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_random_literal_that_is_assigned_to_a_secrets_name_is_a_secret() {
-        let (key, password) = (hex(32), format!("hunter{}!", 2));
-        for line in [
-            format!("const API_KEY = \"{key}\";"),
-            format!("api_key: '{key}'"),
-            format!("  \"clientSecret\": \"{key}\","),
-            format!("let token: &str = \"{key}\";"),
-            format!("os.environ[\"SECRET_KEY\"] = \"{key}\""),
-            format!("SECRET_KEY={key}"),
-            format!("POSTGRES_PASSWORD: {password}9\n"),
-            format!("export DB_TOKEN={key}\n"),
-            format!("password = \"{password}\""),
-            format!("db_pass = \"{password}\""),
-            format!("connect(user=\"me\", password='{password}')"),
-            format!("\"db_password\" => \"{password}\","),
-            format!("std::string passphrase(\"{password}\");"),
-        ] {
-            assert!(holds_secret(&line), "{line}");
-        }
-    }
-
-    #[test]
-    fn ordinary_code_about_secrets_is_no_secret() {
-        for line in [
-            "let token = lexer.next_token();",
-            "let token = \"identifier\";",
-            "password = os.environ[\"DB_PASSWORD\"]",
-            "password: \"${DB_PASSWORD}\"",
-            "<input type=\"password\" name=\"password\">",
-            "if token == \"end_of_text\" { secret = None }",
-            "API_KEY = \"your_api_key_here_123\"",
-            "fn check(password: &str) -> bool {",
-            "sha256 = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
-            "curl https://example.org:8080/path@2x.png",
-            "postgres://app:$PASSWORD@localhost/app",
-            "format!(\"https://{user}:{password}@{host}\")",
-            "# token: see https://example.com/docs/tokens",
-            "max_tokens = 32",
-            "tokens: vec![TokenRecord { id: 987_654, logprob: -0.5 }],",
-            "git@github.com:owner/name.git",
-            "pipeline(\"cumsum_multipass1_f32\", \"cumsum_multipass1.comp\");",
-        ] {
-            assert_eq!(find(line), None, "{line}");
-        }
-    }
-
-    /// This repository's own sources stand for ordinary work. They are cut into windows of the
-    /// size of a prompt's, and hardly any window may be withheld.
-    #[test]
-    fn ordinary_sources_are_hardly_ever_withheld() {
-        const WINDOW_BYTES: usize = 2000;
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut files = vec![];
-        for part in [
-            "models",
-            "feedback",
-            "lsp-server",
-            "learner",
-            "rehearsal",
-            "tests",
-            "xtask",
-            "neovim",
-            "docs",
-        ] {
-            sources(&root.join(part), &mut files);
-        }
-        let (mut windows, mut withheld) = (0u32, vec![]);
-        for path in files.iter().filter(|path| !path.ends_with("feedback/src/secrets.rs")) {
-            let text = std::fs::read_to_string(path).unwrap();
-            let lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let mut window = String::new();
-            for (number, line) in lines.iter().enumerate() {
-                window.push_str(line);
-                if window.len() >= WINDOW_BYTES || number + 1 == lines.len() {
-                    windows += 1;
-                    if let Some(kind) = find(&window) {
-                        withheld.push(format!(
-                            "{} near line {}: {kind}",
-                            path.display(),
-                            number + 1
-                        ));
-                    }
-                    window.clear();
-                }
-            }
-        }
-        println!("withheld {} of {windows} windows: {withheld:#?}", withheld.len());
-        assert!(windows > 300 && withheld.len() * 200 <= windows as usize, "{withheld:#?}");
-    }
-
-    fn sources(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-            if path.is_dir() {
-                sources(&path, files);
-            } else if ["rs", "toml", "lua", "md", "py", "json"].contains(&extension) {
-                files.push(path);
-            }
-        }
-    }
-
-    /// The window has the size of a prompt's and holds nothing that would end the search early.
-    #[test]
-    fn a_prompt_takes_well_under_a_millisecond() {
-        let text = include_str!("sled_log.rs");
-        let window = &text[..2048];
-        assert_eq!(find(window), None);
-        let started = Instant::now();
-        const ROUNDS: u32 = 200;
-        for _ in 0..ROUNDS {
-            assert!(!holds_secret(std::hint::black_box(window)));
-        }
-        let each = started.elapsed() / ROUNDS;
-        println!("{each:?} for 2 KiB");
-        assert!(each.as_micros() < 1000, "{each:?}");
-    }
 }

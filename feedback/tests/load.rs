@@ -1,5 +1,5 @@
 //! Months of use in one log: how long an append takes, and how long a start takes. No time
-//! is asserted; `cargo xtask soak` prints the times for docs/reliability.md.
+//! is asserted; `cargo xtask soak` prints the times for docs/lab/long-runs.md.
 
 use feedback::episode::Fold;
 use feedback::event::{Completion, Event, EventKind, TokenRecord};

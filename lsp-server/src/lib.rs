@@ -8,7 +8,6 @@ pub mod daemon;
 mod learning;
 mod paths;
 mod privacy;
-mod prompts;
 pub mod protocol;
 mod report;
 mod services;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const MAGIC: &[u8; 4] = b"GGUF";
 /// Alignment of tensor data if `general.alignment` names no other, in bytes.
 pub(crate) const DEFAULT_ALIGNMENT: u64 = 32;
+const _: () = assert!(DEFAULT_ALIGNMENT <= crate::limits::GGUF_ALIGNMENT_MAX);
 
 /// Numbers of the metadata value types.
 pub(crate) mod value_type {

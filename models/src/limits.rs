@@ -34,5 +34,4 @@ pub const DISK_CACHE_BYTES_MAX: u64 = 16 << 30;
 // Positions within a vocabulary's bytes, which all come from the header, are u32.
 const _: () = assert!(GGUF_HEADER_BYTES_MAX < u32::MAX as u64);
 const _: () = assert!(GGUF_ALIGNMENT_MAX.is_power_of_two());
-const _: () = assert!(crate::gguf::DEFAULT_ALIGNMENT <= GGUF_ALIGNMENT_MAX);
 const _: () = assert!(CHUNK_BYTES > 0 && (CHUNK_BYTES as u64) < DISK_CACHE_BYTES_MAX);

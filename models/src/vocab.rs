@@ -2,7 +2,7 @@
 //! (`tokenizer.ggml.model = gpt2`). The bytes are those that llama.cpp's `token_to_piece`
 //! returns with `special = false`; this module needs no llama.cpp.
 
-use crate::fim;
+use crate::fim::templates::templates;
 use crate::gguf::Gguf;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -199,7 +199,7 @@ fn line_end(piece: &[u8]) -> Option<&[u8]> {
 /// llama.cpp overrides their type in the same way.
 fn is_marker(text: &str) -> bool {
     text.starts_with(['<', '['])
-        && fim::templates().iter().any(|template| template.special_texts().any(|t| t == text))
+        && templates().iter().any(|template| template.special_texts().any(|t| t == text))
 }
 
 /// The inverse of GPT-2's map from bytes to printable characters. Bytes that are printable

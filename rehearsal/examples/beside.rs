@@ -8,7 +8,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::developer::document::Position;
+use rehearsal::document::Position;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use flate2::read::GzDecoder;
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::developer::document::Position;
+use rehearsal::document::Position;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;

@@ -5,7 +5,7 @@ pub mod framing;
 
 pub use connection::{Notification, Pending, RequestError};
 
-use crate::developer::document::{Encoding, Position, Range};
+use crate::document::{Encoding, Position, Range};
 use crate::limits;
 use connection::Connection;
 use serde::Deserialize;

@@ -12,6 +12,7 @@
 pub mod cli;
 pub mod client;
 pub mod developer;
+pub mod document;
 pub mod limits;
 pub mod report;
 pub mod run;

@@ -2,10 +2,10 @@
 //! its own copy of the document and its own labels.
 
 use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
-use rehearsal::developer::document::{Document, Encoding, Position, Range};
 use rehearsal::developer::history::{FileChange, Hunk, lines};
 use rehearsal::developer::typist::Typist;
 use rehearsal::developer::{NOISE, OfferOutcome, PlaceDraws, RejectBy};
+use rehearsal::document::{Document, Encoding, Position, Range};
 use rehearsal::run::ledger::LabelCounts;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! One open file of an editor: a text with a cursor. Every change is sent to the server.
 
 use rehearsal::client::{Client, Item, TriggerKind};
-use rehearsal::developer::document::{Position, Range};
+use rehearsal::document::{Position, Range};
 
 /// The small model continues it by `Thursday, Friday, …`.
 pub const WEEK: &str = "// Monday, Tuesday, Wednesday, |\n";

@@ -90,7 +90,7 @@ fn damage(file: &Path, draws: &mut Draws, cut: bool) {
 
 /// An event that was flushed is there, or the log reports that it is gone. No event ever
 /// turns into another one, and the events that are left are the first ones, without a
-/// gap. `-- --nocapture` prints the table in docs/adr/0004-event-log-damage.md.
+/// gap. `-- --nocapture` prints the table in ADR 0004.
 #[test]
 fn lost_events_are_reported_and_none_is_made_up() {
     let dir = tempfile::tempdir().unwrap();

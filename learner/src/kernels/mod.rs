@@ -5,6 +5,7 @@
 //! Results do not depend on the number of threads, because rows are independent and no sum
 //! crosses them.
 
+pub mod float;
 pub mod int8_dot;
 pub mod int8_matmul;
 pub mod int8_round;
@@ -12,7 +13,7 @@ pub mod matmul;
 pub mod quant_blocks;
 pub mod tile;
 
-use crate::model::float::Float;
+use crate::kernels::float::Float;
 use candle_core::{Device, Result, Storage, Tensor, bail};
 use pulp::Arch;
 use rayon::prelude::*;

@@ -4,30 +4,16 @@
 //! then one matmul of candle, and the product itself computes the sum over the group that
 //! the gradients of k and v consist of.
 
+use crate::kernels::float::Float;
 use crate::kernels::{dot, matrix, values, with_values};
-use crate::model::float::Float;
+use crate::model::attention_forward::attention_f32;
+use crate::model::heads::{Heads, scale};
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;
 
 /// The number of queries of a task. It limits the score matrix of a task to
 /// QUERY_BLOCK · heads-per-group · keys values.
 const QUERY_BLOCK: usize = 64;
-
-/// The numbers of heads, and their size.
-#[derive(Debug, Clone, Copy)]
-pub struct Heads {
-    pub query: usize,
-    pub key_value: usize,
-    /// The number of values in one head.
-    pub width: usize,
-}
-
-impl Heads {
-    /// The number of query heads that share a key/value head.
-    pub fn group(self) -> usize {
-        self.query / self.key_value
-    }
-}
 
 /// The inputs for one sequence. Row i of `q` sees the keys `0..=past + i`.
 ///
@@ -70,7 +56,7 @@ impl Sequence {
             with_values(&self.k, |k: &[T]| {
                 with_values(&self.v, |v: &[T]| {
                     let (q, k, v) = (T::as_f32(q)?, T::as_f32(k)?, T::as_f32(v)?);
-                    Some(crate::model::attention_forward::attention_f32(heads, q, k, v))
+                    Some(attention_f32(heads, q, k, v))
                 })
             })
         })???;
@@ -176,11 +162,6 @@ impl Sequence {
         }
         matrix(p, rows, seen)
     }
-}
-
-/// The factor that scores are multiplied with.
-pub fn scale(heads: Heads) -> f64 {
-    1.0 / (heads.width as f64).sqrt()
 }
 
 /// scale · P∘(dP − rowsum(P∘dP)).

@@ -3,9 +3,9 @@
 //! It computes the same as [`attention`](crate::model::attention) and is faster: the scores
 //! of a task stay in the cache of its core, and nothing is copied that is read only once.
 
+use crate::kernels::float::Float;
 use crate::kernels::tile::{AlignedVec, LINE, TileRows, row_sums};
-use crate::model::attention::{Heads, scale};
-use crate::model::float::Float;
+use crate::model::heads::{Heads, scale};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 

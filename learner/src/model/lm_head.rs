@@ -9,8 +9,8 @@
 //! `rows × vocabulary` logits are never in memory as a whole, and one pass over the matrix
 //! gives both value and gradient.
 
+use crate::kernels::float::Float;
 use crate::kernels::{matrix, values};
-use crate::model::float::Float;
 use crate::model::weights::VocabularyMatrix;
 use candle_core::{Error, Result, Tensor};
 use rayon::prelude::*;

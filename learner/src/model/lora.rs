@@ -1,7 +1,7 @@
 //! LoRA (arXiv:2106.09685): y = Wx + (alpha/r)·B(Ax) for every linear map of every layer.
 
+use crate::kernels::float::Float;
 use crate::kernels::{matrix, values};
-use crate::model::float::Float;
 use crate::model::weights::{MAPS, Shape};
 use anyhow::{Context, bail};
 use candle_core::{Result, Tensor};

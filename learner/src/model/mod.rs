@@ -10,17 +10,18 @@
 
 pub mod attention;
 pub mod attention_forward;
-pub mod float;
+pub mod heads;
 pub mod lm_head;
 pub mod lora;
 pub mod prompt_pass;
 pub mod weights;
 
+use crate::kernels::float::Float;
 use crate::kernels::{
     add, add_bias, matrix, rms_norm, rms_norm_backward, swiglu, swiglu_backward, with_values,
 };
-use crate::model::attention::{Heads, Sequence};
-use crate::model::float::Float;
+use crate::model::attention::Sequence;
+use crate::model::heads::Heads;
 use crate::model::lm_head::{Target, predict};
 use crate::model::lora::{Lora, LoraGradient, LoraLayer, Reduced};
 use crate::model::prompt_pass::{PromptKv, PromptPlace};

@@ -5,13 +5,13 @@
 //! prefix tree, and a row is computed only once for all prompts that share it. This is exact,
 //! because attention is causal. The pass runs layer by layer over all rows of a group.
 
+use crate::kernels::float::Float;
 use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
 use crate::limits::{PROMPT_KV_BYTES_MAX, PROMPT_PASS_ROWS_MAX};
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
 use crate::model::attention::Sequence;
-use crate::model::float::Float;
 use crate::model::weights::{DOWN, GATE, K, O, Q, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};

@@ -3,12 +3,12 @@
 //! Matrices stay quantised in memory and are dequantised where they are used. The learner
 //! then computes with exactly the same numbers as the engine of the server.
 
+use crate::kernels::float::Float;
 use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::int8_round::Int8Activations;
 use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::quant_blocks::Format;
 use crate::kernels::{Rope, RopePairs, matrix, with_values};
-use crate::model::float::Float;
 use anyhow::{Context, bail};
 use candle_core::{Device, Tensor};
 use models::gguf::{Gguf, TensorInfo, Value};

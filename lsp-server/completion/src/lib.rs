@@ -7,6 +7,7 @@ pub mod document;
 pub mod limits;
 pub mod postprocess;
 pub mod prompt;
+pub mod prompt_builder;
 pub mod recent_edits;
 pub mod related_code;
 pub mod stop_rule;

@@ -3,7 +3,7 @@
 //!
 //! A text that is being written seldom parses. Its tree is mostly errors then,
 //! but the tokens in it are still told apart, and nothing else is taken from it
-//! (docs/adr/0006-tree-sitter.md).
+//! (ADR 0006).
 
 use std::ops::Range;
 use tree_sitter::{Language, Node, Parser};

@@ -4,7 +4,7 @@ use super::*;
 use crate::privacy::forget_scope::Scope;
 use crate::report::offers::tests::completion;
 use crate::report::status::screen;
-use crate::services::checkpoint::EVERY_EVENTS;
+use crate::services::derived_state::CHECKPOINT_EVENTS;
 use crate::session::request::Trigger;
 use crate::testing;
 use completion::document::{Document, Position};
@@ -101,11 +101,11 @@ async fn it_is_written_down_by_itself_and_what_is_forgotten_is_gone_from_it() {
     let home = Home::at(folder.path().into());
     home.create().unwrap();
     let first = app(&home).await;
-    for number in 0..EVERY_EVENTS {
+    for number in 0..CHECKPOINT_EVENTS {
         let path = if number % 7 == 0 { CANARY } else { "/project/kept.rs" };
         first.services.recorder.record(vec![completion(&format!("o{number}"), path)]);
     }
-    assert_eq!(kept(&first).await, EVERY_EVENTS);
+    assert_eq!(kept(&first).await, CHECKPOINT_EVENTS);
     let checkpoint = first.services.recorder.log().checkpoint().unwrap().unwrap();
     let content = String::from_utf8(checkpoint.content).unwrap();
     assert!(content.contains(CANARY), "or this test tells nothing");
@@ -113,7 +113,10 @@ async fn it_is_written_down_by_itself_and_what_is_forgotten_is_gone_from_it() {
     let names = vec![CANARY.to_owned()];
     first.forget(Scope::File { names }).await.unwrap();
     assert!(!is_below(folder.path(), CANARY));
-    assert_eq!(first.services.recorder.counts().total, EVERY_EVENTS - EVERY_EVENTS.div_ceil(7));
+    assert_eq!(
+        first.services.recorder.counts().total,
+        CHECKPOINT_EVENTS - CHECKPOINT_EVENTS.div_ceil(7)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,20 +126,20 @@ async fn the_next_daemon_knows_what_the_last_one_did() {
     home.create().unwrap();
     {
         let log = SledLog::open(&home.event_log()).unwrap();
-        for number in 0..EVERY_EVENTS + 10 {
+        for number in 0..CHECKPOINT_EVENTS + 10 {
             log.append(number, completion(&format!("o{number}"), "/project/a.rs")).unwrap();
         }
         log.flush().unwrap();
     }
     let first = app(&home).await;
-    assert_eq!(kept(&first).await, EVERY_EVENTS + 10, "all of it was read at the start");
+    assert_eq!(kept(&first).await, CHECKPOINT_EVENTS + 10, "all of it was read at the start");
     first.services.recorder.record(vec![completion("late", "/project/a.rs")]);
     first.services.recorder.flush().await.unwrap();
     let counts = first.services.recorder.counts();
     drop(first);
     let second = app(&home).await;
     assert_eq!(second.services.recorder.counts(), counts);
-    assert_eq!(second.services.recorder.next_seq(), EVERY_EVENTS + 11);
+    assert_eq!(second.services.recorder.next_seq(), CHECKPOINT_EVENTS + 11);
 }
 
 /// Forgetting withdrew adapters first, which a registry that cannot be read refuses. So

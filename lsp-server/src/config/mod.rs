@@ -15,6 +15,7 @@ pub use schema::{node, schema};
 
 use anyhow::{Context, Result, anyhow};
 use completion::limits::TOKENS_MAX;
+use completion::prompt::Window;
 pub use completion::stop_rule::Multiline;
 use feedback::job::Hyper;
 use feedback::limits::{MEMORY_LIMIT_MB_MAX, REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
@@ -154,6 +155,11 @@ impl Default for GateConfig {
 }
 
 impl CompletionConfig {
+    /// How much of a document a prompt holds.
+    pub fn window(&self) -> Window {
+        Window { prefix_chars: self.prefix_chars, suffix_chars: self.suffix_chars }
+    }
+
     /// Whether this language is completed as the user types.
     pub fn is_on(&self, language: &str) -> bool {
         if !self.enabled {

@@ -10,8 +10,8 @@ pub mod ignore_files;
 
 use crate::config::patterns::Patterns;
 use crate::privacy::ignore_files::Ignored;
-use crate::prompts::QuoteRules;
 use completion::prompt::{self, Window};
+use completion::prompt_builder::QuoteRules;
 use feedback::event::{EventKind, OfferId};
 use feedback::secrets;
 use ropey::Rope;
@@ -149,6 +149,19 @@ mod tests {
 
     fn password() -> String {
         ["hunter", "2", "!"].concat()
+    }
+
+    /// A session asks this once for each prompt, before it takes its lock.
+    #[test]
+    fn files_that_are_ignored_or_made_for_credentials_are_not_quoted() {
+        let setting = Patterns::compile(&["/p/private/".to_owned()]).unwrap();
+        let paths = ["/p/model.rs", "/p/private/model.rs", "/p/.env"].map(str::to_owned);
+        let rules = Privacy::default().quotable(paths.into(), &setting);
+        assert!(rules.may_quote_file("/p/model.rs", "rust"));
+        assert!(!rules.may_quote_file("/p/private/model.rs", "rust"));
+        assert!(!rules.may_quote_file("/p/.env", ""));
+        assert!(!rules.may_quote_file("/p/other.rs", "rust"), "nobody asked about it");
+        assert!(!rules.may_quote_text(&format!("password = \"{}\"\n", password())));
     }
 
     #[test]

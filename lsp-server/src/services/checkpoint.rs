@@ -2,16 +2,12 @@
 //! nobody waits for it and no lock is held.
 
 use crate::services::Services;
-use crate::services::derived_state::{Reading, Terms};
+use crate::services::derived_state::{CHECKPOINT_EVENTS, Reading, Terms};
 use crate::services::recorder::Recorder;
 use feedback::checkpoint::Checkpoint;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Events after which a checkpoint is written again: the most that a start has to read, about a
-/// fifth of a second, and as much work each time.
-pub const EVERY_EVENTS: u64 = 5_000;
 
 #[derive(Default)]
 pub struct Checkpoints {
@@ -31,7 +27,7 @@ impl Checkpoints {
 
     /// A checkpoint covers the log up to here, or is about to.
     pub fn after(&self, next_seq: u64) {
-        self.due.store(next_seq.saturating_add(EVERY_EVENTS), Ordering::Relaxed);
+        self.due.store(next_seq.saturating_add(CHECKPOINT_EVENTS), Ordering::Relaxed);
     }
 
     /// Writes what was just read.

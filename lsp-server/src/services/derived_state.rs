@@ -1,13 +1,12 @@
 //! The log as it was read: the episodes, and all else that is folded from it. What
 //! was read is written down beside the log now and then ([`keep`]), so that a start
 //! reads only what is younger. That is a copy and nothing more: where it cannot be
-//! used, all of the log is read, and the result is the same (docs/adr/0005).
+//! used, all of the log is read, and the result is the same (ADR 0005).
 //!
 //! [`keep`]: Reading::keep
 
 use crate::adapters::gate_prior;
 use crate::adapters::registry::Registry;
-use crate::services::checkpoint::EVERY_EVENTS;
 use anyhow::{Context, Result, ensure};
 use feedback::checkpoint::Checkpoint;
 use feedback::episode::Fold;
@@ -18,6 +17,10 @@ use policy::learned_state::Knowledge;
 use policy::trial::Arms;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
+
+/// Events after which a checkpoint is written again: the most that a start has to read, about a
+/// fifth of a second, and as much work each time.
+pub const CHECKPOINT_EVENTS: u64 = 5_000;
 
 /// Raised when what is written, or what is made of an event, becomes another.
 const FORMAT: u32 = 5;
@@ -116,7 +119,7 @@ impl Reading {
 
     /// A checkpoint, if so much was read that the next start should not read it again.
     pub fn checkpoint_if_worth(&self, generation: u64) -> serde_json::Result<Option<Checkpoint>> {
-        let is_worth = self.young >= EVERY_EVENTS;
+        let is_worth = self.young >= CHECKPOINT_EVENTS;
         is_worth.then(|| self.checkpoint(generation)).transpose()
     }
 

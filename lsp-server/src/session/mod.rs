@@ -13,7 +13,6 @@ pub mod tracker;
 
 use crate::config::Config;
 use crate::privacy::QuotableFiles;
-use crate::prompts::{self, Prompts};
 use crate::services::Services;
 use crate::services::settings::Current;
 use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
@@ -24,6 +23,7 @@ use crate::session::tracker::{Judgement, Offer, Tracker};
 use completion::debounce::{Rhythm, Stand};
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
+use completion::prompt_builder::{PromptBuilder, Terms};
 use completion::stop_rule::Extent;
 use engine::{EngineError, Generated};
 use feedback::event::{EventKind, OfferId, Outcome, StopReason};
@@ -42,7 +42,7 @@ pub struct Session {
 struct State {
     encoding: Encoding,
     documents: HashMap<String, Document>,
-    prompts: Prompts,
+    prompts: PromptBuilder,
     tracker: Tracker,
     unshown: Option<Unshown>,
     aftermath: Aftermath,
@@ -113,7 +113,7 @@ impl Session {
         let state = State {
             encoding: Encoding::Utf16,
             documents: HashMap::new(),
-            prompts: Prompts::default(),
+            prompts: PromptBuilder::default(),
             tracker: Tracker::default(),
             unshown: None,
             aftermath: Aftermath::default(),
@@ -234,9 +234,9 @@ impl Session {
         Ok(())
     }
 
-    fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> prompts::Terms<'a> {
-        prompts::Terms {
-            window: prompts::window(&config.completion),
+    fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> Terms<'a> {
+        Terms {
+            window: config.completion.window(),
             context_chars: self.context_chars(config),
             rules,
         }
@@ -581,7 +581,7 @@ impl Session {
     /// open ones. What is on screen stays, and can be taken.
     pub fn forget(&self) {
         let mut state = self.state.lock();
-        state.prompts = Prompts::default();
+        state.prompts = PromptBuilder::default();
         state.unshown = None;
         state.forgets += 1;
     }

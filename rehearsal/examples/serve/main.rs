@@ -10,7 +10,7 @@ mod superseded;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::developer::document::{Document, Encoding, Position, Range};
+use rehearsal::document::{Document, Encoding, Position, Range};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::developer::document::{Position, Range};
+use rehearsal::document::{Position, Range};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::thread::sleep;

@@ -12,7 +12,6 @@
 //! accepted: half of it is rejected by Escape, and half is typed by hand while the offer stands
 //! there. A quarter of `noise` is the share of wrong offers that are accepted and undone at once.
 
-pub mod document;
 pub mod history;
 pub mod language;
 pub mod plan;

@@ -2,8 +2,8 @@
 //! each offer what the developer decides.
 
 use crate::client::{Client, Item, RequestError, TriggerKind};
-use crate::developer::document::Document;
 use crate::developer::{Action, OfferOutcome, PlaceDraws, RejectBy, decide};
+use crate::document::Document;
 use crate::limits;
 use crate::run::ledger::{LabelCounts, Ledger};
 use std::time::Instant;
@@ -271,8 +271,7 @@ impl<'c> Typist<'c> {
         let end = start + open.document.line(open.line).len();
         let item = &offer.item;
         let cursor = open.document.position(end);
-        let range =
-            item.range.unwrap_or(crate::developer::document::Range { start: cursor, end: cursor });
+        let range = item.range.unwrap_or(crate::document::Range { start: cursor, end: cursor });
         self.client.change(&open.uri, Some(range), &item.insert_text)?;
         open.document.replace(start, end, &offer.line);
         self.client.accept(&item.id)?;

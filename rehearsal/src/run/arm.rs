@@ -1,7 +1,7 @@
 //! One arm of a rehearsal: a home, a daemon and an editor of its own.
 
 use crate::client::Client;
-use crate::developer::document::Encoding;
+use crate::document::Encoding;
 use crate::limits;
 use crate::run::RunSettings;
 use crate::run::interrupt;

@@ -2,7 +2,7 @@
 //! forgets every completion whose prompt has quoted it.
 
 use rehearsal::client::TriggerKind;
-use rehearsal::developer::document::Position;
+use rehearsal::document::Position;
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK, eventually};
 use url::Url;

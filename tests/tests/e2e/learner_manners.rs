@@ -2,7 +2,7 @@
 //! daemon, can be paused, and keeps its memory limit.
 
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::developer::document::Position;
+use rehearsal::document::Position;
 use std::path::PathBuf;
 use std::process::Command;
 use tests::buffer::WEEK;

@@ -5,7 +5,7 @@ use models::fim::{FimTokens, template};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use rehearsal::client::{Client, TriggerKind, items};
-use rehearsal::developer::document::{Encoding, Position, Range};
+use rehearsal::document::{Encoding, Position, Range};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::buffer::{Buffer, WEEK};

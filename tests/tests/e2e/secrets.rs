@@ -10,6 +10,8 @@ const LOWER: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 const MIXED: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const HEX: &str = "0123456789abcdef";
+/// What Django's own generator draws from.
+const DJANGO: &str = "abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)";
 
 /// No part of a secret with this many characters may be stored.
 const PART: usize = 8;
@@ -83,6 +85,11 @@ fn corpus() -> Vec<Planted> {
         (&["-----BEGIN RSA PRIVATE", " KEY-----\n"], MIXED, 64, "\n"),
         (&["-----BEGIN OPENSSH PRIVATE", " KEY-----\n"], MIXED, 70, "\n"),
         (&["$2b", "$12$"], MIXED, 53, ""),
+        (&["SECRET_", "KEY = '"], DJANGO, 50, "'"),
+        (&["\"Server=db;User Id=app;Pa", "ssword=Zk3m"], MIXED, 12, ";\""),
+        (&["{\"Default\": \"Host=db;Pa", "ssword=Zk3m"], MIXED, 12, "\"}"),
+        (&["PGPA", "SSWORD=Zk3m"], MIXED, 12, " psql -h db app"),
+        (&["mysqldump --pa", "ssword=Zk3m"], MIXED, 12, " app"),
     ];
     let plant = |(before, alphabet, length, behind): &(&[&str], &str, usize, &str)| {
         let secret = drawn.of(alphabet, *length);
@@ -171,8 +178,7 @@ fn nothing_of_an_ignored_file_is_stored() {
         let uri = format!("file://{}", at(name));
         let text = format!("{canary}, {canary}, {canary}, \n");
         editor.open(&uri, "rust", &text).unwrap();
-        let position =
-            rehearsal::developer::document::Position { line: 0, character: text.len() as u32 - 1 };
+        let position = rehearsal::document::Position { line: 0, character: text.len() as u32 - 1 };
         let automatic = rehearsal::client::TriggerKind::Automatic;
         let items = editor.inline_completion(&uri, position, automatic).unwrap();
         let item = items.first().unwrap_or_else(|| panic!("{name} is completed"));

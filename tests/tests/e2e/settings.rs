@@ -2,7 +2,7 @@
 //! its clients.
 
 use rehearsal::client::{Client, TriggerKind};
-use rehearsal::developer::document::Position;
+use rehearsal::document::Position;
 use serde_json::{Value, json};
 use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK};

@@ -269,6 +269,10 @@ impl Checker<'_> {
         let name = &package.name;
         for dependency in &package.dependencies {
             let dependency_name = &dependency.name;
+            // A crate's tests may depend on the crate itself with more of its features.
+            if dependency_name == name {
+                continue;
+            }
             let what = format!("`{name}` depends on `{dependency_name}`");
             let is = |other: &String| other == dependency_name;
             let owner = self.rules.crates.iter().find(|rule| rule.alone.iter().any(is));

@@ -12,7 +12,7 @@ pub struct Prior {
 }
 
 /// Mean and deviation of each weight, as `hone gate --fit HOME…` printed them
-/// for rehearsals of fd, httpx, got and fzf (169 verdicts; docs/evidence.md). That was
+/// for rehearsals of fd, httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). That was
 /// by features version 1, where a line's end was less likely by what the tokenizer
 /// merges with it.
 const SHIPPED: [(f64, f64); FEATURES] = [

@@ -212,7 +212,7 @@ fn what_was_written_down_is_not_read_again() {
     assert_eq!(read(&terms), 129, "something was forgotten");
 }
 
-/// Nothing is asserted of a time; `cargo xtask soak` prints them for docs/reliability.md.
+/// Nothing is asserted of a time; `cargo xtask soak` prints them for docs/lab/long-runs.md.
 #[test]
 fn soak_a_start_on_a_long_log_reads_what_is_young() {
     let events = match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {

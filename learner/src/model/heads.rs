@@ -1,0 +1,22 @@
+//! How attention is cut into heads.
+
+/// The numbers of heads, and their size.
+#[derive(Debug, Clone, Copy)]
+pub struct Heads {
+    pub query: usize,
+    pub key_value: usize,
+    /// The number of values in one head.
+    pub width: usize,
+}
+
+impl Heads {
+    /// The number of query heads that share a key/value head.
+    pub fn group(self) -> usize {
+        self.query / self.key_value
+    }
+}
+
+/// The factor that scores are multiplied with.
+pub fn scale(heads: Heads) -> f64 {
+    1.0 / (heads.width as f64).sqrt()
+}
