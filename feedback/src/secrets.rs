@@ -13,6 +13,7 @@
 mod assignment;
 mod names;
 mod paths;
+mod pattern;
 mod rules;
 mod services;
 #[cfg(test)]

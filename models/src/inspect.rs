@@ -2,6 +2,7 @@
 
 use crate::file;
 use crate::fim::{self, FimTemplate};
+use crate::fim_tokens;
 use crate::gguf::{Gguf, GgufError};
 use crate::manifest::ARCHITECTURES;
 use crate::vocab::{Vocab, VocabError};
@@ -51,7 +52,7 @@ pub fn inspect(path: &Path, template: Option<&str>) -> Result<InspectedModel, In
     let template_error = |what| InspectError::Template { path: path.to_owned(), what };
     let template = match template {
         Some(name) => fim::template(name).map_err(|error| template_error(error.to_string()))?,
-        None => fim::detect(&vocab).ok_or_else(|| {
+        None => fim_tokens::detect(&vocab).ok_or_else(|| {
             let known: Vec<_> = fim::templates().iter().map(|known| known.name).collect();
             template_error(format!(
                 "its vocabulary has the FIM tokens of no known template; \

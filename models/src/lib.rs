@@ -9,6 +9,7 @@ pub mod delta;
 pub mod disk_cache;
 pub mod file;
 pub mod fim;
+pub mod fim_tokens;
 pub mod gguf;
 mod gguf_write;
 pub mod inspect;

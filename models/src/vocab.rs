@@ -2,7 +2,7 @@
 //! (`tokenizer.ggml.model = gpt2`). The bytes are those that llama.cpp's `token_to_piece`
 //! returns with `special = false`; this module needs no llama.cpp.
 
-use crate::fim::templates::templates;
+use crate::fim::templates;
 use crate::gguf::Gguf;
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -3,10 +3,10 @@
 
 use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
 use rehearsal::developer::history::{FileChange, Hunk, lines};
-use rehearsal::developer::typist::Typist;
 use rehearsal::developer::{NOISE, OfferOutcome, PlaceDraws, RejectBy};
 use rehearsal::document::{Document, Encoding, Position, Range};
 use rehearsal::run::ledger::LabelCounts;
+use rehearsal::run::typist::Typist;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, BufReader};

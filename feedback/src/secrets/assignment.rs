@@ -5,7 +5,7 @@
 //! around the word, then the sign that assigns, then the value.
 
 use super::names::{self, Class, Word};
-use super::rules::compiled;
+use super::pattern::compiled;
 use super::services::SERVICES;
 use super::value::{
     PASSWORD_MIN_BYTES, VALUE_MAX_BYTES, is_drawn_with_marks, is_key_of_service,

@@ -10,8 +10,9 @@ mod common;
 mod developers;
 mod language_models;
 
+use super::pattern::compiled;
 use super::value::{entropy, is_made_up};
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 use std::sync::OnceLock;
 
 /// The bits a byte that a whole match must have, unless its rule says otherwise. Sixteen
@@ -97,10 +98,4 @@ impl Rules {
         let (rule, form) = &self.0[index];
         rule.accepts(form.get_or_init(|| compiled(rule.form)), text)
     }
-}
-
-/// Credentials are ASCII. The character classes of Unicode would make the automata many times
-/// as large.
-pub fn compiled(form: &str) -> Regex {
-    RegexBuilder::new(form).unicode(false).build().expect("a constant pattern")
 }

@@ -10,6 +10,8 @@
 
 pub mod attention;
 pub mod attention_forward;
+#[cfg(feature = "cuda")]
+pub mod gpu;
 pub mod heads;
 pub mod lm_head;
 pub mod lora;

@@ -68,7 +68,7 @@ pub enum Weight {
     Quantised(QuantisedMatrix),
     /// Dequantised, in GPU memory.
     #[cfg(feature = "cuda")]
-    Gpu(crate::machine::gpu::GpuMatrix),
+    Gpu(crate::model::gpu::GpuMatrix),
 }
 
 impl Weight {

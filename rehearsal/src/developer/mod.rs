@@ -15,7 +15,6 @@
 pub mod history;
 pub mod language;
 pub mod plan;
-pub mod typist;
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};

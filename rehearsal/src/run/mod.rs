@@ -8,6 +8,7 @@ pub mod record;
 pub mod resume;
 pub mod status;
 mod stream;
+pub mod typist;
 
 use crate::developer::OfferOutcome;
 use crate::developer::history::History;

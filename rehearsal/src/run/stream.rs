@@ -3,13 +3,13 @@
 use crate::developer::PlaceDraws;
 use crate::developer::history::{FileChange, History, lines};
 use crate::developer::plan;
-use crate::developer::typist::{CompletionAnswer, Typist};
 use crate::report::judge::JudgedOffer;
 use crate::run::arm::Arm;
 use crate::run::interrupt;
 use crate::run::record::{ArmRecord, LineRecord, RequestRecord, Swap, Update};
 use crate::run::resume::SavedRun;
 use crate::run::status::DaemonStatus;
+use crate::run::typist::{CompletionAnswer, Typist};
 use crate::run::{ArmResult, RequestEvent, RunEvent, RunSettings, StreamEnd};
 use anyhow::Result;
 use rand::SeedableRng;

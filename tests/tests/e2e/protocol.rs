@@ -1,7 +1,8 @@
 //! The protocol's promises, checked message by message against the real server.
 
 use feedback::event::{Completion, Evidence, Outcome, StopReason};
-use models::fim::{FimTokens, template};
+use models::fim::template;
+use models::fim_tokens::FimTokens;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use rehearsal::client::{Client, TriggerKind, items};

@@ -1,6 +1,6 @@
 //! Values that are filled in later, or that somebody made up for an example.
 
-use super::super::rules::compiled;
+use super::super::pattern::compiled;
 use regex::bytes::Regex;
 use std::sync::LazyLock;
 
