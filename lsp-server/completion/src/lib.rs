@@ -4,6 +4,7 @@
 pub mod debounce;
 pub mod defects;
 pub mod document;
+pub mod kept_share;
 pub mod limits;
 pub mod postprocess;
 pub mod prompt;

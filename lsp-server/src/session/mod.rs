@@ -1,9 +1,10 @@
-//! One editor connection: its documents, its live offer, its newest request.
+//! One editor connection: its documents, its live offer and its current request.
 //!
-//! Every message is taken in order under one lock, and none awaits before it
-//! has been; only the engine's answer is waited for, with the lock free. Which files a
-//! prompt may quote is read from the disk before the lock is taken.
+//! Messages are taken in their order under one lock, and none of them awaits before that. Only the
+//! engine's answer is waited for, and the lock is free meanwhile. Which files a prompt may quote is
+//! read from the disk before the lock is taken.
 
+mod documents;
 mod imports;
 pub mod request;
 mod response;
@@ -11,28 +12,22 @@ mod suppressed;
 mod survival;
 pub mod tracker;
 
-use crate::config::Config;
-use crate::privacy::QuotableFiles;
 use crate::services::Services;
-use crate::services::settings::Current;
-use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
-use crate::session::response::{Answered, ask_gate};
-use crate::session::suppressed::{Rest, Unshown};
-use crate::session::survival::{Aftermath, Finding};
+use crate::session::request::{PendingRequest, Start, Trigger};
+use crate::session::suppressed::Suppressed;
+use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Judgement, Offer, Tracker};
-use completion::debounce::{Rhythm, Stand};
+use completion::debounce::Rhythm;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
-use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
-use completion::prompt_builder::{PromptBuilder, Terms};
-use completion::stop_rule::Extent;
-use engine::{EngineError, Generated};
-use feedback::event::{EventKind, OfferId, Outcome, StopReason};
+use completion::postprocess::{Around, replaced};
+use completion::prompt_builder::PromptBuilder;
+use engine::EngineError;
+use feedback::event::{EventKind, OfferId, Outcome};
 use parking_lot::Mutex;
-use rand::Rng;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub struct Session {
     services: Arc<Services>,
@@ -44,15 +39,15 @@ struct State {
     documents: HashMap<String, Document>,
     prompts: PromptBuilder,
     tracker: Tracker,
-    unshown: Option<Unshown>,
-    aftermath: Aftermath,
+    suppressed: Option<Suppressed>,
+    survival: SurvivalWatch,
     last_edit_ms: Option<u64>,
     rhythm: Rhythm,
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
     /// Abort flag of the request that is being computed.
-    newest: Option<Arc<AtomicBool>>,
+    current: Option<Arc<AtomicBool>>,
     /// How often it was told to forget.
     forgets: u64,
     /// Offers that were on screen when they were forgotten.
@@ -97,15 +92,8 @@ struct CurrentRequest<'a> {
 
 impl Drop for CurrentRequest<'_> {
     fn drop(&mut self) {
-        self.state.lock().newest.take_if(|newest| Arc::ptr_eq(newest, &self.abort));
+        self.state.lock().current.take_if(|current| Arc::ptr_eq(current, &self.abort));
     }
-}
-
-enum Begun {
-    /// The user wants none here, or none is worth showing.
-    Silent,
-    Known(Vec<Suggestion>),
-    Asked(Box<Asked>),
 }
 
 impl Session {
@@ -115,13 +103,13 @@ impl Session {
             documents: HashMap::new(),
             prompts: PromptBuilder::default(),
             tracker: Tracker::default(),
-            unshown: None,
-            aftermath: Aftermath::default(),
+            suppressed: None,
+            survival: SurvivalWatch::default(),
             last_edit_ms: None,
             rhythm: Rhythm::default(),
             asked: 0,
             rejects: RejectsHere::default(),
-            newest: None,
+            current: None,
             forgets: 0,
             forgotten: HashSet::new(),
         };
@@ -132,138 +120,6 @@ impl Session {
         self.state.lock().encoding = encoding;
     }
 
-    pub fn open(&self, uri: String, document: Document) {
-        let mut state = self.state.lock();
-        state.prompts.visit(&document);
-        state.documents.insert(uri, document);
-    }
-
-    /// Reads the files that a document imports, for prompts to quote. Waits for the
-    /// disk, the session does not.
-    pub fn look_at_imports(&self, uri: &str) {
-        let config = self.services.settings.current();
-        if self.context_chars(&config) == 0 {
-            return;
-        }
-        let document = self.state.lock().documents.get(uri).cloned();
-        let Some(document) = document else { return };
-        let files = imports::read(&document.path, &document.text);
-        let paths = files.iter().map(|file| file.path.clone()).collect();
-        let rules = self.services.privacy.quotable(paths, &config.not_stored);
-        let terms = self.terms(&config, &rules);
-        for file in files {
-            self.state.lock().prompts.add(&file, &terms);
-        }
-    }
-
-    pub fn close(&self, uri: &str) {
-        let now_ms = self.services.clock.elapsed_ms();
-        let mut state = self.state.lock();
-        let events = state.tracker.closed(uri, now_ms);
-        self.conclude(&mut state, events, None, now_ms);
-        if let Some(document) = state.documents.remove(uri) {
-            let rules = QuotableFiles::default();
-            let config = self.services.settings.current();
-            state.prompts.close(uri, &document, &self.terms(&config, &rules));
-            let findings = state.aftermath.close(uri, &document, now_ms);
-            self.tell(findings);
-        }
-    }
-
-    /// Applies changes in order, each seen by the live offer as it happens.
-    pub fn change(
-        &self,
-        uri: &str,
-        version: i32,
-        changes: Vec<(Option<(Position, Position)>, String)>,
-    ) -> Result<(), SessionError> {
-        let now_ms = self.services.clock.elapsed_ms();
-        let mut state = self.state.lock();
-        state.abort_newest();
-        state.last_edit_ms = Some(now_ms);
-        state.rhythm.key(now_ms);
-        if !state.documents.contains_key(uri) {
-            return Err(SessionError::NotOpen { uri: uri.to_owned() });
-        }
-        let quotes = self.context_chars(&self.services.settings.current()) > 0;
-        for (range, text) in changes {
-            let State { documents, tracker, unshown, encoding, aftermath, prompts, .. } =
-                &mut *state;
-            let document = documents
-                .get_mut(uri)
-                .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
-            document.version = version;
-            prompts.visit(document);
-            let (cursor, was) = (tracker.cursor(uri), document.text.clone());
-            let edit = document.apply(range, text, *encoding);
-            if quotes {
-                prompts.edit(document, was, &edit);
-            }
-            let edit = match cursor {
-                Some(cursor) => document.seen_at(edit, cursor),
-                None => edit,
-            };
-            aftermath.edit(uri, &edit, now_ms);
-            unshown.take_if(|unshown| !unshown.survives(uri, &edit));
-            let events = tracker.edit(uri, &edit, now_ms);
-            self.conclude(&mut state, events, Some(&edit), now_ms);
-        }
-        self.look(&mut state, now_ms);
-        Ok(())
-    }
-
-    /// The user has put the cursor here: what a request would need computed is
-    /// computed now, while they look around.
-    pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
-        let config = self.services.settings.current();
-        let rules = self.quotable(uri, &config);
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
-        let document = state
-            .documents
-            .get(uri)
-            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
-        let cursor = document.offset(position, state.encoding)?;
-        if state.newest.is_none() && config.completes(&document.path, &document.language) {
-            state.prompts.visit(document);
-            let terms = self.terms(&config, &rules);
-            if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
-                self.services.engine.warm(as_set(&config.completion, prompt));
-            }
-        }
-        Ok(())
-    }
-
-    fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> Terms<'a> {
-        Terms {
-            window: config.completion.window(),
-            context_chars: self.context_chars(config),
-            rules,
-        }
-    }
-
-    /// Characters of other code that a prompt may hold.
-    fn context_chars(&self, config: &Config) -> usize {
-        let reads_files = self.services.engine.info().reads_files;
-        if reads_files { config.completion.context_chars } else { 0 }
-    }
-
-    /// Which files a prompt in this document may quote. Waits for the disk, the session does
-    /// not: it is asked before the state's lock is taken.
-    fn quotable(&self, uri: &str, config: &Current) -> QuotableFiles {
-        if self.context_chars(config) == 0 {
-            return QuotableFiles::default();
-        }
-        let paths = {
-            let state = self.state.lock();
-            let mut paths = state.prompts.sources();
-            // The prompt may quote other parts of the document itself.
-            paths.extend(state.documents.get(uri).map(|document| document.path.clone()));
-            paths
-        };
-        self.services.privacy.quotable(paths, &config.not_stored)
-    }
-
     /// Answers a request for an inline completion: one offer, more to choose from
     /// where the user asked, none for silence.
     pub async fn complete(
@@ -272,199 +128,46 @@ impl Session {
         position: Position,
         trigger: Trigger,
     ) -> Result<Vec<Suggestion>, SessionError> {
-        let asked = match self.begin(uri, position, trigger)? {
-            Begun::Silent => return Ok(vec![]),
-            Begun::Known(suggestions) => return Ok(suggestions),
-            Begun::Asked(asked) => asked,
+        let pending = match self.begin(uri, position, trigger)? {
+            Start::NoOffer => return Ok(vec![]),
+            Start::Known(suggestions) => return Ok(suggestions),
+            Start::Pending(pending) => pending,
         };
-        // Before the first await: a client that cancels drops this future at one.
-        let _current = CurrentRequest { state: &self.state, abort: asked.abort.clone() };
-        if !asked.wait.is_zero() {
-            // Whatever the next key is, most of the prompt will be the same.
-            self.services.engine.warm(asked.request.prompt.clone());
-            tokio::time::sleep(asked.wait).await;
-            if asked.abort.load(Ordering::Relaxed) {
-                return Err(SessionError::Superseded);
-            }
-        }
+        // It is made before the first await, because a client that cancels drops this future at
+        // an await.
+        let _current = CurrentRequest { state: &self.state, abort: pending.abort.clone() };
+        self.debounce(&pending).await?;
         let started = Instant::now();
-        let answer =
-            self.services.engine.generate(asked.request.clone(), asked.abort.clone()).await;
+        let (request, abort) = (pending.request.clone(), pending.abort.clone());
+        let answer = self.services.engine.generate(request, abort).await;
         self.state.lock().rhythm.answered(started.elapsed(), answer.is_ok());
         match answer {
-            Ok(generated) => self.finish(*asked, generated),
+            Ok(generated) => self.finish(*pending, generated),
             Err(EngineError::Aborted) => Err(SessionError::Superseded),
             Err(EngineError::OverBudget) => Ok(vec![]),
             Err(error) => Err(SessionError::Engine(error)),
         }
     }
 
-    /// Everything that must see messages in order: no await before or in it.
-    fn begin(
-        &self,
-        uri: &str,
-        position: Position,
-        trigger: Trigger,
-    ) -> Result<Begun, SessionError> {
-        let config = self.services.settings.current();
-        let completion = &config.completion;
-        let rules = self.quotable(uri, &config);
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
-        state.abort_newest();
-        let document = state
-            .documents
-            .get(uri)
-            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
-        let cursor = document.offset(position, state.encoding)?;
-        let around = Around::of(&document.text, cursor);
-        let live = state.tracker.continuation(uri, cursor);
-        let rest_of_line = &around.rest_of_line;
-        let live = live.filter(|(_, text)| {
-            let doubles = repeats_closing(text, rest_of_line) && replaced(text, &around).is_empty();
-            !doubles && !breaks_line(text, rest_of_line)
-        });
-        let goes_on = live.is_some();
-        let beside_a_line = live.as_ref().is_some_and(|(_, text)| !text.contains('\n'));
-        let known = match trigger {
-            Trigger::Automatic => live.map(|live| vec![live]),
-            Trigger::Invoked if goes_on => state.tracker.continuations(uri, cursor),
-            Trigger::Invoked => None,
-        };
-        if let Some(known) = known {
-            let tracker = &mut state.tracker;
-            let known = known.into_iter().map(|one| suggestion(tracker, one, position, &around));
-            return Ok(Begun::Known(known.collect()));
+    /// Waits for the user's next key, if one is likely soon.
+    async fn debounce(&self, pending: &PendingRequest) -> Result<(), SessionError> {
+        if pending.wait.is_zero() {
+            return Ok(());
         }
-        let is_wanted = config.completes(&document.path, &document.language);
-        if trigger == Trigger::Automatic && !is_wanted {
-            let now_ms = self.services.clock.elapsed_ms();
-            let events = state.tracker.supersede(now_ms);
-            self.conclude(state, events, None, now_ms);
-            return Ok(Begun::Silent);
-        }
-        let now_ms = self.services.clock.elapsed_ms();
-        let here = (uri.to_owned(), document.text.char_to_line(cursor));
-        let place = Place {
-            uri: uri.to_owned(),
-            path: document.path.clone(),
-            language: document.language.clone(),
-            text: document.text.clone(),
-            cursor,
-            position,
-            around,
-            idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
-            rejects_here: if state.rejects.place == here { state.rejects.count } else { 0 },
-        };
-        let mut draws = place.draws(state.asked);
-        let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
-        let draw = draws.random();
-        if trigger == Trigger::Automatic
-            && let Some(unshown) = state.unshown.as_ref()
-            && unshown.adapter == adapter
-            && let Some(rest) = unshown.rest(uri, cursor)
-            && !self.may_be_worth_it(&rest, unshown.stop, &place, draw)
-        {
-            let events = state.tracker.supersede(now_ms);
-            self.conclude(state, events, None, now_ms);
-            return Ok(Begun::Silent);
-        }
-        let wait = state.rhythm.wait(Stand::behind(&place.around.line_before), place.rejects_here);
-        let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
-        let extent = match beside_a_line {
-            // Whoever turns to others of a line compares lines, and soon.
-            true => Extent::LINE,
-            false => extent(document, cursor, trigger, completion),
-        };
-        let terms = self.terms(&config, &rules);
-        let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
-        let prompt = prompt.ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
-        let abort = Arc::new(AtomicBool::new(false));
-        let asked = Asked {
-            abort: abort.clone(),
-            forgets: state.forgets,
-            arrived: Instant::now(),
-            // In a rehearsal nobody's time passes.
-            wait: if waits && self.services.clock.passes() { wait } else { Duration::ZERO },
-            trigger,
-            arm,
-            draw,
-            window: terms.window,
-            request: place.request(prompt, adapter, extent, trigger, completion),
-            place,
-        };
-        state.newest = Some(abort);
-        state.asked += 1;
-        if !goes_on {
-            let events = state.tracker.supersede(now_ms);
-            self.conclude(state, events, None, now_ms);
-        }
-        Ok(Begun::Asked(Box::new(asked)))
-    }
-
-    /// False where what is left of an answer that was not shown is not to be shown
-    /// either.
-    fn may_be_worth_it(&self, rest: &Rest, stop: StopReason, place: &Place, draw: f64) -> bool {
-        let likely =
-            rest.probability() >= self.services.settings.current().completion.min_probability;
-        let seen = |recent| place.surroundings(rest.text, &rest.logprobs, stop, recent);
-        likely && draw < f64::from(ask_gate(&self.services, seen).propensity)
-    }
-
-    /// Records what the engine did and makes offers of it, if the user is still there.
-    fn finish(&self, asked: Asked, generated: Generated) -> Result<Vec<Suggestion>, SessionError> {
-        let answered = Answered::new(&self.services, &asked, &generated);
-        let place = &asked.place;
-        let mut state = self.state.lock();
-        // An edit or a newer request has taken this one's place.
-        let current = state.newest.take_if(|newest| Arc::ptr_eq(newest, &asked.abort));
-        if current.is_none() {
+        // Whatever the next key is, most of the prompt will be the same.
+        self.services.engine.warm(pending.request.prompt.clone());
+        tokio::time::sleep(pending.wait).await;
+        if pending.abort.load(Ordering::Relaxed) {
             return Err(SessionError::Superseded);
         }
-        // Its prompt may quote what is forgotten. The user did nothing that supersedes it.
-        if asked.forgets < state.forgets {
-            return Ok(vec![]);
-        }
-        // What is on screen comes first, and is not offered twice.
-        let live = state.tracker.continuation(&place.uri, place.cursor);
-        let live = live.filter(|_| asked.trigger == Trigger::Invoked);
-        let goes_on = live.is_some();
-        let position = place.position;
+        Ok(())
+    }
+
+    /// The live offer gives way without a verdict.
+    fn supersede(&self, state: &mut State) {
         let now_ms = self.services.clock.elapsed_ms();
-        let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
-        let (mut events, mut offers) = (vec![], vec![]);
-        for (index, answer) in generated.answers.iter().enumerate() {
-            let completion = answered.completion(answer);
-            if index == 0 {
-                state.unshown = answered.unshown(answer, &completion);
-            }
-            let (id, text) = (completion.id.clone(), completion.shown.clone());
-            let healing = completion.healing.clone();
-            let is_known = texts.iter().any(|(_, known)| *known == text);
-            if is_known || texts.len() > ALTERNATIVES || (index > 0 && text.is_empty()) {
-                continue;
-            }
-            events.push(EventKind::Completion(Box::new(completion)));
-            let (uri, start) = (place.uri.clone(), place.cursor);
-            if !text.is_empty() {
-                offers.push(Offer { id: id.clone(), uri, start, text: text.clone(), healing });
-                texts.push((id, text));
-            } else if !state.aftermath.awaits(&uri, start) {
-                state.aftermath.not_taken(id, uri, start, "", healing, now_ms);
-            }
-        }
-        if goes_on {
-            state.tracker.complete(offers, now_ms);
-        } else {
-            let is_complete = asked.trigger == Trigger::Invoked;
-            events.extend(state.tracker.serve(offers, is_complete, now_ms));
-        }
-        let tracker = &mut state.tracker;
-        let suggestions =
-            texts.into_iter().map(|one| suggestion(tracker, one, position, &place.around));
-        let suggestions = suggestions.collect();
-        self.conclude(&mut state, events, None, now_ms);
-        Ok(suggestions)
+        let events = state.tracker.supersede(now_ms);
+        self.conclude(state, events, None, now_ms);
     }
 
     /// Records events, and has what was judged watched from now on. `edit` is
@@ -477,14 +180,14 @@ impl Session {
         now_ms: u64,
     ) {
         self.services.recorder.record(events);
-        let State { tracker, aftermath, documents, rejects, forgotten, .. } = state;
+        let State { tracker, survival, documents, rejects, forgotten, .. } = state;
         for Judgement { offer, outcome, standing } in tracker.take_judged() {
             let Offer { id, uri, start, text, healing } = offer;
             if forgotten.remove(&id) {
                 continue;
             }
             match outcome {
-                Outcome::Accepted => aftermath.taken(id, uri, start, text, standing, now_ms),
+                Outcome::Accepted => survival.taken(id, uri, start, text, standing, now_ms),
                 Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit => {
                     if let Some(document) = documents.get(&uri) {
                         let at = start.min(document.text.len_chars());
@@ -494,9 +197,9 @@ impl Session {
                         rejects.place = place;
                     }
                     let standing: String = text.chars().take(standing).collect();
-                    aftermath.not_taken(id, uri, start, &standing, healing, now_ms);
+                    survival.not_taken(id, uri, start, &standing, healing, now_ms);
                     if let Some(edit) = edit {
-                        aftermath.edit_newest(edit, now_ms);
+                        survival.edit_newest(edit, now_ms);
                     }
                 }
                 Outcome::PartlyAccepted { .. }
@@ -509,8 +212,8 @@ impl Session {
 
     /// Tells what stands by now where offers were made.
     fn look(&self, state: &mut State, now_ms: u64) {
-        let State { aftermath, documents, .. } = state;
-        self.tell(aftermath.look(documents, now_ms));
+        let State { survival, documents, .. } = state;
+        self.tell(survival.look(documents, now_ms));
     }
 
     fn tell(&self, findings: Vec<Finding>) {
@@ -582,7 +285,7 @@ impl Session {
     pub fn forget(&self) {
         let mut state = self.state.lock();
         state.prompts = PromptBuilder::default();
-        state.unshown = None;
+        state.suppressed = None;
         state.forgets += 1;
     }
 
@@ -590,7 +293,7 @@ impl Session {
     /// screen can still be taken; what is written instead is not told.
     pub fn forget_offers(&self, offers: &HashSet<OfferId>) {
         let mut state = self.state.lock();
-        state.aftermath.forget(offers);
+        state.survival.forget(offers);
         let is_forgotten = |id: &&OfferId| offers.contains(*id) || state.forgotten.contains(*id);
         state.forgotten = state.tracker.live().filter(is_forgotten).cloned().collect();
     }
@@ -599,10 +302,10 @@ impl Session {
     pub fn end(&self) {
         {
             let mut state = self.state.lock();
-            state.abort_newest();
+            state.abort_current();
             let now_ms = self.services.clock.elapsed_ms();
             for (uri, document) in std::mem::take(&mut state.documents) {
-                let findings = state.aftermath.close(&uri, &document, now_ms);
+                let findings = state.survival.close(&uri, &document, now_ms);
                 self.tell(findings);
             }
         }
@@ -611,8 +314,8 @@ impl Session {
 }
 
 impl State {
-    fn abort_newest(&mut self) {
-        if let Some(abort) = self.newest.take() {
+    fn abort_current(&mut self) {
+        if let Some(abort) = self.current.take() {
             abort.store(true, Ordering::Relaxed);
         }
     }

@@ -1,22 +1,29 @@
-//! A completion that is asked for: where, by what, and what the engine is to do.
+//! A completion that is asked for: where, by what, and what the engine is to do. Some requests are
+//! answered from what is on screen or from what was computed before, without the engine.
 
+use super::{Session, SessionError, State, Suggestion, suggestion};
 use crate::config::CompletionConfig;
+use crate::privacy::QuotableFiles;
+use crate::services::settings::Current;
+use crate::session::response::ask_gate;
+use crate::session::suppressed::Remainder;
+use completion::debounce::Stand;
 use completion::document::{Document, Position};
-use completion::postprocess::Around;
+use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{Extent, Setting};
 use engine::Request;
 use feedback::event::{AdapterVersion, ArmRecord, Sampling, StopReason};
 use policy::gate::Recent;
 use policy::gate::features::Surroundings;
-use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use ropey::Rope;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Offers beside the first, where the user asks by hand.
+/// Offers beside the first, if the user invokes the request.
 pub const ALTERNATIVES: usize = 2;
 
 /// What made the client ask.
@@ -24,12 +31,12 @@ pub const ALTERNATIVES: usize = 2;
 pub enum Trigger {
     /// Typing.
     Automatic,
-    /// The user, by hand: always answered.
+    /// The user invoked it. Such a request is always answered.
     Invoked,
 }
 
 /// Where a completion is asked for, and what the user did there.
-pub struct Place {
+pub struct CursorContext {
     pub uri: String,
     pub path: String,
     pub language: String,
@@ -45,7 +52,34 @@ pub struct Place {
     pub rejects_here: u32,
 }
 
-impl Place {
+impl CursorContext {
+    fn of(
+        state: &State,
+        uri: &str,
+        position: Position,
+        now_ms: u64,
+    ) -> Result<CursorContext, SessionError> {
+        let document = state
+            .documents
+            .get(uri)
+            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let cursor = document.offset(position, state.encoding)?;
+        let rejects = &state.rejects;
+        let is_here =
+            rejects.place.0 == uri && rejects.place.1 == document.text.char_to_line(cursor);
+        Ok(CursorContext {
+            uri: uri.to_owned(),
+            path: document.path.clone(),
+            language: document.language.clone(),
+            text: document.text.clone(),
+            cursor,
+            position,
+            around: Around::of(&document.text, cursor),
+            idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
+            rejects_here: if is_here { rejects.count } else { 0 },
+        })
+    }
+
     /// What the gate sees of an answer here.
     pub fn surroundings<'a>(
         &'a self,
@@ -67,8 +101,8 @@ impl Place {
         }
     }
 
-    /// Draws that depend on nothing but the place and on how many came before: a
-    /// replay draws the same, and who comes back to a place does not.
+    /// Random draws that depend on the place alone and on how many requests came before. A replay
+    /// draws the same, and a user who comes back to a place gets other ones.
     pub fn draws(&self, before: u64) -> StdRng {
         StdRng::seed_from_u64(self.seed() ^ before.rotate_right(16))
     }
@@ -100,7 +134,7 @@ impl Place {
             max_tokens: config.max_tokens,
             extent,
             budget: Duration::from_millis(config.budget_ms),
-            // Who asks by hand wants to see how it goes on, sure or not.
+            // Whoever invokes it wants to see how the text goes on, however likely that is.
             min_probability: match trigger {
                 Trigger::Automatic => config.min_probability,
                 Trigger::Invoked => 0.0,
@@ -111,20 +145,187 @@ impl Place {
 }
 
 /// A completion under way.
-pub struct Asked {
+pub struct PendingRequest {
     pub abort: Arc<AtomicBool>,
     /// How often the session had been told to forget by then.
     pub forgets: u64,
     pub arrived: Instant,
     /// Before the engine is asked.
     pub wait: Duration,
-    pub place: Place,
+    pub context: CursorContext,
     pub trigger: Trigger,
     pub arm: Option<ArmRecord>,
     /// Uniform in [0, 1): what the gate decides by.
     pub draw: f64,
     pub window: Window,
     pub request: Request,
+}
+
+/// How a request begins.
+pub enum Start {
+    /// Nothing is offered: the user wants none here, or none is worth showing.
+    NoOffer,
+    /// The answer is known already.
+    Known(Vec<Suggestion>),
+    /// The engine is asked.
+    Pending(Box<PendingRequest>),
+}
+
+/// What is on screen at the cursor when a request comes.
+struct LiveOffer {
+    /// The live offer fits what stands around the cursor.
+    goes_on: bool,
+    /// It is a single line.
+    is_line: bool,
+}
+
+impl Session {
+    /// Does everything of a request that must happen in the order of the messages, so there is no
+    /// await before it or in it.
+    pub(super) fn begin(
+        &self,
+        uri: &str,
+        position: Position,
+        trigger: Trigger,
+    ) -> Result<Start, SessionError> {
+        let config = self.services.settings.current();
+        let rules = self.quotable(uri, &config);
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.abort_current();
+        let context = CursorContext::of(state, uri, position, self.services.clock.elapsed_ms())?;
+        let (live, known) = answer_from_live_offer(state, &context, trigger);
+        if let Some(known) = known {
+            return Ok(Start::Known(known));
+        }
+        let is_automatic = trigger == Trigger::Automatic;
+        if is_automatic && !config.completes(&context.path, &context.language) {
+            self.supersede(state);
+            return Ok(Start::NoOffer);
+        }
+        let mut draws = context.draws(state.asked);
+        let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
+        let draw = draws.random();
+        if is_automatic && self.stays_suppressed(state, &context, adapter, draw) {
+            self.supersede(state);
+            return Ok(Start::NoOffer);
+        }
+        let choice = Choice { trigger, adapter, arm, draw };
+        let pending = self.prepare(state, context, choice, &live, &config, &rules)?;
+        if !live.goes_on {
+            self.supersede(state);
+        }
+        Ok(Start::Pending(Box::new(pending)))
+    }
+
+    /// Whether the rest of a suppressed answer is known here and is not worth showing either.
+    fn stays_suppressed(
+        &self,
+        state: &State,
+        context: &CursorContext,
+        adapter: AdapterVersion,
+        draw: f64,
+    ) -> bool {
+        let Some(suppressed) = state.suppressed.as_ref().filter(|last| last.adapter == adapter)
+        else {
+            return false;
+        };
+        let rest = suppressed.rest(&context.uri, context.cursor);
+        rest.is_some_and(|rest| !self.may_be_worth_it(&rest, suppressed.stop, context, draw))
+    }
+
+    /// Whether what is left of a suppressed answer may be worth showing, so that the engine is
+    /// asked how likely it is exactly.
+    fn may_be_worth_it(
+        &self,
+        rest: &Remainder,
+        stop: StopReason,
+        context: &CursorContext,
+        draw: f64,
+    ) -> bool {
+        let settings = self.services.settings.current();
+        let is_likely = rest.probability() >= settings.completion.min_probability;
+        let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, recent);
+        is_likely && draw < f64::from(ask_gate(&self.services, seen).propensity)
+    }
+
+    /// Lays out the prompt, and makes this request the session's current one.
+    fn prepare(
+        &self,
+        state: &mut State,
+        context: CursorContext,
+        choice: Choice,
+        live: &LiveOffer,
+        config: &Current,
+        rules: &QuotableFiles,
+    ) -> Result<PendingRequest, SessionError> {
+        let (completion, trigger) = (&config.completion, choice.trigger);
+        let stand = Stand::behind(&context.around.line_before);
+        let wait = state.rhythm.wait(stand, context.rejects_here);
+        let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
+        let not_open = || SessionError::NotOpen { uri: context.uri.clone() };
+        let extent = if live.is_line {
+            // Whoever turns to others of a line compares lines, and wants them soon.
+            Extent::LINE
+        } else {
+            let document = state.documents.get(&context.uri).ok_or_else(not_open)?;
+            extent(document, context.cursor, trigger, completion)
+        };
+        let terms = self.terms(config, rules);
+        let prompt = state.prompts.at(&state.documents, &context.uri, context.cursor, &terms);
+        let prompt = prompt.ok_or_else(not_open)?;
+        let abort = Arc::new(AtomicBool::new(false));
+        state.current = Some(abort.clone());
+        state.asked += 1;
+        Ok(PendingRequest {
+            abort,
+            forgets: state.forgets,
+            arrived: Instant::now(),
+            // In a rehearsal nobody's time passes.
+            wait: if waits && self.services.clock.passes() { wait } else { Duration::ZERO },
+            trigger,
+            arm: choice.arm,
+            draw: choice.draw,
+            window: terms.window,
+            request: context.request(prompt, choice.adapter, extent, trigger, completion),
+            context,
+        })
+    }
+}
+
+/// What is decided about a request before its prompt is laid out.
+struct Choice {
+    trigger: Trigger,
+    adapter: AdapterVersion,
+    arm: Option<ArmRecord>,
+    draw: f64,
+}
+
+/// The answer from what is on screen, if the user has typed along with it. An automatic request
+/// goes on with the live offer, and an invoked one with all that the user can turn to.
+fn answer_from_live_offer(
+    state: &mut State,
+    context: &CursorContext,
+    trigger: Trigger,
+) -> (LiveOffer, Option<Vec<Suggestion>>) {
+    let (uri, cursor, around) = (&context.uri, context.cursor, &context.around);
+    let rest_of_line = &around.rest_of_line;
+    let live = state.tracker.continuation(uri, cursor).filter(|(_, text)| {
+        let doubles = repeats_closing(text, rest_of_line) && replaced(text, around).is_empty();
+        !doubles && !breaks_line(text, rest_of_line)
+    });
+    let found = LiveOffer {
+        goes_on: live.is_some(),
+        is_line: live.as_ref().is_some_and(|(_, text)| !text.contains('\n')),
+    };
+    let known = match trigger {
+        Trigger::Automatic => live.map(|live| vec![live]),
+        Trigger::Invoked if found.goes_on => state.tracker.continuations(uri, cursor),
+        Trigger::Invoked => None,
+    };
+    let tracker = &mut state.tracker;
+    let mut suggest = |one| suggestion(tracker, one, context.position, around);
+    (found, known.map(|known| known.into_iter().map(&mut suggest).collect()))
 }
 
 /// How far the answer to a request may reach.
@@ -134,12 +335,12 @@ pub fn extent(
     trigger: Trigger,
     config: &CompletionConfig,
 ) -> Extent {
-    let by_hand = trigger == Trigger::Invoked;
+    let invoked = trigger == Trigger::Invoked;
     let setting = Setting { multiline: config.multiline, max_lines: config.max_lines };
-    Extent::at(&document.text, cursor, &document.language, by_hand, setting)
+    Extent::at(&document.text, cursor, &document.language, invoked, setting)
 }
 
-/// A prompt without what is switched off.
+/// The prompt without what the settings switch off.
 pub fn as_set(config: &CompletionConfig, mut prompt: FimPrompt) -> FimPrompt {
     if !config.token_healing {
         prompt = prompt.unhealed();

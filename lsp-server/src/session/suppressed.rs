@@ -1,7 +1,8 @@
-//! What the model said last and nobody was shown: too unlikely as a whole, or not
-//! worth it in the gate's eyes. While the user types just that, it goes on saying
-//! the same, so that whether the rest is worth showing is known without asking it.
-//! Where it may be, the model is asked, and says how likely exactly.
+//! The last answer that was not shown, because it was too unlikely or the gate held it back.
+//!
+//! While the user types exactly this text, the model goes on with the same text. Whether the rest
+//! is worth showing is then known without the engine. If it may be worth it, the engine is asked,
+//! and tells how likely the rest is exactly.
 
 use completion::document::Edit;
 use completion::stop_rule::valid;
@@ -9,7 +10,7 @@ use engine::Answer;
 use feedback::event::{AdapterVersion, StopReason};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unshown {
+pub struct Suppressed {
     pub adapter: AdapterVersion,
     pub stop: StopReason,
     uri: String,
@@ -25,14 +26,14 @@ pub struct Unshown {
 
 /// What of it is not typed yet.
 #[derive(Debug, PartialEq)]
-pub struct Rest<'a> {
+pub struct Remainder<'a> {
     pub text: &'a str,
     /// Of the tokens that are still to come. One that is typed in part counts as
     /// certain, so that the rest never looks less likely than it is.
     pub logprobs: Vec<f32>,
 }
 
-impl Unshown {
+impl Suppressed {
     /// `healing`: bytes at the start of the answer that reproduce what was typed.
     pub fn of(
         answer: &Answer,
@@ -40,12 +41,12 @@ impl Unshown {
         adapter: AdapterVersion,
         uri: &str,
         start: usize,
-    ) -> Unshown {
+    ) -> Suppressed {
         let said = answer.text.get(healing..).unwrap_or_default();
         let line = valid(said).split(['\n', '\r']).next().unwrap_or_default();
         let ends = answer.ends.iter().map(|end| end.saturating_sub(healing));
         let tokens = ends.zip(answer.visible_logprobs.iter().copied());
-        Unshown {
+        Suppressed {
             adapter,
             stop: answer.stop,
             uri: uri.to_owned(),
@@ -68,7 +69,7 @@ impl Unshown {
     }
 
     /// What remains at this cursor; `None` if nothing of it is known there.
-    pub fn rest(&self, uri: &str, cursor: usize) -> Option<Rest<'_>> {
+    pub fn rest(&self, uri: &str, cursor: usize) -> Option<Remainder<'_>> {
         let text = &self.text[self.typed..];
         if uri != self.uri || cursor != self.cursor() || text.is_empty() {
             return None;
@@ -79,7 +80,7 @@ impl Unshown {
             let begun = from < self.typed;
             (end > self.typed || from == end).then_some(if begun { 0.0 } else { logprob })
         });
-        Some(Rest { text, logprobs: logprobs.collect() })
+        Some(Remainder { text, logprobs: logprobs.collect() })
     }
 
     fn cursor(&self) -> usize {
@@ -87,7 +88,7 @@ impl Unshown {
     }
 }
 
-impl Rest<'_> {
+impl Remainder<'_> {
     /// No less than the rest is likely, as a whole.
     pub fn probability(&self) -> f32 {
         self.logprobs.iter().sum::<f32>().exp()
@@ -101,7 +102,7 @@ mod tests {
     use std::time::Duration;
 
     /// `pieces`, each as likely as not, asked for at character 10.
-    fn unshown(pieces: &[&str], healing: usize, healed: usize) -> Unshown {
+    fn suppressed(pieces: &[&str], healing: usize, healed: usize) -> Suppressed {
         let mut text = vec![];
         let mut ends = vec![];
         for piece in pieces {
@@ -119,7 +120,7 @@ mod tests {
             stop: StopReason::Newline,
             decode_time: Duration::ZERO,
         };
-        Unshown::of(&answer, healing, 0, "a", 10)
+        Suppressed::of(&answer, healing, 0, "a", 10)
     }
 
     fn typed(start: usize, inserted: &str) -> Edit {
@@ -128,23 +129,23 @@ mod tests {
 
     #[test]
     fn what_is_typed_along_makes_the_rest_likelier() {
-        let mut unshown = unshown(&["  ", "größe", " =", " 1;\n"], 2, 1);
-        let rest = unshown.rest("a", 10).unwrap();
+        let mut suppressed = suppressed(&["  ", "größe", " =", " 1;\n"], 2, 1);
+        let rest = suppressed.rest("a", 10).unwrap();
         assert_eq!((rest.text, rest.probability()), ("größe = 1;", 0.125));
-        assert!(unshown.survives("a", &typed(10, "grö")));
-        let rest = unshown.rest("a", 13).unwrap();
+        assert!(suppressed.survives("a", &typed(10, "grö")));
+        let rest = suppressed.rest("a", 13).unwrap();
         assert_eq!((rest.text, rest.probability()), ("ße = 1;", 0.25), "the first is certain");
-        assert!(unshown.survives("a", &typed(13, "ße")));
-        assert_eq!(unshown.rest("a", 15).unwrap().probability(), 0.25);
-        assert!(unshown.survives("a", &typed(15, " =")));
-        assert_eq!(unshown.rest("a", 17).unwrap().probability(), 0.5);
-        assert!(unshown.survives("a", &typed(17, " 1;")));
-        assert_eq!(unshown.rest("a", 20), None, "nothing is left of the line");
+        assert!(suppressed.survives("a", &typed(13, "ße")));
+        assert_eq!(suppressed.rest("a", 15).unwrap().probability(), 0.25);
+        assert!(suppressed.survives("a", &typed(15, " =")));
+        assert_eq!(suppressed.rest("a", 17).unwrap().probability(), 0.5);
+        assert!(suppressed.survives("a", &typed(17, " 1;")));
+        assert_eq!(suppressed.rest("a", 20), None, "nothing is left of the line");
     }
 
     #[test]
     fn anything_else_is_another_text() {
-        let new = || unshown(&["call", "(x);"], 0, 0);
+        let new = || suppressed(&["call", "(x);"], 0, 0);
         assert!(!new().survives("a", &typed(10, "b")));
         assert!(!new().survives("a", &typed(3, "c")), "before the cursor");
         assert!(!new().survives("a", &Edit { start: 9, removed: 1, inserted: String::new() }));

@@ -1,12 +1,12 @@
-//! What stands at the place of an offer later: how much of what was taken was
-//! kept, and what the user wrote instead of what was not.
+//! Edit survival: what stands at the place of an offer later. It tells how much of an accepted
+//! offer is kept, and what the user writes in place of a rejected one.
 //!
-//! A place is a range of characters that moves with the edits around it. Where
-//! an edit replaces all of it (a formatter, a cut) its text is looked for in the
-//! whole file.
+//! A place is a range of characters that moves with the edits around it. If an edit replaces all of
+//! it, as a formatter or a cut does, its text is searched for in the whole file.
 
 use crate::privacy::may_tell;
 use completion::document::{Document, Edit};
+use completion::kept_share::kept_share;
 use feedback::event::{KeptCheck, OfferId};
 use ropey::Rope;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -31,12 +31,6 @@ const WATCH_LIMIT: usize = 128;
 /// Longest text that is told of as written instead, in characters.
 const INSTEAD_CHARS: usize = 200;
 
-/// A longer file is not searched for what was moved, in characters.
-const SEARCH_CHARS: usize = 500_000;
-
-/// Words and marks of a text that are compared with another's.
-const COMPARED_WORDS: usize = 256;
-
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
     Kept {
@@ -58,11 +52,11 @@ struct Watch {
     uri: String,
     start: usize,
     end: usize,
-    what: What,
+    kind: Kind,
 }
 
 #[derive(Debug)]
-enum What {
+enum Kind {
     Taken {
         text: String,
         at_ms: u64,
@@ -96,34 +90,34 @@ impl Watch {
         let inserted = edit.inserted.chars().count();
         let (start, end) = (self.start, self.end);
         let after = |at: usize| at - edit.removed + inserted;
-        let arrives = match &mut self.what {
-            What::Taken { arriving, .. } => std::mem::take(arriving) && from == end,
-            What::Instead { .. } => false,
+        let arrives = match &mut self.kind {
+            Kind::Taken { arriving, .. } => std::mem::take(arriving) && from == end,
+            Kind::Instead { .. } => false,
         };
-        match &mut self.what {
-            What::Taken { .. } if arrives => self.end = after(end.max(to)),
-            What::Taken { .. } if from >= end && end > start => {}
-            What::Taken { .. } if to <= start => {
+        match &mut self.kind {
+            Kind::Taken { .. } if arrives => self.end = after(end.max(to)),
+            Kind::Taken { .. } if from >= end && end > start => {}
+            Kind::Taken { .. } if to <= start => {
                 (self.start, self.end) = (after(start), after(end));
             }
-            What::Taken { at_ms, undone, .. } if from <= start && to >= end => {
+            Kind::Taken { at_ms, undone, .. } if from <= start && to >= end => {
                 let at_once = now_ms.saturating_sub(*at_ms) < UNDO_MS;
                 *undone = at_once && from == start && to == end && inserted == 0;
                 (self.start, self.end) = (from, from + inserted);
             }
-            What::Taken { .. } => {
+            Kind::Taken { .. } => {
                 // What replaces a border lies outside.
                 self.start = if from < start { from + inserted } else { start };
                 self.end = if to > end { from } else { after(end) };
             }
-            What::Instead { left, .. } if from > end => *left = true,
-            What::Instead { left, .. } if to < start || (to == start && edit.removed > 0) => {
+            Kind::Instead { left, .. } if from > end => *left = true,
+            Kind::Instead { left, .. } if to < start || (to == start && edit.removed > 0) => {
                 *left = true;
                 (self.start, self.end) = (after(start), after(end));
             }
             // Text before the place was rewritten too: no longer what followed it.
-            What::Instead { .. } if from < start => return Moved::Gone,
-            What::Instead { touched_ms, .. } => {
+            Kind::Instead { .. } if from < start => return Moved::Gone,
+            Kind::Instead { touched_ms, .. } => {
                 *touched_ms = now_ms;
                 self.end = after(end.max(to));
             }
@@ -140,11 +134,11 @@ impl Watch {
     fn look(&mut self, text: &Rope, now_ms: u64, closing: bool) -> (Option<Finding>, bool) {
         let stands = self.text(text);
         let id = self.id.clone();
-        match &mut self.what {
-            What::Taken { undone: true, .. } => {
+        match &mut self.kind {
+            Kind::Taken { undone: true, .. } => {
                 (Some(Finding::Kept { id, check: KeptCheck::Undone, share: 0.0 }), true)
             }
-            What::Taken { text: taken, at_ms, next, .. } => {
+            Kind::Taken { text: taken, at_ms, next, .. } => {
                 // A daemon that slept tells of the last check that is due alone.
                 let age = now_ms.saturating_sub(*at_ms);
                 let due = CHECKS.iter().rposition(|(_, after)| age >= *after);
@@ -154,7 +148,7 @@ impl Watch {
                 let kept = Finding::Kept { id, check: CHECKS[due].0, share };
                 (Some(kept), closing || *next == CHECKS.len())
             }
-            What::Instead { healing, lines, touched_ms, left } => {
+            Kind::Instead { healing, lines, touched_ms, left } => {
                 let end = stands.match_indices('\n').map(|(at, _)| at).nth(*lines - 1);
                 let settled = closing
                     || *left
@@ -191,11 +185,11 @@ fn ends_line(text: &Rope, start: usize, line: &str) -> bool {
 }
 
 #[derive(Debug, Default)]
-pub struct Aftermath {
+pub struct SurvivalWatch {
     watches: VecDeque<Watch>,
 }
 
-impl Aftermath {
+impl SurvivalWatch {
     /// The offer was taken; of its text, `standing` characters are there already.
     pub fn taken(
         &mut self,
@@ -207,8 +201,8 @@ impl Aftermath {
         now_ms: u64,
     ) {
         let arriving = standing < text.chars().count();
-        let what = What::Taken { text, at_ms: now_ms, next: 0, arriving, undone: false };
-        self.watch(Watch { id, uri, start, end: start + standing, what });
+        let kind = Kind::Taken { text, at_ms: now_ms, next: 0, arriving, undone: false };
+        self.watch(Watch { id, uri, start, end: start + standing, kind });
     }
 
     /// Nothing was taken at `start`, where `standing` was typed as it was offered.
@@ -222,8 +216,8 @@ impl Aftermath {
         now_ms: u64,
     ) {
         let lines = 1 + standing.matches('\n').count();
-        let what = What::Instead { healing, lines, touched_ms: now_ms, left: false };
-        self.watch(Watch { id, uri, start, end: start + standing.chars().count(), what });
+        let kind = Kind::Instead { healing, lines, touched_ms: now_ms, left: false };
+        self.watch(Watch { id, uri, start, end: start + standing.chars().count(), kind });
     }
 
     /// Nothing more is told of these offers.
@@ -234,7 +228,7 @@ impl Aftermath {
     /// True where what is typed at this place is watched already.
     pub fn awaits(&self, uri: &str, cursor: usize) -> bool {
         self.watches.iter().any(|watch| {
-            let waits = matches!(watch.what, What::Instead { left: false, .. });
+            let waits = matches!(watch.kind, Kind::Instead { left: false, .. });
             waits && watch.uri == uri && (watch.start..=watch.end).contains(&cursor)
         })
     }
@@ -290,59 +284,6 @@ impl Aftermath {
     }
 }
 
-/// How much of `taken` there still is: in its place, blanks aside (formatters),
-/// or anywhere in the file (moved).
-fn kept_share(taken: &str, stands: &str, file: &Rope) -> f32 {
-    let wanted = without_blanks(taken);
-    if without_blanks(stands) == wanted || wanted.is_empty() {
-        return 1.0;
-    }
-    if file.len_chars() <= SEARCH_CHARS && without_blanks(&file.to_string()).contains(&wanted) {
-        return 1.0;
-    }
-    common_share(taken, stands)
-}
-
-fn without_blanks(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace()).collect()
-}
-
-/// Characters of `taken` in the longest common subsequence of words and marks,
-/// as a share of all of them.
-fn common_share(taken: &str, stands: &str) -> f32 {
-    let (taken, stands) = (words(taken), words(stands));
-    let weight = |word: &str| word.chars().count();
-    let total: usize = taken.iter().map(|word| weight(word)).sum();
-    let mut row = vec![0; stands.len() + 1];
-    for word in &taken {
-        let mut diagonal = 0;
-        for (i, other) in stands.iter().enumerate() {
-            let above = row[i + 1];
-            row[i + 1] = if word == other { diagonal + weight(word) } else { above.max(row[i]) };
-            diagonal = above;
-        }
-    }
-    row[stands.len()] as f32 / total.max(1) as f32
-}
-
-fn words(text: &str) -> Vec<&str> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut words = vec![];
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next()
-        && words.len() < COMPARED_WORDS
-    {
-        let length = match rest.find(|c| !is_word(c)) {
-            Some(0) => first.len_utf8(),
-            Some(length) => length,
-            None => rest.len(),
-        };
-        words.push(&rest[..length]);
-        rest = rest[length..].trim_start();
-    }
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,7 +293,7 @@ mod tests {
     /// A document, and edits that both it and what is watched in it see.
     struct Desk {
         documents: HashMap<String, Document>,
-        aftermath: Aftermath,
+        survival: SurvivalWatch,
     }
 
     impl Desk {
@@ -364,7 +305,7 @@ mod tests {
                 text: Rope::from_str(text),
             };
             let documents = HashMap::from([(URI.to_owned(), document)]);
-            Desk { documents, aftermath: Aftermath::default() }
+            Desk { documents, survival: SurvivalWatch::default() }
         }
 
         fn text(&mut self) -> &mut Rope {
@@ -375,11 +316,11 @@ mod tests {
             self.text().remove(start..start + removed);
             self.text().insert(start, inserted);
             let edit = Edit { start, removed, inserted: inserted.into() };
-            self.aftermath.edit(URI, &edit, now_ms);
+            self.survival.edit(URI, &edit, now_ms);
         }
 
         fn look(&mut self, now_ms: u64) -> Vec<Finding> {
-            self.aftermath.look(&self.documents, now_ms)
+            self.survival.look(&self.documents, now_ms)
         }
     }
 
@@ -394,7 +335,7 @@ mod tests {
     /// `call(x, y);` was taken on the second line.
     fn taken() -> Desk {
         let mut desk = Desk::new("fn a() {\n    call(x, y);\n}\n");
-        desk.aftermath.taken("o".into(), URI.into(), 13, "call(x, y);".into(), 11, 0);
+        desk.survival.taken("o".into(), URI.into(), 13, "call(x, y);".into(), 11, 0);
         desk
     }
 
@@ -446,7 +387,7 @@ mod tests {
     #[test]
     fn a_command_that_comes_before_its_change_is_followed_to_its_place() {
         let mut desk = Desk::new("fn a() {\n    \n}\n");
-        desk.aftermath.taken("o".into(), URI.into(), 13, "call(x);".into(), 0, 0);
+        desk.survival.taken("o".into(), URI.into(), 13, "call(x);".into(), 0, 0);
         desk.edit(13, 0, "call(x);", 1);
         desk.edit(18, 1, "", 2);
         assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 7.0 / 8.0));
@@ -455,13 +396,13 @@ mod tests {
     #[test]
     fn what_was_typed_instead_is_told_once_the_line_is_left() {
         let mut desk = Desk::new("fn a() {\n    \n}\n");
-        desk.aftermath.not_taken("o".into(), URI.into(), 13, "", "    ".into(), 0);
-        assert!(desk.aftermath.awaits(URI, 13));
+        desk.survival.not_taken("o".into(), URI.into(), 13, "", "    ".into(), 0);
+        assert!(desk.survival.awaits(URI, 13));
         for (i, c) in "go();".chars().enumerate() {
             desk.edit(13 + i, 0, &c.to_string(), i as u64);
             assert_eq!(desk.look(i as u64), []);
         }
-        assert!(desk.aftermath.awaits(URI, 18) && !desk.aftermath.awaits(URI, 12));
+        assert!(desk.survival.awaits(URI, 18) && !desk.survival.awaits(URI, 12));
         desk.edit(18, 0, "\n    ", 10);
         assert_eq!(desk.look(10), instead("    go();\n"));
         assert_eq!(desk.look(99_000), []);
@@ -471,7 +412,7 @@ mod tests {
     fn it_is_told_after_a_pause_or_an_edit_elsewhere_or_at_the_end() {
         let typed = || {
             let mut desk = Desk::new("fn a() {\n    \n}\n");
-            desk.aftermath.not_taken("o".into(), URI.into(), 13, "", String::new(), 0);
+            desk.survival.not_taken("o".into(), URI.into(), 13, "", String::new(), 0);
             desk.edit(13, 0, "stop", 5);
             desk.edit(16, 1, "re", 6);
             assert_eq!(desk.look(7), []);
@@ -483,14 +424,14 @@ mod tests {
         assert_eq!(elsewhere.look(8), instead("store\n"));
         let mut closed = typed();
         let document = closed.documents.remove(URI).unwrap();
-        assert_eq!(closed.aftermath.close(URI, &document, 8), instead("store\n"));
+        assert_eq!(closed.survival.close(URI, &document, 8), instead("store\n"));
     }
 
     /// A line that was typed as offered is no other text; the next one is.
     #[test]
     fn of_several_lines_the_one_that_parts_is_told_with_those_before_it() {
         let mut desk = Desk::new("fn a() {\n    go();\n    \n}\n");
-        desk.aftermath.not_taken("o".into(), URI.into(), 13, "go();\n    ", String::new(), 0);
+        desk.survival.not_taken("o".into(), URI.into(), 13, "go();\n    ", String::new(), 0);
         desk.edit(23, 0, "stop();", 1);
         assert_eq!(desk.look(1), [], "the line may go on");
         desk.edit(30, 0, "\n    ", 2);
@@ -500,7 +441,7 @@ mod tests {
     #[test]
     fn several_lines_are_kept_line_by_line() {
         let mut desk = Desk::new("fn a() {\n    go();\n    stop();\n}\n");
-        desk.aftermath.taken("o".into(), URI.into(), 13, "go();\n    stop();".into(), 17, 0);
+        desk.survival.taken("o".into(), URI.into(), 13, "go();\n    stop();".into(), 17, 0);
         assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 1.0));
         desk.edit(18, 12, "", 40_000);
         assert_eq!(desk.text().to_string(), "fn a() {\n    go();\n}\n");
@@ -511,20 +452,20 @@ mod tests {
     #[test]
     fn nothing_typed_is_nothing_told_and_a_rewritten_beginning_is_no_answer() {
         let mut desk = Desk::new("    let x = \n");
-        desk.aftermath.not_taken("o".into(), URI.into(), 12, "", String::new(), 0);
+        desk.survival.not_taken("o".into(), URI.into(), 12, "", String::new(), 0);
         assert_eq!(desk.look(SETTLE_MS), []);
-        desk.aftermath.not_taken("o".into(), URI.into(), 12, "", String::new(), 0);
+        desk.survival.not_taken("o".into(), URI.into(), 12, "", String::new(), 0);
         desk.edit(10, 2, "y", 1);
         assert_eq!(desk.look(SETTLE_MS), []);
-        assert!(desk.aftermath.watches.is_empty());
+        assert!(desk.survival.watches.is_empty());
     }
 
     #[test]
     fn no_more_is_watched_than_the_limit() {
         let mut desk = Desk::new("x");
         for i in 0..2 * WATCH_LIMIT {
-            desk.aftermath.not_taken(i.to_string(), URI.into(), 0, "", String::new(), 0);
+            desk.survival.not_taken(i.to_string(), URI.into(), 0, "", String::new(), 0);
         }
-        assert_eq!(desk.aftermath.watches.len(), WATCH_LIMIT);
+        assert_eq!(desk.survival.watches.len(), WATCH_LIMIT);
     }
 }

@@ -7,7 +7,7 @@ use crate::session::tracker::REJECT_TIMEOUT_MS;
 use crate::testing;
 use completion::prompt::FimPrompt;
 use engine::scripted::ScriptedEngine;
-use engine::{Engine, EngineInfo, Request, Score, ScoreRequest, Tokenizer};
+use engine::{Engine, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use feedback::clock::{Clock, ManualClock};
 use feedback::event::{AdapterVersion, Event};
 use feedback::log::MemoryLog;
@@ -203,7 +203,7 @@ async fn an_edit_while_computing_means_that_nothing_was_offered() {
     let (_folder, session) = session(Duration::from_secs(60)).await;
     let asking = session.clone();
     let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
-    while session.state.lock().newest.is_none() {
+    while session.state.lock().current.is_none() {
         tokio::task::yield_now().await;
     }
     type_at_cursor(&session, "x");
@@ -297,7 +297,7 @@ async fn prompts_are_prepared_again_however_a_request_has_ended() {
     let cancelled = async |session: Arc<Session>| {
         let asking = session.clone();
         let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
-        while session.state.lock().newest.is_none() {
+        while session.state.lock().current.is_none() {
             tokio::task::yield_now().await;
         }
         asked.abort();
@@ -317,12 +317,12 @@ async fn a_request_that_was_superseded_leaves_the_newer_one_alone() {
         tokio::spawn(async move { asking.complete(URI, at, AUTOMATIC).await })
     };
     let older = ask(0);
-    while session.state.lock().newest.is_none() {
+    while session.state.lock().current.is_none() {
         tokio::task::yield_now().await;
     }
     let newer = ask(1);
     assert!(matches!(older.await.unwrap(), Err(SessionError::Superseded)));
-    assert!(session.state.lock().newest.is_some());
+    assert!(session.state.lock().current.is_some());
     type_at_cursor(&session, "x");
     assert!(matches!(newer.await.unwrap(), Err(SessionError::Superseded)));
 }
@@ -344,7 +344,7 @@ fn focus(session: &Session, uri: &str) {
 
 fn complete(session: &Session, uri: &str) {
     let begun = session.begin(uri, CURSOR, AUTOMATIC).unwrap();
-    assert!(matches!(begun, Begun::Asked(_)));
+    assert!(matches!(begun, Start::Pending(_)));
 }
 
 async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
@@ -390,7 +390,7 @@ async fn what_is_forgotten_while_computing_is_silence_and_no_error() {
     let (_folder, session) = session(Duration::from_millis(50)).await;
     let asking = session.clone();
     let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
-    while session.state.lock().newest.is_none() {
+    while session.state.lock().current.is_none() {
         tokio::task::yield_now().await;
     }
     session.forget();

@@ -1,0 +1,144 @@
+//! What the editor says of its documents: they are opened, changed and closed, and the cursor moves.
+
+use super::{Session, SessionError, State};
+use crate::config::Config;
+use crate::privacy::QuotableFiles;
+use crate::services::settings::Current;
+use crate::session::imports;
+use crate::session::request::as_set;
+use completion::document::{Document, Position};
+use completion::prompt_builder::Terms;
+
+impl Session {
+    pub fn open(&self, uri: String, document: Document) {
+        let mut state = self.state.lock();
+        state.prompts.visit(&document);
+        state.documents.insert(uri, document);
+    }
+
+    /// Reads the files that a document imports, for prompts to quote. Waits for the
+    /// disk, the session does not.
+    pub fn look_at_imports(&self, uri: &str) {
+        let config = self.services.settings.current();
+        if self.context_chars(&config) == 0 {
+            return;
+        }
+        let document = self.state.lock().documents.get(uri).cloned();
+        let Some(document) = document else { return };
+        let files = imports::read(&document.path, &document.text);
+        let paths = files.iter().map(|file| file.path.clone()).collect();
+        let rules = self.services.privacy.quotable(paths, &config.not_stored);
+        let terms = self.terms(&config, &rules);
+        for file in files {
+            self.state.lock().prompts.add(&file, &terms);
+        }
+    }
+
+    pub fn close(&self, uri: &str) {
+        let now_ms = self.services.clock.elapsed_ms();
+        let mut state = self.state.lock();
+        let events = state.tracker.closed(uri, now_ms);
+        self.conclude(&mut state, events, None, now_ms);
+        if let Some(document) = state.documents.remove(uri) {
+            let rules = QuotableFiles::default();
+            let config = self.services.settings.current();
+            state.prompts.close(uri, &document, &self.terms(&config, &rules));
+            let findings = state.survival.close(uri, &document, now_ms);
+            self.tell(findings);
+        }
+    }
+
+    /// Applies changes in order, each seen by the live offer as it happens.
+    pub fn change(
+        &self,
+        uri: &str,
+        version: i32,
+        changes: Vec<(Option<(Position, Position)>, String)>,
+    ) -> Result<(), SessionError> {
+        let now_ms = self.services.clock.elapsed_ms();
+        let mut state = self.state.lock();
+        state.abort_current();
+        state.last_edit_ms = Some(now_ms);
+        state.rhythm.key(now_ms);
+        if !state.documents.contains_key(uri) {
+            return Err(SessionError::NotOpen { uri: uri.to_owned() });
+        }
+        let quotes = self.context_chars(&self.services.settings.current()) > 0;
+        for (range, text) in changes {
+            let State { documents, tracker, suppressed, encoding, survival, prompts, .. } =
+                &mut *state;
+            let document = documents
+                .get_mut(uri)
+                .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+            document.version = version;
+            prompts.visit(document);
+            let (cursor, was) = (tracker.cursor(uri), document.text.clone());
+            let edit = document.apply(range, text, *encoding);
+            if quotes {
+                prompts.edit(document, was, &edit);
+            }
+            let edit = match cursor {
+                Some(cursor) => document.seen_at(edit, cursor),
+                None => edit,
+            };
+            survival.edit(uri, &edit, now_ms);
+            suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
+            let events = tracker.edit(uri, &edit, now_ms);
+            self.conclude(&mut state, events, Some(&edit), now_ms);
+        }
+        self.look(&mut state, now_ms);
+        Ok(())
+    }
+
+    /// The user has put the cursor here: what a request would need computed is
+    /// computed now, while they look around.
+    pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
+        let config = self.services.settings.current();
+        let rules = self.quotable(uri, &config);
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        let document = state
+            .documents
+            .get(uri)
+            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let cursor = document.offset(position, state.encoding)?;
+        if state.current.is_none() && config.completes(&document.path, &document.language) {
+            state.prompts.visit(document);
+            let terms = self.terms(&config, &rules);
+            if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
+                self.services.engine.warm(as_set(&config.completion, prompt));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> Terms<'a> {
+        Terms {
+            window: config.completion.window(),
+            context_chars: self.context_chars(config),
+            rules,
+        }
+    }
+
+    /// Characters of other code that a prompt may hold.
+    fn context_chars(&self, config: &Config) -> usize {
+        let reads_files = self.services.engine.info().reads_files;
+        if reads_files { config.completion.context_chars } else { 0 }
+    }
+
+    /// Which files a prompt in this document may quote. Waits for the disk, the session does
+    /// not: it is asked before the state's lock is taken.
+    pub(super) fn quotable(&self, uri: &str, config: &Current) -> QuotableFiles {
+        if self.context_chars(config) == 0 {
+            return QuotableFiles::default();
+        }
+        let paths = {
+            let state = self.state.lock();
+            let mut paths = state.prompts.sources();
+            // The prompt may quote other parts of the document itself.
+            paths.extend(state.documents.get(uri).map(|document| document.path.clone()));
+            paths
+        };
+        self.services.privacy.quotable(paths, &config.not_stored)
+    }
+}
