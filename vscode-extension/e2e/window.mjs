@@ -7,9 +7,9 @@ import { eventually } from './hone.mjs';
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
 const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 /** How long a window may take to show the files of its folder. */
-const START_LIMIT_MS = 45_000;
+const START_LIMIT_MS = 40_000;
 /** How long a window may say that it has no folder. One that read its workspace too early stays so. */
-const NO_FOLDER_LIMIT_MS = 8_000;
+const NO_FOLDER_LIMIT_MS = 60_000;
 const START_POLL_MS = 200;
 /** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
@@ -53,7 +53,7 @@ export class Window {
         const noFolder = this.page.getByText('You have not yet added a folder to the workspace');
         const start = Date.now();
         let blankSince;
-        while ((await files.count()) === 0) {
+        let was; while ((await files.count()) === 0) { const v = await noFolder.isVisible(); if (v !== was) { console.log(`   noFolder ${v} at ${Date.now() - start}`); was = v; }
             const now = Date.now();
             blankSince = (await noFolder.isVisible()) ? (blankSince ?? now) : undefined;
             if (now - (blankSince ?? now) > NO_FOLDER_LIMIT_MS) throw new Error('it has no folder');
