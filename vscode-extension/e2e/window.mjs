@@ -7,15 +7,17 @@ import { eventually } from './hone.mjs';
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
 const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 /** How long a window may take to show the files of its folder. */
-const START_LIMIT_MS = 40_000;
+const START_LIMIT_MS = 45_000;
 /** How long a window may say that it has no folder. One that read its workspace too early stays so. */
-const NO_FOLDER_LIMIT_MS = 60_000;
+const NO_FOLDER_LIMIT_MS = 8_000;
+/** How often a window is loaded, if it stays blank. It has cached its workspace when it is loaded again. */
+const LOADS = 3;
 const START_POLL_MS = 200;
 /** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
 const PALETTE_PRESSES = 4;
 
-/** A window that stays without the files of its folder. This is rare, and a new window then works. */
+/** A window that stays without the files of its folder, however often it is loaded. */
 export class BlankWindow extends Error {}
 
 export async function openBrowser() {
@@ -24,8 +26,9 @@ export async function openBrowser() {
 
 export class Window {
     /**
-     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. If the
-     * window stays blank, it is closed, and a `BlankWindow` is thrown.
+     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. A window
+     * that stays blank is loaded again. If that does not help either, it is closed, and a
+     * `BlankWindow` is thrown.
      */
     static async open(browser, port, place, shots) {
         const context = await browser.newContext({ viewport: { width: 1100, height: 640 } });
@@ -36,14 +39,20 @@ export class Window {
             return local || hostname.endsWith('.vscode-cdn.net') ? route.continue() : route.abort();
         });
         const window = new Window(await context.newPage(), shots);
-        try {
-            await window.page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
-            await window.showsFiles();
-            return window;
-        } catch (error) {
-            await window.shot('blank').catch(() => undefined);
-            await window.close();
-            throw new BlankWindow(`a window stayed blank: ${error.message}`, { cause: error });
+        for (let loads = 1; ; loads += 1) {
+            try {
+                await window.page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
+                await window.showsFiles();
+                return window;
+            } catch (error) {
+                await window.shot('blank').catch(() => undefined);
+                if (loads < LOADS) {
+                    console.log(`again   a window stayed blank and is loaded once more: ${error.message}`);
+                    continue;
+                }
+                await window.close();
+                throw new BlankWindow(`a window stayed blank: ${error.message}`, { cause: error });
+            }
         }
     }
 
@@ -53,7 +62,7 @@ export class Window {
         const noFolder = this.page.getByText('You have not yet added a folder to the workspace');
         const start = Date.now();
         let blankSince;
-        let was; while ((await files.count()) === 0) { const v = await noFolder.isVisible(); if (v !== was) { console.log(`   noFolder ${v} at ${Date.now() - start}`); was = v; }
+        while ((await files.count()) === 0) {
             const now = Date.now();
             blankSince = (await noFolder.isVisible()) ? (blankSince ?? now) : undefined;
             if (now - (blankSince ?? now) > NO_FOLDER_LIMIT_MS) throw new Error('it has no folder');
