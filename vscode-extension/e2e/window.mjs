@@ -12,26 +12,32 @@ const START_LIMIT_MS = 45_000;
 const NO_FOLDER_LIMIT_MS = 8_000;
 /** How often a window is loaded, if it stays blank. It has cached its workspace when it is loaded again. */
 const LOADS = 3;
+/** How large a window of the stories is. */
+const VIEWPORT = { width: 1100, height: 640 };
 const START_POLL_MS = 200;
 /** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
 const PALETTE_PRESSES = 4;
+/** From when on an open menu takes a click. */
+const MENU_MS = 400;
 
 /** A window that stays without the files of its folder, however often it is loaded. */
 export class BlankWindow extends Error {}
 
-export async function openBrowser() {
-    return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args: BROWSER_ARGS });
+/** With a `scale` of 2, everything on screen has twice as many pixels in each direction. */
+export async function openBrowser(scale = 1) {
+    const args = [...BROWSER_ARGS, `--force-device-scale-factor=${scale}`];
+    return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args });
 }
 
 export class Window {
     /**
      * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. A window
      * that stays blank is loaded again. If that does not help either, it is closed, and a
-     * `BlankWindow` is thrown.
+     * `BlankWindow` is thrown. `screen` may name another viewport and its scale, as Playwright does.
      */
-    static async open(browser, port, place, shots) {
-        const context = await browser.newContext({ viewport: { width: 1100, height: 640 } });
+    static async open(browser, port, place, shots, screen = {}) {
+        const context = await browser.newContext({ viewport: VIEWPORT, ...screen });
         // Requests to other machines are cut off. What the editor asks of them is not tested here.
         await context.route('**/*', (route) => {
             const { hostname, protocol } = new URL(route.request().url());
@@ -183,6 +189,16 @@ export class Window {
             }
             return undefined;
         });
+    }
+
+    /** Hides an item of the status bar by its menu, as a person would. */
+    async hideStatus(id) {
+        const item = this.page.locator(`.statusbar-item[id="${id}"]`);
+        await item.click({ button: 'right' });
+        // A menu ignores a click that comes right after it has opened.
+        await this.pause(MENU_MS);
+        await this.page.locator('.monaco-menu .action-item', { hasText: /^Hide '/ }).click();
+        await item.waitFor({ state: 'hidden' });
     }
 
     statusBar() {

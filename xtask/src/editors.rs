@@ -12,15 +12,22 @@ use std::process::Command;
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let extension = workspace.root.join("vscode-extension");
 
-    let mut install = tools.command("npm");
-    install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]);
-    steps.run("VS Code: packages", install.current_dir(&extension))?;
+    node_modules(workspace, tools, steps)?;
     for (name, script) in [("types", "check"), ("tests", "test"), ("package", "package")] {
         let mut npm = tools.command("npm");
         npm.args(["run", "--silent", script]);
         steps.run(&format!("VS Code: {name}"), npm.current_dir(&extension))?;
     }
     Ok(())
+}
+
+/// The Node packages of the extension, at locked versions.
+pub fn node_modules(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    let mut install = tools.command("npm");
+    install
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"])
+        .current_dir(workspace.root.join("vscode-extension"));
+    steps.run("VS Code: packages", &mut install)
 }
 
 /// The extension's settings are those that the server just built has.
@@ -40,7 +47,6 @@ pub fn stories(
 ) -> Result<()> {
     let binaries = workspace.target.join("release");
     let tests = workspace.root.join("neovim/tests");
-    let extension = workspace.root.join("vscode-extension");
 
     let newer = workspace.target.join("neovim-0.12");
     let mut install = tools.command("sh");
@@ -52,17 +58,30 @@ pub fn stories(
         steps.run(&format!("Neovim {version}: stories"), &mut neovim)?;
     }
 
+    let mut stories = vscode(workspace, tools, steps, models, "e2e")?;
+    steps.run("VS Code: stories", &mut stories)
+}
+
+/// A script of the extension that drives a real VS Code, which this installs.
+pub fn vscode(
+    workspace: &Workspace,
+    tools: &Tools,
+    steps: &mut Steps,
+    models: &Path,
+    script: &str,
+) -> Result<Command> {
+    let extension = workspace.root.join("vscode-extension");
     let code_server = workspace.target.join("code-server");
     let mut install = tools.command("bash");
     install.arg(extension.join("e2e/install.sh")).arg(&code_server);
     steps.run("VS Code: an editor", &mut install)?;
-    let mut stories = tools.command("npm");
-    stories
-        .args(["run", "--silent", "e2e"])
+    let mut npm = tools.command("npm");
+    npm.args(["run", "--silent", script, "--"])
+        .current_dir(extension)
         .env("CODE_SERVER", &code_server)
-        .env("HONE_BIN", &binaries)
+        .env("HONE_BIN", workspace.target.join("release"))
         .env("HONE_TEST_MODELS", models);
-    steps.run("VS Code: stories", stories.current_dir(&extension))
+    Ok(npm)
 }
 
 /// Node and Neovim 0.11 at pinned versions, whatever the system has.

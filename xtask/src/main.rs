@@ -1,10 +1,11 @@
-//! The project's own commands: `cargo xtask demo`, `test`, `soak`, `bench`, `screencast`.
+//! The project's own commands: `cargo xtask demo`, `test`, `soak`, `bench`, `screencast`, `picture`.
 
 mod bench;
 mod demo;
 mod dist;
 mod editors;
 mod packages;
+mod picture;
 mod screencast;
 mod smoke;
 mod soak;
@@ -38,6 +39,9 @@ enum Command {
     Smoke(smoke::Arguments),
     /// Turn the last demo into docs/demo.svg and docs/demo.txt
     Screencast,
+    /// Record the README's moving picture of VS Code: a real editor, the real server, the
+    /// default model (two minutes after the build, on a machine that does nothing else)
+    Picture,
 }
 
 fn main() -> ExitCode {
@@ -60,5 +64,6 @@ fn run(command: Command) -> Result<()> {
         Command::Dist(arguments) => dist::run(&workspace, &arguments),
         Command::Smoke(arguments) => smoke::run(&workspace, &arguments),
         Command::Screencast => screencast::run(&workspace),
+        Command::Picture => picture::run(&workspace),
     }
 }
