@@ -1,7 +1,7 @@
 // A real VS Code server with a fresh profile, in which Hone's package is installed.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { copyFileSync, cpSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { basename, delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,7 +26,7 @@ export class CodeServer {
         mkdirSync(join(folder, 'home'), { recursive: true });
         this.machine = machine;
         this.set({});
-        copyFileSync(new URL('settings.json', import.meta.url), join(folder, 'User/settings.json'));
+        this.setUser({});
         writeFileSync(join(folder, 'config.yaml'), `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
         this.folders = ['--config', join(folder, 'config.yaml'), '--user-data-dir', folder, '--extensions-dir', join(folder, 'ext')];
         const gallery = { serviceUrl: NOWHERE, itemUrl: NOWHERE, resourceUrlTemplate: NOWHERE };
@@ -42,6 +42,12 @@ export class CodeServer {
     /** Writes the machine's settings: those from the start, and these. */
     set(settings) {
         writeFileSync(join(this.folder, 'Machine/settings.json'), JSON.stringify({ ...this.machine, ...settings }));
+    }
+
+    /** Writes the user's settings: those of `settings.json`, and these. */
+    setUser(settings) {
+        const usual = JSON.parse(readFileSync(new URL('settings.json', import.meta.url), 'utf8'));
+        writeFileSync(join(this.folder, 'User/settings.json'), JSON.stringify({ ...usual, ...settings }));
     }
 
     /**

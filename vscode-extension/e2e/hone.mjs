@@ -28,13 +28,14 @@ batch_episodes = 1000
 `;
 
 export class Hone {
-    constructor(bin, models, model) {
+    /** `configuration` is the text of `config.toml`. Without it the one of the stories serves `model`. */
+    constructor(bin, models, model, configuration = settings(model)) {
         this.program = join(bin, 'hone');
         // This path is short, because the path of a socket in it must be.
         this.home = mkdtempSync(join(tmpdir(), 'hone-'));
         mkdirSync(join(this.home, 'models'));
         for (const file of readdirSync(models)) symlinkSync(join(models, file), join(this.home, 'models', file));
-        writeFileSync(join(this.home, 'config.toml'), settings(model));
+        writeFileSync(join(this.home, 'config.toml'), configuration);
         this.log = join(this.home, 'logs/daemon.log');
         this.environment = { HONE_HOME: this.home };
     }

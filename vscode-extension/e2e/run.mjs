@@ -3,20 +3,20 @@
 // Without arguments the two modes run side by side, each in a process of its own: most of the time
 // a story waits for keys, pauses and answers.
 
-import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { CodeServer, makeProposedApiGateable } from './codeserver.mjs';
 import { Hone, eventually } from './hone.mjs';
 import { latency } from './latency.mjs';
+import { ROOT, folders, packaged, required } from './setup.mjs';
 import { FILES, everyLabelOnce, lastStories, noCode, stories } from './stories.mjs';
 import { BlankWindow, Window, openBrowser } from './window.mjs';
 
 const SELF = fileURLToPath(import.meta.url);
-const ROOT = join(dirname(SELF), '..');
 const FIRST_PORT = 18_090;
 /** A model is loaded, and its hash is computed the first time. */
 const READY_LIMIT_MS = 120_000;
@@ -96,17 +96,6 @@ function chosenStories(at) {
     return Object.fromEntries(all.filter(([name]) => !chosenStory || name.includes(chosenStory)));
 }
 
-/** Makes folders below the profile. Each call makes a new one, so that a story can begin again. */
-function folders(profile) {
-    let made = 0;
-    return (name, files) => {
-        const path = join(profile, 'folders', String((made += 1)), name);
-        mkdirSync(path, { recursive: true });
-        for (const [file, text] of Object.entries(files)) writeFileSync(join(path, file), text);
-        return path;
-    };
-}
-
 /**
  * Runs one story and prints how it went. A window that stays blank costs another start of this
  * story.
@@ -132,19 +121,6 @@ async function runStory(name, story, browser, shots) {
     }
 }
 
-/** Makes the package that a user in this mode has. Returns its path. */
-function packaged(proposedApi) {
-    const made = spawnSync('npm', ['run', 'package', ...(proposedApi ? [] : ['--', '--marketplace'])], { cwd: ROOT, encoding: 'utf8' });
-    if (made.status !== 0) throw new Error(`npm run package: ${made.stderr}`);
-    return /Packaged: (.+\.vsix)/.exec(made.stdout)[1];
-}
-
 function port() {
     return Number(process.env.E2E_PORT ?? FIRST_PORT);
-}
-
-function required(variable) {
-    const value = process.env[variable];
-    if (!value) throw new Error(`set ${variable}; README.md says to what`);
-    return value;
 }

@@ -10,25 +10,34 @@ const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-f
 const START_LIMIT_MS = 45_000;
 /** How long a window may say that it has no folder. One that read its workspace too early stays so. */
 const NO_FOLDER_LIMIT_MS = 8_000;
+/** How often a window is loaded, if it stays blank. It has cached its workspace when it is loaded again. */
+const LOADS = 3;
+/** How large a window of the stories is. */
+const VIEWPORT = { width: 1100, height: 640 };
 const START_POLL_MS = 200;
 /** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
 const PALETTE_PRESSES = 4;
+/** From when on an open menu takes a click. */
+const MENU_MS = 400;
 
-/** A window that stays without the files of its folder. This is rare, and a new window then works. */
+/** A window that stays without the files of its folder, however often it is loaded. */
 export class BlankWindow extends Error {}
 
-export async function openBrowser() {
-    return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args: BROWSER_ARGS });
+/** With a `scale` of 2, everything on screen has twice as many pixels in each direction. */
+export async function openBrowser(scale = 1) {
+    const args = [...BROWSER_ARGS, `--force-device-scale-factor=${scale}`];
+    return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args });
 }
 
 export class Window {
     /**
-     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. If the
-     * window stays blank, it is closed, and a `BlankWindow` is thrown.
+     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. A window
+     * that stays blank is loaded again. If that does not help either, it is closed, and a
+     * `BlankWindow` is thrown. `screen` may name another viewport and its scale, as Playwright does.
      */
-    static async open(browser, port, place, shots) {
-        const context = await browser.newContext({ viewport: { width: 1100, height: 640 } });
+    static async open(browser, port, place, shots, screen = {}) {
+        const context = await browser.newContext({ viewport: VIEWPORT, ...screen });
         // Requests to other machines are cut off. What the editor asks of them is not tested here.
         await context.route('**/*', (route) => {
             const { hostname, protocol } = new URL(route.request().url());
@@ -36,14 +45,20 @@ export class Window {
             return local || hostname.endsWith('.vscode-cdn.net') ? route.continue() : route.abort();
         });
         const window = new Window(await context.newPage(), shots);
-        try {
-            await window.page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
-            await window.showsFiles();
-            return window;
-        } catch (error) {
-            await window.shot('blank').catch(() => undefined);
-            await window.close();
-            throw new BlankWindow(`a window stayed blank: ${error.message}`, { cause: error });
+        for (let loads = 1; ; loads += 1) {
+            try {
+                await window.page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
+                await window.showsFiles();
+                return window;
+            } catch (error) {
+                await window.shot('blank').catch(() => undefined);
+                if (loads < LOADS) {
+                    console.log(`again   a window stayed blank and is loaded once more: ${error.message}`);
+                    continue;
+                }
+                await window.close();
+                throw new BlankWindow(`a window stayed blank: ${error.message}`, { cause: error });
+            }
         }
     }
 
@@ -174,6 +189,16 @@ export class Window {
             }
             return undefined;
         });
+    }
+
+    /** Hides an item of the status bar by its menu, as a person would. */
+    async hideStatus(id) {
+        const item = this.page.locator(`.statusbar-item[id="${id}"]`);
+        await item.click({ button: 'right' });
+        // A menu ignores a click that comes right after it has opened.
+        await this.pause(MENU_MS);
+        await this.page.locator('.monaco-menu .action-item', { hasText: /^Hide '/ }).click();
+        await item.waitFor({ state: 'hidden' });
     }
 
     statusBar() {

@@ -12,15 +12,22 @@ use std::process::Command;
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let extension = workspace.root.join("vscode-extension");
 
-    let mut install = tools.command("npm");
-    install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]);
-    steps.run("VS Code: packages", install.current_dir(&extension))?;
+    node_modules(workspace, tools, steps)?;
     for (name, script) in [("types", "check"), ("tests", "test"), ("package", "package")] {
         let mut npm = tools.command("npm");
         npm.args(["run", "--silent", script]);
         steps.run(&format!("VS Code: {name}"), npm.current_dir(&extension))?;
     }
     Ok(())
+}
+
+/// Installs the Node packages of the extension, at locked versions.
+pub fn node_modules(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    let mut install = tools.command("npm");
+    install
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"])
+        .current_dir(workspace.root.join("vscode-extension"));
+    steps.run("VS Code: packages", &mut install)
 }
 
 /// Checks that the extension has the settings of the server that was built.
@@ -36,9 +43,14 @@ pub fn install(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Resul
     let mut neovim = tools.command("sh");
     neovim.arg(workspace.root.join("neovim/tests/install-0.12.sh")).arg(newer_neovim(workspace));
     steps.run("Neovim 0.12: an editor", &mut neovim)?;
-    let mut code_server = tools.command("bash");
-    code_server.arg(workspace.root.join("vscode-extension/e2e/install.sh"));
-    steps.run("VS Code: an editor", code_server.arg(self::code_server(workspace)))
+    install_vscode(workspace, tools, steps)
+}
+
+/// Fetches the VS Code that runs in a browser.
+pub fn install_vscode(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    let mut install = tools.command("bash");
+    install.arg(workspace.root.join("vscode-extension/e2e/install.sh"));
+    steps.run("VS Code: an editor", install.arg(code_server(workspace)))
 }
 
 fn newer_neovim(workspace: &Workspace) -> PathBuf {
@@ -65,13 +77,18 @@ pub fn stories(
         neovim.arg(&run).arg(nvim).arg(&binaries).arg(models);
         steps.run(&format!("Neovim {version}: stories"), &mut neovim)?;
     }
-    let mut stories = tools.command("npm");
-    stories
-        .args(["run", "--silent", "e2e"])
+    steps.run("VS Code: stories", &mut vscode(workspace, tools, models, "e2e"))
+}
+
+/// A script of the extension that drives a real VS Code, which [`install`] has fetched.
+pub fn vscode(workspace: &Workspace, tools: &Tools, models: &Path, script: &str) -> Command {
+    let mut npm = tools.command("npm");
+    npm.args(["run", "--silent", script, "--"])
+        .current_dir(workspace.root.join("vscode-extension"))
         .env("CODE_SERVER", code_server(workspace))
-        .env("HONE_BIN", &binaries)
+        .env("HONE_BIN", workspace.target.join("release"))
         .env("HONE_TEST_MODELS", models);
-    steps.run("VS Code: stories", stories.current_dir(workspace.root.join("vscode-extension")))
+    npm
 }
 
 /// Node and Neovim 0.11 in pinned versions, independent of the system's.

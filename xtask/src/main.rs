@@ -9,6 +9,7 @@ mod hardware;
 mod layers;
 mod lints;
 mod packages;
+mod picture;
 mod screencast;
 mod smoke;
 mod soak;
@@ -46,6 +47,9 @@ enum Command {
     Smoke(smoke::Arguments),
     /// Turn the last demo into docs/demo.svg and docs/demo.txt
     Screencast,
+    /// Record the README's moving picture of VS Code: a real editor, the real server, the
+    /// default model (two minutes after the build, on a machine that does nothing else)
+    Picture,
 }
 
 fn main() -> ExitCode {
@@ -76,5 +80,6 @@ fn run(command: Command) -> Result<()> {
         Command::Dist(arguments) => dist::run(&workspace, &arguments),
         Command::Smoke(arguments) => smoke::run(&workspace, &arguments),
         Command::Screencast => screencast::run(&workspace),
+        Command::Picture => picture::run(&workspace),
     }
 }

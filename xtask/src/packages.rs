@@ -59,6 +59,12 @@ const FOR_EDITORS: &[Package] = &[
     Package { name: "patchelf", what: "patchelf", sign: Sign::Program("patchelf") },
 ];
 
+/// What the moving picture of VS Code needs.
+const FOR_PICTURE: &[Package] = &[
+    Package { name: "chromium", what: "Chromium", sign: Sign::Program("chromium") },
+    Package { name: "webp", what: "img2webp", sign: Sign::Program("img2webp") },
+];
+
 /// The library folders of Debian and similar systems. LLVM's folders lie below them.
 const LIBRARY_FOLDERS: &[&str] = &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"];
 
@@ -81,6 +87,11 @@ pub fn ensure_for_extension() -> Result<()> {
 /// The same for the stories in real editors.
 pub fn ensure_for_editors() -> Result<()> {
     ensure_all(FOR_EDITORS)
+}
+
+/// The same for the moving picture of VS Code.
+pub fn ensure_for_picture() -> Result<()> {
+    ensure_all(FOR_PICTURE)
 }
 
 fn ensure_all(packages: &[Package]) -> Result<()> {
