@@ -284,7 +284,7 @@ fn load_base<'a>(
 /// the CPU does the work, so that this is never an error.
 #[cfg(feature = "cuda")]
 fn use_gpu(model: &mut Transformer<f32>) {
-    match crate::model::gpu::move_layers(model) {
+    match crate::model::gpu_layers::move_layers(model) {
         Ok(name) => eprintln!("hone-learner: learning on {name}"),
         Err(error) => eprintln!("hone-learner: learning on the CPU: {error:#}"),
     }

@@ -1,8 +1,6 @@
-//! The matrix products of the layers on an NVIDIA GPU (feature `cuda`).
+//! Matrix products on an NVIDIA GPU (feature `cuda`).
 //!
-//! A step spends most of its time in the seven maps of every layer. They are dequantised
-//! once and stay in GPU memory as f32; only activations are copied. All other code is the
-//! same with and without a GPU. cuBLAS computes in full f32 (not TF32), so that the
+//! A frozen matrix stays in GPU memory as f32; only activations are copied. cuBLAS computes in full f32 (not TF32), so that the
 //! log-probs stay within the tolerances of the tests.
 //!
 //! The driver and cuBLAS are loaded when the program runs. The same binary works on a
@@ -13,8 +11,6 @@
 #![allow(unsafe_code)]
 
 use crate::kernels::{matrix, with_values};
-use crate::limits::GPU_SPARE_BYTES;
-use crate::model::weights::{MAPS, Transformer, Weight};
 use anyhow::{Context, bail, ensure};
 use candle_core::Tensor;
 use cudarc::cublas::sys::cublasOperation_t::{self, CUBLAS_OP_N, CUBLAS_OP_T};
@@ -36,38 +32,8 @@ pub struct GpuMatrix {
     rows_in: usize,
 }
 
-/// Moves the maps of the layers into GPU memory. Returns the name of the GPU.
-///
-/// # Errors
-/// There is no driver, no cuBLAS, no GPU, or not enough free memory on it. The weights are
-/// then unchanged.
-pub fn move_layers(weights: &mut Transformer<f32>) -> anyhow::Result<String> {
-    let gpu = Arc::new(Gpu::open()?);
-    let shape = &weights.shape;
-    let values_a_layer: usize =
-        (0..MAPS.len()).map(|map| shape.map(map)).map(|(out, width)| out * width).sum();
-    let needed = shape.layers * values_a_layer * size_of::<f32>() + GPU_SPARE_BYTES;
-    let context = gpu.stream.context();
-    let (free, _) = context.mem_get_info().context("cannot ask for the GPU's free memory")?;
-    ensure!(free >= needed, "the GPU has {} MiB free, {} are needed", free >> 20, needed >> 20);
-
-    let name = context.name().context("cannot ask for the GPU's name")?;
-
-    let moved = weights
-        .layers
-        .iter()
-        .map(|layer| layer.maps.iter().map(|weight| gpu.upload(weight)).collect())
-        .collect::<anyhow::Result<Vec<Vec<GpuMatrix>>>>()?;
-    for (layer, moved) in weights.layers.iter_mut().zip(moved) {
-        for (weight, moved) in layer.maps.iter_mut().zip(moved) {
-            *weight = Weight::Gpu(moved);
-        }
-    }
-    Ok(name)
-}
-
 impl Gpu {
-    fn open() -> anyhow::Result<Gpu> {
+    pub fn open() -> anyhow::Result<Gpu> {
         if !libraries_present() {
             bail!("no CUDA driver or no cuBLAS on this machine");
         }
@@ -77,12 +43,20 @@ impl Gpu {
         Ok(Gpu { stream, blas })
     }
 
-    fn upload(self: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
-        let rows_out = weight.rows()?;
-        let rows: Vec<u32> = (0..rows_out as u32).collect();
-        let host = weight.rows_of::<f32>(&rows)?;
+    /// The name of the GPU.
+    pub fn name(&self) -> anyhow::Result<String> {
+        self.stream.context().name().context("cannot ask for the GPU's name")
+    }
+
+    pub fn free_bytes(&self) -> anyhow::Result<usize> {
+        let memory = self.stream.context().mem_get_info();
+        Ok(memory.context("cannot ask for the GPU's free memory")?.0)
+    }
+
+    /// Copies a matrix of `rows_out` rows into GPU memory.
+    pub fn upload(self: &Arc<Gpu>, host: &[f32], rows_out: usize) -> anyhow::Result<GpuMatrix> {
         let rows_in = host.len() / rows_out;
-        let values = self.stream.clone_htod(&host).context("cannot copy a matrix to the GPU")?;
+        let values = self.stream.clone_htod(host).context("cannot copy a matrix to the GPU")?;
         Ok(GpuMatrix { gpu: self.clone(), values, rows_out, rows_in })
     }
 }
@@ -166,7 +140,7 @@ mod tests {
         // can show that the two were confused.
         for (rows_out, rows_in) in [(7, 5), (6, 6)] {
             let on_cpu = host(rows_out, rows_in);
-            let on_gpu = gpu.upload(&Weight::Plain(on_cpu.clone())).unwrap();
+            let on_gpu = gpu.upload(&values::<f32>(&on_cpu).unwrap(), rows_out).unwrap();
             let (x, dy) = (host(3, rows_in), host(3, rows_out));
             let pairs = [
                 (on_gpu.forward(&x).unwrap(), x.matmul(&on_cpu.t().unwrap()).unwrap()),

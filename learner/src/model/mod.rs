@@ -12,6 +12,8 @@ pub mod attention;
 pub mod attention_forward;
 #[cfg(feature = "cuda")]
 pub mod gpu;
+#[cfg(feature = "cuda")]
+pub mod gpu_layers;
 pub mod heads;
 pub mod lm_head;
 pub mod lora;

@@ -5,6 +5,7 @@
 //! read from the disk before the lock is taken.
 
 mod documents;
+mod gate;
 mod imports;
 pub mod request;
 mod response;

@@ -5,7 +5,7 @@ use super::{Session, SessionError, State, Suggestion, suggestion};
 use crate::config::CompletionConfig;
 use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
-use crate::session::response::ask_gate;
+use crate::session::gate::ask_gate;
 use crate::session::suppressed::Remainder;
 use completion::debounce::Stand;
 use completion::document::{Document, Position};

@@ -3,15 +3,14 @@
 use super::{Session, SessionError, Suggestion, suggestion};
 use crate::privacy::{self, Nearby};
 use crate::services::Services;
+use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
 use completion::defects::broken;
 use completion::postprocess::shown_lines;
 use engine::{Answer, Generated};
-use feedback::event::{Completion, Decision, EventKind, GateRecord, OfferId, Sampling, Timing};
-use policy::gate::Recent;
-use policy::gate::features::{Surroundings, features};
+use feedback::event::{Completion, Decision, EventKind, OfferId, Sampling, Timing};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -177,19 +176,6 @@ impl Session {
 
 fn held_back(decision: &Decision) -> bool {
     decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some())
-}
-
-/// What the gate decides about an offer in these surroundings.
-pub fn ask_gate<'a>(
-    services: &Services,
-    seen: impl FnOnce(Recent) -> Surroundings<'a>,
-) -> GateRecord {
-    let (config, gate) = (services.settings.current(), services.recorder.gate());
-    let mut record = gate.judge(&features(&seen(gate.recent())), config.gate.threshold);
-    if !config.gate.enabled {
-        record.propensity = 1.0;
-    }
-    record
 }
 
 fn may_store(services: &Services, asked: &PendingRequest, generated: &Generated) -> bool {

@@ -2,7 +2,6 @@
 
 pub mod adopt;
 pub mod chart;
-pub mod judge;
 pub mod stats;
 mod summary;
 mod table;

@@ -3,6 +3,7 @@
 
 pub mod arm;
 pub mod interrupt;
+pub mod judge;
 pub mod ledger;
 pub mod record;
 pub mod resume;
@@ -12,8 +13,8 @@ pub mod typist;
 
 use crate::developer::OfferOutcome;
 use crate::developer::history::History;
-use crate::report::judge::Judge;
 use crate::run::arm::{Arm, ArmSpec};
+use crate::run::judge::Judge;
 use crate::run::record::{ArmRecord, Learned, Swap, Update};
 use crate::run::resume::{SavedRun, WorkFolder};
 use crate::run::status::DaemonStatus;

@@ -3,9 +3,9 @@
 use crate::developer::PlaceDraws;
 use crate::developer::history::{FileChange, History, lines};
 use crate::developer::plan;
-use crate::report::judge::JudgedOffer;
 use crate::run::arm::Arm;
 use crate::run::interrupt;
+use crate::run::judge::JudgedOffer;
 use crate::run::record::{ArmRecord, LineRecord, RequestRecord, Swap, Update};
 use crate::run::resume::SavedRun;
 use crate::run::status::DaemonStatus;

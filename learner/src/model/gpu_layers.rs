@@ -1,0 +1,44 @@
+//! The layers of a model on an NVIDIA GPU (feature `cuda`).
+//!
+//! A step spends most of its time in the seven maps of every layer. They are dequantised once and
+//! stay in GPU memory. All other code is the same with and without a GPU.
+
+use crate::limits::GPU_SPARE_BYTES;
+use crate::model::gpu::{Gpu, GpuMatrix};
+use crate::model::weights::{MAPS, Transformer, Weight};
+use anyhow::ensure;
+use std::sync::Arc;
+
+/// Moves the maps of the layers into GPU memory. Returns the name of the GPU.
+///
+/// # Errors
+/// There is no driver, no cuBLAS, no GPU, or not enough free memory on it. The weights are
+/// then unchanged.
+pub fn move_layers(weights: &mut Transformer<f32>) -> anyhow::Result<String> {
+    let gpu = Arc::new(Gpu::open()?);
+    let shape = &weights.shape;
+    let values_a_layer: usize =
+        (0..MAPS.len()).map(|map| shape.map(map)).map(|(out, width)| out * width).sum();
+    let needed = shape.layers * values_a_layer * size_of::<f32>() + GPU_SPARE_BYTES;
+    let free = gpu.free_bytes()?;
+    ensure!(free >= needed, "the GPU has {} MiB free, {} are needed", free >> 20, needed >> 20);
+
+    let name = gpu.name()?;
+    let moved = weights
+        .layers
+        .iter()
+        .map(|layer| layer.maps.iter().map(|weight| upload(&gpu, weight)).collect())
+        .collect::<anyhow::Result<Vec<Vec<GpuMatrix>>>>()?;
+    for (layer, moved) in weights.layers.iter_mut().zip(moved) {
+        for (weight, moved) in layer.maps.iter_mut().zip(moved) {
+            *weight = Weight::Gpu(moved);
+        }
+    }
+    Ok(name)
+}
+
+fn upload(gpu: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
+    let rows_out = weight.rows()?;
+    let rows: Vec<u32> = (0..rows_out as u32).collect();
+    gpu.upload(&weight.rows_of::<f32>(&rows)?, rows_out)
+}

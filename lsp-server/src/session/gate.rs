@@ -1,0 +1,19 @@
+//! The gate is asked about an offer, with what the user set.
+
+use crate::services::Services;
+use feedback::event::GateRecord;
+use policy::gate::Recent;
+use policy::gate::features::{Surroundings, features};
+
+/// What the gate decides about an offer in these surroundings.
+pub fn ask_gate<'a>(
+    services: &Services,
+    seen: impl FnOnce(Recent) -> Surroundings<'a>,
+) -> GateRecord {
+    let (config, gate) = (services.settings.current(), services.recorder.gate());
+    let mut record = gate.judge(&features(&seen(gate.recent())), config.gate.threshold);
+    if !config.gate.enabled {
+        record.propensity = 1.0;
+    }
+    record
+}
