@@ -1,5 +1,6 @@
 //! `cargo xtask docs`: the book builds, no link is broken, and the first pages are short.
 
+mod names;
 mod page;
 
 use crate::editors::Tools;
@@ -26,6 +27,9 @@ const PAGES: [&str; 5] = [
 /// What a visitor reads first has lines that fit a terminal.
 const SHORT_LINES: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 const LINE_CHARS_MAX: usize = 100;
+
+/// The page that says where what is done. Its files and functions must exist.
+const MAP: &str = "ARCHITECTURE.md";
 
 const README: &str = "README.md";
 const README_LINES_MAX: usize = 100;
@@ -62,6 +66,7 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
             let prefix = built.display();
             problems = of_html(&built)?.iter().map(|one| format!("{prefix}/{one}")).collect();
         }
+        problems.extend(names::missing(&workspace.root, MAP)?);
         for problem in &problems {
             eprintln!("{problem}");
         }
