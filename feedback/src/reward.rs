@@ -23,13 +23,15 @@ pub enum RewardVersion {
     V1,
     #[serde(rename = "v2")]
     V2,
+    #[serde(rename = "v3")]
+    V3,
 }
 
 /// The version in force. The gate, trials, reports and jobs all use this one.
-pub const CURRENT: RewardVersion = RewardVersion::V1;
+pub const CURRENT: RewardVersion = RewardVersion::V3;
 
 impl RewardVersion {
-    pub const ALL: [RewardVersion; 2] = [RewardVersion::V1, RewardVersion::V2];
+    pub const ALL: [RewardVersion; 3] = [RewardVersion::V1, RewardVersion::V2, RewardVersion::V3];
 }
 
 /// Everything that a reward depends on.
@@ -53,6 +55,10 @@ pub struct RewardInputs {
 /// no label.
 ///
 /// Version 2: the same, multiplied by what the text saved: `1 − 2^(−characters / 8)`.
+///
+/// Version 3: as version 1, for outcomes that need evidence at the place of the offer. Versions 1
+/// and 2 are from a time when any edit of the document was recorded as a rejection. The outcomes
+/// in the log stay as they were recorded, and are paid by the same rules.
 pub fn reward(version: RewardVersion, inputs: RewardInputs) -> Option<f32> {
     let share = |utf16: u32| (utf16 as f32 / inputs.offer_utf16.max(1) as f32).min(1.0);
     let accepted = match inputs.outcome {
@@ -67,7 +73,7 @@ pub fn reward(version: RewardVersion, inputs: RewardInputs) -> Option<f32> {
         return Some(DEFECT_REWARD);
     }
     let worth = match version {
-        RewardVersion::V1 => 1.0,
+        RewardVersion::V1 | RewardVersion::V3 => 1.0,
         RewardVersion::V2 => 1.0 - (-(inputs.offer_utf16 as f32) / HALF_WORTH_UTF16).exp2(),
     };
     accepted.map(|accepted| accepted * worth)

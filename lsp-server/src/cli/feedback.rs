@@ -260,7 +260,7 @@ mod tests {
         let (bare, whole) = (lines[0].0.clone().unwrap(), lines[0].1.clone().unwrap());
         assert_eq!((&bare["offer"], &bare["outcome"]["kind"]), (&json!("a"), &json!("accepted")));
         assert_eq!((&bare["evidence"], &bare["judged_at_ms"]), (&json!("command"), &json!(10)));
-        assert_eq!(bare["reward"], json!({ "version": "v1", "value": 1.0 }));
+        assert_eq!(bare["reward"], json!({ "version": "v3", "value": 1.0 }));
         assert_eq!(bare["completion"]["path"], "/p/a.rs");
         assert!(!bare.to_string().contains("0123456789"));
         assert_eq!(whole["completion"]["shown"], "0123456789");

@@ -6,8 +6,9 @@ use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
 use crate::session::imports;
 use crate::session::request::as_set;
-use completion::document::{Document, Position};
+use completion::document::{Document, Edit, Position};
 use completion::prompt_builder::Terms;
+use ropey::Rope;
 
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
@@ -75,7 +76,7 @@ impl Session {
             let (cursor, was) = (tracker.cursor(uri), document.text.clone());
             let edit = document.apply(range, text, *encoding);
             if quotes {
-                prompts.edit(document, was, &edit);
+                prompts.edit(document, was.clone(), &edit);
             }
             let edit = match cursor {
                 Some(cursor) => document.seen_at(edit, cursor),
@@ -83,7 +84,11 @@ impl Session {
             };
             survival.edit(uri, &edit, now_ms);
             suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
-            let events = tracker.edit(uri, &edit, now_ms);
+            let events = if is_trim(&was, &edit, cursor) {
+                tracker.rewritten(uri, now_ms)
+            } else {
+                tracker.edit(uri, &edit, now_ms)
+            };
             self.conclude(&mut state, events, Some(&edit), now_ms);
         }
         self.look(&mut state, now_ms);
@@ -141,4 +146,14 @@ impl Session {
         };
         self.services.privacy.quotable(paths, &config.not_stored)
     }
+}
+
+/// Whether an edit takes the blanks of an empty line away that end at this cursor. Formatters and
+/// editors do so when they save; a key of the user takes one blank away.
+fn is_trim(was: &Rope, edit: &Edit, cursor: Option<usize>) -> bool {
+    let end = edit.start + edit.removed;
+    let is_at_cursor = cursor == Some(end) && edit.inserted.is_empty() && edit.removed > 1;
+    is_at_cursor
+        && was.line_to_char(was.char_to_line(edit.start)) == edit.start
+        && was.slice(edit.start..end).chars().all(|c| c == ' ' || c == '\t')
 }

@@ -454,3 +454,16 @@ async fn a_document_that_was_never_opened_is_named() {
     let error = session.change(unknown, 1, vec![]).unwrap_err().to_string();
     assert!(error.contains(unknown), "{error}");
 }
+
+/// An editor that trims trailing blanks when it saves takes the indentation of the line away on
+/// which an offer is shown. This was counted as a rejection.
+#[tokio::test]
+async fn blanks_that_are_trimmed_on_save_are_no_verdict() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    session.shown(&offer.id);
+    let from = Position { line: 1, column: 0 };
+    session.change(URI, 2, vec![(Some((from, CURSOR)), String::new())]).unwrap();
+    let counts = session.services.recorder.counts();
+    assert_eq!((counts.rejected_edit, counts.superseded), (0, 1));
+}

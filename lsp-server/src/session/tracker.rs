@@ -5,8 +5,10 @@
 //! by hand, others to turn to. Clients differ in what they report, so the
 //! document itself is evidence: the offer's text appearing at once is an
 //! acceptance, typed bit by bit it is typed through, anything else in its place
-//! is a rejection. What the user cannot have read in time is no label, and
-//! neither is what was turned away from for another offer of the same answer.
+//! is a rejection. An edit elsewhere in the document tells nothing: other cursors, formatters and
+//! automatic imports make such edits too, so the offer moves along with its place. What the user
+//! cannot have read in time is no label, and neither is what was turned away from for another
+//! offer of the same answer.
 
 use completion::document::Edit;
 use feedback::event::{EventKind, Evidence, OfferId, Outcome};
@@ -74,6 +76,11 @@ enum Step {
     Whole { at_once: bool },
     /// It does not fit any more.
     Away,
+    /// The edit is elsewhere in the document. The offer moves along with its place.
+    Elsewhere,
+    /// The edit rewrites the place of the offer together with what is around it, as a formatter
+    /// does. This tells nothing about the offer.
+    Rewritten,
 }
 
 impl Live {
@@ -98,6 +105,17 @@ impl Live {
     fn step(&mut self, edit: &Edit) -> Step {
         let (cursor, marks) = (self.cursor(), self.replaces.len());
         let end = edit.start + edit.removed;
+        if edit.start > cursor + marks {
+            return Step::Elsewhere;
+        }
+        if end < self.offer.start {
+            let inserted = edit.inserted.chars().count();
+            self.offer.start = self.offer.start - edit.removed + inserted;
+            return Step::Elsewhere;
+        }
+        if edit.start < self.offer.start && end > cursor + marks {
+            return Step::Rewritten;
+        }
         if edit.start >= cursor && end <= cursor + marks {
             // The marks before the edit may have been typed over by now, or left out of
             // the edit since they stay what they are; as may those behind it.
@@ -298,10 +316,11 @@ impl Tracker {
             return vec![];
         }
         match answer.current_mut().step(edit) {
-            Step::Along => {
-                answer.others().for_each(|(_, live)| live.astray = live.step(edit) != Step::Along);
+            step @ (Step::Along | Step::Elsewhere) => {
+                answer.others().for_each(|(_, live)| live.astray = live.step(edit) != step);
                 vec![]
             }
+            Step::Rewritten => self.supersede(now_ms),
             TAKEN => self.decide(Outcome::Accepted, Evidence::Document),
             Step::Whole { at_once: false } => {
                 let utf16 = answer.current().progress_utf16();
@@ -398,6 +417,11 @@ impl Tracker {
         let since = self.live.as_ref().map(|answer| answer.current().served_at_ms);
         let expired = since.is_some_and(|since| now_ms.saturating_sub(since) >= REJECT_TIMEOUT_MS);
         if expired { self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms) } else { vec![] }
+    }
+
+    /// A tool rewrote the place of the live offer.
+    pub fn rewritten(&mut self, uri: &str, now_ms: u64) -> Vec<EventKind> {
+        self.closed(uri, now_ms)
     }
 
     /// The document was closed.

@@ -143,9 +143,11 @@ impl Ledger {
         }
     }
 
-    /// Text was edited anywhere but at the cursor.
-    pub fn edited_elsewhere(&mut self) {
-        self.leave(Label::Edited);
+    /// The cursor moves away from the offer. Returns the offer that was on the screen.
+    pub fn left(&mut self) -> Option<String> {
+        let id = self.live.as_ref().map(|live| live.id.clone());
+        self.leave(Label::Superseded);
+        id
     }
 
     /// The document was closed, which removes the offer.
@@ -202,7 +204,7 @@ mod tests {
         assert_eq!(counts(|l| l.escaped()), one(|c| c.rejected_esc = 1));
         assert_eq!(counts(|l| l.timed_out()), one(|c| c.rejected_timeout = 1));
         assert_eq!(counts(|l| l.typed("x")), one(|c| c.rejected_edit = 1));
-        assert_eq!(counts(|l| l.edited_elsewhere()), one(|c| c.rejected_edit = 1));
+        assert_eq!(counts(|l| drop(l.left())), one(|c| c.superseded = 1));
         assert_eq!(counts(|l| l.closed()), one(|c| c.superseded = 1));
     }
 

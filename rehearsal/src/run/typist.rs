@@ -84,7 +84,7 @@ impl<'c> Typist<'c> {
         }
         let start = open.document.line_start(first);
         let end = open.document.line_start(first + count);
-        self.ledger.edited_elsewhere();
+        self.leave_offer()?;
         self.edit(start, end, "")
     }
 
@@ -98,13 +98,28 @@ impl<'c> Typist<'c> {
         ending: &str,
     ) -> Result<(), TypistError> {
         let Some(open) = &mut self.open else { return Ok(()) };
+        let is_next = line == open.line + 1 && open.typed == open.truth.len();
         open.line = line;
         open.truth = truth.to_owned();
         open.typed = indent;
-        let start = open.document.line_start(line);
-        let text = format!("{}{ending}", &truth[..indent]);
-        self.ledger.edited_elsewhere();
-        self.edit(start, start, &text)
+        let (start, indent) = (open.document.line_start(line), &truth[..indent]);
+        if is_next && self.ledger.is_live() && ending == "\n" {
+            // The cursor is at the end of the line above, where Enter rejects the offer.
+            let text = format!("\n{indent}");
+            self.ledger.typed(&text);
+            return self.edit(start - 1, start - 1, &text);
+        }
+        self.leave_offer()?;
+        self.edit(start, start, &format!("{indent}{ending}"))
+    }
+
+    /// The cursor moves away from the offer, which an editor then takes off the screen. This is no
+    /// verdict.
+    fn leave_offer(&mut self) -> Result<(), TypistError> {
+        if let Some(id) = self.ledger.left() {
+            self.client.did_reject(&id, "superseded")?;
+        }
+        Ok(())
     }
 
     /// Types on up to byte `target` of the line, or nothing if the cursor is there already.

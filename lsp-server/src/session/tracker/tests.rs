@@ -72,12 +72,53 @@ fn most_of_it_typed_and_then_changed_is_its_share() {
     assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 6 }, Evidence::Document));
 }
 
+/// Any edit of the document was a rejection, also an import that another tool put in above,
+/// formatting on save, a final newline and the other one of two cursors. Gate and learner were
+/// taught what the user had never said.
 #[test]
-fn an_edit_elsewhere_is_a_reject_and_in_another_file_is_not() {
+fn an_edit_elsewhere_is_no_verdict_and_the_offer_moves_along() {
     let mut tracker = offered();
     assert_eq!(tracker.edit("file:///b.rs", &insert(0, "x"), READ), vec![]);
-    let events = tracker.edit(URI, &insert(0, "x"), READ);
-    assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
+    assert_eq!(tracker.edit(URI, &insert(0, "use a;\n"), READ), vec![], "above");
+    assert_eq!(tracker.edit(URI, &insert(40, "\n"), READ), vec![], "below");
+    let shorter = Edit { start: 2, removed: 3, inserted: "x".into() };
+    assert_eq!(tracker.edit(URI, &shorter, READ), vec![], "a line above is formatted");
+    let start = 10 + 7 - 2;
+    assert_eq!(tracker.continuation(URI, start), Some(("o1".into(), "push(item);".into())));
+    assert_eq!(tracker.edit(URI, &insert(start, "p"), READ), vec![]);
+    assert_eq!(tracker.edit(URI, &insert(5, "p"), READ), vec![], "the other one of two cursors");
+    assert_eq!(tracker.continuation(URI, start + 2), Some(("o1".into(), "ush(item);".into())));
+    let events = tracker.edit(URI, &insert(start + 2, "ush(item);"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+}
+
+#[test]
+fn an_edit_elsewhere_keeps_the_time_running() {
+    let mut tracker = offered();
+    assert_eq!(tracker.edit(URI, &insert(0, "x"), READ), vec![]);
+    let events = tracker.tick(REJECT_TIMEOUT_MS);
+    assert_eq!(events, outcome(Outcome::RejectedTimeout, Evidence::Clock));
+}
+
+#[test]
+fn what_is_rewritten_together_with_its_surroundings_has_no_verdict() {
+    let formatted = Edit { start: 4, removed: 12, inserted: "one line\nand another".into() };
+    let events = offered().edit(URI, &formatted, READ);
+    assert_eq!(events, outcome(Outcome::Superseded, Evidence::Document));
+}
+
+#[test]
+fn an_edit_that_touches_the_place_is_a_verdict() {
+    let touching = [
+        Edit { start: 9, removed: 1, inserted: String::new() },
+        Edit { start: 8, removed: 2, inserted: "x".into() },
+        insert(10, "\n"),
+        Edit { start: 10, removed: 1, inserted: "x".into() },
+    ];
+    for edit in touching {
+        let events = offered().edit(URI, &edit, READ);
+        assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document), "{edit:?}");
+    }
 }
 
 #[test]
