@@ -101,7 +101,9 @@ fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
     let closed = rest.trim_start().chars().next()?;
     let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
     let began_in = quote;
+    let mut before = line_before.chars().next_back();
     for (at, c) in shown.char_indices() {
+        let previous = before.replace(c);
         if std::mem::take(&mut escaped) {
             continue;
         }
@@ -115,6 +117,7 @@ fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
             }
             (Some(_), _) => {}
             (None, '"' | '`') => quote = Some(c),
+            (None, '\'') if opens_string(previous) => quote = Some(c),
             (None, '(') => open.push(')'),
             (None, '[') => open.push(']'),
             (None, '{') => open.push('}'),
@@ -125,19 +128,35 @@ fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
     None
 }
 
-/// The quote in which a line ends. An apostrophe is none: it may be a lifetime.
+/// The quote in which a line ends.
 fn open_quote(line: &str) -> Option<char> {
     let (mut quote, mut escaped) = (None, false);
-    for c in line.chars() {
+    for (at, c) in line.char_indices() {
         match (quote, c) {
             _ if std::mem::take(&mut escaped) => {}
             (Some(_), '\\') => escaped = true,
             (Some(mark), c) if mark == c => quote = None,
             (None, '"' | '`') => quote = Some(c),
+            (None, '\'') if is_prefixed(&line[..at]) => quote = Some(c),
+            (None, '\'') if opens_string(line[..at].chars().next_back()) => quote = Some(c),
             _ => {}
         }
     }
     quote
+}
+
+/// Whether an apostrophe behind this character opens a string. Within a word it is an apostrophe
+/// of prose (`don't`), and behind `&` and `<` it is a lifetime of Rust.
+fn opens_string(previous: Option<char>) -> bool {
+    previous.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '&' | '<'))
+}
+
+/// Whether a line ends with the prefix of a string, such as the `f` of Python's `f'…'`.
+fn is_prefixed(line: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let word = &line[line.trim_end_matches(is_word).len()..];
+    const PREFIXES: [&str; 8] = ["b", "f", "r", "u", "br", "fr", "rb", "rf"];
+    PREFIXES.iter().any(|prefix| word.eq_ignore_ascii_case(prefix))
 }
 
 /// As [`shown_bytes`], of as many lines as the extent holds.
@@ -240,6 +259,31 @@ mod tests {
         assert_eq!(around.line_before.len(), LINE_CHARS);
         assert_eq!(around.rest_of_line.len(), LINE_CHARS);
         assert_eq!(Around::of(&Rope::from_str("a\r\nb|c\r\n"), 4).rest_of_line, "|c");
+    }
+
+    /// The apostrophe was no quote, because it may be a lifetime. So an editor's closing marks were
+    /// doubled in the first line of every JavaScript file: `require('fs');')`.
+    #[test]
+    fn what_the_editor_closed_in_single_quotes_is_not_closed_again() {
+        let taken = |text, document| replaced_at(text, document);
+        let whole = |text: &str, marks: &str| (text.to_owned(), marks.to_owned());
+        assert_eq!(taken("fs');", "const fs = require('|')"), whole("fs');", "')"));
+        assert_eq!(taken("react';", "import { useState } from '|'"), whole("react';", "'"));
+        assert_eq!(taken("x', 'r') as f:", "    with open('|')"), whole("x', 'r') as f:", "')"));
+        assert_eq!(taken("{x}')", "print(f'|')"), whole("{x}", ""));
+        assert_eq!(taken("a'];", "$row['|']"), whole("a'];", "']"));
+        assert_eq!(shown_at("id = 1';", "db.query('select |') + x"), "id = 1");
+    }
+
+    #[test]
+    fn an_apostrophe_of_prose_or_a_lifetime_opens_no_string() {
+        assert_eq!(open_quote("// they don't "), None);
+        assert_eq!(open_quote("fn f<'a>(x: &'a str"), None);
+        assert_eq!(open_quote("sub'"), None, "a word is no prefix");
+        assert_eq!(open_quote("x = br'"), Some('\''));
+        assert_eq!(open_quote("it('does not "), Some('\''));
+        assert_eq!(open_quote("let c = 'x'"), None);
+        assert_eq!(shown_at("a: &'a str)", "fn f<'a>(|)"), "a: &'a str");
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl<'c> Typist<'c> {
     /// verdict.
     fn leave_offer(&mut self) -> Result<(), TypistError> {
         if let Some(id) = self.ledger.left() {
-            self.client.did_reject(&id, "superseded")?;
+            self.client.did_reject(&id, "hidden")?;
         }
         Ok(())
     }
