@@ -227,8 +227,8 @@ async fn import(
     let hyper = &config.learning.ppo;
     if (adapter.rank, adapter.alpha) != (hyper.lora_rank, hyper.lora_alpha) {
         println!(
-            "note: learning goes on from it only with `hone config set learning.ppo.lora_rank {}` \
-             and `hone config set learning.ppo.lora_alpha {}`",
+            "note: learning goes on from it with its own rank {} and alpha {}; the settings hold \
+             for an adapter that starts from the model",
             adapter.rank, adapter.alpha
         );
     }
