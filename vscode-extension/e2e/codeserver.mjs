@@ -1,19 +1,19 @@
-// A real VS Code server with a fresh profile and our package in it.
+// A real VS Code server with a fresh profile, in which Hone's package is installed.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { basename, delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const START_LIMIT_MS = 30_000;
-/** Without it the extension host, and with it our server, outlives its window by hours. */
+/** By default the extension host, and Hone's server with it, outlives its window by hours. */
 const RECONNECTION_S = 5;
-/** Nobody listens there: nothing is fetched from a gallery. */
+/** Nobody listens at this address, so nothing is fetched from a gallery. */
 const NOWHERE = 'http://127.0.0.1:9/none';
 
 export class CodeServer {
-    /** `folder`: an empty folder for the profile; `machine`: this machine's settings. */
+    /** `folder` is an empty folder for the profile, and `machine` are the machine's settings. */
     constructor(install, folder, port, machine, environment) {
         this.install = install;
         this.folder = folder;
@@ -39,18 +39,22 @@ export class CodeServer {
         };
     }
 
-    /** This machine's settings, beside those given at first. */
+    /** Writes the machine's settings: those from the start, and these. */
     set(settings) {
         writeFileSync(join(this.folder, 'Machine/settings.json'), JSON.stringify({ ...this.machine, ...settings }));
     }
 
-    /** An extension of the tests' own; before any other, which makes the list that later ones are missing from. */
+    /**
+     * Adds an extension of the tests. It must come before any other, which writes the list of
+     * extensions.
+     */
     addExtension(folder) {
         cpSync(folder, join(this.folder, 'ext', basename(folder)), { recursive: true });
     }
 
     installExtension(vsix) {
-        // It complains of modules that were not built; whether it worked shows in the window.
+        // This prints complaints about modules that were not built. The window shows whether it
+        // worked.
         execFileSync(this.node, [this.entry, ...this.folders, '--install-extension', vsix], { env: this.environment, stdio: 'ignore' });
     }
 
@@ -66,7 +70,7 @@ export class CodeServer {
         }
     }
 
-    /** The log files of this name, whatever session they are of. */
+    /** The log files of this name, from all sessions. */
     logs(name) {
         const folder = join(this.folder, 'logs');
         return readdirSync(folder, { recursive: true }).filter((path) => basename(path) === name).map((path) => join(folder, path));
@@ -88,17 +92,24 @@ export class CodeServer {
     }
 }
 
-/** code-server grants every proposed API; VS Code grants none to what comes from the Marketplace. */
-export function gateProposedApi(install, gated) {
+/** An environment variable for the server. If it is set, no extension gets a proposed API. */
+const GATED = 'HONE_E2E_GATED';
+
+/**
+ * code-server grants every proposed API, while VS Code grants none to an extension from the
+ * Marketplace. This changes the code-server once so that the environment decides. Without the
+ * variable it works as before.
+ */
+export function makeProposedApiGateable(install) {
     const file = join(install, 'cs/node_modules/code-server/lib/vscode/out/vs/workbench/api/node/extensionHostProcess.js');
-    const original = `${file}.orig`;
-    if (existsSync(original)) renameSync(original, file);
-    if (!gated) return;
     const source = readFileSync(file, 'utf8');
+    if (source.includes(GATED)) return;
     const granting = /function (\w+)\((\w+),(\w+)\)\{return!0\}(?=function \w+\(\w+,\w+\)\{if\(!\1\()/g;
     const matches = [...source.matchAll(granting)].length;
     if (matches !== 1) throw new Error(`${file}: ${matches} places grant proposed APIs, expected 1; this is another code-server`);
-    copyFileSync(file, original);
-    writeFileSync(file, source.replace(granting, (_, name, extension, proposal) =>
-        `function ${name}(${extension},${proposal}){return!!(${extension}.isBuiltin&&${extension}.enabledApiProposals&&${extension}.enabledApiProposals.includes(${proposal}))}`));
+    const gateable = source.replace(granting, (_, name, extension, proposal) =>
+        `function ${name}(${extension},${proposal}){return!process.env.${GATED}||!!(${extension}.isBuiltin&&${extension}.enabledApiProposals&&${extension}.enabledApiProposals.includes(${proposal}))}`);
+    // A rename replaces the file at once, also if two runs begin together.
+    writeFileSync(`${file}.${process.pid}`, gateable);
+    renameSync(`${file}.${process.pid}`, file);
 }

@@ -1,4 +1,4 @@
-// Hone with a home of its own: what the daemon logged is what the tests assert on.
+// Hone with a home of its own. The tests check what its daemon logged.
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -9,8 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const POLL_MS = 50;
 
 /**
- * More labels than all stories make: an update begins when one asks for it, and disturbs no other.
- * Little to compute, by one thread, and time for it: the machine may have other things to do.
+ * A batch is larger than all stories make labels, so that an update begins only when a story asks
+ * for one. There is little to compute, with one thread and much time, because the machine is busy.
  */
 const settings = (model) => `
 [model]
@@ -30,7 +30,7 @@ batch_episodes = 1000
 export class Hone {
     constructor(bin, models, model) {
         this.program = join(bin, 'hone');
-        // Short, because a socket's path must be.
+        // This path is short, because the path of a socket in it must be.
         this.home = mkdtempSync(join(tmpdir(), 'hone-'));
         mkdirSync(join(this.home, 'models'));
         for (const file of readdirSync(models)) symlinkSync(join(models, file), join(this.home, 'models', file));
@@ -52,7 +52,7 @@ export class Hone {
         return this.run('events', '--json', '--with-code').split('\n').filter(Boolean).map((line) => JSON.parse(line));
     }
 
-    /** The newest offer. */
+    /** The newest offer that was served. */
     lastOffer() {
         return this.events().findLast((event) => event.event === 'completion' && event.shown !== '');
     }
@@ -71,7 +71,7 @@ export class Hone {
     }
 }
 
-/** What `value` gives once it is truthy. */
+/** Waits until `value` returns something truthy, and returns that. */
 export async function eventually(what, value, limit_ms = 30_000) {
     for (const end = Date.now() + limit_ms; ; await sleep(POLL_MS)) {
         const now = await value();

@@ -1,12 +1,13 @@
 #!/bin/bash
-# install.sh DEST: code-server and the node it needs, from npm alone: no compiler, no other download.
-# Modules that have no prebuilt binary in their package (sqlite3, …) stay unbuilt; nothing here needs them but a logger.
+# install.sh DEST: installs code-server and its node from npm alone. It needs no compiler and no
+# other download. Modules without a prebuilt binary (sqlite3, …) stay unbuilt. The tests need only
+# one of them, a logger, which is replaced below.
 set -euo pipefail
 CODE_SERVER_VERSION=4.139.1 # VS Code 1.139.1
 NODE_VERSION=24.21.0
 here=$(cd "$(dirname "$0")" && pwd)
 dest=$(mkdir -p "$1" && cd "$1" && pwd)
-# Written last, so a try that was cut short counts for nothing.
+# This file is written last, so that an interrupted try does not count.
 complete=$dest/code-server-$CODE_SERVER_VERSION-node-$NODE_VERSION
 [ -e "$complete" ] && exit
 for part in node cs; do rm -rf "${dest:?}/$part"; mkdir "$dest/$part"; echo '{"private":true}' > "$dest/$part/package.json"; done

@@ -1,24 +1,30 @@
-// From a keystroke to grey text in the page, beside what the server took of it.
+// Measures the time from a keystroke to grey text in the page, and the server's part of it.
 
 import assert from 'node:assert/strict';
 import { loadavg } from 'node:os';
 
-/** Keystrokes with an offer that the figures are from, and how many are tried for them. */
+/** How many keystrokes with an offer are measured, and how many are tried for them. */
 const KEYSTROKES = 24;
 const TRIES = 2 * KEYSTROKES;
 const ANSWER_LIMIT_MS = 4_000;
 
-/** VS Code waits that long after a key before it asks (`InlineCompletionsDebounce`, minimum and maximum). */
+/**
+ * VS Code waits this long after a key before it asks (`InlineCompletionsDebounce`, minimum and
+ * maximum).
+ */
 const DEBOUNCE_MS = 50;
-/** What Hone's way from the editor to the server and back may add to the editor's own, at the median. */
+/** How much the way to Hone's server and back may add to the editor's own time, at the median. */
 const WAY_LIMIT_MS = 30;
 
-/** What stands before the keystroke; each time another text, so that there is something to compute. */
+/** The text before the keystroke. It differs each time, so that there is something to compute. */
 function before(at) {
     return `// ${[1, 2, 3, 4].map((step) => at + step).join(', ')},`;
 }
 
-/** Wall-clock times of the newest key and of the first grey text after it, as the page sees them. */
+/**
+ * Records when the newest key was pressed and when grey text first came after it, as the page sees
+ * it.
+ */
 function watch() {
     const selector = '.ghost-text-decoration, .ghost-text-decoration-preview';
     const probe = (globalThis.probe = { key: 0, ghost: 0 });
@@ -35,7 +41,7 @@ export async function latency(window, hone) {
     let last;
     const samples = await keystrokes(window, 'latency.rs', () => {
         const { id, at_ms, timing } = hone.lastOffer() ?? {};
-        // The model may have nothing to say here.
+        // The model may have no offer here.
         const isNew = id !== last;
         last = id;
         return isNew && { served: at_ms, server_ms: timing.total_ms };
@@ -60,7 +66,10 @@ export async function latency(window, hone) {
     assert.ok(added <= WAY_LIMIT_MS, `more than ${WAY_LIMIT_MS} ms; is the machine busy?`);
 }
 
-/** Types into the file until enough keys had grey text; `answered` tells of the answer, or that there was none. */
+/**
+ * Types into the file until enough keys had grey text. `answered` describes the answer, if there
+ * was one.
+ */
 async function keystrokes(window, file, answered) {
     await window.file(file);
     const ghost = () =>
@@ -71,7 +80,8 @@ async function keystrokes(window, file, answered) {
     for (let at = 0; at < TRIES && samples.length < KEYSTROKES; at += 1) {
         await window.press('Control+a', 'Delete');
         await window.page.keyboard.insertText(before(at));
-        // An offer made for that must be out of the way: going along it would cost the server nothing.
+        // The offer for this text must be gone, because typing along it would cost the server
+        // nothing.
         await window.dismiss();
         answered();
         await window.press('Space');

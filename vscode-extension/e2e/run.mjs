@@ -1,103 +1,150 @@
 // npm run e2e [-- granted|gated [STORY]]: real VS Code, real server, real model. See README.md.
+//
+// Without arguments the two modes run side by side, each in a process of its own: most of the time
+// a story waits for keys, pauses and answers.
 
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { CodeServer, gateProposedApi } from './codeserver.mjs';
+import { CodeServer, makeProposedApiGateable } from './codeserver.mjs';
 import { Hone, eventually } from './hone.mjs';
 import { latency } from './latency.mjs';
 import { FILES, everyLabelOnce, lastStories, noCode, stories } from './stories.mjs';
-import { Window, openBrowser } from './window.mjs';
+import { BlankWindow, Window, openBrowser } from './window.mjs';
 
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
-const PORT = Number(process.env.E2E_PORT ?? 18_090);
-/** Loading a model, hashed for the first time. */
+const SELF = fileURLToPath(import.meta.url);
+const ROOT = join(dirname(SELF), '..');
+const FIRST_PORT = 18_090;
+/** A model is loaded, and its hash is computed the first time. */
 const READY_LIMIT_MS = 120_000;
+/** How often a story may begin, if a window stays blank in it. */
+const STORY_STARTS = 3;
 const LATENCY = 'latency';
 const MODES = { granted: true, gated: false };
 
 const [chosenMode, chosenStory] = process.argv.slice(2);
-const modes = chosenMode ? [chosenMode] : Object.keys(MODES);
-let failures = 0;
-for (const mode of modes) failures += await inMode(mode, MODES[mode]);
+makeProposedApiGateable(required('CODE_SERVER'));
+const failures = chosenMode ? await inMode(chosenMode, MODES[chosenMode]) : await inBothModes();
 process.exitCode = failures === 0 ? 0 : 1;
 
+/** Runs the modes side by side. Returns how many of them failed. */
+async function inBothModes() {
+    // The packages are made one after the other, because both go through the same folder.
+    const packages = Object.entries(MODES).map(([mode, proposedApi]) => [mode, packaged(proposedApi)]);
+    const runs = packages.map(([mode, vsix], at) => {
+        const env = { ...process.env, E2E_VSIX: vsix, E2E_PORT: String(port() + at) };
+        const child = spawn(process.execPath, [SELF, mode], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+        for (const stream of [child.stdout, child.stderr]) {
+            createInterface({ input: stream }).on('line', (line) => console.log(`${mode.padEnd(8)}${line}`));
+        }
+        return new Promise((resolve) => child.once('close', (code) => resolve(code === 0 ? 0 : 1)));
+    });
+    const failed = await Promise.all(runs);
+    return failed.reduce((sum, one) => sum + one, 0);
+}
+
+/** Runs all stories in one mode. Returns how many failed. */
 async function inMode(mode, proposedApi) {
-    console.log(`${mode}: the proposed API is ${proposedApi ? 'granted' : 'gated, as for a Marketplace user'}`);
-    const install = required('CODE_SERVER');
+    console.log(`The proposed API is ${proposedApi ? 'granted' : 'not granted, as for a Marketplace user'}.`);
     const hone = new Hone(required('HONE_BIN'), required('HONE_TEST_MODELS'), process.env.HONE_E2E_MODEL ?? 'smollm2-135m');
     const profile = mkdtempSync(join(tmpdir(), 'hone-vscode-'));
-    const folder = (name, files) => {
-        const path = join(profile, name);
-        mkdirSync(path);
-        for (const [file, text] of Object.entries(files)) writeFileSync(join(path, file), text);
-        return path;
-    };
+    const folder = folders(profile);
     const workspace = folder('workspace', FILES);
     const shots = join(ROOT, 'e2e/shots', mode);
     mkdirSync(shots, { recursive: true });
-    const server = new CodeServer(install, profile, PORT, { 'hone.path': hone.program }, hone.environment);
+    const server = new CodeServer(required('CODE_SERVER'), profile, port(), { 'hone.path': hone.program }, { ...hone.environment, ...(proposedApi ? {} : { HONE_E2E_GATED: '1' }) });
     let browser;
-    let failed = 0;
     try {
-        gateProposedApi(install, !proposedApi);
         if (chosenStory === LATENCY) server.addExtension(join(ROOT, 'e2e/instant'));
-        server.installExtension(packaged(proposedApi));
+        server.installExtension(process.env.E2E_VSIX ?? packaged(proposedApi));
         await server.start();
         browser = await openBrowser();
-        const told = (name, story) => tell(name, story, browser, shots);
-        const open = (place) => Window.open(browser, PORT, place, shots);
-        const window = await open({ folder: workspace });
-        const ready = () => eventually('Hone is ready', async () => (await window.statusBar()) === 'Hone: ready', READY_LIMIT_MS);
-        if ((failed = await told('the extension finds hone and starts it', ready))) return failed;
-        const at = { window, hone, workspace, proposedApi, open, folder, set: (settings) => server.set(settings) };
-        // Figures are worth nothing on a busy machine, so they are made only when asked for.
-        const all = chosenStory === LATENCY ? { [LATENCY]: () => latency(window, hone) } : { ...stories, ...lastStories };
-        for (const [name, story] of Object.entries(all)) {
-            if (chosenStory && !name.includes(chosenStory)) continue;
-            failed += await told(name, () => story(at));
-        }
-        failed += await told('no log holds code', async () => noCode([...server.logs('Hone.log'), hone.log]));
-        failed += await told('no offer has two labels', async () => console.log(`  ${everyLabelOnce(hone)} labels`));
+        const open = (place) => Window.open(browser, port(), place, shots);
+        const run = (name, story) => runStory(name, story, browser, shots);
+        const at = { hone, workspace, proposedApi, open, folder, set: (settings) => server.set(settings) };
+        const first = await run('a window opens, and the extension finds hone and starts it', async () => {
+            at.window = await open({ folder: workspace });
+            await eventually('Hone is ready', async () => (await at.window.statusBar()) === 'Hone: ready', READY_LIMIT_MS);
+        });
+        if (first > 0) return first;
+        let failed = 0;
+        for (const [name, story] of Object.entries(chosenStories(at))) failed += await run(name, () => story(at));
+        failed += await run('no log holds code', async () => noCode([...server.logs('Hone.log'), hone.log]));
+        failed += await run('no offer has two labels', async () => console.log(`  ${everyLabelOnce(hone)} labels`));
+        return failed;
     } finally {
         await browser?.close();
         await server.stop();
-        gateProposedApi(install, false);
         hone.dispose();
-        // The extension host outlives its server by seconds, and writes.
+        // The extension host outlives its server by seconds and still writes.
         await eventually('the profile is removed', () => {
             try { return rmSync(profile, { recursive: true, force: true }) ?? true; } catch { return false; }
         });
     }
-    return failed;
 }
 
-async function tell(name, story, browser, shots) {
+/**
+ * The stories to run. Latency is measured only on request, because it means nothing on a busy
+ * machine.
+ */
+function chosenStories(at) {
+    if (chosenStory === LATENCY) return { [LATENCY]: () => latency(at.window, at.hone) };
+    const all = Object.entries({ ...stories, ...lastStories });
+    return Object.fromEntries(all.filter(([name]) => !chosenStory || name.includes(chosenStory)));
+}
+
+/** Makes folders below the profile. Each call makes a new one, so that a story can begin again. */
+function folders(profile) {
+    let made = 0;
+    return (name, files) => {
+        const path = join(profile, 'folders', String((made += 1)), name);
+        mkdirSync(path, { recursive: true });
+        for (const [file, text] of Object.entries(files)) writeFileSync(join(path, file), text);
+        return path;
+    };
+}
+
+/**
+ * Runs one story and prints how it went. A window that stays blank costs another start of this
+ * story.
+ */
+async function runStory(name, story, browser, shots) {
     const start = Date.now();
-    try {
-        await story();
-        console.log(`ok      ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
-        return 0;
-    } catch (error) {
-        console.log(`FAILED  ${name}\n${error.message}`);
-        const pages = browser.contexts().flatMap((context) => context.pages());
-        const file = (at) => join(shots, `failed-${name.replaceAll(/\W+/g, '-')}-${at + 1}.png`);
-        await Promise.all(pages.map((page, at) => page.screenshot({ path: file(at) })));
-        return 1;
+    for (let starts = 1; ; starts += 1) {
+        try {
+            await story();
+            console.log(`ok      ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
+            return 0;
+        } catch (error) {
+            if (error instanceof BlankWindow && starts < STORY_STARTS) {
+                console.log(`again   ${name}: ${error.message}`);
+                continue;
+            }
+            console.log(`FAILED  ${name}\n${error.message}`);
+            const pages = browser.contexts().flatMap((context) => context.pages());
+            const file = (at) => join(shots, `failed-${name.replaceAll(/\W+/g, '-')}-${at + 1}.png`);
+            await Promise.all(pages.map((page, at) => page.screenshot({ path: file(at) })));
+            return 1;
+        }
     }
 }
 
-/** The package that a user of this kind has. */
+/** Makes the package that a user in this mode has. Returns its path. */
 function packaged(proposedApi) {
     const made = spawnSync('npm', ['run', 'package', ...(proposedApi ? [] : ['--', '--marketplace'])], { cwd: ROOT, encoding: 'utf8' });
     if (made.status !== 0) throw new Error(`npm run package: ${made.stderr}`);
     return /Packaged: (.+\.vsix)/.exec(made.stdout)[1];
 }
 
+function port() {
+    return Number(process.env.E2E_PORT ?? FIRST_PORT);
+}
+
 function required(variable) {
     const value = process.env[variable];
-    if (!value) throw new Error(`set ${variable}; README.md says what to`);
+    if (!value) throw new Error(`set ${variable}; README.md says to what`);
     return value;
 }

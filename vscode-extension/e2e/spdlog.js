@@ -1,4 +1,5 @@
-// In place of VS Code's native logger, which no package brings built: without one, no log is written.
+// Replaces VS Code's native logger, which no package brings as a binary. Without a logger VS Code writes
+// no logs.
 const { appendFileSync, mkdirSync } = require('node:fs');
 const { dirname } = require('node:path');
 

@@ -1,32 +1,37 @@
-// What a person does, and the label that the daemon must have logged for it: once and right.
+// What a person does, and the label that the daemon must have logged for it.
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from './hone.mjs';
 
-/** Continued by `Thursday, Friday, …` by the smallest of models. */
+/** Even the smallest model continues this with `Thursday, Friday, …`. */
 const WEEK = '// Monday, Tuesday, Wednesday,';
 
-/** Continued by `sum(4, 5);`. */
+/** The model continues this with `sum(4, 5);`. */
 const SUMS = 'sum(1, 2);\nsum(2, 3);\nsum(3, 4);\n';
 
-/** An update from a handful of labels, on a machine that does other things too. */
+/** How long an update from a few labels may take on a busy machine. */
 const LEARN_LIMIT_MS = 240_000;
 
-/** A file of this repository, as it is. */
+/** A real file of this repository. */
 const SOURCE = readFileSync(new URL('../../feedback/src/clock.rs', import.meta.url), 'utf8');
 
-/** One file for each story, so that none has another's offers. */
+/** Each story has a file of its own, so that offers do not mix. */
 export const FILES = {
     'clock.rs': SOURCE, 'dismiss.rs': '', 'over.rs': '', 'through.rs': '', 'word.rs': '', 'words.rs': '', 'line.rs': '',
     'late.rs': '', 'away.rs': '', 'off.rs': '', 'indent.rs': '', 'suggest.rs': 'fn wednesday_evening() {}\n', 'restart.rs': '', 'another.rs': '', 'short.rs': '', 'untrusted.rs': '', 'latency.rs': '', 'brackets.rs': SUMS, 'instant.txt': '', 'learned.rs': '',
 };
 
-/** Types the week and waits for an offer that goes on from it. */
-async function week({ window, hone }, file) {
+/**
+ * Writes the week and waits for an offer that continues it. The text is inserted at once and only
+ * the last key is pressed, which saves two seconds. `keyByKey` types all of it.
+ */
+async function week({ window, hone }, file, { keyByKey = false } = {}) {
     await window.file(file);
-    await window.type(`${WEEK} `);
+    if (keyByKey) await window.type(WEEK);
+    else await window.insert(WEEK);
+    await window.type(' ');
     return window.offer(hone);
 }
 
@@ -42,7 +47,7 @@ async function saved({ window, workspace }, file, expected) {
 }
 
 async function anotherDaemon({ window, hone }, pid) {
-    // While a daemon starts, nobody else can read the log it holds.
+    // While a daemon starts, nobody else can read its log.
     const now = () => { try { return hone.status().daemon; } catch { return undefined; } };
     const serves = (daemon) => daemon?.sessions === 1 && daemon.pid !== pid;
     await eventually('another daemon serves', () => serves(now()));
@@ -50,32 +55,32 @@ async function anotherDaemon({ window, hone }, pid) {
 }
 
 export const stories = {
-    async 'Tab takes the offer in a source file, which is saved with it'(at) {
-        const offer = await week(at, 'clock.rs');
+    async 'Tab accepts the offer in a source file, which is saved with it'(at) {
+        const offer = await week(at, 'clock.rs', { keyByKey: true });
         await at.window.shot('ghost');
         await at.window.press('Tab');
         await at.window.noGhost();
         await saved(at, 'clock.rs', `${SOURCE}${WEEK} ${offer.ghost}`);
-        // The change is evidence; the command that follows says the same.
+        // The change in the document is the evidence. The command that follows says the same.
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         assert.equal(at.hone.count('shown', offer.id), at.proposedApi ? 1 : 0, 'sights that were reported');
     },
 
-    async 'Escape is a reject of its own'(at) {
+    async 'Escape rejects the offer'(at) {
         const offer = await week(at, 'dismiss.rs');
         await at.window.press('Escape');
         await at.window.noGhost();
         await outcomesAre(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
     },
 
-    async 'typing something else is a reject'(at) {
+    async 'typing something else rejects the offer'(at) {
         const offer = await week(at, 'over.rs');
         await at.window.type('#');
         await outcomesAre(at.hone, offer, [{ kind: 'rejected_edit', evidence: 'document' }]);
     },
 
-    async 'typing along keeps the offer and its one sight'(at) {
-        const offer = await week(at, 'through.rs');
+    async 'typing along keeps the offer, which is reported as shown once'(at) {
+        const offer = await week(at, 'through.rs', { keyByKey: true });
         await at.window.type(offer.ghost.slice(0, -1), 120);
         assert.deepEqual(at.hone.outcomes(offer.id), []);
         await at.window.type(offer.ghost.slice(-1));
@@ -83,8 +88,8 @@ export const stories = {
         assert.equal(at.hone.count('shown', offer.id), at.proposedApi ? 1 : 0, 'sights that were reported');
     },
 
-    async 'a word taken is a part'(at) {
-        const offer = await week(at, 'word.rs');
+    async 'an accepted word is a part'(at) {
+        const offer = await week(at, 'word.rs', { keyByKey: true });
         await at.window.press('Control+ArrowRight');
         await eventually('a part is logged', () => at.hone.count('partly_accepted', offer.id) > 0);
         await at.window.pause(600);
@@ -92,7 +97,7 @@ export const stories = {
         const parts = at.hone.events().filter((event) => event.event === 'partly_accepted' && event.id === offer.id);
         const [part] = parts;
         assert.equal(parts.length, 1, 'the part is reported once');
-        // An offer that was made a few keys earlier was typed along until here.
+        // The offer may have been made a few keys earlier and typed along since.
         assert.ok(offer.text.endsWith(offer.ghost), `${offer.text} ends with ${offer.ghost}`);
         const [word] = /^\s*\w+/.exec(offer.ghost);
         const taken = offer.text.length - offer.ghost.length + word.length;
@@ -102,7 +107,7 @@ export const stories = {
         await saved(at, 'word.rs', `${WEEK} ${word}#`);
     },
 
-    async 'word after word to the end is the whole'(at) {
+    async 'accepting word after word to the end accepts the whole'(at) {
         const offer = await week(at, 'words.rs');
         for (let words = 0; words < 40 && at.hone.outcomes(offer.id).length === 0; words += 1) {
             await at.window.press('Control+ArrowRight');
@@ -111,14 +116,14 @@ export const stories = {
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
-    async 'the line taken is the whole of a one-line offer'(at) {
+    async 'an accepted line is the whole of a one-line offer'(at) {
         const offer = await week(at, 'line.rs');
         await at.window.press('Control+Alt+ArrowRight');
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         await saved(at, 'line.rs', `${WEEK} ${offer.ghost}`);
     },
 
-    async 'a line goes on behind the bracket that the editor closed'(at) {
+    async 'an offer continues behind the bracket that the editor closed'(at) {
         await at.window.file('brackets.rs');
         await at.window.type('sum(');
         await eventually('grey text on both sides of the bracket', async () => (await at.window.ghost()) === '4, 5;');
@@ -130,7 +135,7 @@ export const stories = {
         await outcomesAre(at.hone, { id }, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
-    async 'another of several offers is shown and taken, and it alone is judged'(at) {
+    async 'another of several offers is shown and accepted, and it alone gets a verdict'(at) {
         const offer = await week(at, 'another.rs');
         await at.window.press('Alt+]');
         const other = await eventually('another offer is on screen', async () => {
@@ -143,21 +148,21 @@ export const stories = {
         await saved(at, 'another.rs', `${WEEK} ${other.ghost}`);
         await eventually('an outcome is logged', () => at.hone.outcomes(other.id).length > 0);
         assert.equal(at.hone.outcomes(other.id)[0].kind, 'accepted');
-        // A slow machine may take the ten seconds to make others.
+        // A slow machine may need more than ten seconds to make other offers.
         for (const { kind } of at.hone.outcomes(offer.id)) assert.match(kind, /superseded|unseen|rejected_timeout/);
     },
 
-    async 'left standing for ten seconds is a reject, until it is taken after all'(at) {
+    async 'an offer without an answer for ten seconds is rejected, until it is accepted after all'(at) {
         const offer = await week(at, 'late.rs');
         await at.window.pause(10_500);
         await outcomesAre(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }]);
-        assert.equal(await at.window.ghost(), offer.ghost, 'it still stands there');
+        assert.equal(await at.window.ghost(), offer.ghost, 'it is still on screen');
         await at.window.press('Tab');
         await eventually('the acceptance is logged', () => at.hone.outcomes(offer.id).length > 1);
         await outcomesAre(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }, { kind: 'accepted', evidence: 'command' }]);
     },
 
-    async 'the cursor moved away is no reject'(at) {
+    async 'moving the cursor away is no rejection'(at) {
         const offer = await week(at, 'away.rs');
         await at.window.press('Control+Home');
         await outcomesAre(at.hone, offer, [{ kind: 'superseded', evidence: 'client_notice' }]);
@@ -181,17 +186,17 @@ export const stories = {
         await outcomesAre(at.hone, offer, [{ kind: 'rejected_esc', evidence: 'client_notice' }]);
     },
 
-    async 'a setting of the server’s reaches it, and goes back when it is removed'(at) {
+    async 'a server setting reaches the server, and goes back when it is removed'(at) {
         const tokens = () => JSON.parse(at.hone.run('config', 'get', 'completion.max_tokens', '--json'));
         const usual = tokens();
         at.set({ 'hone.completion.max_tokens': 4 });
         await eventually('config.toml has it', () => tokens() === 4);
         const offer = await week(at, 'short.rs');
-        assert.ok(at.hone.lastOffer().tokens.length <= 4, 'the daemon goes by it');
+        assert.ok(at.hone.lastOffer().tokens.length <= 4, 'the daemon uses it');
         await at.window.press('Tab');
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         at.set({});
-        await eventually('config.toml has it no more', () => tokens() === usual);
+        await eventually('config.toml does not have it any more', () => tokens() === usual);
     },
 
     async 'without an offer Tab indents'(at) {
@@ -202,7 +207,7 @@ export const stories = {
         await saved(at, 'indent.rs', '    x');
     },
 
-    async 'with the suggestion list open Tab and Escape are the list’s'(at) {
+    async 'while the suggestion list is open, Tab and Escape belong to the list'(at) {
         await at.window.file('suggest.rs');
         await at.window.type('wednes');
         await at.window.press('Control+Space');
@@ -216,10 +221,10 @@ export const stories = {
         await at.window.page.locator('.suggest-widget.visible').waitFor({ state: 'detached' });
         await at.window.press('Escape');
         await saved(at, 'suggest.rs', 'fn wednesday_evening() {}\nwednesday_evening');
-        assert.equal(at.hone.events().filter((event) => event.outcome?.kind === 'accepted').length, before, 'no offer was taken');
+        assert.equal(at.hone.events().filter((event) => event.outcome?.kind === 'accepted').length, before, 'no offer was accepted');
     },
 
-    async 'a daemon that ends is started again'(at) {
+    async 'a daemon that ends is restarted'(at) {
         const { pid } = at.hone.status().daemon;
         at.hone.run('stop');
         await anotherDaemon(at, pid);
@@ -228,7 +233,7 @@ export const stories = {
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
-    async 'a folder that nobody trusts has offers, and a rehearsal once it is trusted'(at) {
+    async 'an untrusted folder has offers, and a rehearsal once it is trusted'(at) {
         const [window, entry] = [at.window, 'Hone: Rehearse on This Workspace'];
         const rehearsal = async () => {
             await window.palette('Hone: ');
@@ -245,7 +250,7 @@ export const stories = {
         assert.equal(await rehearsal(), true);
     },
 
-    async 'a model is picked, and a daemon started that serves it'(at) {
+    async 'picking a model starts a daemon that serves it'(at) {
         const { pid } = at.hone.status().daemon;
         await at.window.command('Hone: Pick a Model');
         await at.window.choose('smollm2-135m');
@@ -253,7 +258,7 @@ export const stories = {
         assert.equal(at.hone.status().model.name, 'smollm2-135m');
     },
 
-    async 'two windows share one daemon; one of two folders has offers in both, and is asked which to rehearse on'(at) {
+    async 'two windows share one daemon; a window with two folders has offers in both and asks where to rehearse'(at) {
         const { pid } = at.hone.status().daemon;
         const folders = ['first', 'other'].map((name) => at.folder(name, { [`${name}.rs`]: '' }));
         const workspace = join(at.folder('both', {}), 'both.code-workspace');
@@ -274,7 +279,7 @@ export const stories = {
         await eventually('one session', () => at.hone.status().daemon.sessions === 1);
     },
 
-    async 'the doctor finds all well'(at) {
+    async 'the doctor finds nothing wrong'(at) {
         await at.window.command('Hone: Doctor');
         const frame = await at.window.webview('Socket');
         await at.window.shot('doctor');
@@ -284,7 +289,7 @@ export const stories = {
     },
 };
 
-/** After all others: learning loads the machine. */
+/** These come after all others, because learning loads the machine. */
 export const lastStories = {
     async 'learn now makes an adapter, and the status shows it'(at) {
         await at.window.command('Hone: Learn Now');
@@ -297,7 +302,7 @@ export const lastStories = {
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
     },
 
-    async 'the adapter is rolled back, and taken again'(at) {
+    async 'the adapter is rolled back and chosen again'(at) {
         for (const [choice, version] of [['the model alone', 0], ['v1', 1]]) {
             await at.window.command('Hone: Roll Back the Adapter');
             await at.window.choose(choice);
@@ -305,7 +310,7 @@ export const lastStories = {
         }
     },
 
-    async 'learning is paused and goes on'(at) {
+    async 'learning is paused and continues'(at) {
         for (const [state, shown] of [['off', 'paused'], ['idle', 'ready']]) {
             await at.window.command('Hone: Pause or Resume Learning');
             await eventually(`learning is ${state}`, () => at.hone.status().learner.state === state);
@@ -313,17 +318,17 @@ export const lastStories = {
         }
     },
 
-    async 'the report shows what was taken and learned'(at) {
+    async 'the report shows what was accepted and learned'(at) {
         await at.window.command('Hone: Learning Report');
         const frame = await at.window.webview('judged offers were accepted');
         assert.equal(await frame.locator('svg polyline').count(), 2);
-        assert.equal(await frame.locator('svg .swap').count(), 2, 'the swap is marked in both plots');
+        assert.equal(await frame.locator('svg .swap').count(), 2, 'both plots mark the swap');
         const { accepted } = at.hone.status().episodes;
         await frame.locator('tr', { hasText: /^Accepted\d/ }).getByText(String(accepted)).waitFor();
         await at.window.shot('report');
     },
 
-    async 'a file is forgotten, and the adapter that learned from it'(at) {
+    async 'a file is forgotten with the adapter that learned from it'(at) {
         const file = join(at.workspace, 'clock.rs');
         const known = () => at.hone.events().filter((event) => event.path === file).length;
         assert.ok(known() > 0);
@@ -336,7 +341,10 @@ export const lastStories = {
     },
 };
 
-/** Nothing that was typed or offered is in a log, at its most talkative and with a trace asked for. */
+/**
+ * Nothing that was typed or offered is in a log, even at the trace level and with a trace asked
+ * for.
+ */
 export function noCode(logs) {
     assert.ok(logs.length > 1, 'the extension and the daemon have logs');
     for (const file of logs) {
@@ -345,7 +353,7 @@ export function noCode(logs) {
     }
 }
 
-/** No offer of the whole run may have two verdicts, unless the later is the stronger. */
+/** No offer of the whole run has two verdicts, unless the later one has stronger evidence. */
 export function everyLabelOnce(hone) {
     const strength = ['clock', 'document', 'client_notice', 'command'];
     const known = new Map();

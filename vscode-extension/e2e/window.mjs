@@ -1,4 +1,4 @@
-// One window of VS Code in a browser, driven as a person would.
+// One window of VS Code in a browser, driven as a person would drive it.
 
 import { chromium } from 'playwright-core';
 import { join } from 'node:path';
@@ -6,42 +6,41 @@ import { eventually } from './hone.mjs';
 
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
 const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-// How long a workbench may take to come up, and how often the page is loaded for it: code-server
-// was seen to stay blank, once, where another window was open, and a person reloads it then.
+/** How long a window may take to show the files of its folder. A blank one never does. */
 const START_LIMIT_MS = 45_000;
-const START_LOADS = 3;
-// How long a palette may take to open, and how often it is asked for.
+/** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
 const PALETTE_PRESSES = 4;
+
+/** A window that stays blank. This happens rarely, and a new window then works. */
+export class BlankWindow extends Error {}
 
 export async function openBrowser() {
     return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args: BROWSER_ARGS });
 }
 
 export class Window {
-    /** `place`: a `folder` or a `workspace`, by its path. Nothing is trusted in it until `trust`. */
+    /**
+     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. If the
+     * window stays blank, it is closed, and a `BlankWindow` is thrown.
+     */
     static async open(browser, port, place, shots) {
         const context = await browser.newContext({ viewport: { width: 1100, height: 640 } });
-        // Whatever is not on this machine is cut off; what the editor asks of others is not tested here.
+        // Requests to other machines are cut off. What the editor asks of them is not tested here.
         await context.route('**/*', (route) => {
             const { hostname, protocol } = new URL(route.request().url());
             const local = hostname === '127.0.0.1' || hostname.endsWith('localhost') || protocol === 'data:' || protocol === 'blob:';
             return local || hostname.endsWith('.vscode-cdn.net') ? route.continue() : route.abort();
         });
-        const page = await context.newPage();
-        const window = new Window(page, shots);
-        const files = page.locator('.explorer-folders-view .monaco-list-row').first();
-        for (let load = 1; ; load += 1) {
-            await page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
-            const fault = await files.waitFor({ timeout: START_LIMIT_MS }).then(() => undefined, (error) => error);
-            if (!fault) {
-                return window;
-            }
-            await window.shot(`no-workbench-${load}`);
-            console.log(`        a window stayed without its files for ${START_LIMIT_MS / 1000} s (load ${load})`);
-            if (load === START_LOADS) {
-                throw fault;
-            }
+        const window = new Window(await context.newPage(), shots);
+        try {
+            await window.page.goto(`http://127.0.0.1:${port}/?${new URLSearchParams(place)}`);
+            await window.page.locator('.explorer-folders-view .monaco-list-row').first().waitFor({ timeout: START_LIMIT_MS });
+            return window;
+        } catch (error) {
+            await window.shot('blank').catch(() => undefined);
+            await window.close();
+            throw new BlankWindow(`a window showed no files within ${START_LIMIT_MS / 1000} s`, { cause: error });
         }
     }
 
@@ -69,8 +68,14 @@ export class Window {
         await this.press('Control+End');
     }
 
+    /** Types key by key. */
     type(text, delay = 60) {
         return this.page.keyboard.type(text, { delay });
+    }
+
+    /** Inserts a text at once, as an input method does. */
+    insert(text) {
+        return this.page.keyboard.insertText(text);
     }
 
     press(...keys) {
@@ -90,7 +95,7 @@ export class Window {
     async palette(title) {
         const input = this.page.locator('.quick-input-widget .quick-input-box input');
         const opens = () => input.waitFor({ timeout: PALETTE_MS }).then(() => true, () => false);
-        // A window that is still at work lets a key go by; who sees no palette presses again.
+        // A busy window may ignore a key. A person who sees no palette presses again.
         for (let presses = 0; presses < PALETTE_PRESSES; presses += 1) {
             await this.press('F1');
             if (await opens()) {
@@ -100,12 +105,12 @@ export class Window {
         await input.fill(`>${title}`);
     }
 
-    /** Clicks an entry of the list that is open. */
+    /** Clicks an entry of the open list. */
     choose(entry) {
         return this.page.locator('.quick-input-list .monaco-list-row', { hasText: entry }).first().click();
     }
 
-    /** The entries of the list that is open. */
+    /** The entries of the open list. */
     choices() {
         return this.page.locator('.quick-input-list .monaco-list-row .label-name').allTextContents();
     }
@@ -116,7 +121,7 @@ export class Window {
         return parts.join('').replaceAll('\u00a0', ' ');
     }
 
-    /** The offer that is on screen, by the daemon's log; left there long enough to be read. */
+    /** The offer on screen, as the daemon's log has it. It stays there long enough to be read. */
     async offer(hone) {
         const offer = await eventually('the newest offer is on screen', async () => {
             const ghost = await this.ghost();
@@ -131,16 +136,18 @@ export class Window {
         await eventually('no grey text', async () => (await this.ghost()) === '');
     }
 
-    /** Escape until nothing comes any more: an answer may be under way when the key is pressed. */
+    /**
+     * Presses Escape until no grey text comes. An answer may be under way when the key is pressed.
+     */
     async dismiss() {
-        await eventually('no grey text comes any more', async () => {
+        await eventually('no grey text comes', async () => {
             await this.press('Escape');
             await this.pause(250);
             return (await this.ghost()) === '';
         });
     }
 
-    /** A page of ours, by a text in it. */
+    /** The page of Hone's that contains a text. */
     async webview(text) {
         return eventually(`a page with “${text}”`, async () => {
             for (const frame of this.page.frames()) {
