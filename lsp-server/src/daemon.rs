@@ -2,8 +2,6 @@
 //! One of these lives in a process, behind a socket (`hone serve`) or behind
 //! stdio (`hone lsp --in-process`).
 
-#[cfg(test)]
-use crate::adapters::Entry;
 use crate::adapters::{Candidate, Registry};
 use crate::config::{Config, ModelConfig};
 use crate::engine::worker::EngineHandle;
@@ -543,8 +541,8 @@ impl Daemon {
                 registry.refuse(&candidate)?;
             }
             None => {
-                // First, because events go on while the registry is written: what is read of
-                // the log later must begin with the same one.
+                // The live trial begins before the registry is written, because events go on
+                // meanwhile: a trial that is read from the log begins with the same event.
                 let incumbent = registry.active();
                 let arms = lock(&self.knowledge).announce(version, incumbent);
                 let registered = registry.try_out(&candidate, arms.since);
@@ -553,21 +551,6 @@ impl Daemon {
             }
         }
         Ok(refusal)
-    }
-
-    /// The same for a test that has written the candidate's file under its number already.
-    #[cfg(test)]
-    pub async fn try_out(
-        &self,
-        entry: Entry,
-        still_wanted: impl FnOnce(&Registry) -> Result<()>,
-    ) -> Result<Option<String>> {
-        let (file, (adapter, _)) = {
-            let registry = lock(&self.registry);
-            (registry.adapter_file(entry.version), registry.job_files("test"))
-        };
-        std::fs::rename(file, &adapter)?;
-        self.start_trial(Candidate { entry, adapter, optimizer: None }, still_wanted).await
     }
 
     /// Ends the trial if its evidence is in.
@@ -735,7 +718,7 @@ async fn tick(daemon: Weak<Daemon>) {
 mod tests {
     use super::*;
     use crate::history::tests::completion;
-    use crate::rig::daemon_in;
+    use crate::rig::{daemon_in, try_first_adapter};
 
     /// Forgetting withdrew adapters first, which a registry that cannot be read refuses. So
     /// nothing could be forgotten until the user had moved the folder away by hand.
@@ -771,20 +754,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path().into());
         let daemon = daemon_in(&home).await;
-        let path = lock(&daemon.registry).adapter_file(1);
-        std::fs::write(&path, "adapter").unwrap();
-        let entry = Entry {
-            version: 1,
-            parent: 0,
-            sha256: models::file::sha256(&path).unwrap(),
-            base_sha256: "base".into(),
-            created_at_ms: 0,
-            labels: (0, 0),
-            offers: None,
-            forgotten: false,
-            verdict: None,
-            report: Default::default(),
-        };
         let verdict = |id: &str| {
             let (outcome, evidence) = (Outcome::Accepted, event::Evidence::Command);
             daemon.record(vec![completion(id, "/a.rs")]);
@@ -795,7 +764,7 @@ mod tests {
             verdict("between");
             Ok(())
         };
-        assert_eq!(daemon.try_out(entry, between).await.unwrap(), None);
+        assert_eq!(try_first_adapter(&daemon, between).await.unwrap(), None);
         verdict("after");
         let terms = Terms::of(&lock(&daemon.registry), "base");
         let read = Reading::of(&*daemon.log, &terms).unwrap();

@@ -190,7 +190,7 @@ mod tests {
         Document { path: path.into(), language: "rust".into(), version: 1, text: text.into() }
     }
 
-    /// What a user says who ignores `/p/private/`.
+    /// The rules of a user who ignores `/p/private/`.
     fn rules(path: &str) -> QuotableFiles {
         let paths = [path.to_owned(), "/p/a.rs".to_owned()].into();
         Privacy::default().quotable(paths, &["/p/private/".to_owned()])

@@ -1,8 +1,9 @@
 //! A daemon on an engine that a test chooses, with a real log, and editors connected
 //! to it: all that lies between a key's message and its answer but the model.
 
+use crate::adapters::{Candidate, Entry, Registry};
 use crate::config::Config;
-use crate::daemon::{Daemon, ServedModel};
+use crate::daemon::{Daemon, ServedModel, lock};
 use crate::document::Position;
 use crate::engine::Engine;
 use crate::engine::scripted::ScriptedEngine;
@@ -10,6 +11,7 @@ use crate::engine::worker::EngineHandle;
 use crate::framing::{self, Frame, Frames};
 use crate::home::Home;
 use crate::lsp;
+use anyhow::Result;
 use feedback::clock::{ManualClock, SystemClock};
 use feedback::event::EventKind;
 use feedback::log::EventLog;
@@ -33,17 +35,43 @@ pub async fn daemon_in(home: &Home) -> Arc<Daemon> {
         Ok(ScriptedEngine { answers: &["x"], learned: None, takes })
     };
     let engine = EngineHandle::start(engine).unwrap();
-    let model = ServedModel {
-        name: "scripted".into(),
-        architecture: "none".into(),
-        path: "none.gguf".into(),
-        sha256: "base".into(),
-    };
     let mut config = Config::default();
     config.gate.enabled = false;
     let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
     let clock = Arc::new(ManualClock::starting_at(0));
-    Daemon::start(home, config, model, engine, clock, log).await.unwrap()
+    Daemon::start(home, config, scripted_model(), engine, clock, log).await.unwrap()
+}
+
+/// What a daemon serves whose engine is scripted.
+pub fn scripted_model() -> ServedModel {
+    ServedModel {
+        name: "scripted".into(),
+        architecture: "none".into(),
+        path: "none.gguf".into(),
+        sha256: "base".into(),
+    }
+}
+
+/// Has the daemon's first adapter, in a file of any content, take part in a trial.
+pub async fn try_first_adapter(
+    daemon: &Daemon,
+    still_wanted: impl FnOnce(&Registry) -> Result<()>,
+) -> Result<Option<String>> {
+    let (adapter, _) = lock(&daemon.registry).job_files("test");
+    std::fs::write(&adapter, "adapter")?;
+    let entry = Entry {
+        version: 1,
+        parent: 0,
+        sha256: models::file::sha256(&adapter)?,
+        base_sha256: "base".into(),
+        created_at_ms: 0,
+        labels: (0, 0),
+        offers: None,
+        forgotten: false,
+        verdict: None,
+        report: Default::default(),
+    };
+    daemon.start_trial(Candidate { entry, adapter, optimizer: None }, still_wanted).await
 }
 
 pub struct Rig {
@@ -59,12 +87,6 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path().into());
         home.create().unwrap();
-        let model = ServedModel {
-            name: "scripted".into(),
-            architecture: "none".into(),
-            path: "none.gguf".into(),
-            sha256: "base".into(),
-        };
         let mut config = Config::default();
         config.gate.enabled = false;
         // What an editor waits for by design is not what the server costs.
@@ -73,7 +95,7 @@ impl Rig {
         let engine = EngineHandle::start(move || Ok(engine)).unwrap();
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
         let clock = Arc::new(SystemClock::default());
-        let daemon = Daemon::start(&home, config, model, engine, clock, log.clone());
+        let daemon = Daemon::start(&home, config, scripted_model(), engine, clock, log.clone());
         Rig { daemon: daemon.await.unwrap(), log, _folder: folder }
     }
 

@@ -626,14 +626,13 @@ fn suggestion(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::Entry;
     use crate::config::Config;
-    use crate::daemon::ServedModel;
     use crate::engine::scripted::ScriptedEngine;
     use crate::engine::worker::EngineHandle;
     use crate::engine::{Engine, EngineInfo, Request, Score, ScoreRequest, Tokenizer};
     use crate::home::Home;
     use crate::prompt::FimPrompt;
+    use crate::rig::{scripted_model, try_first_adapter};
     use feedback::clock::ManualClock;
     use feedback::event::{AdapterVersion, Event};
     use feedback::log::MemoryLog;
@@ -666,18 +665,13 @@ mod tests {
         engine: impl Engine + Send + 'static,
     ) -> (tempfile::TempDir, Arc<Session>) {
         let folder = tempfile::tempdir().unwrap();
-        let model = ServedModel {
-            name: "scripted".into(),
-            architecture: "none".into(),
-            path: "none.gguf".into(),
-            sha256: "base".into(),
-        };
         let engine = EngineHandle::start(move || Ok(engine)).unwrap();
         let (home, clock) = (Home::at(folder.path().into()), ManualClock::starting_at(0));
         home.create().unwrap();
         let log = Arc::new(MemoryLog::default());
-        let daemon =
-            Daemon::start(&home, config, model, engine, Arc::new(clock), log).await.unwrap();
+        let daemon = Daemon::start(&home, config, scripted_model(), engine, Arc::new(clock), log)
+            .await
+            .unwrap();
         let session = daemon.session();
         let text = Rope::from_str("fn a() {\n    \n}\n");
         let (path, language) = ("/a.rs".into(), "rust".into());
@@ -1062,21 +1056,7 @@ mod tests {
         let engine = ScriptedEngine { answers: ANSWERS, learned: Some(learned), takes };
         let (_folder, session) = session_with(engine).await;
         let daemon = session.daemon().clone();
-        let path = lock(&daemon.registry).adapter_file(1);
-        std::fs::write(&path, "adapter").unwrap();
-        let entry = Entry {
-            version: 1,
-            parent: 0,
-            sha256: models::file::sha256(&path).unwrap(),
-            base_sha256: "base".into(),
-            created_at_ms: 0,
-            labels: (0, 0),
-            offers: None,
-            forgotten: false,
-            verdict: None,
-            report: Default::default(),
-        };
-        assert_eq!(daemon.try_out(entry, |_| Ok(())).await.unwrap(), None);
+        assert_eq!(try_first_adapter(&daemon, |_| Ok(())).await.unwrap(), None);
         for place in 0..200 {
             let uri = format!("file:///{place}.rs");
             let text = Rope::from_str(&format!("fn a{place}() {{\n    \n}}\n"));

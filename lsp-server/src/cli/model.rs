@@ -58,8 +58,8 @@ pub async fn run(home: &Home, command: ModelCommand) -> Result<()> {
     home.create()?;
     let catalogue = Catalogue::load(&home.models())?;
     let store = Store::new(home.models());
-    // Only asked where it is needed: a wrong setting must not keep anybody from choosing
-    // another model.
+    // The settings are read only where they are needed, because a wrong one must not keep
+    // anybody from choosing another model.
     let configured = || -> Result<&Manifest> {
         let config = Config::load(&home.config_file())?;
         configured_manifest(home, &catalogue, &config)

@@ -296,7 +296,7 @@ fn a_registry_that_cannot_be_read_costs_no_adapter() {
     let folder = home.path().join("adapters");
     std::fs::write(folder.join("v0001.optimizer"), "what the optimizer knows").unwrap();
     let other = home.path().join("other.gguf");
-    // Another one than those that are there, or nobody would see that it took their place.
+    // It differs from the adapters that are there, so that the test sees if it replaces one.
     write_adapter_of(&other, &base, 0.5);
     let import = ["adapter", "import", other.to_str().unwrap()];
     for (text, part) in [
