@@ -78,7 +78,9 @@ impl Session {
             if quotes {
                 prompts.edit(document, was.clone(), &edit);
             }
-            let edit = match cursor {
+            // A line break below the cursor may be the final newline that a tool puts in on save,
+            // so it does not count as one at the cursor.
+            let edit = match cursor.filter(|_| !edit.inserted.chars().all(is_line_break)) {
                 Some(cursor) => document.seen_at(edit, cursor),
                 None => edit,
             };
@@ -156,4 +158,8 @@ fn is_trim(was: &Rope, edit: &Edit, cursor: Option<usize>) -> bool {
     is_at_cursor
         && was.line_to_char(was.char_to_line(edit.start)) == edit.start
         && was.slice(edit.start..end).chars().all(|c| c == ' ' || c == '\t')
+}
+
+fn is_line_break(c: char) -> bool {
+    matches!(c, '\n' | '\r')
 }

@@ -467,3 +467,18 @@ async fn blanks_that_are_trimmed_on_save_are_no_verdict() {
     let counts = session.services.recorder.counts();
     assert_eq!((counts.rejected_edit, counts.superseded), (0, 1));
 }
+
+/// A final newline that a tool puts in on save was seen as the Enter key at the cursor, because
+/// the text is the same with both.
+#[tokio::test]
+async fn a_final_newline_is_no_verdict() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    session.change(URI, 2, vec![(None, "fn a() {\n    \n".into())]).unwrap();
+    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    session.shown(&offer.id);
+    let end = Position { line: 2, column: 0 };
+    session.change(URI, 3, vec![(Some((end, end)), "\n".into())]).unwrap();
+    assert_eq!(session.services.recorder.counts().rejected_edit, 0);
+    session.change(URI, 4, vec![(Some((CURSOR, CURSOR)), "\n".into())]).unwrap();
+    assert_eq!(session.services.recorder.counts().rejected_edit, 1, "the Enter key at the offer");
+}
