@@ -1,52 +1,13 @@
 //! Generated text → what may be shown: one line, or as many as were wanted, no
 //! repetition of what already stands around the cursor, never blank.
 
+mod around;
+mod closing;
+
 use crate::stop_rule::{Extent, valid};
-use ropey::Rope;
-
-/// Most characters of a line that are looked at: a minified file is one line.
-const LINE_CHARS: usize = 4096;
-
-/// Lines looked at below the cursor for the next that is not blank.
-const LINES_BELOW: usize = 4;
-
-/// Most marks behind the cursor that an offer takes the place of: what editors close by
-/// themselves is short, and longer rests were written.
-const MARKS_LIMIT: usize = 8;
-
-/// What stands around the cursor.
-#[derive(Debug, Default)]
-pub struct Around {
-    /// On the cursor's line.
-    pub line_before: String,
-    pub rest_of_line: String,
-    /// The line above, empty if there is none or it is very long.
-    pub above: String,
-    /// The next line that is not blank, empty if there is none such close by.
-    pub below: String,
-}
-
-impl Around {
-    /// `cursor` in characters; must not lie past the end.
-    pub fn of(text: &Rope, cursor: usize) -> Around {
-        let number = text.char_to_line(cursor);
-        let whole = |number: usize| {
-            let line = text.get_line(number).filter(|line| line.len_chars() <= LINE_CHARS);
-            let line = line.map_or_else(String::new, |line| line.to_string());
-            line.trim_end_matches(['\n', '\r']).to_owned()
-        };
-        let start = text.line_to_char(number).max(cursor.saturating_sub(LINE_CHARS));
-        let end = text.line_to_char(number + 1).min(cursor + LINE_CHARS);
-        let rest = text.slice(cursor..end).to_string();
-        let mut below = (number + 1..=number + LINES_BELOW).map(whole);
-        Around {
-            line_before: text.slice(start..cursor).to_string(),
-            rest_of_line: rest.trim_end_matches(['\n', '\r']).to_owned(),
-            above: number.checked_sub(1).map_or_else(String::new, whole),
-            below: below.find(|line| !line.trim().is_empty()).unwrap_or_default(),
-        }
-    }
-}
+pub use around::Around;
+pub use closing::repeats_closing;
+use closing::{brings, closing, without_overlap};
 
 /// The shown part is `text[healing..healing + result]`. It may go on behind what the
 /// editor closed: [`replaced`] says what it takes the place of.
@@ -86,58 +47,6 @@ pub fn replaced<'a>(text: &str, around: &'a Around) -> &'a str {
     let rest = around.rest_of_line.trim_end();
     let at = closing(text, &around.line_before, rest);
     if !text.contains('\n') && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
-}
-
-/// True if `rest` is nothing but a few marks, and `text` has them all, in their order.
-fn brings(text: &str, rest: &str) -> bool {
-    let are_marks = rest.len() <= MARKS_LIMIT && rest.bytes().all(|b| b.is_ascii_punctuation());
-    let mut left = text.chars();
-    are_marks && rest.chars().all(|mark| left.any(|c| c == mark))
-}
-
-/// Where `shown` would close what is closed right behind the cursor already, by the
-/// editor when it was opened: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
-fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
-    let closed = rest.trim_start().chars().next()?;
-    let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
-    let began_in = quote;
-    for (at, c) in shown.char_indices() {
-        if std::mem::take(&mut escaped) {
-            continue;
-        }
-        match (quote, c) {
-            (Some(_), '\\') => escaped = true,
-            (Some(mark), c) if mark == c => {
-                if began_in == Some(c) && c == closed && open.is_empty() {
-                    return Some(at);
-                }
-                quote = None;
-            }
-            (Some(_), _) => {}
-            (None, '"' | '`') => quote = Some(c),
-            (None, '(') => open.push(')'),
-            (None, '[') => open.push(']'),
-            (None, '{') => open.push('}'),
-            (None, ')' | ']' | '}') if open.pop().is_none() && c == closed => return Some(at),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The quote in which a line ends. An apostrophe is none: it may be a lifetime.
-fn open_quote(line: &str) -> Option<char> {
-    let (mut quote, mut escaped) = (None, false);
-    for c in line.chars() {
-        match (quote, c) {
-            _ if std::mem::take(&mut escaped) => {}
-            (Some(_), '\\') => escaped = true,
-            (Some(mark), c) if mark == c => quote = None,
-            (None, '"' | '`') => quote = Some(c),
-            _ => {}
-        }
-    }
-    quote
 }
 
 /// As [`shown_bytes`], of as many lines as the extent holds.
@@ -182,43 +91,14 @@ pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
     shown.contains('\n') && !rest_of_line.trim().is_empty()
 }
 
-/// True if the text would close a bracket that is closed right behind the
-/// cursor already (by the editor, when the user typed the opening one).
-pub fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
-    let first = shown.trim_start().chars().next();
-    matches!(first, Some(')' | ']' | '}')) && first == rest_of_line.trim_start().chars().next()
-}
-
-/// Cuts the longest end of `shown` that `rest` begins with: accepting `a)`
-/// before `)` must not leave `a))`. An end that `shown` itself opened stays:
-/// `foo()` inside `bar(|)` is whole.
-fn without_overlap<'a>(shown: &'a str, rest: &str) -> &'a str {
-    let cut = shown
-        .char_indices()
-        .map(|(at, _)| at)
-        .find(|&at| rest.starts_with(&shown[at..]) && !closes_its_own(shown, &shown[at..]))
-        .unwrap_or(shown.len());
-    shown[..cut].trim_end()
-}
-
-/// True if `end` is one closing mark and `shown` holds the mark it closes.
-fn closes_its_own(shown: &str, end: &str) -> bool {
-    let count = |mark: char| shown.matches(mark).count();
-    match end {
-        ")" => count('(') >= count(')'),
-        "]" => count('[') >= count(']'),
-        "}" => count('{') >= count('}'),
-        "\"" => count('"') % 2 == 0,
-        "'" => count('\'') % 2 == 0,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::around::LINE_CHARS;
+    use super::closing::MARKS_LIMIT;
     use super::*;
     use crate::stop_rule::Multiline;
     use crate::stop_rule::Setting;
+    use ropey::Rope;
 
     fn shown<'a>(text: &'a str, healing: &str, rest: &str) -> &'a str {
         let around = Around { rest_of_line: rest.into(), ..Around::default() };

@@ -7,8 +7,11 @@
 //! was chosen stays for as long as nothing is much better: it stands at the
 //! prompt's beginning, and exchanging it means to compute the whole prompt again.
 
+mod pieces;
+
 use crate::document::Document;
 use crate::prompt::{Context, Excerpt};
+use pieces::{Piece, names, names_near, pieces};
 use ropey::Rope;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -23,22 +26,8 @@ const DOCUMENTS: usize = 24;
 /// machines wrote.
 pub const DOCUMENT_CHARS: usize = 200_000;
 
-/// A piece ends at the first blank line behind this many lines …
-const PIECE_LINES: usize = 6;
-
-/// … and behind this many in any case, or this many characters.
-const PIECE_MAX_LINES: usize = 20;
-const PIECE_MAX_CHARS: usize = 800;
-
-/// Characters before and behind the cursor whose names are looked for.
-const NEAR_BEFORE: usize = 1_000;
-const NEAR_BEHIND: usize = 300;
-
 /// Names that a piece must share to be shown.
 const SHARED_MIN: usize = 2;
-
-/// Shortest name that tells anything, in characters.
-const NAME_MIN_CHARS: usize = 3;
 
 /// What one step back in the order of documents leaves of a piece's worth.
 const FADING: f32 = 0.95;
@@ -63,14 +52,6 @@ struct Pieces {
     /// What they were cut from, if it has not changed since.
     cut_from: Option<Rope>,
     pieces: Vec<Piece>,
-}
-
-struct Piece {
-    /// In lines of the document.
-    lines: Range<usize>,
-    text: String,
-    /// In order, so that worths are added in the same order every time.
-    names: BTreeSet<String>,
 }
 
 /// Where a prompt is asked for.
@@ -237,50 +218,6 @@ fn worth(
     if shared.len() < SHARED_MIN { 0.0 } else { shared.iter().sum() }
 }
 
-fn pieces(text: &str) -> Vec<Piece> {
-    let mut pieces = vec![];
-    let (mut start, mut piece) = (0, String::new());
-    let mut end = |lines: Range<usize>, piece: &mut String| {
-        let text = std::mem::take(piece);
-        let names = names(&text);
-        // A line of a minified file says nothing to a reader.
-        if text.chars().count() <= 2 * PIECE_MAX_CHARS && !names.is_empty() {
-            pieces.push(Piece { lines, text, names });
-        }
-    };
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        let lines = number - start;
-        let is_border = line.trim().is_empty() && lines >= PIECE_LINES;
-        if is_border || lines >= PIECE_MAX_LINES || piece.len() >= PIECE_MAX_CHARS {
-            end(start..number, &mut piece);
-            start = number;
-        }
-        piece.push_str(line);
-    }
-    let all = start + piece.split_inclusive('\n').count();
-    if !piece.ends_with('\n') {
-        piece.push('\n');
-    }
-    end(start..all, &mut piece);
-    pieces
-}
-
-/// Names as they stand in code: identifiers, keywords among them; those are in so
-/// many pieces that they count for little.
-fn names(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-    let telling = |word: &&str| {
-        word.chars().count() >= NAME_MIN_CHARS && !word.starts_with(|c: char| c.is_ascii_digit())
-    };
-    words.filter(telling).map(str::to_owned).collect()
-}
-
-fn names_near(text: &Rope, cursor: usize) -> BTreeSet<String> {
-    let from = cursor.saturating_sub(NEAR_BEFORE);
-    let to = (cursor + NEAR_BEHIND).min(text.len_chars());
-    names(&text.slice(from..to).to_string())
-}
-
 /// Lines of which a range of characters holds anything.
 fn lines_of(text: &Rope, window: &Range<usize>) -> Range<usize> {
     let line = |at: usize| text.char_to_line(at.min(text.len_chars()));
@@ -300,6 +237,7 @@ fn common_folder<'a>(paths: impl Iterator<Item = &'a str>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use super::pieces::PIECE_MAX_LINES;
     use super::*;
 
     fn document(path: &str, text: &str) -> Document {
@@ -426,21 +364,5 @@ mod tests {
         assert_eq!(related.documents.len(), DOCUMENTS);
         assert!(related.documents.contains_key(&(2 * DOCUMENTS - 1).to_string()));
         assert!(!related.documents.contains_key("0"));
-    }
-
-    #[test]
-    fn every_line_is_in_one_piece() {
-        let text: String = (0..500)
-            .map(|i| if i % 9 == 8 { "\n".into() } else { format!("name_{i};\n") })
-            .collect();
-        let pieces = pieces(&text);
-        assert_eq!(pieces.iter().map(|piece| piece.text.as_str()).collect::<String>(), text);
-        let mut next = 0;
-        for piece in &pieces {
-            assert_eq!(piece.lines.start, next);
-            assert_eq!(piece.text.lines().count(), piece.lines.len());
-            next = piece.lines.end;
-        }
-        assert_eq!(next, 500);
     }
 }

@@ -1,0 +1,41 @@
+//! How deep a line is indented, and what a line is in relation to its statement.
+
+/// Columns a tab stands for, where tabs and blanks are compared.
+const TAB_COLUMNS: usize = 4;
+
+/// First words of lines that go on with the statement above them, or end it.
+const CONTINUING: &[&str] = &[
+    "catch", "done", "elif", "else", "elsif", "end", "ensure", "except", "fi", "finally", "rescue",
+    "where",
+];
+
+/// Beginnings of lines that stand before a statement and belong to it.
+const LEADING: &[&str] = &["#", "@", "//", "/*", "*", "--"];
+
+/// How deep a line is indented.
+pub(super) fn columns(line: &str) -> usize {
+    let blanks = line.chars().take_while(|c| matches!(c, ' ' | '\t'));
+    blanks.fold(0, |columns, blank| match blank {
+        '\t' => (columns / TAB_COLUMNS + 1) * TAB_COLUMNS,
+        _ => columns + 1,
+    })
+}
+
+pub(super) fn starts_closing(line: &str) -> bool {
+    line.trim_start().starts_with([')', ']', '}'])
+}
+
+/// Whether a line goes on with a statement of its own depth, or does where it may
+/// yet grow.
+pub(super) fn continues(content: &str, may_grow: bool) -> bool {
+    let end = content.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(content.len());
+    let word = &content[..end];
+    let is_part = may_grow && end == content.len();
+    content.starts_with('{')
+        || starts_closing(content)
+        || CONTINUING.iter().any(|known| *known == word || (is_part && known.starts_with(word)))
+}
+
+pub(super) fn is_leading(line: &str) -> bool {
+    LEADING.iter().any(|start| line.trim_start().starts_with(start))
+}

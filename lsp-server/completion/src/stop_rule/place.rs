@@ -1,0 +1,121 @@
+//! The cursor, the text around it, and what is begun there.
+
+use super::block::What;
+use super::lines::{columns, starts_closing};
+use crate::prompt::LINE_CHARS;
+use crate::syntax;
+use ropey::Rope;
+use tree_sitter::Language;
+
+/// Characters above the cursor's line that are read to understand it: a parse of
+/// as many takes one to two milliseconds.
+const WINDOW_CHARS: usize = 4_000;
+
+/// Characters behind the cursor that are read for the same.
+const AFTER_CHARS: usize = 1_000;
+
+/// Ends of a line that opens a block, where no grammar tells.
+const OPENING: &[&str] = &["{", "(", "[", ":", " do", " then"];
+
+/// A cursor and the text around it.
+pub(super) struct Place {
+    pub(super) above: String,
+    pub(super) line: String,
+    /// All that follows, as far as it is read.
+    after: String,
+    /// The lines with text in it.
+    pub(super) below: Vec<String>,
+    pub(super) has_other_breaks: bool,
+}
+
+/// What opens the block the cursor stands in, right before it.
+#[derive(Clone, Copy)]
+pub(super) struct Opener {
+    pub(super) of_block: bool,
+}
+
+impl Place {
+    /// `None` where something stands behind the cursor, or too much before it.
+    pub(super) fn of(text: &Rope, cursor: usize, max_lines: usize) -> Option<Place> {
+        let row = text.char_to_line(cursor);
+        let start = text.line_to_char(row);
+        let own = text.line(row);
+        if own.len_chars() > LINE_CHARS
+            || !text.slice(cursor..start + own.len_chars()).chars().all(char::is_whitespace)
+        {
+            return None;
+        }
+        let earliest = start.saturating_sub(WINDOW_CHARS);
+        let cut = text.char_to_line(earliest);
+        let whole = if text.line_to_char(cut) == earliest { cut } else { cut + 1 };
+        let above = text.slice(text.line_to_char(whole).min(start)..start).to_string();
+        let end = (cursor + AFTER_CHARS).min(text.len_chars());
+        let after = text.slice(cursor..end).to_string();
+        let below = after.lines().map(|line| line.trim_end().to_owned());
+        let below: Vec<_> = below.filter(|line| !line.is_empty()).take(max_lines).collect();
+        let has_other_breaks = above.contains('\r') || after.contains('\r');
+        let line = text.slice(start..cursor).to_string();
+        Some(Place { above, line, after, below, has_other_breaks })
+    }
+
+    fn is_blank(&self) -> bool {
+        self.line.trim().is_empty()
+    }
+
+    /// The cursor's line, or the last one above that says something.
+    fn head(&self) -> &str {
+        if !self.is_blank() {
+            return &self.line;
+        }
+        self.above.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default()
+    }
+
+    pub(super) fn opener(&self, grammar: Option<&Language>) -> Option<Opener> {
+        let text = format!("{}{}{}", self.above, self.line, self.after);
+        let Some(reading) = grammar.and_then(|grammar| syntax::read(grammar, &text)) else {
+            let head = self.head().trim_end();
+            let opens = OPENING.iter().any(|end| head.ends_with(end));
+            let of_block = !head.ends_with(['(', '[']);
+            return opens.then_some(Opener { of_block });
+        };
+        // What a comment says behind it counts for nothing.
+        let mut code = text[..self.above.len() + self.line.len()].trim_end();
+        while let Some(comment) = reading.words.iter().find(|words| {
+            (words.start + 1..=words.end).contains(&code.len())
+                && ["//", "/*", "#"].iter().any(|start| text[words.start..].starts_with(start))
+        }) {
+            code = text[..comment.start].trim_end();
+        }
+        let at = code.len().checked_sub(1)?;
+        let bracket = reading.brackets.iter().find(|bracket| bracket.at == at);
+        match bracket {
+            Some(bracket) => bracket.opens.then_some(Opener { of_block: !bracket.of_value }),
+            None if code.ends_with(':') && !reading.is_words(at) => Some(Opener { of_block: true }),
+            None => None,
+        }
+    }
+
+    /// Whether no line of the block that was opened stands below.
+    pub(super) fn is_empty(&self) -> bool {
+        self.below.first().is_none_or(|next| columns(next) <= columns(self.head()))
+    }
+
+    /// What is begun here, by the lines above and below.
+    pub(super) fn what(&self, opens: bool) -> What {
+        let (head, here) = (columns(self.head()), columns(&self.line));
+        let next = self.below.first();
+        // Whether the block of lines deeper than `outer` is closed below, or goes on.
+        let is_closed = |outer: usize| {
+            next.is_some_and(|next| match columns(next) {
+                deep if deep > outer => true,
+                deep => starts_closing(next) && (!opens || deep == outer),
+            })
+        };
+        match (self.is_blank(), opens) {
+            (true, true) => What::Body { columns: head + 1, closed: is_closed(head) },
+            (true, false) if here > 0 => What::Body { columns: here, closed: is_closed(here - 1) },
+            (false, true) if is_closed(head) => What::Body { columns: head + 1, closed: true },
+            (_, opens) => What::Statement { opens },
+        }
+    }
+}

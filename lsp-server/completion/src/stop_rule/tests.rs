@@ -1,0 +1,256 @@
+use super::*;
+use crate::prompt::LINE_CHARS;
+
+const ALWAYS: Setting = Setting { multiline: Multiline::Always, max_lines: 8 };
+
+/// `|` marks the cursor.
+fn extent(language: &str, marked: &str, by_hand: bool, setting: Setting) -> Extent {
+    let cursor = marked.chars().position(|c| c == '|').unwrap();
+    let text = Rope::from_str(&marked.replacen('|', "", 1));
+    Extent::at(&text, cursor, language, by_hand, setting)
+}
+
+fn lines(language: &str, marked: &str, by_hand: bool, multiline: Multiline) -> usize {
+    extent(language, marked, by_hand, Setting { multiline, max_lines: 8 }).lines()
+}
+
+fn typing(language: &str, marked: &str) -> usize {
+    lines(language, marked, false, Multiline::Always)
+}
+
+/// What is left of `said` by hand.
+fn within<'a>(language: &str, marked: &str, said: &'a str) -> &'a str {
+    let extent = extent(language, marked, true, ALWAYS);
+    std::str::from_utf8(extent.within(said.as_bytes())).unwrap().trim_end()
+}
+
+#[test]
+fn by_default_several_lines_are_for_who_asks_by_hand() {
+    let place = "fn a() {\n    |\n}\n";
+    for (multiline, typing, by_hand) in
+        [(Multiline::Never, 1, 1), (Multiline::ByHand, 1, 8), (Multiline::Always, 8, 8)]
+    {
+        assert_eq!(lines("rust", place, false, multiline), typing, "{multiline:?}");
+        assert_eq!(lines("rust", place, true, multiline), by_hand, "{multiline:?}");
+    }
+}
+
+#[test]
+fn while_typing_several_lines_are_for_the_body_of_an_empty_block() {
+    for (language, place) in [
+        ("rust", "fn a() {\n    |\n}\n"),
+        ("rust", "fn a() {|\n}\n"),
+        ("rust", "fn a() {|"),
+        ("rust", "fn a() {\n|\n}\n\nfn b() {}\n"),
+        ("rust", "fn a() { // why\n    |\n}\n"),
+        ("python", "def a(b: int) -> int:\n    |\n"),
+        ("python", "class A:\n    def a(self):|\n\nb = 1\n"),
+        ("c", "void a(void)\n{\n\t|\n}\n"),
+        ("cpp", "class A {\n public:\n  |\n};\n"),
+        ("go", "func a() {\n\tfor {\n\t\t|\n\t}\n}\n"),
+        ("javascript", "const a = () => {\n  |\n};\n"),
+        ("typescriptreact", "function A() {\n  |\n}\n"),
+        ("lua", "if a then\n  |\nend\n"),
+        ("swift", "func a() {\n    |\n}\n"),
+    ] {
+        assert_eq!(typing(language, place), 8, "{language}: {place}");
+    }
+}
+
+#[test]
+fn while_typing_one_line_is_for_everywhere_else() {
+    for (language, place) in [
+        ("rust", "fn a() {\n    |\n    b();\n}\n"),
+        ("rust", "fn a() {\n    b();\n    |\n}\n"),
+        ("rust", "fn a() {\n    let b = |\n}\n"),
+        ("rust", "fn a() {\n    b(|)\n}\n"),
+        ("rust", "fn a() {\n    let b = B {\n        |\n    };\n}\n"),
+        ("rust", "fn a() {\n    b(\n        |\n    );\n}\n"),
+        ("rust", "// The brace {\n|\n"),
+        ("rust", "fn a() {\n    b(\"{\n    |\n\");\n}\n"),
+        ("python", "def a():\n    b()\n    |\n"),
+        ("python", "def a():\n    \"\"\"Note:\n    |\n    \"\"\"\n"),
+        ("javascript", "const a = {\n  |\n};\n"),
+        ("rust", "|"),
+    ] {
+        assert_eq!(typing(language, place), 1, "{language}: {place}");
+    }
+}
+
+#[test]
+fn by_hand_one_line_is_for_where_something_stands_behind_the_cursor() {
+    let by_hand = |place| lines("rust", place, true, Multiline::ByHand);
+    assert_eq!(by_hand("fn a() {\n    b(|)\n}\n"), 1);
+    assert_eq!(by_hand("fn a() {\n    b|();\n}\n"), 1);
+    assert_eq!(by_hand("fn a() {\n    let b = |  \n}\n"), 8);
+    let minified = format!("{}|\n", "x=1;".repeat(LINE_CHARS));
+    assert_eq!(by_hand(&minified), 1);
+}
+
+/// What a completion inserts would break lines in another way than the text.
+#[test]
+fn other_line_breaks_than_the_models_keep_to_one_line() {
+    assert_eq!(lines("rust", "fn a() {\r\n    |\r\n}\r\n", true, Multiline::ByHand), 1);
+    assert_eq!(lines("rust", "fn a() {|\r\n}", true, Multiline::ByHand), 1);
+}
+
+#[test]
+fn a_body_ends_before_the_bracket_that_closes_it() {
+    for (language, place, said, shown) in [
+        ("rust", "fn a() {\n    |\n}\n", "b();\n    c();\n}\n\nfn d() {", "b();\n    c();"),
+        ("rust", "fn a() {|\n}\n", "\n    b();\n}\n\nfn d() {", "\n    b();"),
+        (
+            "rust",
+            "fn a() {\n    |\n}\n",
+            "if b {\n        c();\n    }\n}\n",
+            "if b {\n        c();\n    }",
+        ),
+        ("rust", "fn a() {\n    |\n}\n", "b(\"}\");\n    c(); }\n}", "b(\"}\");\n    c();"),
+        ("rust", "fn a() {\n    |\n}\n", "b();\n    }\n", "b();"),
+        ("rust", "fn a() {\n    |\n}\n", "b(r\"\n}\n\");\n}", "b(r\"\n}\n\");"),
+        ("c", "void a(void)\n{\n\t|\n}\n", "b('}');\n\tc();\n}\n", "b('}');\n\tc();"),
+        (
+            "c",
+            "void a(void)\n{\n\tswitch (b) {\n\t|\n\t}\n}\n",
+            "case 1:\n\t\tc();\n\t}\n",
+            "case 1:\n\t\tc();",
+        ),
+        ("go", "func a() {\n\t|\n}\n", "b := `\n}\n`\n}\n", "b := `\n}\n`"),
+        ("javascript", "a(() => {\n  |\n});\n", "b();\n});\nc();", "b();"),
+        ("swift", "func a() {\n    |\n}\n", "b()\n    c()\n}\n", "b()\n    c()"),
+        ("lua", "if a then\n  |\nend\n", "b()\n  c()\nend\nd()", "b()\n  c()"),
+    ] {
+        assert_eq!(within(language, place, said), shown, "{language}: {place}");
+    }
+}
+
+#[test]
+fn a_body_by_indentation_ends_where_a_line_is_less_deep() {
+    for (place, said, shown) in [
+        ("def a():\n    |\n", "b()\n\n    c()\n\nd = 1\n", "b()\n\n    c()"),
+        (
+            "def a():\n    |\n",
+            "\"\"\"Says\n\nmore.\n\"\"\"\n    b()\nc",
+            "\"\"\"Says\n\nmore.\n\"\"\"\n    b()",
+        ),
+        ("def a():|\n", "\n    b(\n  c,\n    )\nd", "\n    b(\n  c,\n    )"),
+        (
+            "def a():|\nb = 1\n",
+            "\n    if c:\n        d()\n    else:\n        e()\nf",
+            "\n    if c:\n        d()\n    else:\n        e()",
+        ),
+    ] {
+        assert_eq!(within("python", place, said), shown, "{place}");
+    }
+}
+
+#[test]
+fn the_bracket_that_nobody_has_written_yet_belongs_to_it() {
+    for (place, said, shown) in [
+        ("fn a() {|", "\n    b();\n}\n\nfn c", "\n    b();\n}"),
+        ("fn a() {\n    |\n\nfn c() {}\n", "b();\n}\n\nfn d", "b();\n}"),
+        ("impl A {\n    fn a() {|\n}\n", "\n        b();\n    }\n}\n", "\n        b();\n    }"),
+    ] {
+        assert_eq!(within("rust", place, said), shown, "{place}");
+    }
+}
+
+#[test]
+fn a_statement_ends_with_the_block_it_opens() {
+    for (language, place, said, shown) in [
+        ("rust", "|\nfn b() {}\n", "fn a() {\n    c();\n}\n\nfn d() {", "fn a() {\n    c();\n}"),
+        ("rust", "|\n", "#[test]\n/// Does.\nfn a() {\n}\nfn d", "#[test]\n/// Does.\nfn a() {\n}"),
+        (
+            "rust",
+            "    if b |\n",
+            "{\n        c();\n    } else {\n        d();\n    }\n    e",
+            "{\n        c();\n    } else {\n        d();\n    }",
+        ),
+        (
+            "rust",
+            "    let b = |\n",
+            "c\n        .d()\n        .e();\n    f",
+            "c\n        .d()\n        .e();",
+        ),
+        ("rust", "    b(c,|\n", "\n        d,\n    );\n    e", "\n        d,\n    );"),
+        (
+            "rust",
+            "    b();|\n",
+            "\n    c(\n        d,\n    );\n    e",
+            "\n    c(\n        d,\n    );",
+        ),
+        ("rust", "    b();|\n}\n", "\n}\n", ""),
+        ("c", "void a(void)|\n", "\n{\n\tb();\n}\n\nvoid", "\n{\n\tb();\n}"),
+        ("python", "if a|\n", ":\n    b()\nelif c:\n    d()\ne()", ":\n    b()\nelif c:\n    d()"),
+        ("lua", "if a |\n", "then\n  b()\nend\nc()", "then\n  b()\nend"),
+        ("swift", "|\n", "func a() {\n    b()\n}\nc()", "func a() {\n    b()\n}"),
+    ] {
+        assert_eq!(within(language, place, said), shown, "{language}: {place}");
+    }
+}
+
+#[test]
+fn no_more_lines_than_were_wanted() {
+    let setting = Setting { max_lines: 2, ..ALWAYS };
+    let of = |place, said: &'static str| {
+        let extent = extent("rust", place, true, setting);
+        std::str::from_utf8(extent.within(said.as_bytes())).unwrap()
+    };
+    assert_eq!(of("fn a() {\n    |\n}\n", "b();\n    c();\n    d();\n"), "b();\n    c();");
+    assert_eq!(of("fn a() {|\n}\n", "\n    b();\n    c();\n    d();\n"), "\n    b();\n    c();");
+}
+
+#[test]
+fn nothing_is_said_where_the_blank_line_is_left() {
+    assert_eq!(within("rust", "fn a() {\n    |\n}\n", "\n    b();\n"), "");
+}
+
+/// Feeds an answer piece by piece, as tokens come.
+fn stopped(place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
+    stopped_in("rust", place, pieces)
+}
+
+fn stopped_in(language: &str, place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
+    let extent = extent(language, place, true, ALWAYS);
+    let mut said = vec![];
+    for (index, piece) in pieces.iter().enumerate() {
+        said.extend_from_slice(piece.as_bytes());
+        if let Some(stop) = extent.stop(&said, piece.as_bytes()) {
+            return (index, Some(stop));
+        }
+    }
+    (pieces.len(), None)
+}
+
+#[test]
+fn decoding_ends_with_the_token_that_shows_the_end() {
+    let place = "fn a() {\n    |\n}\n";
+    let end = Some(StopReason::BlockEnd);
+    assert_eq!(stopped(place, &["b", "();\n", "   ", " c();", "\n", "}", "\n"]), (5, end));
+    assert_eq!(stopped(place, &["b();\n    c();\n}\n"]), (0, end));
+    assert_eq!(stopped(place, &["b", "();", "\n   ", " c("]), (4, None));
+    let pieces = ["b", ":\n", "   ", " c()\n", "el", "se", ":\n", "    d()\n", "e", " = 1", "\n"];
+    assert_eq!(stopped_in("python", "if a |\n", &pieces), (10, end), "`e` may be an `else`");
+    let many: Vec<&str> = [" b();\n"].repeat(9);
+    assert_eq!(stopped("fn a() {\n|\n}\n", &many), (7, Some(StopReason::MaxLines)));
+    let one = Extent::LINE;
+    assert_eq!(one.stop(b"b();\n", b"\n"), Some(StopReason::Newline));
+    assert_eq!(one.stop(b"b();", b";"), None);
+}
+
+/// Texts of all kinds, cut anywhere: nothing may panic, nothing reach beyond.
+#[test]
+fn whatever_is_said_the_end_lies_in_it() {
+    let said = "größe();\n\tif a {\n\u{a0} b(\"}\n\");\n\n}\r\n]) else {\n'''\n";
+    let places = ["|", "fn ä() {\n\t|\n}\n", "\n\n  |", "if a:|\n\tb", "}}}\n  ) x |\n"];
+    for language in ["rust", "python", "c", "go", "typescript", "markdown"] {
+        for place in places {
+            let extent = extent(language, place, true, ALWAYS);
+            for end in 0..=said.len() {
+                let said = &said.as_bytes()[..end];
+                assert!(said.starts_with(extent.within(said)), "{language}: {place}");
+                extent.stop(said, &said[end.saturating_sub(3)..]);
+            }
+        }
+    }
+}
