@@ -54,6 +54,14 @@ struct Pieces {
     pieces: Vec<Piece>,
 }
 
+/// A piece that a prompt may show.
+struct Candidate<'a> {
+    worth: f32,
+    used_at: u64,
+    path: &'a str,
+    piece: &'a Piece,
+}
+
 /// Where a prompt is asked for.
 pub struct Place<'a> {
     pub document: &'a Document,
@@ -113,8 +121,8 @@ impl Related {
         known.pieces = whole.map_or_else(Vec::new, |whole| pieces(&whole));
     }
 
-    /// The excerpts to show at a place, at most `budget` characters of them.
-    /// `is_ignored`: whether nothing of a document, by path and language, may be.
+    /// Chooses the excerpts to show at a place, at most `budget` characters of them.
+    /// `is_ignored` tells whether a document must not be quoted, by its path and language.
     pub fn choose(
         &self,
         place: &Place,
@@ -124,8 +132,31 @@ impl Related {
     ) -> Option<Arc<Context>> {
         let wanted = names_near(&place.document.text, place.cursor);
         let rarity = self.rarity(&wanted);
-        let shown = |(path, known): &(&String, &Pieces)| !is_ignored(path, &known.language);
-        let mut order: Vec<_> = self.documents.iter().filter(shown).collect();
+        let candidates = self.candidates(place, is_ignored, &wanted, &rarity);
+        let chosen = fill(candidates, budget);
+        let total: f32 = chosen.iter().map(|candidate| candidate.worth).sum();
+        let is_still_good = |before: &&Arc<Context>| {
+            let excerpts = before.excerpts.iter();
+            let worths = excerpts.map(|excerpt| worth(&names(&excerpt.text), &wanted, &rarity));
+            worths.sum::<f32>() * MUCH_BETTER >= total
+        };
+        if let Some(before) = before.filter(is_still_good) {
+            return Some(before.clone());
+        }
+        (!chosen.is_empty()).then(|| Arc::new(context(chosen, &place.document.path)))
+    }
+
+    /// All pieces that share enough names with the text around the cursor and that the
+    /// prompt does not show anyway, the latest document first.
+    fn candidates(
+        &self,
+        place: &Place,
+        is_ignored: &dyn Fn(&str, &str) -> bool,
+        wanted: &BTreeSet<String>,
+        rarity: &HashMap<String, f32>,
+    ) -> Vec<Candidate<'_>> {
+        let may_quote = |(path, known): &(&String, &Pieces)| !is_ignored(path, &known.language);
+        let mut order: Vec<_> = self.documents.iter().filter(may_quote).collect();
         order.sort_by_key(|(path, known)| (Reverse(known.used_at), *path));
         let shown_lines = lines_of(&place.document.text, &place.window);
         let mut candidates = vec![];
@@ -135,62 +166,13 @@ impl Related {
                 let is_shown = *path == place.document.path
                     && piece.lines.start < shown_lines.end
                     && shown_lines.start < piece.lines.end;
-                let worth = fading * worth(&piece.names, &wanted, &rarity);
+                let worth = fading * worth(&piece.names, wanted, rarity);
                 if worth > 0.0 && !is_shown {
-                    candidates.push((worth, (known.used_at, path.as_str()), piece));
+                    candidates.push(Candidate { worth, used_at: known.used_at, path, piece });
                 }
             }
         }
-        let value = |worth: f32, text: &str| worth / (text.len() as f32).sqrt();
-        candidates.sort_by(|a, b| value(b.0, &b.2.text).total_cmp(&value(a.0, &a.2.text)));
-        let (mut room, mut total, mut chosen) = (budget, 0.0, vec![]);
-        for (worth, from, piece) in candidates {
-            let cost = piece.text.chars().count();
-            if cost <= room {
-                room -= cost;
-                total += worth;
-                chosen.push((from, piece));
-            }
-        }
-        let is_still_good = |before: &&Arc<Context>| {
-            let excerpts = before.excerpts.iter();
-            let worths = excerpts.map(|excerpt| worth(&names(&excerpt.text), &wanted, &rarity));
-            worths.sum::<f32>() * MUCH_BETTER >= total
-        };
-        if let Some(before) = before.filter(is_still_good) {
-            return Some(before.clone());
-        }
-        if chosen.is_empty() {
-            return None;
-        }
-        // The user's last document next to the cursor, and a file's pieces as they follow.
-        chosen.sort_by_key(|(from, piece)| (*from, piece.lines.start));
-        let folder =
-            common_folder(chosen.iter().map(|((_, path), _)| *path).chain([&*place.document.path]));
-        let shown = |path: &str| {
-            let below = Path::new(path).strip_prefix(&folder).unwrap_or(Path::new(path));
-            below.to_string_lossy().into_owned()
-        };
-        let mut excerpts: Vec<Excerpt> = vec![];
-        let mut last: Option<(&str, usize)> = None;
-        for ((_, path), piece) in chosen {
-            match excerpts.last_mut().filter(|_| last == Some((path, piece.lines.start))) {
-                Some(excerpt) => excerpt.text.push_str(&piece.text),
-                None => excerpts.push(Excerpt {
-                    source: path.to_owned(),
-                    path: shown(path),
-                    text: piece.text.clone(),
-                }),
-            }
-            last = Some((path, piece.lines.end));
-        }
-        let repository = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        Some(Arc::new(Context {
-            repository: repository.unwrap_or_default(),
-            excerpts,
-            changes: vec![],
-            path: shown(&place.document.path),
-        }))
+        candidates
     }
 
     /// ln(pieces / pieces that have it) of each of these names.
@@ -205,6 +187,53 @@ impl Related {
         }
         let rarity = |count: u32| (all as f32 / count as f32).ln();
         having.into_iter().map(|(name, count)| (name.to_owned(), rarity(count))).collect()
+    }
+}
+
+/// Takes the candidates that are worth most for their length until `budget` characters
+/// are full.
+fn fill(mut candidates: Vec<Candidate>, budget: usize) -> Vec<Candidate> {
+    let value =
+        |candidate: &Candidate| candidate.worth / (candidate.piece.text.len() as f32).sqrt();
+    candidates.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    let mut room = budget;
+    candidates.retain(|candidate| {
+        let left = room.checked_sub(candidate.piece.text.chars().count());
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    candidates
+}
+
+/// Lays out the chosen pieces: the user's last document next to the cursor, the pieces of
+/// one file in their order, and pieces that follow each other as one excerpt.
+fn context(mut chosen: Vec<Candidate>, here: &str) -> Context {
+    chosen
+        .sort_by_key(|candidate| (candidate.used_at, candidate.path, candidate.piece.lines.start));
+    let folder = common_folder(chosen.iter().map(|candidate| candidate.path).chain([here]));
+    let shown = |path: &str| {
+        let below = Path::new(path).strip_prefix(&folder).unwrap_or(Path::new(path));
+        below.to_string_lossy().into_owned()
+    };
+    let mut excerpts: Vec<Excerpt> = vec![];
+    let mut last: Option<(&str, usize)> = None;
+    for Candidate { path, piece, .. } in chosen {
+        match excerpts.last_mut().filter(|_| last == Some((path, piece.lines.start))) {
+            Some(excerpt) => excerpt.text.push_str(&piece.text),
+            None => excerpts.push(Excerpt {
+                source: path.to_owned(),
+                path: shown(path),
+                text: piece.text.clone(),
+            }),
+        }
+        last = Some((path, piece.lines.end));
+    }
+    let repository = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    Context {
+        repository: repository.unwrap_or_default(),
+        excerpts,
+        changes: vec![],
+        path: shown(here),
     }
 }
 
