@@ -9,7 +9,7 @@ const SPECIAL: &[&str] =
 
 /// `generated`: the text behind what healing reproduced; `shown`: what was left
 /// of it after post-processing.
-pub fn broken(generated: &[u8], shown: &str) -> Option<Defect> {
+pub fn find_defect(generated: &[u8], shown: &str) -> Option<Defect> {
     let generated = String::from_utf8_lossy(generated);
     // Of several lines, what is shown is what was said.
     let line = match shown.contains('\n') {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn every_fault_has_its_name() {
-        let of = |generated: &str, shown: &str| broken(generated.as_bytes(), shown);
+        let of = |generated: &str, shown: &str| find_defect(generated.as_bytes(), shown);
         assert_eq!(of("call(x);\n", "call(x);"), None);
         assert_eq!(of("", ""), None, "silence is no fault");
         assert_eq!(of("\n    next", ""), None, "a line that is complete");

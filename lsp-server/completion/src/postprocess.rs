@@ -1,64 +1,69 @@
 //! Generated text → what may be shown: one line, or as many as were wanted, no
 //! repetition of what already stands around the cursor, never blank.
 
-mod around;
 mod closing;
+mod nearby_text;
 
-use crate::stop_rule::{Extent, valid};
-pub use around::Around;
+use crate::stop_rule::{StopRule, valid_utf8_prefix};
 pub use closing::repeats_closing;
 use closing::{brings, closing, without_overlap};
+pub use nearby_text::NearbyText;
 
 /// The shown part is `text[healing..healing + result]`. It may go on behind what the
-/// editor closed: [`replaced`] says what it takes the place of.
+/// editor closed: [`replaced_suffix`] says what it takes the place of.
 ///
 /// * `text`: concatenated pieces of the generated tokens.
 /// * `healing`: bytes at its start that reproduce what the user has typed.
-pub fn shown_bytes(text: &[u8], healing: usize, around: &Around) -> usize {
+pub fn shown_bytes(text: &[u8], healing: usize, nearby: &NearbyText) -> usize {
     let Some(completion) = text.get(healing..) else { return 0 };
-    let line = valid(completion).split(['\n', '\r']).next().unwrap_or_default();
-    let rest = around.rest_of_line.trim_end();
+    let line = valid_utf8_prefix(completion).split(['\n', '\r']).next().unwrap_or_default();
+    let rest = nearby.rest_of_line.trim_end();
     let line = line.trim_end();
-    let (shown, replaced) = match closing(line, &around.line_before, rest) {
+    let (shown, replaced) = match closing(line, &nearby.line_before, rest) {
         Some(at) if line[at..] != *rest && brings(&line[at..], rest) => (line, true),
         Some(at) => (without_overlap(&line[..at], rest), false),
         None => (without_overlap(line, rest), false),
     };
     let doubled = !replaced && repeats_closing(shown, rest);
-    let nothing = shown.trim().is_empty() || doubled || repeats_a_line(shown, around);
+    let nothing = shown.trim().is_empty() || doubled || repeats_a_line(shown, nearby);
     if nothing { 0 } else { shown.len() }
 }
 
 /// True if the line would read as the one above or the next one below does.
 /// Lines of numbers and marks may well repeat.
-fn repeats_a_line(shown: &str, around: &Around) -> bool {
-    if !around.rest_of_line.trim().is_empty() {
+fn repeats_a_line(shown: &str, nearby: &NearbyText) -> bool {
+    if !nearby.rest_of_line.trim().is_empty() {
         return false;
     }
-    let line = format!("{}{shown}", around.line_before);
-    let repeats_above = line == around.above.trim_end() && line.contains(char::is_alphabetic);
-    repeats_above || line == around.below.trim_end()
+    let line = format!("{}{shown}", nearby.line_before);
+    let repeats_above = line == nearby.above.trim_end() && line.contains(char::is_alphabetic);
+    repeats_above || line == nearby.below.trim_end()
 }
 
 /// Marks right behind the cursor, up to the end of its line, that this text takes the
 /// place of, since it brings them itself: in `foo(|)`, where an editor closed the
 /// bracket, `a, b);` must become `foo(a, b);`. Each is one character in any encoding.
-pub fn replaced<'a>(text: &str, around: &'a Around) -> &'a str {
-    let rest = around.rest_of_line.trim_end();
-    let at = closing(text, &around.line_before, rest);
+pub fn replaced_suffix<'a>(text: &str, nearby: &'a NearbyText) -> &'a str {
+    let rest = nearby.rest_of_line.trim_end();
+    let at = closing(text, &nearby.line_before, rest);
     if !text.contains('\n') && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
 }
 
-/// As [`shown_bytes`], of as many lines as the extent holds.
-pub fn shown_lines(text: &[u8], healing: usize, extent: &Extent, around: &Around) -> usize {
-    let Some((line_before, below)) = extent.around() else {
-        return shown_bytes(text, healing, around);
+/// As [`shown_bytes`], of as many lines as the stop_rule holds.
+pub fn shown_lines(
+    text: &[u8],
+    healing: usize,
+    stop_rule: &StopRule,
+    nearby: &NearbyText,
+) -> usize {
+    let Some((line_before, below)) = stop_rule.lines_around() else {
+        return shown_bytes(text, healing, nearby);
     };
-    let said = extent.within(text.get(healing..).unwrap_or_default());
-    let shown = without_lines_below(valid(said).trim_end(), line_before, below);
+    let said = stop_rule.within(text.get(healing..).unwrap_or_default());
+    let shown = without_lines_below(valid_utf8_prefix(said).trim_end(), line_before, below);
     match shown.contains('\n') {
         true => shown.len(),
-        false => shown_bytes(&text[..text.len().min(healing + shown.len())], healing, around),
+        false => shown_bytes(&text[..text.len().min(healing + shown.len())], healing, nearby),
     }
 }
 
@@ -93,33 +98,33 @@ pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::around::LINE_CHARS;
     use super::closing::MARKS_LIMIT;
+    use super::nearby_text::LINE_CHARS;
     use super::*;
     use crate::stop_rule::Multiline;
-    use crate::stop_rule::Setting;
+    use crate::stop_rule::MultilineSetting;
     use ropey::Rope;
 
     fn shown<'a>(text: &'a str, healing: &str, rest: &str) -> &'a str {
-        let around = Around { rest_of_line: rest.into(), ..Around::default() };
+        let nearby = NearbyText { rest_of_line: rest.into(), ..NearbyText::default() };
         let healing = healing.len();
-        &text[healing..healing + shown_bytes(text.as_bytes(), healing, &around)]
+        &text[healing..healing + shown_bytes(text.as_bytes(), healing, &nearby)]
     }
 
     /// What is shown of `text` where `|` stands.
     fn shown_at<'a>(text: &'a str, document: &str) -> &'a str {
         let cursor = document.chars().position(|c| c == '|').unwrap();
         let rope = Rope::from_str(&document.replacen('|', "", 1));
-        &text[..shown_bytes(text.as_bytes(), 0, &Around::of(&rope, cursor))]
+        &text[..shown_bytes(text.as_bytes(), 0, &NearbyText::of(&rope, cursor))]
     }
 
     #[test]
     fn of_a_minified_file_only_a_part_is_copied() {
         let text = Rope::from_str(&"a();".repeat(100_000));
-        let around = Around::of(&text, 200_000);
-        assert_eq!(around.line_before.len(), LINE_CHARS);
-        assert_eq!(around.rest_of_line.len(), LINE_CHARS);
-        assert_eq!(Around::of(&Rope::from_str("a\r\nb|c\r\n"), 4).rest_of_line, "|c");
+        let nearby = NearbyText::of(&text, 200_000);
+        assert_eq!(nearby.line_before.len(), LINE_CHARS);
+        assert_eq!(nearby.rest_of_line.len(), LINE_CHARS);
+        assert_eq!(NearbyText::of(&Rope::from_str("a\r\nb|c\r\n"), 4).rest_of_line, "|c");
     }
 
     #[test]
@@ -138,9 +143,9 @@ mod tests {
     fn replaced_at(text: &str, document: &str) -> (String, String) {
         let cursor = document.chars().position(|c| c == '|').unwrap();
         let rope = Rope::from_str(&document.replacen('|', "", 1));
-        let around = Around::of(&rope, cursor);
-        let shown = &text[..shown_bytes(text.as_bytes(), 0, &around)];
-        (shown.into(), replaced(shown, &around).into())
+        let nearby = NearbyText::of(&rope, cursor);
+        let shown = &text[..shown_bytes(text.as_bytes(), 0, &nearby)];
+        (shown.into(), replaced_suffix(shown, &nearby).into())
     }
 
     #[test]
@@ -213,9 +218,9 @@ mod tests {
     fn lines<'a>(marked: &str, text: &'a str) -> &'a str {
         let cursor = marked.chars().position(|c| c == '|').unwrap();
         let file = Rope::from_str(&marked.replacen('|', "", 1));
-        let setting = Setting { multiline: Multiline::ByHand, max_lines: 8 };
-        let extent = Extent::at(&file, cursor, "text", true, setting);
-        &text[..shown_lines(text.as_bytes(), 0, &extent, &Around::of(&file, cursor))]
+        let setting = MultilineSetting { multiline: Multiline::ByHand, max_lines: 8 };
+        let stop_rule = StopRule::at(&file, cursor, "text", true, setting);
+        &text[..shown_lines(text.as_bytes(), 0, &stop_rule, &NearbyText::of(&file, cursor))]
     }
 
     #[test]
@@ -239,9 +244,9 @@ mod tests {
     fn one_line_is_what_it_was() {
         for text in ["foo();  \n}", "foo();\r\nbar", "   \n", "", "a, b);"] {
             for rest in ["", ")", "y"] {
-                let around = Around { rest_of_line: rest.into(), ..Around::default() };
-                let length = shown_lines(text.as_bytes(), 0, &Extent::LINE, &around);
-                assert_eq!(length, shown_bytes(text.as_bytes(), 0, &around), "{text}");
+                let nearby = NearbyText { rest_of_line: rest.into(), ..NearbyText::default() };
+                let length = shown_lines(text.as_bytes(), 0, &StopRule::LINE, &nearby);
+                assert_eq!(length, shown_bytes(text.as_bytes(), 0, &nearby), "{text}");
             }
         }
     }
@@ -256,7 +261,7 @@ mod tests {
     #[test]
     fn a_character_cut_in_two_is_left_out() {
         let text = "né".as_bytes();
-        assert_eq!(shown_bytes(&text[..2], 0, &Around::default()), 1);
-        assert_eq!(shown_bytes(text, 9, &Around::default()), 0);
+        assert_eq!(shown_bytes(&text[..2], 0, &NearbyText::default()), 1);
+        assert_eq!(shown_bytes(text, 9, &NearbyText::default()), 0);
     }
 }

@@ -27,7 +27,7 @@ pub const LINE_CHARS: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FimPrompt {
-    pub context: Option<Arc<Context>>,
+    pub context: Option<Arc<PromptContext>>,
     /// Whole lines above those of `typed`.
     pub prefix: String,
     /// Whole lines above the cursor's that stand behind the middle token.
@@ -59,7 +59,7 @@ impl FimPrompt {
 
 /// Other code the model sees first, and what all of it is called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Context {
+pub struct PromptContext {
     pub repository: String,
     pub excerpts: Vec<Excerpt>,
     /// What the user changed of late, as diffs; behind the excerpts, which change
@@ -69,7 +69,7 @@ pub struct Context {
     pub path: String,
 }
 
-impl Context {
+impl PromptContext {
     /// All that is shown, in order.
     pub fn shown(&self) -> impl Iterator<Item = &Excerpt> {
         self.excerpts.iter().chain(&self.changes)
@@ -94,28 +94,33 @@ pub struct Window {
 
 /// How a document was last laid out, to be kept for as long as it fits.
 #[derive(Debug)]
-pub struct Layout {
+pub struct PromptLayout {
     window: Window,
     /// Of the prefix, in characters of the document.
     start: usize,
     prefix: String,
     prefix_chars: usize,
     suffix: String,
-    context: Option<Arc<Context>>,
+    context: Option<Arc<PromptContext>>,
     /// The start of the prefix that the context was last chosen for.
     context_for: Option<usize>,
 }
 
-impl Layout {
+impl PromptLayout {
     /// `cursor` in characters; must not lie past the end.
-    pub fn new(text: &Rope, cursor: usize, window: Window) -> Layout {
+    pub fn new(text: &Rope, cursor: usize, window: Window) -> PromptLayout {
         let line_start = text.line_to_char(text.char_to_line(cursor));
-        Layout::from(text, cursor, window, prefix_start(text, line_start, window.prefix_chars))
+        PromptLayout::from(
+            text,
+            cursor,
+            window,
+            prefix_start(text, line_start, window.prefix_chars),
+        )
     }
 
-    fn from(text: &Rope, cursor: usize, window: Window, start: usize) -> Layout {
+    fn from(text: &Rope, cursor: usize, window: Window, start: usize) -> PromptLayout {
         let line_start = text.line_to_char(text.char_to_line(cursor));
-        Layout {
+        PromptLayout {
             window,
             start,
             prefix: text.slice(start..line_start).to_string(),
@@ -131,7 +136,7 @@ impl Layout {
         self.start..suffix_end(text, cursor, self.window.suffix_chars)
     }
 
-    pub fn context(&self) -> Option<&Arc<Context>> {
+    pub fn context(&self) -> Option<&Arc<PromptContext>> {
         self.context.as_ref()
     }
 
@@ -141,7 +146,7 @@ impl Layout {
         self.context_for != Some(self.start)
     }
 
-    pub fn set_context(&mut self, context: Option<Arc<Context>>) {
+    pub fn set_context(&mut self, context: Option<Arc<PromptContext>>) {
         self.context = context;
         self.context_for = Some(self.start);
     }
@@ -168,8 +173,8 @@ impl Layout {
                 && text.slice(self.start..).chars().zip(self.prefix.chars()).all(|(a, b)| a == b);
             let (context, context_for) = (self.context.take(), self.context_for);
             *self = match keeps_start {
-                true => Layout::from(text, cursor, window, self.start),
-                false => Layout::new(text, cursor, window),
+                true => PromptLayout::from(text, cursor, window, self.start),
+                false => PromptLayout::new(text, cursor, window),
             };
             self.context = context;
             self.context_for = context_for.filter(|_| keeps_start);
@@ -225,7 +230,7 @@ mod tests {
     fn at(marked: &str) -> FimPrompt {
         let cursor = marked.chars().position(|c| c == '|').unwrap();
         let text = Rope::from_str(&marked.replacen('|', "", 1));
-        Layout::new(&text, cursor, WINDOW).prompt(&text, cursor, WINDOW)
+        PromptLayout::new(&text, cursor, WINDOW).prompt(&text, cursor, WINDOW)
     }
 
     fn healed(line: &str) -> (String, String) {
@@ -282,7 +287,7 @@ mod tests {
     /// A layout at the end of `above`, and what it makes of `now` (`|`: cursor).
     fn then(above: &str, below: &str, now: &str) -> (FimPrompt, FimPrompt) {
         let text = Rope::from_str(&format!("{above}{below}"));
-        let mut layout = Layout::new(&text, above.chars().count(), WINDOW);
+        let mut layout = PromptLayout::new(&text, above.chars().count(), WINDOW);
         let first = layout.prompt(&text, above.chars().count(), WINDOW);
         let cursor = now.chars().position(|c| c == '|').unwrap();
         let text = Rope::from_str(&now.replacen('|', "", 1));
@@ -326,7 +331,7 @@ mod tests {
     #[test]
     fn the_window_follows_the_user_in_large_steps() {
         let text = |lines: usize| Rope::from_str(&numbered(lines));
-        let mut layout = Layout::new(&text(200), text(200).len_chars(), WINDOW);
+        let mut layout = PromptLayout::new(&text(200), text(200).len_chars(), WINDOW);
         let mut starts = vec![];
         for lines in 200..300 {
             let text = text(lines);
@@ -346,9 +351,9 @@ mod tests {
     fn the_context_stays_while_the_prefix_begins_where_it_did() {
         let text = |lines: usize| Rope::from_str(&numbered(lines));
         let end = |text: &Rope| text.len_chars();
-        let mut layout = Layout::new(&text(30), end(&text(30)), WINDOW);
+        let mut layout = PromptLayout::new(&text(30), end(&text(30)), WINDOW);
         assert!(layout.wants_context());
-        let context = Arc::new(Context { path: "a.rs".into(), ..Context::default() });
+        let context = Arc::new(PromptContext { path: "a.rs".into(), ..PromptContext::default() });
         layout.set_context(Some(context.clone()));
         let further = layout.prompt(&text(40), end(&text(40)), WINDOW);
         assert_eq!(further.context, Some(context.clone()));
@@ -361,7 +366,7 @@ mod tests {
     #[test]
     fn a_minified_file_is_cut_and_not_copied_whole() {
         let text = Rope::from_str(&"x=1;".repeat(500_000));
-        let prompt = Layout::new(&text, 1_000_000, WINDOW).prompt(&text, 1_000_000, WINDOW);
+        let prompt = PromptLayout::new(&text, 1_000_000, WINDOW).prompt(&text, 1_000_000, WINDOW);
         assert!(prompt.line.chars().count() <= LINE_CHARS);
         assert_eq!(prompt.prefix, "");
         assert_eq!(prompt.suffix.chars().count(), WINDOW.suffix_chars);

@@ -2,9 +2,9 @@
 //! as it fits, and what other code it shows.
 
 use crate::document::{Document, Edit};
-use crate::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
-use crate::recent_edits::Changes;
-use crate::related_code::{DOCUMENT_CHARS, Place, Related};
+use crate::prompt::{Excerpt, FimPrompt, PromptContext, PromptLayout, Window};
+use crate::recent_edits::RecentEdits;
+use crate::related_code::{DOCUMENT_CHARS, PromptLocation, RelatedCode};
 use ropey::Rope;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -15,9 +15,9 @@ const CHANGES_SHARE: usize = 4;
 
 #[derive(Default)]
 pub struct PromptBuilder {
-    layouts: HashMap<String, Layout>,
-    related: Related,
-    changes: Changes,
+    layouts: HashMap<String, PromptLayout>,
+    related: RelatedCode,
+    changes: RecentEdits,
 }
 
 /// What a prompt may quote of other documents. The answers come from memory: they are asked
@@ -31,7 +31,7 @@ pub trait QuoteRules {
 }
 
 /// What a prompt may hold.
-pub struct Terms<'a> {
+pub struct PromptLimits<'a> {
     pub window: Window,
     /// Characters of other code; 0: none.
     pub context_chars: usize,
@@ -50,8 +50,8 @@ impl PromptBuilder {
     }
 
     /// A file that one of them imports.
-    pub fn add(&mut self, file: &Document, terms: &Terms) {
-        let rules = terms.rules;
+    pub fn add(&mut self, file: &Document, limits: &PromptLimits) {
+        let rules = limits.rules;
         let may_quote = rules.may_quote_file(&file.path, &file.language);
         self.related.add(file, &|text| may_quote && rules.may_quote_text(text));
     }
@@ -59,17 +59,17 @@ impl PromptBuilder {
     /// Every file of which prompts quote something, or could: [`QuoteRules`] are asked about
     /// these and no others.
     pub fn sources(&self) -> HashSet<String> {
-        let shown = self.layouts.values().filter_map(Layout::context);
+        let shown = self.layouts.values().filter_map(PromptLayout::context);
         let shown = shown.flat_map(|context| context.shown()).map(|excerpt| &*excerpt.source);
         let sources = shown.chain(self.related.paths()).chain(self.changes.paths());
         sources.map(str::to_owned).collect()
     }
 
     /// The document was closed; the user may still write what goes with it.
-    pub fn close(&mut self, uri: &str, document: &Document, terms: &Terms) {
+    pub fn close(&mut self, uri: &str, document: &Document, limits: &PromptLimits) {
         self.layouts.remove(uri);
-        if terms.context_chars > 0 {
-            self.related.look(document, &|text| terms.rules.may_quote_text(text));
+        if limits.context_chars > 0 {
+            self.related.update(document, &|text| limits.rules.may_quote_text(text));
         }
     }
 
@@ -79,38 +79,38 @@ impl PromptBuilder {
         documents: &HashMap<String, Document>,
         uri: &str,
         cursor: usize,
-        terms: &Terms,
+        limits: &PromptLimits,
     ) -> Option<FimPrompt> {
         let PromptBuilder { layouts, related, changes } = self;
         let document = documents.get(uri)?;
-        let (text, window, rules) = (&document.text, terms.window, terms.rules);
+        let (text, window, rules) = (&document.text, limits.window, limits.rules);
         let layout = layouts.entry(uri.to_owned());
-        let layout = layout.or_insert_with(|| Layout::new(text, cursor, window));
+        let layout = layout.or_insert_with(|| PromptLayout::new(text, cursor, window));
         let prompt = layout.prompt(text, cursor, window);
         // The user may have changed their mind since it was chosen.
         let unwanted = layout.context().is_some_and(|context| {
-            terms.context_chars == 0
+            limits.context_chars == 0
                 || context.shown().any(|excerpt| !rules.may_quote_file(&excerpt.source, ""))
         });
         if unwanted {
             layout.set_context(None);
-        } else if terms.context_chars == 0 || !layout.wants_context() {
+        } else if limits.context_chars == 0 || !layout.wants_context() {
             return Some(prompt);
         }
         for document in documents.values() {
-            related.look(document, &|text| rules.may_quote_text(text));
+            related.update(document, &|text| rules.may_quote_text(text));
         }
-        let place = Place { document, cursor, window: layout.shows(text, cursor) };
+        let place = PromptLocation { document, cursor, window: layout.shows(text, cursor) };
         let is_ignored = |path: &str, language: &str| !rules.may_quote_file(path, language);
         let before = layout.context();
         let shown = text.slice(place.window.clone()).to_string();
-        let changes = recent(changes, document, &shown, terms);
-        let room = terms.context_chars - characters(&changes);
+        let changes = recent_changes(changes, document, &shown, limits);
+        let room = limits.context_chars - characters(&changes);
         let context = match related.choose(&place, room, &is_ignored, before) {
             None if changes.is_empty() => None,
-            None => Some(Arc::new(alone(changes, &document.path))),
+            None => Some(Arc::new(changes_alone(changes, &document.path))),
             Some(same) if same.changes == changes => Some(same),
-            Some(chosen) => Some(Arc::new(Context { changes, ..(*chosen).clone() })),
+            Some(chosen) => Some(Arc::new(PromptContext { changes, ..(*chosen).clone() })),
         };
         layout.set_context(context.clone());
         Some(FimPrompt { context, ..prompt })
@@ -119,8 +119,13 @@ impl PromptBuilder {
 
 /// The latest changes that find room and that the window does not show as they are,
 /// a file's together, the last file's next to the cursor.
-fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -> Vec<Excerpt> {
-    let mut room = terms.context_chars / CHANGES_SHARE;
+fn recent_changes(
+    changes: &mut RecentEdits,
+    here: &Document,
+    window: &str,
+    limits: &PromptLimits,
+) -> Vec<Excerpt> {
+    let mut room = limits.context_chars / CHANGES_SHARE;
     let mut recent: Vec<Excerpt> = vec![];
     for change in changes.all().rev() {
         let diff = change.diff();
@@ -129,8 +134,8 @@ fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -
             && change.after.iter().all(|line| window.contains(line.as_str()));
         let Some(left) = room.checked_sub(diff.chars().count()) else { continue };
         let may_quote = || {
-            terms.rules.may_quote_file(&change.path, "")
-                && may_quote_document(&change.document, terms.rules)
+            limits.rules.may_quote_file(&change.path, "")
+                && may_quote_document(&change.document, limits.rules)
         };
         if is_shown || !may_quote() {
             continue;
@@ -149,7 +154,7 @@ fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -
     recent
 }
 
-/// As [`Related::look`] decides it: a document with a secret is not quoted.
+/// As [`RelatedCode::update`] decides it: a document with a secret is not quoted.
 fn may_quote_document(document: &Rope, rules: &dyn QuoteRules) -> bool {
     document.len_chars() <= DOCUMENT_CHARS && rules.may_quote_text(&document.to_string())
 }
@@ -159,9 +164,9 @@ fn characters(excerpts: &[Excerpt]) -> usize {
 }
 
 /// Changes where nothing else is worth showing.
-fn alone(changes: Vec<Excerpt>, path: &str) -> Context {
+fn changes_alone(changes: Vec<Excerpt>, path: &str) -> PromptContext {
     let folder = Path::new(path).parent().map_or("", |folder| folder.to_str().unwrap_or_default());
-    Context {
+    PromptContext {
         repository: file_name(folder).to_owned(),
         excerpts: vec![],
         changes,
@@ -201,16 +206,16 @@ mod tests {
     /// What the prompt in `a.rs` holds of `other`, which was closed before.
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars, rules: &Rules };
+        let limits = PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let other = document(path, other);
         prompts.visit(&other);
-        prompts.close(OTHER, &other, &terms);
+        prompts.close(OTHER, &other, &limits);
         let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
         let here = document("/p/a.rs", text);
         prompts.visit(&here);
         let documents = HashMap::from([(HERE.to_owned(), here)]);
-        let prompt = prompts.at(&documents, HERE, text.len() - 3, &terms).unwrap();
+        let prompt = prompts.at(&documents, HERE, text.len() - 3, &limits).unwrap();
         let excerpts = prompt.context.iter().flat_map(|context| context.shown());
         excerpts.map(|excerpt| excerpt.source.clone()).collect()
     }
@@ -219,7 +224,7 @@ mod tests {
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars, rules: &Rules };
+        let limits = PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
         let was = document(path, &format!("let total = 1;\n{rest}"));
@@ -228,7 +233,7 @@ mod tests {
         prompts.edit(&now, was.text, &Edit { start: 0, removed, inserted: line.into() });
         let here = document("/p/a.rs", "fn a() {\n}\n");
         let documents = HashMap::from([(HERE.to_owned(), here)]);
-        let prompt = prompts.at(&documents, HERE, 9, &terms).unwrap();
+        let prompt = prompts.at(&documents, HERE, 9, &limits).unwrap();
         let shown = prompt.context.iter().flat_map(|context| context.shown());
         shown.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
     }
@@ -260,15 +265,15 @@ mod tests {
     #[test]
     fn the_sources_are_all_that_a_prompt_may_quote() {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars: 1_000, rules: &Rules };
+        let limits = PromptLimits { window, context_chars: 1_000, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let model = document("/p/model.rs", MODEL);
         prompts.visit(&model);
-        prompts.close(OTHER, &model, &terms);
+        prompts.close(OTHER, &model, &limits);
         let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
         let documents = HashMap::from([(HERE.to_owned(), document("/p/a.rs", text))]);
-        prompts.at(&documents, HERE, text.len() - 3, &terms).unwrap();
-        prompts.related = Related::default();
+        prompts.at(&documents, HERE, text.len() - 3, &limits).unwrap();
+        prompts.related = RelatedCode::default();
         let now = document("/p/b.rs", "let sum = 1;\n");
         let edit = Edit { start: 0, removed: 12, inserted: "let sum = 1;".into() };
         prompts.edit(&now, "let one = 1;\n".into(), &edit);

@@ -7,7 +7,7 @@ use ropey::Rope;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Changes remembered; the oldest give way.
+/// RecentEdits remembered; the oldest give way.
 const CHANGES: usize = 16;
 
 /// An edit at most this many lines from the last one goes on with the same change.
@@ -21,10 +21,10 @@ const CHANGE_LINES: usize = 12;
 const CHANGE_LINE_CHARS: usize = 160;
 
 #[derive(Debug, Default)]
-pub struct Changes {
+pub struct RecentEdits {
     /// The oldest first.
     settled: VecDeque<Change>,
-    growing: Option<Growing>,
+    ongoing: Option<OngoingChange>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Change {
 
 /// A change that is still being made.
 #[derive(Debug)]
-struct Growing {
+struct OngoingChange {
     path: String,
     /// The document before its first edit, and the lines it is about.
     was: Rope,
@@ -48,7 +48,7 @@ struct Growing {
     is_lines: Range<usize>,
 }
 
-impl Changes {
+impl RecentEdits {
     /// An edit has made `document` of the text `was`.
     pub fn edit(&mut self, document: &Document, was: Rope, edit: &Edit) {
         let is = document.text.clone();
@@ -56,31 +56,31 @@ impl Changes {
         let from = line(&was, edit.start);
         let to = line(&was, edit.start + edit.removed) + 1;
         let now_to = line(&is, edit.start + edit.inserted.chars().count()) + 1;
-        let growing = self.growing.take_if(|growing| {
-            let near = growing.is_lines.start.saturating_sub(NEAR_LINES)
-                ..growing.is_lines.end + NEAR_LINES;
-            growing.path == document.path && from < near.end && near.start < to
+        let ongoing = self.ongoing.take_if(|ongoing| {
+            let near = ongoing.is_lines.start.saturating_sub(NEAR_LINES)
+                ..ongoing.is_lines.end + NEAR_LINES;
+            ongoing.path == document.path && from < near.end && near.start < to
         });
-        let Some(growing) = growing else {
+        let Some(ongoing) = ongoing else {
             self.settle();
             let path = document.path.clone();
             let (was_lines, is_lines) = (from..to, from..now_to);
-            self.growing = Some(Growing { path, was, was_lines, is, is_lines });
+            self.ongoing = Some(OngoingChange { path, was, was_lines, is, is_lines });
             return;
         };
         // Lines that it reaches beyond the change so far are the same in both texts.
-        let above = growing.is_lines.start.saturating_sub(from);
-        let below = to.saturating_sub(growing.is_lines.end);
-        let was_lines = growing.was_lines.start - above..growing.was_lines.end + below;
-        let end = growing.is_lines.end.max(to) + now_to - to;
-        let is_lines = growing.is_lines.start - above..end;
-        self.growing = Some(Growing { was_lines, is, is_lines, ..growing });
+        let above = ongoing.is_lines.start.saturating_sub(from);
+        let below = to.saturating_sub(ongoing.is_lines.end);
+        let was_lines = ongoing.was_lines.start - above..ongoing.was_lines.end + below;
+        let end = ongoing.is_lines.end.max(to) + now_to - to;
+        let is_lines = ongoing.is_lines.start - above..end;
+        self.ongoing = Some(OngoingChange { was_lines, is, is_lines, ..ongoing });
     }
 
     /// The documents that were changed.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let settled = self.settled.iter().map(|change| &*change.path);
-        settled.chain(self.growing.iter().map(|growing| &*growing.path))
+        settled.chain(self.ongoing.iter().map(|ongoing| &*ongoing.path))
     }
 
     /// The changes so far, the oldest first.
@@ -90,7 +90,7 @@ impl Changes {
     }
 
     fn settle(&mut self) {
-        let Some(mut change) = self.growing.take().and_then(Growing::change) else { return };
+        let Some(mut change) = self.ongoing.take().and_then(OngoingChange::change) else { return };
         // Who changes the same lines again has made one change of it.
         let earlier = self.settled.iter().position(|earlier| {
             earlier.path == change.path
@@ -109,7 +109,7 @@ impl Changes {
     }
 }
 
-impl Growing {
+impl OngoingChange {
     fn change(self) -> Option<Change> {
         let lines = |text: &Rope, lines: Range<usize>| -> Option<Vec<String>> {
             let lines = lines.start..lines.end.min(text.len_lines());
@@ -155,7 +155,7 @@ mod tests {
 
     struct Typist {
         document: Document,
-        changes: Changes,
+        changes: RecentEdits,
     }
 
     impl Typist {
@@ -166,7 +166,7 @@ mod tests {
                 version: 1,
                 text: text.into(),
             };
-            Typist { document, changes: Changes::default() }
+            Typist { document, changes: RecentEdits::default() }
         }
 
         /// Replaces the first `from` by `to`.

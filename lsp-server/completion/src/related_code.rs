@@ -10,7 +10,7 @@
 mod pieces;
 
 use crate::document::Document;
-use crate::prompt::{Context, Excerpt};
+use crate::prompt::{Excerpt, PromptContext};
 use pieces::{Piece, names, names_near, pieces};
 use ropey::Rope;
 use std::cmp::Reverse;
@@ -37,15 +37,15 @@ const MUCH_BETTER: f32 = 1.5;
 
 /// The pieces of the documents a user was at.
 #[derive(Default)]
-pub struct Related {
+pub struct RelatedCode {
     /// By path, or URI where there is no file.
-    documents: HashMap<String, Pieces>,
+    documents: HashMap<String, KnownDocument>,
     /// Grows with every look at a document.
     now: u64,
 }
 
 #[derive(Default)]
-struct Pieces {
+struct KnownDocument {
     /// 0: the user was never there.
     used_at: u64,
     language: String,
@@ -63,14 +63,14 @@ struct Candidate<'a> {
 }
 
 /// Where a prompt is asked for.
-pub struct Place<'a> {
+pub struct PromptLocation<'a> {
     pub document: &'a Document,
     pub cursor: usize,
     /// Characters of the document that the prompt shows anyway.
     pub window: Range<usize>,
 }
 
-impl Related {
+impl RelatedCode {
     /// The user is at this document.
     pub fn visit(&mut self, path: &str) {
         self.now += 1;
@@ -78,8 +78,9 @@ impl Related {
             Some(known) => known.used_at = self.now,
             None => {
                 let used_at = self.now;
-                self.documents.insert(path.to_owned(), Pieces { used_at, ..Pieces::default() });
-                self.let_go();
+                self.documents
+                    .insert(path.to_owned(), KnownDocument { used_at, ..KnownDocument::default() });
+                self.evict_oldest();
             }
         }
     }
@@ -92,13 +93,13 @@ impl Related {
     /// A file that one of the documents draws on, though the user was not in it.
     pub fn add(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         if !self.documents.contains_key(&document.path) {
-            self.documents.insert(document.path.clone(), Pieces::default());
-            self.look(document, may_show);
-            self.let_go();
+            self.documents.insert(document.path.clone(), KnownDocument::default());
+            self.update(document, may_show);
+            self.evict_oldest();
         }
     }
 
-    fn let_go(&mut self) {
+    fn evict_oldest(&mut self) {
         while self.documents.len() > DOCUMENTS {
             let oldest = self.documents.iter().min_by_key(|(_, known)| known.used_at);
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { return };
@@ -108,7 +109,7 @@ impl Related {
 
     /// Looks at a document as it is now; `may_show`: whether a prompt may hold
     /// any of this text.
-    pub fn look(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
+    pub fn update(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         let Some(known) = self.documents.get_mut(&document.path) else { return };
         let text = &document.text;
         if known.cut_from.as_ref().is_some_and(|before| before.is_instance(text)) {
@@ -125,19 +126,20 @@ impl Related {
     /// `is_ignored` tells whether a document must not be quoted, by its path and language.
     pub fn choose(
         &self,
-        place: &Place,
+        place: &PromptLocation,
         budget: usize,
         is_ignored: &dyn Fn(&str, &str) -> bool,
-        before: Option<&Arc<Context>>,
-    ) -> Option<Arc<Context>> {
+        before: Option<&Arc<PromptContext>>,
+    ) -> Option<Arc<PromptContext>> {
         let wanted = names_near(&place.document.text, place.cursor);
         let rarity = self.rarity(&wanted);
         let candidates = self.candidates(place, is_ignored, &wanted, &rarity);
-        let chosen = fill(candidates, budget);
+        let chosen = fill_budget(candidates, budget);
         let total: f32 = chosen.iter().map(|candidate| candidate.worth).sum();
-        let is_still_good = |before: &&Arc<Context>| {
+        let is_still_good = |before: &&Arc<PromptContext>| {
             let excerpts = before.excerpts.iter();
-            let worths = excerpts.map(|excerpt| worth(&names(&excerpt.text), &wanted, &rarity));
+            let worths =
+                excerpts.map(|excerpt| shared_worth(&names(&excerpt.text), &wanted, &rarity));
             worths.sum::<f32>() * MUCH_BETTER >= total
         };
         if let Some(before) = before.filter(is_still_good) {
@@ -150,12 +152,13 @@ impl Related {
     /// prompt does not show anyway, the latest document first.
     fn candidates(
         &self,
-        place: &Place,
+        place: &PromptLocation,
         is_ignored: &dyn Fn(&str, &str) -> bool,
         wanted: &BTreeSet<String>,
         rarity: &HashMap<String, f32>,
     ) -> Vec<Candidate<'_>> {
-        let may_quote = |(path, known): &(&String, &Pieces)| !is_ignored(path, &known.language);
+        let may_quote =
+            |(path, known): &(&String, &KnownDocument)| !is_ignored(path, &known.language);
         let mut order: Vec<_> = self.documents.iter().filter(may_quote).collect();
         order.sort_by_key(|(path, known)| (Reverse(known.used_at), *path));
         let shown_lines = lines_of(&place.document.text, &place.window);
@@ -166,7 +169,7 @@ impl Related {
                 let is_shown = *path == place.document.path
                     && piece.lines.start < shown_lines.end
                     && shown_lines.start < piece.lines.end;
-                let worth = fading * worth(&piece.names, wanted, rarity);
+                let worth = fading * shared_worth(&piece.names, wanted, rarity);
                 if worth > 0.0 && !is_shown {
                     candidates.push(Candidate { worth, used_at: known.used_at, path, piece });
                 }
@@ -192,7 +195,7 @@ impl Related {
 
 /// Takes the candidates that are worth most for their length until `budget` characters
 /// are full.
-fn fill(mut candidates: Vec<Candidate>, budget: usize) -> Vec<Candidate> {
+fn fill_budget(mut candidates: Vec<Candidate>, budget: usize) -> Vec<Candidate> {
     let value =
         |candidate: &Candidate| candidate.worth / (candidate.piece.text.len() as f32).sqrt();
     candidates.sort_by(|a, b| value(b).total_cmp(&value(a)));
@@ -207,7 +210,7 @@ fn fill(mut candidates: Vec<Candidate>, budget: usize) -> Vec<Candidate> {
 
 /// Lays out the chosen pieces: the user's last document next to the cursor, the pieces of
 /// one file in their order, and pieces that follow each other as one excerpt.
-fn context(mut chosen: Vec<Candidate>, here: &str) -> Context {
+fn context(mut chosen: Vec<Candidate>, here: &str) -> PromptContext {
     chosen
         .sort_by_key(|candidate| (candidate.used_at, candidate.path, candidate.piece.lines.start));
     let folder = common_folder(chosen.iter().map(|candidate| candidate.path).chain([here]));
@@ -229,7 +232,7 @@ fn context(mut chosen: Vec<Candidate>, here: &str) -> Context {
         last = Some((path, piece.lines.end));
     }
     let repository = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    Context {
+    PromptContext {
         repository: repository.unwrap_or_default(),
         excerpts,
         changes: vec![],
@@ -237,7 +240,7 @@ fn context(mut chosen: Vec<Candidate>, here: &str) -> Context {
     }
 }
 
-fn worth(
+fn shared_worth(
     names: &BTreeSet<String>,
     wanted: &BTreeSet<String>,
     rarity: &HashMap<String, f32>,
@@ -275,14 +278,14 @@ mod tests {
 
     /// Documents in the order the user was at them; the last is where they are,
     /// `|` marks the cursor.
-    fn related(documents: &[(&str, &str)]) -> (Related, Document, usize) {
-        let mut related = Related::default();
+    fn related(documents: &[(&str, &str)]) -> (RelatedCode, Document, usize) {
+        let mut related = RelatedCode::default();
         let mut here = None;
         for (path, text) in documents {
             let cursor = text.chars().position(|c| c == '|');
             let document = document(path, &text.replacen('|', "", 1));
             related.visit(path);
-            related.look(&document, &|_| true);
+            related.update(&document, &|_| true);
             here = cursor.map(|cursor| (document, cursor)).or(here);
         }
         let (here, cursor) = here.unwrap();
@@ -293,7 +296,7 @@ mod tests {
         let (related, document, cursor) = related(documents);
         let line = document.text.line_to_char(document.text.char_to_line(cursor));
         let window = line..document.text.len_chars();
-        let place = Place { document: &document, cursor, window };
+        let place = PromptLocation { document: &document, cursor, window };
         let context = related.choose(&place, budget, &|_, _| false, None);
         let excerpts = context.iter().flat_map(|context| &context.excerpts);
         excerpts.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
@@ -318,8 +321,11 @@ mod tests {
         let text = format!("{MODEL}{gap}{HERE}");
         let (related, document, cursor) = related(&[("/p/a.rs", &text)]);
         let near = document.text.len_chars() - HERE.len();
-        let place =
-            |from| Place { document: &document, cursor, window: from..document.text.len_chars() };
+        let place = |from| PromptLocation {
+            document: &document,
+            cursor,
+            window: from..document.text.len_chars(),
+        };
         let context = related.choose(&place(near), 1_000, &|_, _| false, None).unwrap();
         assert!(context.excerpts[0].text.starts_with(MODEL), "{context:?}");
         assert_eq!((context.path.as_str(), context.repository.as_str()), ("a.rs", "p"));
@@ -341,15 +347,15 @@ mod tests {
         let documents = [("/p/model.rs", MODEL), ("/p/draw.rs", OTHER), ("/p/a.rs", HERE)];
         let (mut related, document, cursor) = related(&documents);
         let window = 0..document.text.len_chars();
-        let place = Place { document: &document, cursor, window };
+        let place = PromptLocation { document: &document, cursor, window };
         let before = related.choose(&place, 1_000, &|_, _| false, None).unwrap();
         related.visit("/p/model.rs");
-        related.look(&self::document("/p/model.rs", MODEL), &|_| true);
+        related.update(&self::document("/p/model.rs", MODEL), &|_| true);
         assert!(Arc::ptr_eq(
             &related.choose(&place, 1_000, &|_, _| false, Some(&before)).unwrap(),
             &before
         ));
-        related.look(&self::document("/p/model.rs", &better), &|_| true);
+        related.update(&self::document("/p/model.rs", &better), &|_| true);
         let after = related.choose(&place, 1_000, &|_, _| false, Some(&before)).unwrap();
         assert_eq!(after.excerpts[0].text, better);
     }
@@ -357,11 +363,11 @@ mod tests {
     #[test]
     fn what_may_not_be_shown_is_not() {
         let (mut related, document, cursor) = related(&[("/p/model.rs", MODEL), ("/p/a.rs", HERE)]);
-        related.look(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
+        related.update(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
         let window = 0..document.text.len_chars();
-        let place = Place { document: &document, cursor, window };
+        let place = PromptLocation { document: &document, cursor, window };
         assert!(related.choose(&place, 1_000, &|_, _| false, None).is_none());
-        related.look(&self::document("/p/model.rs", MODEL), &|_| true);
+        related.update(&self::document("/p/model.rs", MODEL), &|_| true);
         let ignored = |path: &str, language: &str| {
             assert_eq!(language, "rust");
             path == "/p/model.rs"
@@ -376,8 +382,12 @@ mod tests {
         related.add(&document("/p/model.rs", MODEL), &|_| true);
         related.add(&document("/p/model.rs", "known already\n"), &|_| true);
         let window = 0..here.text.len_chars();
-        let context =
-            related.choose(&Place { document: &here, cursor, window }, 1_000, &|_, _| false, None);
+        let context = related.choose(
+            &PromptLocation { document: &here, cursor, window },
+            1_000,
+            &|_, _| false,
+            None,
+        );
         assert_eq!(context.unwrap().excerpts[0].text, MODEL);
         (0..DOCUMENTS - 2).for_each(|number| related.visit(&number.to_string()));
         assert!(!related.documents.contains_key("/p/model.rs"), "and is let go first");
@@ -386,7 +396,7 @@ mod tests {
 
     #[test]
     fn the_documents_left_longest_ago_are_let_go() {
-        let mut related = Related::default();
+        let mut related = RelatedCode::default();
         for number in 0..2 * DOCUMENTS {
             related.visit(&number.to_string());
         }

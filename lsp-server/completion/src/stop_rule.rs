@@ -1,5 +1,5 @@
 //! How far a completion may reach: to the end of its line, or over several lines
-//! to the end of the block that was begun.
+//! to the end of the block that was block.
 //!
 //! Indentation tells where a block ends, in every language. Where there is a
 //! grammar ([`crate::syntax`]), its brackets tell besides: a bracket that closes
@@ -7,13 +7,13 @@
 //! that begins in a string or between brackets has no indentation that counts.
 
 mod block;
+mod cursor_lines;
 mod lines;
-mod place;
 
 use crate::syntax;
-use block::Begun;
+use block::BlockStart;
+use cursor_lines::CursorLines;
 use feedback::event::StopReason;
-use place::Place;
 use ropey::Rope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,56 +35,56 @@ pub enum Multiline {
 
 /// What the user has set.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting {
+pub struct MultilineSetting {
     pub multiline: Multiline,
     pub max_lines: usize,
 }
 
 /// How far the answer to one request may reach.
 #[derive(Debug, Clone)]
-pub struct Extent {
+pub struct StopRule {
     /// Most lines that are shown.
     lines: usize,
-    /// Of more than one line: what was begun.
-    begun: Option<Arc<Begun>>,
+    /// Of more than one line: what was block.
+    block: Option<Arc<BlockStart>>,
 }
 
-impl Extent {
+impl StopRule {
     /// To the end of the line.
-    pub const LINE: Extent = Extent { lines: 1, begun: None };
+    pub const LINE: StopRule = StopRule { lines: 1, block: None };
 
     /// What may be shown at a cursor, which is given in characters.
     pub fn at(
         text: &Rope,
         cursor: usize,
         language: &str,
-        by_hand: bool,
-        setting: Setting,
-    ) -> Extent {
+        invoked: bool,
+        setting: MultilineSetting,
+    ) -> StopRule {
         let wanted = match setting.multiline {
             Multiline::Never => false,
-            Multiline::ByHand => by_hand,
+            Multiline::ByHand => invoked,
             Multiline::Always => true,
         };
         if !wanted || setting.max_lines < 2 {
-            return Extent::LINE;
+            return StopRule::LINE;
         }
-        let place = Place::of(text, cursor, setting.max_lines);
+        let place = CursorLines::of(text, cursor, setting.max_lines);
         // The model breaks lines by `\n`; what it says is not rewritten, so that the
         // record stays what was served.
         let Some(place) = place.filter(|place| !place.has_other_breaks) else {
-            return Extent::LINE;
+            return StopRule::LINE;
         };
         let grammar = syntax::grammar(language);
         let opener = place.opener(grammar.as_ref());
-        let is_to_be_filled = opener.is_some_and(|opener| opener.of_block) && place.is_empty();
-        if !by_hand && !is_to_be_filled {
-            return Extent::LINE;
+        let is_to_be_filled = opener.is_some_and(|opener| opener.opens_block) && place.is_empty();
+        if !invoked && !is_to_be_filled {
+            return StopRule::LINE;
         }
-        let what = place.what(opener.is_some());
-        let Place { above, line, below, .. } = place;
-        let begun = Begun { grammar, above, line, what, below };
-        Extent { lines: setting.max_lines, begun: Some(Arc::new(begun)) }
+        let kind = place.block_kind(opener.is_some());
+        let CursorLines { above, line, below, .. } = place;
+        let block = BlockStart { grammar, above, line, kind, below };
+        StopRule { lines: setting.max_lines, block: Some(Arc::new(block)) }
     }
 
     /// Most lines that are shown.
@@ -95,7 +95,7 @@ impl Extent {
     /// Whether an answer ends here: `said` is all of it behind what healing had to
     /// reproduce, `new` the token's piece it ends with.
     pub fn stop(&self, said: &[u8], new: &[u8]) -> Option<StopReason> {
-        if self.begun.is_none() {
+        if self.block.is_none() {
             return new.contains(&b'\n').then_some(StopReason::Newline);
         }
         // Nothing else can tell: a line has ended, or the next has shown how deep it is.
@@ -105,25 +105,25 @@ impl Extent {
         if !new.contains(&b'\n') && !begins {
             return None;
         }
-        self.end(valid(said), false).map(|(_, stop)| stop)
+        self.end(valid_utf8_prefix(said), false).map(|(_, stop)| stop)
     }
 
     /// The part of an answer that lies within.
     pub fn within<'a>(&self, said: &'a [u8]) -> &'a [u8] {
-        self.end(valid(said), true).map_or(said, |(at, _)| &said[..at])
+        self.end(valid_utf8_prefix(said), true).map_or(said, |(at, _)| &said[..at])
     }
 
     /// The lines with text that follow the cursor's, and that line up to it: what
     /// is not to be said again. `None` for a single line.
-    pub fn around(&self) -> Option<(&str, &[String])> {
-        self.begun.as_ref().map(|begun| (begun.line.as_str(), begun.below.as_slice()))
+    pub fn lines_around(&self) -> Option<(&str, &[String])> {
+        self.block.as_ref().map(|block| (block.line.as_str(), block.below.as_slice()))
     }
 
     /// Where in an answer what may be shown ends, in bytes, and why. `is_whole` if
     /// nothing will be added to it.
     fn end(&self, said: &str, is_whole: bool) -> Option<(usize, StopReason)> {
         let first_break = said.find(['\n', '\r']);
-        let Some(begun) = &self.begun else {
+        let Some(block) = &self.block else {
             return first_break.map(|at| (at, StopReason::Newline));
         };
         // A break that leaves the cursor's line begins no line of its own.
@@ -131,7 +131,7 @@ impl Extent {
         let mut breaks = said.match_indices('\n').map(|(at, _)| at);
         let full = breaks.nth(self.lines + usize::from(leaves) - 1);
         let foreign = said.find('\r').map(|at| (at, StopReason::BlockEnd));
-        let block = begun.end(said, is_whole).map(|at| (at, StopReason::BlockEnd));
+        let block = block.end(said, is_whole).map(|at| (at, StopReason::BlockEnd));
         let full = full.map(|at| (at, StopReason::MaxLines));
         [foreign, block, full].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
@@ -146,7 +146,7 @@ fn is_blank(text: &[u8]) -> bool {
 }
 
 /// Without half a character at its end: a token may end inside one.
-pub fn valid(text: &[u8]) -> &str {
+pub fn valid_utf8_prefix(text: &[u8]) -> &str {
     match std::str::from_utf8(text) {
         Ok(all) => all,
         Err(error) => std::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or_default(),

@@ -30,21 +30,21 @@ pub struct Bracket {
     pub at: usize,
     pub opens: bool,
     /// Of a list, a record or a pattern: no statements stand in it.
-    pub of_value: bool,
+    pub encloses_value: bool,
 }
 
 /// What was found in a text, in its order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct SyntaxScan {
     pub brackets: Vec<Bracket>,
     /// Bytes of strings and comments.
-    pub words: Vec<Range<usize>>,
+    pub texts: Vec<Range<usize>>,
 }
 
-impl Reading {
+impl SyntaxScan {
     /// Whether a byte lies within a string or a comment.
-    pub fn is_words(&self, at: usize) -> bool {
-        self.words.iter().any(|words| words.start < at && at < words.end)
+    pub fn is_text(&self, at: usize) -> bool {
+        self.texts.iter().any(|text| text.start < at && at < text.end)
     }
 }
 
@@ -65,31 +65,31 @@ const VALUES: &[&str] = &[
 ];
 
 /// Reads a text. `None` where the grammar is of another tree-sitter's time.
-pub fn read(grammar: &Language, text: &str) -> Option<Reading> {
+pub fn scan(grammar: &Language, text: &str) -> Option<SyntaxScan> {
     let mut parser = Parser::new();
     parser.set_language(grammar).ok()?;
     let tree = parser.parse(text, None)?;
-    let mut reading = Reading::default();
+    let mut scan = SyntaxScan::default();
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
-        if let Some(words) = words(&node, text.len()) {
-            reading.words.push(words);
+        if let Some(text) = text_range(&node, text.len()) {
+            scan.texts.push(text);
         } else {
-            reading.brackets.extend(bracket(&node));
+            scan.brackets.extend(bracket(&node));
             if cursor.goto_first_child() {
                 continue;
             }
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
-                return Some(reading);
+                return Some(scan);
             }
         }
     }
 }
 
-fn words(node: &Node, end: usize) -> Option<Range<usize>> {
+fn text_range(node: &Node, end: usize) -> Option<Range<usize>> {
     let kind = node.kind();
     let is_in_error = || node.parent().is_some_and(|parent| parent.is_error());
     if matches!(kind, "string_start" | "`") && is_in_error() {
@@ -98,8 +98,8 @@ fn words(node: &Node, end: usize) -> Option<Range<usize>> {
     }
     let named =
         node.is_named() && node.child_count() > 0 || node.end_byte() - node.start_byte() > 1;
-    let is_words = ["string", "comment", "char_literal", "rune_literal", "regex", "jsx_text"];
-    let matching = is_words.iter().any(|part| kind.contains(part));
+    let kinds = ["string", "comment", "char_literal", "rune_literal", "regex", "jsx_text"];
+    let matching = kinds.iter().any(|part| kind.contains(part));
     (named && matching && !node.is_error()).then(|| node.byte_range())
 }
 
@@ -115,8 +115,8 @@ fn bracket(node: &Node) -> Option<Bracket> {
     }
     let parent = node.parent().map_or("", |parent| parent.kind());
     let is_brace = matches!(node.kind(), "{" | "}");
-    let of_value = !is_brace || VALUES.iter().any(|part| parent.contains(part));
-    Some(Bracket { at: node.start_byte(), opens, of_value })
+    let encloses_value = !is_brace || VALUES.iter().any(|part| parent.contains(part));
+    Some(Bracket { at: node.start_byte(), opens, encloses_value })
 }
 
 #[cfg(test)]
@@ -125,8 +125,8 @@ mod tests {
 
     /// The brackets of code as they stand, those of values left out.
     fn bodies(language: &str, text: &str) -> String {
-        let reading = read(&grammar(language).unwrap(), text).unwrap();
-        let bodies = reading.brackets.iter().filter(|bracket| !bracket.of_value);
+        let scan = scan(&grammar(language).unwrap(), text).unwrap();
+        let bodies = scan.brackets.iter().filter(|bracket| !bracket.encloses_value);
         bodies.map(|bracket| char::from(text.as_bytes()[bracket.at])).collect()
     }
 
@@ -162,8 +162,8 @@ mod tests {
             ("python", "def a():\n    \"\"\"Says {\n\nmore"),
             ("javascript", "const a = `b {\n\nmore"),
         ] {
-            let reading = read(&grammar(language).unwrap(), text).unwrap();
-            assert!(reading.is_words(text.len() - 1), "{language}: {reading:?}");
+            let scan = scan(&grammar(language).unwrap(), text).unwrap();
+            assert!(scan.is_text(text.len() - 1), "{language}: {scan:?}");
         }
     }
 }

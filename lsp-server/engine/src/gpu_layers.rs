@@ -22,7 +22,7 @@ pub struct Gpu {
 
 /// Where a model is computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offload {
+pub struct GpuLayers {
     /// What llama.cpp is told: layers, and one for the output behind them.
     pub gpu_layers: u32,
     gpu: Option<String>,
@@ -39,9 +39,9 @@ struct Weights {
     kv: u64,
 }
 
-impl Offload {
+impl GpuLayers {
     /// `wanted`: layers that the user asks for. `cells`: of the KV cache.
-    pub fn choose(gguf: &Gguf, gpu: Option<Gpu>, wanted: Option<u32>, cells: usize) -> Offload {
+    pub fn choose(gguf: &Gguf, gpu: Option<Gpu>, wanted: Option<u32>, cells: usize) -> GpuLayers {
         let weights = Weights::of(gguf, cells);
         let all = weights.layers.len() as u32 + 1;
         let gpu_layers = match &gpu {
@@ -49,13 +49,13 @@ impl Offload {
             None => 0,
         };
         let gpu = gpu.map(|gpu| gpu.name);
-        Offload { gpu_layers, gpu, all }
+        GpuLayers { gpu_layers, gpu, all }
     }
 }
 
-impl fmt::Display for Offload {
+impl fmt::Display for GpuLayers {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Offload { gpu_layers, all, .. } = self;
+        let GpuLayers { gpu_layers, all, .. } = self;
         match &self.gpu {
             Some(gpu) if gpu_layers == all => write!(f, "all layers on {gpu}"),
             Some(gpu) if *gpu_layers > 0 => {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn it_says_where_a_model_is_computed() {
         let says = |gpu_layers, gpu: Option<&str>| {
-            Offload { gpu_layers, gpu: gpu.map(Into::into), all: 25 }.to_string()
+            GpuLayers { gpu_layers, gpu: gpu.map(Into::into), all: 25 }.to_string()
         };
         assert_eq!(says(0, None), "CPU");
         assert_eq!(says(25, Some("CUDA0")), "all layers on CUDA0");

@@ -14,7 +14,7 @@ pub mod worker;
 pub use ffi::{leave, quantize_q4_0};
 
 use completion::prompt::FimPrompt;
-use completion::stop_rule::Extent;
+use completion::stop_rule::StopRule;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -32,7 +32,7 @@ pub struct Request {
     pub adapter: AdapterVersion,
     pub sampling: Sampling,
     /// Where the answer ends by what it says.
-    pub extent: Extent,
+    pub stop_rule: StopRule,
     /// Of each of its lines.
     pub max_tokens: usize,
     /// Time for prompt and decoding; what is there by then is the answer.
@@ -115,7 +115,8 @@ pub struct Score {
     pub logprob: f32,
     /// Each of its tokens, and some end of its line, is the likeliest at its place:
     /// decoding greedily says it.
-    pub says: bool,
+    #[serde(rename = "says")]
+    pub is_greedy: bool,
 }
 
 #[derive(Debug, thiserror::Error)]

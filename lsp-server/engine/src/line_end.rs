@@ -8,7 +8,7 @@ use super::sampler::Softmax;
 use models::vocab::Vocab;
 
 /// A text to be scored.
-pub struct Spelled<'a> {
+pub struct LineEndVariants<'a> {
     head: &'a [u32],
     /// What follows the head: any of these.
     last: Vec<u32>,
@@ -16,25 +16,25 @@ pub struct Spelled<'a> {
     open: Option<u32>,
 }
 
-impl<'a> Spelled<'a> {
+impl<'a> LineEndVariants<'a> {
     /// # Panics
     /// If there are no tokens.
-    pub fn new(tokens: &'a [u32], vocab: &Vocab) -> Spelled<'a> {
+    pub fn new(tokens: &'a [u32], vocab: &Vocab) -> LineEndVariants<'a> {
         let (last, head) = tokens.split_last().expect("a text has tokens");
         if let Some((before, head)) = head.split_last()
             && vocab.bare_ends().contains(last)
             && let merged @ [_, ..] = vocab.ended(*before)
         {
-            return Spelled { head, last: merged.to_vec(), open: Some(*before) };
+            return LineEndVariants { head, last: merged.to_vec(), open: Some(*before) };
         }
         let ends = match vocab.line_ends(*last) {
             [] => std::slice::from_ref(last),
             ends => ends,
         };
-        Spelled { head, last: ends.to_vec(), open: vocab.left_open(*last) }
+        LineEndVariants { head, last: ends.to_vec(), open: vocab.left_open(*last) }
     }
 
-    /// What is to be fed behind the prompt for [`Spelled::rows`] rows of logits, the
+    /// What is to be fed behind the prompt for [`LineEndVariants::rows`] rows of logits, the
     /// first of which the prompt itself gives.
     pub fn fed(&self) -> impl Iterator<Item = u32> {
         self.head.iter().copied().chain(self.open)
@@ -53,11 +53,11 @@ impl<'a> Spelled<'a> {
         vocab: &Vocab,
     ) -> Option<Score> {
         let mut need = healing;
-        let mut score = Score { logprob: 0.0, says: true };
+        let mut score = Score { logprob: 0.0, is_greedy: true };
         for (index, &token) in self.head.iter().enumerate() {
             let softmax = Softmax::new(row(index)?, vocab, need, 1.0)?;
             score.logprob += softmax.logprob_of(&[token])?;
-            score.says &= softmax.best == token;
+            score.is_greedy &= softmax.best == token;
             need = &need[vocab.piece(token).len().min(need.len())..];
         }
         let at = self.head.len();
@@ -79,7 +79,7 @@ impl<'a> Spelled<'a> {
             };
         }
         score.logprob += logprob?;
-        score.says &= ends;
+        score.is_greedy &= ends;
         Some(score)
     }
 }
@@ -101,12 +101,12 @@ mod tests {
     /// What a policy thinks of a text, that gives these probabilities place by place.
     fn score(tokens: &[u32], rows: &[[f32; 5]]) -> (f32, bool) {
         let vocab = vocab();
-        let text = Spelled::new(tokens, &vocab);
+        let text = LineEndVariants::new(tokens, &vocab);
         assert_eq!(text.rows(), text.fed().count() + 1);
         let logits: Vec<_> = rows.iter().map(|row| row.map(f32::ln)).collect();
         let score = text.score(|index| logits.get(index).map(|row| &row[..]), b"", &vocab);
         let score = score.expect("rows for it");
-        (score.logprob.exp(), score.says)
+        (score.logprob.exp(), score.is_greedy)
     }
 
     #[test]
@@ -116,9 +116,9 @@ mod tests {
             [[0.8, 0.05, 0.05, 0.05, 0.05], [0.1, 0.5, 0.3, 0.05, 0.05], [0.1, 0.1, 0.1, 0.2, 0.5]];
         let expected = 0.8 * (0.3 + 0.5 * (0.2 + 0.5));
         for tokens in [&[CALL, CLOSE_BREAK][..], &[CALL, CLOSE, BREAK], &[CALL, CLOSE, STOP]] {
-            let (probability, says) = score(tokens, &rows);
+            let (probability, is_greedy) = score(tokens, &rows);
             assert!((probability - expected).abs() < 1e-5, "{tokens:?} {probability}");
-            assert!(says, "{tokens:?}: greedily it is `)` and a stop");
+            assert!(is_greedy, "{tokens:?}: greedily it is `)` and a stop");
         }
     }
 
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_break_with_nothing_before_it_may_be_a_stop() {
-        let (probability, says) = score(&[BREAK], &[[0.1, 0.1, 0.1, 0.3, 0.4]]);
-        assert!((probability - 0.7).abs() < 1e-5 && says, "{probability}");
+        let (probability, is_greedy) = score(&[BREAK], &[[0.1, 0.1, 0.1, 0.3, 0.4]]);
+        assert!((probability - 0.7).abs() < 1e-5 && is_greedy, "{probability}");
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         let vocab = vocab();
         let row = [0.1_f32, 0.2, 0.3, 0.1, 0.3].map(f32::ln);
         let score = |tokens: &[u32], healing: &[u8]| {
-            Spelled::new(tokens, &vocab).score(|_| Some(&row), healing, &vocab)
+            LineEndVariants::new(tokens, &vocab).score(|_| Some(&row), healing, &vocab)
         };
         // `)` is to be reproduced: alone, then ended behind, or with its break.
         let closed = score(&[CLOSE_BREAK], b")").unwrap().logprob.exp();

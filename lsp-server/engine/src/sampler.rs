@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 const RUNNERS_UP: usize = 2;
 
 /// Softmax policy over the tokens healing allows, at the request's temperature.
-pub struct Policy {
+pub struct Sampler {
     sampling: Sampling,
     random: StdRng,
 }
@@ -90,9 +90,9 @@ impl<'a> Softmax<'a> {
     }
 }
 
-impl Policy {
-    pub fn new(sampling: Sampling) -> Policy {
-        Policy { sampling, random: StdRng::seed_from_u64(sampling.seed) }
+impl Sampler {
+    pub fn new(sampling: Sampling) -> Sampler {
+        Sampler { sampling, random: StdRng::seed_from_u64(sampling.seed) }
     }
 
     /// `None` if no token fits `need`.

@@ -82,7 +82,7 @@ impl Engine for ScriptedEngine {
     ) -> Result<Vec<Score>, EngineError> {
         let score = |version: &AdapterVersion| Score {
             logprob: -10.0 / (1.0 + *version as f32),
-            says: *version > 0,
+            is_greedy: *version > 0,
         };
         Ok(request.adapters.iter().map(score).collect())
     }

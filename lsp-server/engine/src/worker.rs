@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 /// Requests that may wait. Each supersedes its session's older one, which stays in the
 /// queue until the engine comes by: a held key brings hundreds while one micro-batch
 /// is computed, and it is the last that must get in.
-const QUEUE: usize = 1024;
+const QUEUE_JOBS: usize = 1024;
 
 enum Job {
     Generate {
@@ -42,7 +42,7 @@ pub struct EngineHandle {
     info: EngineInfo,
     tokenizer: Tokenizer,
     /// Set by every request: what is done while none waits gives way.
-    gives_way: Arc<AtomicBool>,
+    preempted: Arc<AtomicBool>,
 }
 
 /// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`)
@@ -62,17 +62,17 @@ impl EngineHandle {
         build: impl FnOnce() -> Result<E, EngineError> + Send + 'static,
         on_busy: impl Fn(bool) + Send + 'static,
     ) -> Result<EngineHandle, EngineError> {
-        let (jobs, queue) = sync_channel(QUEUE);
+        let (jobs, queue) = sync_channel(QUEUE_JOBS);
         let (ready, started) = sync_channel(1);
-        let gives_way = Arc::new(AtomicBool::new(false));
-        let gives = gives_way.clone();
+        let preempted = Arc::new(AtomicBool::new(false));
+        let preempted_by = preempted.clone();
         std::thread::Builder::new()
             .name("hone-engine".into())
             .spawn(move || match build() {
                 Ok(engine) => {
                     let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
                     drop(ready);
-                    serve(engine, &queue, &on_busy, &gives);
+                    serve(engine, &queue, &on_busy, &preempted_by);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -80,7 +80,7 @@ impl EngineHandle {
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
         let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info, tokenizer, gives_way })
+        Ok(EngineHandle { jobs, info, tokenizer, preempted })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -130,7 +130,7 @@ impl EngineHandle {
     fn send(&self, job: Job) -> Result<(), EngineError> {
         let sent = self.enqueue(job);
         // After the job is in the queue: whoever reset it before that sees the job.
-        self.gives_way.store(true, Ordering::Release);
+        self.preempted.store(true, Ordering::Release);
         sent
     }
 
@@ -146,11 +146,11 @@ fn serve(
     mut engine: impl Engine,
     queue: &Receiver<Job>,
     on_busy: &impl Fn(bool),
-    gives_way: &AtomicBool,
+    preempted: &AtomicBool,
 ) {
-    let mut later = Later::default();
+    let mut idle = IdleJobs::default();
     loop {
-        let job = match next(queue, &mut later, on_busy, gives_way) {
+        let job = match next(queue, &mut idle, on_busy, preempted) {
             Some(job) => job,
             None => return,
         };
@@ -170,45 +170,45 @@ fn serve(
                 let _ = reply.send(loaded.map(|()| started.elapsed()));
             }
             Job::Score { reply, .. } if reply.is_closed() => {}
-            Job::Score { request, reply } => match engine.score(&request, gives_way) {
-                Err(EngineError::Aborted) => later.scores.push_front((request, reply)),
+            Job::Score { request, reply } => match engine.score(&request, preempted) {
+                Err(EngineError::Aborted) => idle.scores.push_front((request, reply)),
                 answer => drop(reply.send(answer)),
             },
             // The request that interrupts it computes the prompt that counts.
-            Job::Warm(prompt) => drop(engine.warm(&prompt, gives_way)),
+            Job::Warm(prompt) => drop(engine.warm(&prompt, preempted)),
         }
     }
 }
 
 /// What is done once no request waits.
 #[derive(Default)]
-struct Later {
+struct IdleJobs {
     /// The newest only: the user has left the place of an older one.
     warm: Option<Box<FimPrompt>>,
-    scores: VecDeque<Scoring>,
+    scores: VecDeque<ScoreJob>,
 }
 
-type Scoring = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
+type ScoreJob = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
 
 /// The next job: requests in their order, then what can wait. `None` once
 /// nobody can ask any more.
 fn next(
     queue: &Receiver<Job>,
-    later: &mut Later,
+    idle: &mut IdleJobs,
     on_busy: &impl Fn(bool),
-    gives_way: &AtomicBool,
+    preempted: &AtomicBool,
 ) -> Option<Job> {
     loop {
         // Before the last look at the queue: a request that comes after it is seen.
-        gives_way.store(false, Ordering::Release);
+        preempted.store(false, Ordering::Release);
         let job = match queue.try_recv() {
             Ok(job) => job,
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => {
-                if let Some(prompt) = later.warm.take() {
+                if let Some(prompt) = idle.warm.take() {
                     return Some(Job::Warm(prompt));
                 }
-                if let Some((request, reply)) = later.scores.pop_front() {
+                if let Some((request, reply)) = idle.scores.pop_front() {
                     return Some(Job::Score { request, reply });
                 }
                 // Only when nothing waits: between two requests of a burst the
@@ -218,13 +218,13 @@ fn next(
             }
         };
         match job {
-            Job::Score { request, reply } if later.scores.len() < QUEUE => {
-                later.scores.push_back((request, reply));
+            Job::Score { request, reply } if idle.scores.len() < QUEUE_JOBS => {
+                idle.scores.push_back((request, reply));
             }
             Job::Score { reply, .. } => drop(reply.send(Err(EngineError::Busy))),
-            Job::Warm(prompt) => later.warm = Some(prompt),
+            Job::Warm(prompt) => idle.warm = Some(prompt),
             job => {
-                later.warm = None;
+                idle.warm = None;
                 return Some(job);
             }
         }

@@ -4,7 +4,7 @@
 
 use crate::gate::Gate;
 use crate::gate::prior::Prior;
-use crate::references::{Text, Texts};
+use crate::references::{Reference, References};
 use crate::trial::{Arms, Rewards, Trial};
 use feedback::episode::Label;
 use feedback::event::{AdapterVersion, Event, EventKind};
@@ -31,12 +31,13 @@ impl Trend {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Knowledge {
+pub struct LearnedState {
     model_sha256: String,
     /// Where the gate started.
     prior: Prior,
     pub gate: Gate,
-    pub texts: Texts,
+    #[serde(rename = "texts")]
+    pub references: References,
     /// Rewards of offers made as the user typed, by the adapter that made them.
     pub rewards: BTreeMap<AdapterVersion, Rewards>,
     pub trend: Trend,
@@ -48,13 +49,13 @@ pub struct Knowledge {
     next_seq: u64,
 }
 
-impl Knowledge {
-    pub fn new(model_sha256: &str, trial: Option<Arms>, prior: &Prior) -> Knowledge {
-        Knowledge {
+impl LearnedState {
+    pub fn new(model_sha256: &str, trial: Option<Arms>, prior: &Prior) -> LearnedState {
+        LearnedState {
             model_sha256: model_sha256.to_owned(),
             prior: prior.clone(),
             gate: Gate::with_prior(prior),
-            texts: Texts::default(),
+            references: References::default(),
             rewards: BTreeMap::new(),
             trend: Trend::default(),
             trial: None,
@@ -63,32 +64,32 @@ impl Knowledge {
         }
     }
 
-    pub fn began_with(&self, prior: &Prior) -> bool {
+    pub fn started_with(&self, prior: &Prior) -> bool {
         self.prior == *prior
     }
 
     /// Answers a text that the arms of the trial should be asked about.
-    pub fn apply(&mut self, event: &Event, judged: Option<&Label>) -> Option<Text> {
+    pub fn apply(&mut self, event: &Event, label: Option<&Label>) -> Option<Reference> {
         if let Some(arms) = self.announced.take_if(|arms| event.seq >= arms.since) {
             self.trial = Some(self.begin(arms));
         }
         self.next_seq = event.seq + 1;
-        if let Some(judged) = judged {
-            self.gate.learn(judged);
-            if !judged.invoked && judged.before.is_none() {
-                let reward = f64::from(judged.reward.clamp(0.0, 1.0));
-                self.rewards.entry(judged.adapter).or_default().note(reward);
+        if let Some(label) = label {
+            self.gate.learn(label);
+            if !label.invoked && label.before.is_none() {
+                let reward = f64::from(label.reward.clamp(0.0, 1.0));
+                self.rewards.entry(label.adapter).or_default().note(reward);
                 Trend::push(&mut self.trend.rewards, reward as f32);
             }
         }
         if let EventKind::Kept { share, .. } = &event.kind {
             Trend::push(&mut self.trend.kept, *share);
         }
-        let text = self.texts.apply(event, &self.model_sha256);
+        let reference = self.references.apply(event, &self.model_sha256);
         let trial = self.trial.as_mut()?;
-        trial.apply(event, judged);
+        trial.apply(event, label);
         let since = trial.arms.since;
-        text.filter(|text| text.trial == Some(since))
+        reference.filter(|reference| reference.trial == Some(since))
     }
 
     fn begin(&self, arms: Arms) -> Trial {
@@ -101,12 +102,12 @@ impl Knowledge {
     pub fn announce(&mut self, candidate: AdapterVersion, incumbent: AdapterVersion) -> Arms {
         let since = self.trial.as_ref().map_or(self.next_seq, |trial| trial.arms.since);
         let arms = Arms { candidate, incumbent, since };
-        self.follow(Some(arms));
+        self.set_trial(Some(arms));
         arms
     }
 
     /// The trial is this one now, or over.
-    pub fn follow(&mut self, arms: Option<Arms>) {
+    pub fn set_trial(&mut self, arms: Option<Arms>) {
         self.announced = None;
         self.trial = match (self.trial.take(), arms) {
             (_, None) => None,
@@ -120,7 +121,7 @@ impl Knowledge {
 
     /// Goes on from what was written down, now that this is the trial. `false` if
     /// that one began before, and is not known here.
-    pub fn take_up(&mut self, arms: Option<Arms>) -> bool {
+    pub fn resume_trial(&mut self, arms: Option<Arms>) -> bool {
         let known = self.trial.take();
         match (known, arms) {
             (_, None) => true,

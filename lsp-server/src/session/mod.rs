@@ -15,16 +15,16 @@ use crate::config::Config;
 use crate::privacy::QuotableFiles;
 use crate::services::Services;
 use crate::services::settings::Current;
-use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, extent};
+use crate::session::request::{ALTERNATIVES, Asked, Place, Trigger, as_set, stop_rule};
 use crate::session::response::{Answered, ask_gate};
 use crate::session::suppressed::{Rest, Unshown};
 use crate::session::survival::{Aftermath, Finding};
 use crate::session::tracker::{Judgement, Offer, Tracker};
-use completion::debounce::{Rhythm, Stand};
+use completion::debounce::{CursorKind, Debounce};
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
-use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
-use completion::prompt_builder::{PromptBuilder, Terms};
-use completion::stop_rule::Extent;
+use completion::postprocess::{NearbyText, breaks_line, repeats_closing, replaced_suffix};
+use completion::prompt_builder::{PromptBuilder, PromptLimits};
+use completion::stop_rule::StopRule;
 use engine::{EngineError, Generated};
 use feedback::event::{EventKind, OfferId, Outcome, StopReason};
 use parking_lot::Mutex;
@@ -47,7 +47,7 @@ struct State {
     unshown: Option<Unshown>,
     aftermath: Aftermath,
     last_edit_ms: Option<u64>,
-    rhythm: Rhythm,
+    debounce: Debounce,
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
@@ -118,7 +118,7 @@ impl Session {
             unshown: None,
             aftermath: Aftermath::default(),
             last_edit_ms: None,
-            rhythm: Rhythm::default(),
+            debounce: Debounce::default(),
             asked: 0,
             rejects: RejectsHere::default(),
             newest: None,
@@ -181,7 +181,7 @@ impl Session {
         let mut state = self.state.lock();
         state.abort_newest();
         state.last_edit_ms = Some(now_ms);
-        state.rhythm.key(now_ms);
+        state.debounce.key(now_ms);
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
@@ -234,8 +234,8 @@ impl Session {
         Ok(())
     }
 
-    fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> Terms<'a> {
-        Terms {
+    fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> PromptLimits<'a> {
+        PromptLimits {
             window: config.completion.window(),
             context_chars: self.context_chars(config),
             rules,
@@ -290,7 +290,7 @@ impl Session {
         let started = Instant::now();
         let answer =
             self.services.engine.generate(asked.request.clone(), asked.abort.clone()).await;
-        self.state.lock().rhythm.answered(started.elapsed(), answer.is_ok());
+        self.state.lock().debounce.answered(started.elapsed(), answer.is_ok());
         match answer {
             Ok(generated) => self.finish(*asked, generated),
             Err(EngineError::Aborted) => Err(SessionError::Superseded),
@@ -317,11 +317,12 @@ impl Session {
             .get(uri)
             .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
         let cursor = document.offset(position, state.encoding)?;
-        let around = Around::of(&document.text, cursor);
+        let around = NearbyText::of(&document.text, cursor);
         let live = state.tracker.continuation(uri, cursor);
         let rest_of_line = &around.rest_of_line;
         let live = live.filter(|(_, text)| {
-            let doubles = repeats_closing(text, rest_of_line) && replaced(text, &around).is_empty();
+            let doubles =
+                repeats_closing(text, rest_of_line) && replaced_suffix(text, &around).is_empty();
             !doubles && !breaks_line(text, rest_of_line)
         });
         let goes_on = live.is_some();
@@ -369,12 +370,13 @@ impl Session {
             self.conclude(state, events, None, now_ms);
             return Ok(Begun::Silent);
         }
-        let wait = state.rhythm.wait(Stand::behind(&place.around.line_before), place.rejects_here);
+        let wait =
+            state.debounce.wait(CursorKind::behind(&place.around.line_before), place.rejects_here);
         let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
-        let extent = match beside_a_line {
+        let stop_rule = match beside_a_line {
             // Whoever turns to others of a line compares lines, and soon.
-            true => Extent::LINE,
-            false => extent(document, cursor, trigger, completion),
+            true => StopRule::LINE,
+            false => stop_rule(document, cursor, trigger, completion),
         };
         let terms = self.terms(&config, &rules);
         let prompt = state.prompts.at(&state.documents, uri, cursor, &terms);
@@ -390,7 +392,7 @@ impl Session {
             arm,
             draw,
             window: terms.window,
-            request: place.request(prompt, adapter, extent, trigger, completion),
+            request: place.request(prompt, adapter, stop_rule, trigger, completion),
             place,
         };
         state.newest = Some(abort);
@@ -623,9 +625,9 @@ fn suggestion(
     tracker: &mut Tracker,
     (id, text): (OfferId, String),
     position: Position,
-    around: &Around,
+    around: &NearbyText,
 ) -> Suggestion {
-    let marks = replaced(&text, around);
+    let marks = replaced_suffix(&text, around);
     tracker.replaces(&id, marks);
     Suggestion { id, position, replaces: marks.len() as u32, text }
 }

@@ -2,9 +2,9 @@
 
 use crate::config::CompletionConfig;
 use completion::document::{Document, Position};
-use completion::postprocess::Around;
+use completion::postprocess::NearbyText;
 use completion::prompt::{FimPrompt, Window};
-use completion::stop_rule::{Extent, Setting};
+use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
 use feedback::event::{AdapterVersion, ArmRecord, Sampling, StopReason};
 use policy::gate::Recent;
@@ -38,7 +38,7 @@ pub struct Place {
     /// In characters.
     pub cursor: usize,
     pub position: Position,
-    pub around: Around,
+    pub around: NearbyText,
     /// Since the last edit, in milliseconds.
     pub idle_ms: u64,
     /// Offers that the user turned down on this line.
@@ -89,7 +89,7 @@ impl Place {
         &self,
         prompt: FimPrompt,
         adapter: AdapterVersion,
-        extent: Extent,
+        stop_rule: StopRule,
         trigger: Trigger,
         config: &CompletionConfig,
     ) -> Request {
@@ -98,7 +98,7 @@ impl Place {
             adapter,
             sampling: self.sampling(config.temperature),
             max_tokens: config.max_tokens,
-            extent,
+            stop_rule,
             budget: Duration::from_millis(config.budget_ms),
             // Who asks by hand wants to see how it goes on, sure or not.
             min_probability: match trigger {
@@ -128,15 +128,15 @@ pub struct Asked {
 }
 
 /// How far the answer to a request may reach.
-pub fn extent(
+pub fn stop_rule(
     document: &Document,
     cursor: usize,
     trigger: Trigger,
     config: &CompletionConfig,
-) -> Extent {
+) -> StopRule {
     let by_hand = trigger == Trigger::Invoked;
-    let setting = Setting { multiline: config.multiline, max_lines: config.max_lines };
-    Extent::at(&document.text, cursor, &document.language, by_hand, setting)
+    let setting = MultilineSetting { multiline: config.multiline, max_lines: config.max_lines };
+    StopRule::at(&document.text, cursor, &document.language, by_hand, setting)
 }
 
 /// A prompt without what is switched off.

@@ -5,7 +5,7 @@ use crate::privacy::{self, Nearby};
 use crate::services::Services;
 use crate::session::request::{Asked, Trigger};
 use crate::session::suppressed::Unshown;
-use completion::defects::broken;
+use completion::defects::find_defect;
 use completion::postprocess::shown_lines;
 use engine::{Answer, Generated};
 use feedback::event::{Completion, Decision, GateRecord, Sampling, Timing};
@@ -34,7 +34,7 @@ impl<'a> Answered<'a> {
         let (place, request) = (&asked.place, &asked.request);
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
-        let length = shown_lines(offered, healing.len(), &request.extent, &place.around);
+        let length = shown_lines(offered, healing.len(), &request.stop_rule, &place.around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
         let decision = self.decide(&shown, answer);
@@ -77,7 +77,7 @@ impl<'a> Answered<'a> {
     /// again.
     pub fn unshown(&self, answer: &Answer, completion: &Completion) -> Option<Unshown> {
         let (place, request) = (&self.asked.place, &self.asked.request);
-        let is_line = request.extent.lines() == 1;
+        let is_line = request.stop_rule.lines() == 1;
         let is_greedy = request.sampling == Sampling::GREEDY;
         let unwanted = held_back(&completion.decision) || answer.given_up.is_some();
         let healing = completion.healing.len();
@@ -91,7 +91,7 @@ impl<'a> Answered<'a> {
         let by_hand = asked.trigger == Trigger::Invoked;
         let healing = asked.request.prompt.healing.len();
         let generated = answer.offered().get(healing..).unwrap_or_default();
-        let broken = broken(generated, text);
+        let defect = find_defect(generated, text);
         let gate = (!text.is_empty()).then(|| {
             let new = &answer.visible_logprobs[answer.healed..];
             let seen = |recent| asked.place.surroundings(text, new, answer.stop, recent);
@@ -103,7 +103,7 @@ impl<'a> Answered<'a> {
             record.held_back = held_back.then(|| text.to_owned());
             record
         });
-        Decision { invoked: by_hand, gate, arm: asked.arm, defect: broken }
+        Decision { invoked: by_hand, gate, arm: asked.arm, defect }
     }
 }
 

@@ -4,7 +4,7 @@
 //! Where it may be, the model is asked, and says how likely exactly.
 
 use completion::document::Edit;
-use completion::stop_rule::valid;
+use completion::stop_rule::valid_utf8_prefix;
 use engine::Answer;
 use feedback::event::{AdapterVersion, StopReason};
 
@@ -42,7 +42,7 @@ impl Unshown {
         start: usize,
     ) -> Unshown {
         let said = answer.text.get(healing..).unwrap_or_default();
-        let line = valid(said).split(['\n', '\r']).next().unwrap_or_default();
+        let line = valid_utf8_prefix(said).split(['\n', '\r']).next().unwrap_or_default();
         let ends = answer.ends.iter().map(|end| end.saturating_sub(healing));
         let tokens = ends.zip(answer.visible_logprobs.iter().copied());
         Unshown {

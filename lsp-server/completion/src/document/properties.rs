@@ -2,11 +2,11 @@
 //! that a plain model of the protocol gives, and what is recorded of an edit is true.
 
 use crate::document::{Document, Encoding, Position};
-use crate::postprocess::Around;
+use crate::postprocess::NearbyText;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-const STORIES: u64 = 4_000;
+const SCENARIOS: u64 = 4_000;
 const STEPS: usize = 12;
 const PIECES: &[&str] =
     &["", "x", "let é = \"😀\";", "\n", "\r\n", "a\nb\n", "😀", "\u{2028}", "\0"];
@@ -63,7 +63,7 @@ fn place(rng: &mut StdRng) -> Position {
 
 #[test]
 fn any_changes_give_the_text_that_the_protocol_says() {
-    for seed in 0..STORIES {
+    for seed in 0..SCENARIOS {
         let mut rng = StdRng::seed_from_u64(seed);
         let encoding = if seed % 2 == 0 { Encoding::Utf16 } else { Encoding::Utf8 };
         let (path, language) = ("a.rs".to_owned(), "rust".to_owned());
@@ -95,7 +95,7 @@ fn any_changes_give_the_text_that_the_protocol_says() {
             let at = place(&mut rng);
             if let Ok(found) = document.offset(at, encoding) {
                 assert!(found <= document.text.len_chars(), "seed {seed}");
-                Around::of(&document.text, found);
+                NearbyText::of(&document.text, found);
             }
         }
     }

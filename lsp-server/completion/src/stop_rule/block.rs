@@ -1,23 +1,23 @@
-//! Where in a generated text the block or statement ends that was begun.
+//! Where in a generated text the block or statement ends that was block.
 
 use super::lines::{columns, continues, is_leading, starts_closing};
-use crate::syntax::{self, Reading};
+use crate::syntax::{self, SyntaxScan};
 use tree_sitter::Language;
 
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct BlockStart {
     pub(super) grammar: Option<Language>,
     /// The lines above the cursor's, as many as are read.
     pub(super) above: String,
     /// The cursor's line up to the cursor.
     pub(super) line: String,
-    pub(super) what: What,
+    pub(super) kind: BlockKind,
     /// The lines with text below the cursor's, as many as may be repeated.
     pub(super) below: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum BlockKind {
     /// Lines of a block that was opened before: none of them is less deep than so
     /// many columns. `closed`: its closing bracket stands below already.
     Body { columns: usize, closed: bool },
@@ -25,49 +25,49 @@ pub(super) enum What {
     Statement { opens: bool },
 }
 
-impl Begun {
-    /// Where in the generated text the block that was begun ends, in bytes.
+impl BlockStart {
+    /// Where in the generated text the block that was block ends, in bytes.
     pub(super) fn end(&self, said: &str, is_whole: bool) -> Option<usize> {
-        let own_line_is_blank = self.line.trim().is_empty();
+        let cursor_line_is_blank = self.line.trim().is_empty();
         let first = said.split('\n').next().unwrap_or_default();
         let leaves = first.trim().is_empty() && said.len() > first.len();
-        if own_line_is_blank && leaves {
+        if cursor_line_is_blank && leaves {
             // Nothing is to be said on this line.
             return Some(0);
         }
         let from = self.above.len() + self.line.len();
         let text = format!("{}{}{said}", self.above, self.line);
-        let read = |grammar| syntax::read(grammar, &text);
-        let reading = self.grammar.as_ref().and_then(read).unwrap_or_default();
+        let read = |grammar| syntax::scan(grammar, &text);
+        let scan = self.grammar.as_ref().and_then(read).unwrap_or_default();
 
-        let own = if own_line_is_blank {
+        let own = if cursor_line_is_blank {
             columns(&format!("{}{first}", self.line))
         } else {
             columns(&self.line)
         };
-        let least = match self.what {
-            What::Body { columns, .. } if own_line_is_blank => columns.min(own),
-            What::Body { columns, .. } => columns,
-            What::Statement { .. } => own,
+        let least = match self.kind {
+            BlockKind::Body { columns, .. } if cursor_line_is_blank => columns.min(own),
+            BlockKind::Body { columns, .. } => columns,
+            BlockKind::Statement { .. } => own,
         };
-        let mut depth = self.depth(&reading);
-        let mut has_begun = match self.what {
-            What::Body { .. } => true,
-            What::Statement { opens } => {
+        let mut depth = self.depth(&scan);
+        let mut has_started = match self.kind {
+            BlockKind::Body { .. } => true,
+            BlockKind::Statement { opens } => {
                 opens || !leaves && !is_leading(&format!("{}{first}", self.line))
             }
         };
-        let mut brackets = reading.brackets.iter().filter(|b| b.at >= from).peekable();
+        let mut brackets = scan.brackets.iter().filter(|b| b.at >= from).peekable();
         let mut at = 0;
         for line in said.split_inclusive('\n') {
             let content = line.trim();
-            let counts = at > 0 && !content.is_empty() && !reading.is_words(from + at);
+            let counts = at > 0 && !content.is_empty() && !scan.is_text(from + at);
             let may_grow = !is_whole && !line.ends_with('\n');
-            let continues = !has_begun || continues(content, may_grow);
+            let continues = !has_started || continues(content, may_grow);
             if counts && self.ends_before(columns(line), least, depth, continues) {
                 return Some(at + self.closing(line));
             }
-            has_begun |= counts && !is_leading(line);
+            has_started |= counts && !is_leading(line);
             let end = at + line.len();
             while let Some(bracket) = brackets.next_if(|bracket| bracket.at < from + end) {
                 match (bracket.opens, depth) {
@@ -84,12 +84,12 @@ impl Begun {
     }
 
     /// Brackets open at the cursor that are the completion's to close.
-    fn depth(&self, reading: &Reading) -> usize {
+    fn depth(&self, scan: &SyntaxScan) -> usize {
         let (start, end) = (self.above.len(), self.above.len() + self.line.len());
-        match self.what {
-            What::Body { .. } => 0,
-            What::Statement { .. } => {
-                let own = reading.brackets.iter().filter(|b| (start..end).contains(&b.at));
+        match self.kind {
+            BlockKind::Body { .. } => 0,
+            BlockKind::Statement { .. } => {
+                let own = scan.brackets.iter().filter(|b| (start..end).contains(&b.at));
                 own.fold(0, |depth: usize, bracket| match bracket.opens {
                     true => depth + 1,
                     false => depth.saturating_sub(1),
@@ -101,10 +101,12 @@ impl Begun {
     /// Whether a line so many columns deep is none of the block's. `continues` if it
     /// can be of a statement that is no deeper.
     fn ends_before(&self, deep: usize, least: usize, depth: usize, continues: bool) -> bool {
-        match self.what {
-            What::Body { .. } => depth == 0 && deep < least,
+        match self.kind {
+            BlockKind::Body { .. } => depth == 0 && deep < least,
             // Less deep than the statement it cannot be, whatever is open.
-            What::Statement { .. } => deep < least || depth == 0 && deep == least && !continues,
+            BlockKind::Statement { .. } => {
+                deep < least || depth == 0 && deep == least && !continues
+            }
         }
     }
 
@@ -112,7 +114,7 @@ impl Begun {
     /// bracket that closes it, if nobody has written that yet.
     fn closing(&self, line: &str) -> usize {
         let blanks = line.len() - line.trim_start().len();
-        let is_open = matches!(self.what, What::Body { closed: false, .. });
+        let is_open = matches!(self.kind, BlockKind::Body { closed: false, .. });
         if is_open && starts_closing(line) { blanks + 1 } else { 0 }
     }
 }

@@ -1,17 +1,17 @@
 use super::*;
 use crate::prompt::LINE_CHARS;
 
-const ALWAYS: Setting = Setting { multiline: Multiline::Always, max_lines: 8 };
+const ALWAYS: MultilineSetting = MultilineSetting { multiline: Multiline::Always, max_lines: 8 };
 
 /// `|` marks the cursor.
-fn extent(language: &str, marked: &str, by_hand: bool, setting: Setting) -> Extent {
+fn stop_rule(language: &str, marked: &str, invoked: bool, setting: MultilineSetting) -> StopRule {
     let cursor = marked.chars().position(|c| c == '|').unwrap();
     let text = Rope::from_str(&marked.replacen('|', "", 1));
-    Extent::at(&text, cursor, language, by_hand, setting)
+    StopRule::at(&text, cursor, language, invoked, setting)
 }
 
-fn lines(language: &str, marked: &str, by_hand: bool, multiline: Multiline) -> usize {
-    extent(language, marked, by_hand, Setting { multiline, max_lines: 8 }).lines()
+fn lines(language: &str, marked: &str, invoked: bool, multiline: Multiline) -> usize {
+    stop_rule(language, marked, invoked, MultilineSetting { multiline, max_lines: 8 }).lines()
 }
 
 fn typing(language: &str, marked: &str) -> usize {
@@ -20,18 +20,18 @@ fn typing(language: &str, marked: &str) -> usize {
 
 /// What is left of `said` by hand.
 fn within<'a>(language: &str, marked: &str, said: &'a str) -> &'a str {
-    let extent = extent(language, marked, true, ALWAYS);
-    std::str::from_utf8(extent.within(said.as_bytes())).unwrap().trim_end()
+    let stop_rule = stop_rule(language, marked, true, ALWAYS);
+    std::str::from_utf8(stop_rule.within(said.as_bytes())).unwrap().trim_end()
 }
 
 #[test]
 fn by_default_several_lines_are_for_who_asks_by_hand() {
     let place = "fn a() {\n    |\n}\n";
-    for (multiline, typing, by_hand) in
+    for (multiline, typing, invoked) in
         [(Multiline::Never, 1, 1), (Multiline::ByHand, 1, 8), (Multiline::Always, 8, 8)]
     {
         assert_eq!(lines("rust", place, false, multiline), typing, "{multiline:?}");
-        assert_eq!(lines("rust", place, true, multiline), by_hand, "{multiline:?}");
+        assert_eq!(lines("rust", place, true, multiline), invoked, "{multiline:?}");
     }
 }
 
@@ -79,12 +79,12 @@ fn while_typing_one_line_is_for_everywhere_else() {
 
 #[test]
 fn by_hand_one_line_is_for_where_something_stands_behind_the_cursor() {
-    let by_hand = |place| lines("rust", place, true, Multiline::ByHand);
-    assert_eq!(by_hand("fn a() {\n    b(|)\n}\n"), 1);
-    assert_eq!(by_hand("fn a() {\n    b|();\n}\n"), 1);
-    assert_eq!(by_hand("fn a() {\n    let b = |  \n}\n"), 8);
+    let invoked = |place| lines("rust", place, true, Multiline::ByHand);
+    assert_eq!(invoked("fn a() {\n    b(|)\n}\n"), 1);
+    assert_eq!(invoked("fn a() {\n    b|();\n}\n"), 1);
+    assert_eq!(invoked("fn a() {\n    let b = |  \n}\n"), 8);
     let minified = format!("{}|\n", "x=1;".repeat(LINE_CHARS));
-    assert_eq!(by_hand(&minified), 1);
+    assert_eq!(invoked(&minified), 1);
 }
 
 /// What a completion inserts would break lines in another way than the text.
@@ -191,10 +191,10 @@ fn a_statement_ends_with_the_block_it_opens() {
 
 #[test]
 fn no_more_lines_than_were_wanted() {
-    let setting = Setting { max_lines: 2, ..ALWAYS };
+    let setting = MultilineSetting { max_lines: 2, ..ALWAYS };
     let of = |place, said: &'static str| {
-        let extent = extent("rust", place, true, setting);
-        std::str::from_utf8(extent.within(said.as_bytes())).unwrap()
+        let stop_rule = stop_rule("rust", place, true, setting);
+        std::str::from_utf8(stop_rule.within(said.as_bytes())).unwrap()
     };
     assert_eq!(of("fn a() {\n    |\n}\n", "b();\n    c();\n    d();\n"), "b();\n    c();");
     assert_eq!(of("fn a() {|\n}\n", "\n    b();\n    c();\n    d();\n"), "\n    b();\n    c();");
@@ -211,11 +211,11 @@ fn stopped(place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
 }
 
 fn stopped_in(language: &str, place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
-    let extent = extent(language, place, true, ALWAYS);
+    let stop_rule = stop_rule(language, place, true, ALWAYS);
     let mut said = vec![];
     for (index, piece) in pieces.iter().enumerate() {
         said.extend_from_slice(piece.as_bytes());
-        if let Some(stop) = extent.stop(&said, piece.as_bytes()) {
+        if let Some(stop) = stop_rule.stop(&said, piece.as_bytes()) {
             return (index, Some(stop));
         }
     }
@@ -233,7 +233,7 @@ fn decoding_ends_with_the_token_that_shows_the_end() {
     assert_eq!(stopped_in("python", "if a |\n", &pieces), (10, end), "`e` may be an `else`");
     let many: Vec<&str> = [" b();\n"].repeat(9);
     assert_eq!(stopped("fn a() {\n|\n}\n", &many), (7, Some(StopReason::MaxLines)));
-    let one = Extent::LINE;
+    let one = StopRule::LINE;
     assert_eq!(one.stop(b"b();\n", b"\n"), Some(StopReason::Newline));
     assert_eq!(one.stop(b"b();", b";"), None);
 }
@@ -245,11 +245,11 @@ fn whatever_is_said_the_end_lies_in_it() {
     let places = ["|", "fn ä() {\n\t|\n}\n", "\n\n  |", "if a:|\n\tb", "}}}\n  ) x |\n"];
     for language in ["rust", "python", "c", "go", "typescript", "markdown"] {
         for place in places {
-            let extent = extent(language, place, true, ALWAYS);
+            let stop_rule = stop_rule(language, place, true, ALWAYS);
             for end in 0..=said.len() {
                 let said = &said.as_bytes()[..end];
-                assert!(said.starts_with(extent.within(said)), "{language}: {place}");
-                extent.stop(said, &said[end.saturating_sub(3)..]);
+                assert!(said.starts_with(stop_rule.within(said)), "{language}: {place}");
+                stop_rule.stop(said, &said[end.saturating_sub(3)..]);
             }
         }
     }

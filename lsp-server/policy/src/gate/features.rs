@@ -29,7 +29,7 @@ pub const NAMES: [&str; FEATURES] = [
     "closing marks alone",
     "starts with a word",
     "pause before the request",
-    "rate of recent takes",
+    "rate of recent accepts",
     "rejects in a row",
     "rejects on this line",
     "prose or data",

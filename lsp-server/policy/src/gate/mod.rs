@@ -1,7 +1,7 @@
-//! The gate: shows an offer only where it is likely enough to be taken, and
+//! The gate: shows an offer only where it is likely enough to be accepted, and
 //! learns from every verdict, at once.
 //!
-//! Bayesian logistic regression of P(taken) on [`features`], updated online
+//! Bayesian logistic regression of P(accepted) on [`features`], updated online
 //! (Laplace approximation, one rank-one step a label: Bishop, *Pattern
 //! Recognition and Machine Learning*, 4.5; as in Chapelle and Li, *An Empirical
 //! Evaluation of Thompson Sampling*, NeurIPS 2011). An offer that is as likely as
@@ -68,7 +68,8 @@ pub struct Calibration {
 pub struct Bin {
     pub labels: u64,
     pub predicted: f64,
-    pub taken: f64,
+    #[serde(rename = "taken")]
+    pub accepted: f64,
 }
 
 /// What is shown of the gate.
@@ -111,7 +112,7 @@ impl Gate {
         self.recent
     }
 
-    /// P(taken), moderated by how uncertain the weights are (MacKay 1992).
+    /// P(accepted), moderated by how uncertain the weights are (MacKay 1992).
     fn probability(&self, features: &Features) -> f64 {
         let (score, variance) = self.score(features);
         logistic(score / (1.0 + std::f64::consts::PI * variance / 8.0).sqrt())
@@ -127,7 +128,7 @@ impl Gate {
         std::array::from_fn(|row| dot(&self.covariance[row], features))
     }
 
-    /// What the gate thinks of an offer, before the draw. `threshold`: P(taken) from
+    /// What the gate thinks of an offer, before the draw. `threshold`: P(accepted) from
     /// which on it is worth showing, in (0, 1).
     pub fn judge(&self, features: &Features, threshold: f64) -> GateRecord {
         let (score, variance) = self.score(features);
@@ -143,33 +144,33 @@ impl Gate {
     }
 
     /// Learns from a verdict on an offer that was shown as the user typed.
-    pub fn learn(&mut self, judged: &Label) {
-        if judged.invoked {
+    pub fn learn(&mut self, label: &Label) {
+        if label.invoked {
             return;
         }
-        let taken = f64::from(judged.reward.clamp(0.0, 1.0));
+        let accepted = f64::from(label.reward.clamp(0.0, 1.0));
         // Stronger evidence counts on top of the weaker it overrules, where the
         // two differ; both is rare.
-        if judged.before == Some(judged.reward) {
+        if label.before == Some(label.reward) {
             return;
         }
-        if judged.before.is_none() {
-            self.recent.rate += RECENT * (taken - self.recent.rate);
-            self.recent.rejects = if taken > 0.0 { 0 } else { self.recent.rejects + 1 };
+        if label.before.is_none() {
+            self.recent.rate += RECENT * (accepted - self.recent.rate);
+            self.recent.rejects = if accepted > 0.0 { 0 } else { self.recent.rejects + 1 };
         }
-        if let Some(features) = judged.gate.as_ref().and_then(known_features) {
-            self.update(&features, taken);
+        if let Some(features) = label.gate.as_ref().and_then(known_features) {
+            self.update(&features, accepted);
         }
     }
 
     /// What it would have said of an offer whose features it knows, before its verdict.
-    pub fn judge_again(&self, judged: &Label, threshold: f64) -> Option<GateRecord> {
-        let gate = judged.gate.as_ref().filter(|_| !judged.invoked && judged.before.is_none())?;
+    pub fn judge_again(&self, label: &Label, threshold: f64) -> Option<GateRecord> {
+        let gate = label.gate.as_ref().filter(|_| !label.invoked && label.before.is_none())?;
         known_features(gate).map(|features| self.judge(&features, threshold))
     }
 
-    fn update(&mut self, features: &Features, taken: f64) {
-        self.calibration.note(self.probability(features), taken);
+    fn update(&mut self, features: &Features, accepted: f64) {
+        self.calibration.note(self.probability(features), accepted);
         self.labels += 1;
         let projected = self.project(features);
         let variance = dot(&projected, features).max(0.0);
@@ -181,7 +182,7 @@ impl Gate {
                 self.covariance[row][column] -= shrink * left * right;
             }
         }
-        let step = (taken - expected) / (1.0 + information * variance);
+        let step = (accepted - expected) / (1.0 + information * variance);
         for (row, gain) in projected.iter().enumerate() {
             self.mean[row] += gain * step;
             let certain = &mut self.covariance[row][row];
@@ -204,12 +205,12 @@ impl Gate {
 }
 
 impl Calibration {
-    fn note(&mut self, predicted: f64, taken: f64) {
+    fn note(&mut self, predicted: f64, accepted: f64) {
         let bin = ((predicted * 10.0) as usize).min(9);
         self.bins[bin].labels += 1;
         self.bins[bin].predicted += predicted;
-        self.bins[bin].taken += taken;
-        self.squared_error += (predicted - taken).powi(2);
+        self.bins[bin].accepted += accepted;
+        self.squared_error += (predicted - accepted).powi(2);
     }
 }
 
@@ -242,7 +243,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     /// A verdict on an offer with these features.
-    fn judged(features: Features, reward: f32) -> Label {
+    fn label(features: Features, reward: f32) -> Label {
         Label {
             at_ms: 0,
             adapter: 0,
@@ -272,7 +273,7 @@ mod tests {
         features
     }
 
-    /// P(taken) = logistic(−1 + 2x): the gate finds the line, and its
+    /// P(accepted) = logistic(−1 + 2x): the gate finds the line, and its
     /// probabilities mean what they say.
     #[test]
     fn it_learns_what_is_taken_and_is_calibrated() {
@@ -280,13 +281,13 @@ mod tests {
         let mut gate = flat();
         for _ in 0..4_000 {
             let x = rng.random_range(-2.0..2.0);
-            let taken = rng.random::<f64>() < logistic(-1.0 + 2.0 * x);
-            gate.learn(&judged(of(x), f32::from(taken)));
+            let accepted = rng.random::<f64>() < logistic(-1.0 + 2.0 * x);
+            gate.learn(&label(of(x), f32::from(accepted)));
         }
         assert!((gate.mean[0] + 1.0).abs() < 0.15, "{}", gate.mean[0]);
         assert!((gate.mean[1] - 2.0).abs() < 0.25, "{}", gate.mean[1]);
         for bin in gate.calibration.bins.iter().filter(|bin| bin.labels > 100) {
-            let error = (bin.predicted - bin.taken) / bin.labels as f64;
+            let error = (bin.predicted - bin.accepted) / bin.labels as f64;
             assert!(error.abs() < 0.08, "{bin:?}");
         }
         assert!(gate.judge(&of(1.5), 0.25).propensity > 0.99);
@@ -299,7 +300,7 @@ mod tests {
         let first = gate.judge(&of(1.0), 0.25).propensity;
         assert_eq!(first, 1.0, "as likely as not");
         for _ in 0..20 {
-            gate.learn(&judged(of(1.0), 0.0));
+            gate.learn(&label(of(1.0), 0.0));
         }
         let (after, other) =
             (gate.judge(&of(1.0), 0.25).propensity, gate.judge(&of(-1.0), 0.25).propensity);
@@ -309,9 +310,9 @@ mod tests {
     #[test]
     fn asking_by_hand_and_another_list_of_features_teach_nothing() {
         let mut gate = flat();
-        let by_hand = Label { invoked: true, ..judged(of(1.0), 1.0) };
+        let by_hand = Label { invoked: true, ..label(of(1.0), 1.0) };
         gate.learn(&by_hand);
-        let mut older = judged(of(1.0), 1.0);
+        let mut older = label(of(1.0), 1.0);
         older.gate.as_mut().unwrap().features_version = FEATURES_VERSION + 1;
         gate.learn(&older);
         assert_eq!(gate.labels, 0);
@@ -324,7 +325,7 @@ mod tests {
         let mut gate = Gate::default();
         for _ in 0..100_000 {
             let features = std::array::from_fn(|_| rng.random_range(-3.0..3.0));
-            gate.learn(&judged(features, f32::from(rng.random::<bool>())));
+            gate.learn(&label(features, f32::from(rng.random::<bool>())));
         }
         let record = gate.judge(&of(1.0), 0.25);
         assert!(record.probability.is_finite() && record.propensity.is_finite());

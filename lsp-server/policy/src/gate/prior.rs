@@ -32,7 +32,7 @@ const SHIPPED: [(f64, f64); FEATURES] = [
     (-0.05, 0.36), // closing marks alone
     (0.03, 0.32),  // starts with a word
     (0.00, 0.36),  // pause before the request
-    (-0.04, 0.36), // rate of recent takes
+    (-0.04, 0.36), // rate of recent accepts
     (0.00, 0.33),  // rejects in a row
     (0.14, 0.34),  // rejects on this line
     (0.00, 0.36),  // prose or data

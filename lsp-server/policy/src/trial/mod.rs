@@ -32,41 +32,41 @@ pub const PROMOTING_VERDICTS: f64 = 25.0;
 
 /// Evidence of texts that promotes, false at most once in 100: with the above,
 /// 5 % of trials of a candidate that is no better.
-pub const PROMOTING_TEXTS: f64 = 100.0;
+pub const PROMOTING_REFERENCES: f64 = 100.0;
 
 /// Evidence that fewer of the candidate's offers are taken than of the
 /// incumbent's, at which the trial ends. To keep a bad one costs the user, to drop a
 /// good one costs what was learned from some hundred verdicts. These values and those
-/// of [`REACH_BETS`] are where `hone trial --simulate` meets its two bounds.
+/// of [`KNOWN_RATE_BETS`] are where `hone trial --simulate` meets its two bounds.
 pub const DROPPING: f64 = 20.0;
 
 /// The same of texts: it says less often than the incumbent what is written.
-const DROPPING_TEXTS: f64 = 20.0;
+const DROPPING_REFERENCES: f64 = 20.0;
 
 /// Evidence of verdicts against a candidate at which texts do not promote it.
-const BEHIND: f64 = 3.0;
+const BEHIND_VERDICTS: f64 = 3.0;
 
 /// What texts say for a candidate raises the bar above and the one below by this
 /// factor at most: they see small differences, which a run of bad luck outshouts.
-const TEXTS_SAY: f64 = 5.0;
+const REFERENCES_FACTOR: f64 = 5.0;
 
 /// The same of the candidate's offers alone, held against what served before.
 pub const DROPPING_BELOW: f64 = 10.0;
 
 /// Bets against a rate that is known: bolder, for they need no other arm.
-const REACH_BETS: &[f64] = &[0.2, 0.5, 0.95];
+const KNOWN_RATE_BETS: &[f64] = &[0.2, 0.5, 0.95];
 
 /// Judged offers of candidate and incumbent after which a trial ends undecided.
-pub const LONGEST: u64 = 600;
+pub const OFFERS_MAX: u64 = 600;
 
 /// Judged offers of each arm before which nothing is promoted, however clear it
 /// looks: the monitors want to have seen both.
-const EARLIEST: u64 = 20;
+const OFFERS_MIN: u64 = 20;
 
 /// From this many judged offers on, a candidate whose reward is less than this
 /// share of what is known of the incumbent's is given up without more evidence.
-const PATIENCE: u64 = 180;
-const FUTILE: f64 = 0.7;
+const FUTILE_OFFERS: u64 = 180;
+const FUTILE_SHARE: f64 = 0.7;
 
 /// Share of the requests that the base answers where it is neither.
 const BASE_SHARE: f64 = 0.1;
@@ -76,10 +76,10 @@ const BASE_SHARE: f64 = 0.1;
 const CANDIDATE_SHARE: f64 = 0.8;
 
 /// What the incumbent answers at the least.
-const LEAST_SHARE: f64 = (1.0 - BASE_SHARE) * (1.0 - CANDIDATE_SHARE);
+const SHARE_MIN: f64 = (1.0 - BASE_SHARE) * (1.0 - CANDIDATE_SHARE);
 
 /// Room above the rate to reach, at the least: it divides.
-const LEAST_ROOM: f64 = 0.1;
+const ROOM_MIN: f64 = 0.1;
 
 /// Verdicts on earlier versions that tell what a candidate has to reach.
 const HISTORY: f64 = 200.0;
@@ -179,9 +179,12 @@ pub struct Trial {
     worse: Betting,
     /// Against the rate of what served before: it needs no draw of the other arm.
     below: Betting,
-    texts_better: Betting,
-    texts_worse: Betting,
-    texts: u64,
+    #[serde(rename = "texts_better")]
+    references_better: Betting,
+    #[serde(rename = "texts_worse")]
+    references_worse: Betting,
+    #[serde(rename = "texts")]
+    references: u64,
     /// Texts that the candidate alone would have said, and the incumbent alone.
     gained: u64,
     lost: u64,
@@ -202,10 +205,10 @@ impl Trial {
             history: history.at_most(HISTORY),
             better: Betting::default(),
             worse: Betting::default(),
-            below: Betting::with(REACH_BETS),
-            texts_better: Betting::default(),
-            texts_worse: Betting::default(),
-            texts: 0,
+            below: Betting::with(KNOWN_RATE_BETS),
+            references_better: Betting::default(),
+            references_worse: Betting::default(),
+            references: 0,
             gained: 0,
             lost: 0,
             weighted: 0.0,
@@ -220,23 +223,23 @@ impl Trial {
     }
 
     /// An event, and the verdict it brought.
-    pub fn apply(&mut self, event: &Event, judged: Option<&Label>) {
+    pub fn apply(&mut self, event: &Event, label: Option<&Label>) {
         self.monitors.apply(event, self.arms);
-        if let EventKind::Compared { id, logprobs, greedy: says, .. } = &event.kind
+        if let EventKind::Compared { id, logprobs, greedy, .. } = &event.kind
             && let Some(by_incumbent) = self.monitors.was_incumbent(id)
         {
             let asked: Vec<_> = logprobs.iter().map(|(version, _)| *version).collect();
-            self.compare(&asked, says, by_incumbent);
+            self.compare(&asked, greedy, by_incumbent);
         }
-        if let Some(judged) = judged
-            && judged.before.is_none()
-            && let Some(arm) = judged.arm.filter(|arm| arm.trial == self.arms.since)
+        if let Some(label) = label
+            && label.before.is_none()
+            && let Some(arm) = label.arm.filter(|arm| arm.trial == self.arms.since)
         {
-            self.judge(judged.adapter, f64::from(arm.propensity), f64::from(judged.reward));
+            self.observe_reward(label.adapter, f64::from(arm.propensity), f64::from(label.reward));
         }
     }
 
-    fn judge(&mut self, adapter: AdapterVersion, propensity: f64, reward: f64) {
+    fn observe_reward(&mut self, adapter: AdapterVersion, propensity: f64, reward: f64) {
         let reward = reward.clamp(0.0, 1.0);
         // Every version that was in this trial is the incumbent or of the
         // candidate's line; the base arm beside them is looked at by nobody.
@@ -250,7 +253,7 @@ impl Trial {
         };
         let baseline = known.mean().unwrap_or(f64::from(VALUE));
         // Neither is drawn less often than that, so this stays in [−1, 1].
-        let weighted = (reward - baseline) * LEAST_SHARE / propensity.max(LEAST_SHARE);
+        let weighted = (reward - baseline) * SHARE_MIN / propensity.max(SHARE_MIN);
         let gain = if is_incumbent { -weighted } else { weighted };
         self.better.observe(gain);
         self.worse.observe(-gain);
@@ -258,7 +261,7 @@ impl Trial {
             self.incumbent.note(reward);
         } else {
             let reach = self.known_of_incumbent().low();
-            self.below.observe((reach - reward) / (1.0 - reach).max(LEAST_ROOM));
+            self.below.observe((reach - reward) / (1.0 - reach).max(ROOM_MIN));
             self.candidate.note(reward);
         }
     }
@@ -274,22 +277,22 @@ impl Trial {
     /// `by_incumbent`: who of the two had answered there. What is taken is the taker's
     /// own, so who answers more often would seem to be the better one: each text is
     /// weighted by the inverse of its arm's probability, as verdicts are.
-    fn compare(&mut self, asked: &[AdapterVersion], says: &[AdapterVersion], by_incumbent: bool) {
+    fn compare(&mut self, asked: &[AdapterVersion], greedy: &[AdapterVersion], by_incumbent: bool) {
         let candidate = asked.iter().max().filter(|version| **version > self.arms.incumbent);
         let Some(candidate) = candidate.filter(|_| asked.contains(&self.arms.incumbent)) else {
             return;
         };
-        let (own, before) = (says.contains(candidate), says.contains(&self.arms.incumbent));
+        let (own, before) = (greedy.contains(candidate), greedy.contains(&self.arms.incumbent));
         let (of_candidate, of_incumbent) = self.arms.shares();
-        let weight = LEAST_SHARE / if by_incumbent { of_incumbent } else { of_candidate };
+        let weight = SHARE_MIN / if by_incumbent { of_incumbent } else { of_candidate };
         let difference = weight * (f64::from(u8::from(own)) - f64::from(u8::from(before)));
-        self.texts += 1;
+        self.references += 1;
         self.gained += u64::from(own && !before);
         self.lost += u64::from(before && !own);
         self.weighted += weight;
         self.weighted_gain += difference;
-        self.texts_better.observe(difference);
-        self.texts_worse.observe(-difference);
+        self.references_better.observe(difference);
+        self.references_worse.observe(-difference);
     }
 
     pub fn offers(&self) -> u64 {
@@ -306,34 +309,34 @@ impl Trial {
             return ends(End::Dropped, alarm);
         }
         let share = self.candidate.mean().zip(self.known_of_incumbent().mean());
-        let futile = self.offers() >= PATIENCE
-            && share.is_some_and(|(candidate, incumbent)| candidate < FUTILE * incumbent);
-        let texts_say = self.texts_better.evidence().clamp(1.0, TEXTS_SAY);
-        let worse = self.worse.evidence() >= DROPPING * texts_say;
-        if worse || futile || self.below.evidence() >= DROPPING_BELOW * texts_say {
-            return ends(End::Dropped, format!("fewer were taken: {}", rates()));
+        let futile = self.offers() >= FUTILE_OFFERS
+            && share.is_some_and(|(candidate, incumbent)| candidate < FUTILE_SHARE * incumbent);
+        let factor = self.references_better.evidence().clamp(1.0, REFERENCES_FACTOR);
+        let worse = self.worse.evidence() >= DROPPING * factor;
+        if worse || futile || self.below.evidence() >= DROPPING_BELOW * factor {
+            return ends(End::Dropped, format!("fewer were accepted: {}", rates()));
         }
-        if self.texts_worse.evidence() >= DROPPING_TEXTS {
-            return ends(End::Dropped, self.text_reason("less"));
+        if self.references_worse.evidence() >= DROPPING_REFERENCES {
+            return ends(End::Dropped, self.reference_reason("less"));
         }
-        let may_pass = self.candidate.offers.min(self.incumbent.offers) >= EARLIEST;
+        let may_pass = self.candidate.offers.min(self.incumbent.offers) >= OFFERS_MIN;
         if may_pass && self.better.evidence() >= PROMOTING_VERDICTS {
-            return ends(End::Promoted, format!("more were taken: {}", rates()));
+            return ends(End::Promoted, format!("more were accepted: {}", rates()));
         }
         // Means alone would refuse every other candidate that is as good.
-        let not_behind = self.worse.evidence() < BEHIND;
-        if may_pass && not_behind && self.texts_better.evidence() >= PROMOTING_TEXTS {
-            return ends(End::Promoted, self.text_reason("more"));
+        let not_behind = self.worse.evidence() < BEHIND_VERDICTS;
+        if may_pass && not_behind && self.references_better.evidence() >= PROMOTING_REFERENCES {
+            return ends(End::Promoted, self.reference_reason("more"));
         }
-        if self.offers() >= LONGEST {
-            let reason = format!("{LONGEST} offers could not tell them apart: {}", rates());
+        if self.offers() >= OFFERS_MAX {
+            let reason = format!("{OFFERS_MAX} offers could not tell them apart: {}", rates());
             return ends(End::Undecided, reason);
         }
         None
     }
 
-    fn text_reason(&self, how: &str) -> String {
-        format!("it says {how} often just what you write: {}", self.status().texts_line())
+    fn reference_reason(&self, how: &str) -> String {
+        format!("it gives {how} often just what you write: {}", self.status().references_line())
     }
 
     pub fn status(&self) -> TrialStatus {
@@ -341,15 +344,15 @@ impl Trial {
             arms: self.arms,
             candidate: self.candidate,
             incumbent: self.incumbent,
-            texts: self.texts,
+            references: self.references,
             gained: self.gained,
             lost: self.lost,
-            text_gain: self.weighted_gain / self.weighted.max(f64::MIN_POSITIVE),
+            reference_gain: self.weighted_gain / self.weighted.max(f64::MIN_POSITIVE),
             evidence_better: self.better.evidence(),
             evidence_worse: self.worse.evidence(),
             evidence_below: self.below.evidence(),
-            evidence_texts: self.texts_better.evidence(),
-            longest: LONGEST,
+            evidence_references: self.references_better.evidence(),
+            longest: OFFERS_MAX,
         }
     }
 }
@@ -361,33 +364,36 @@ pub struct TrialStatus {
     pub candidate: Rewards,
     pub incumbent: Rewards,
     /// Texts that both arms were asked about.
-    pub texts: u64,
+    #[serde(rename = "texts")]
+    pub references: u64,
     /// Of these, what the candidate alone would have said, and the incumbent alone:
     /// what is taken is the taker's own, and the candidate answers more often.
     pub gained: u64,
     pub lost: u64,
     /// The share of texts gained less that lost, as if both had answered as often.
-    pub text_gain: f64,
+    #[serde(rename = "text_gain")]
+    pub reference_gain: f64,
     /// e-values: promotes at [`PROMOTING_VERDICTS`].
     pub evidence_better: f64,
     /// Drops at [`DROPPING`].
     pub evidence_worse: f64,
     /// Drops at [`DROPPING_BELOW`].
     pub evidence_below: f64,
-    /// Promotes at [`PROMOTING_TEXTS`].
-    pub evidence_texts: f64,
+    /// Promotes at [`PROMOTING_REFERENCES`].
+    #[serde(rename = "evidence_texts")]
+    pub evidence_references: f64,
     pub longest: u64,
 }
 
 impl TrialStatus {
     /// What the texts say, for a person.
-    pub fn texts_line(&self) -> String {
-        let TrialStatus { texts, gained, lost, text_gain, .. } = self;
-        let how = if *text_gain < 0.0 { "fewer" } else { "more" };
+    pub fn references_line(&self) -> String {
+        let TrialStatus { references, gained, lost, reference_gain, .. } = self;
+        let how = if *reference_gain < 0.0 { "fewer" } else { "more" };
         format!(
-            "of {texts} texts it says {:.1} % {how} than the other, weighed by how often each \
-             answers ({gained} that the other misses, not {lost} that it says)",
-            100.0 * text_gain.abs()
+            "of {references} references it gives {:.1} % {how} than the other, weighed by how often \
+             each answers ({gained} that the other misses, not {lost} that it gives)",
+            100.0 * reference_gain.abs()
         )
     }
 }
@@ -404,14 +410,14 @@ mod tests {
         for text in 0..200 {
             let one_says = (f64::from(text) * 0.3819) % 1.0 < difference.abs();
             let who = u32::from(difference > 0.0);
-            let says: &[u32] = if one_says { std::slice::from_ref(&who) } else { &[] };
-            trial.compare(&[1, 0], says, text % 5 == 0);
+            let greedy: &[u32] = if one_says { std::slice::from_ref(&who) } else { &[] };
+            trial.compare(&[1, 0], greedy, text % 5 == 0);
             let reward =
                 |of: u32, rate: f64| f64::from(u8::from((f64::from(of) * 0.3819) % 1.0 < rate));
             match text % 5 {
                 _ if text >= offers => {}
-                0 => trial.judge(0, 1.0 - CANDIDATE_SHARE, reward(text / 5, 0.3)),
-                _ => trial.judge(1, CANDIDATE_SHARE, reward(text, taken)),
+                0 => trial.observe_reward(0, 1.0 - CANDIDATE_SHARE, reward(text / 5, 0.3)),
+                _ => trial.observe_reward(1, CANDIDATE_SHARE, reward(text, taken)),
             }
         }
         trial
@@ -444,8 +450,14 @@ mod tests {
                 trial.compare(&[4, incumbent], &[version], version == incumbent);
             }
             assert!(trial.gained > 3 * trial.lost, "{} {}", trial.gained, trial.lost);
-            assert!(trial.status().text_gain.abs() < 0.05, "{}", trial.status().text_gain);
-            assert!(trial.texts_better.evidence() < 5.0 && trial.texts_worse.evidence() < 5.0);
+            assert!(
+                trial.status().reference_gain.abs() < 0.05,
+                "{}",
+                trial.status().reference_gain
+            );
+            assert!(
+                trial.references_better.evidence() < 5.0 && trial.references_worse.evidence() < 5.0
+            );
         }
     }
 

@@ -14,7 +14,7 @@ const KNOWN: u64 = 100;
 /// Many trials of one true effect. Evidence from texts is left out: how it comes
 /// with acceptance nobody can know.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Operation {
+pub struct SimulatedTrials {
     pub effect: f64,
     pub promoted: f64,
     pub dropped: f64,
@@ -24,7 +24,7 @@ pub struct Operation {
     pub offers_p95: u64,
 }
 
-pub fn operate(effect: f64, accept_rate: f64, runs: usize, seed: u64) -> Operation {
+pub fn simulate_trials(effect: f64, accept_rate: f64, runs: usize, seed: u64) -> SimulatedTrials {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut lengths = vec![];
     let mut ends = [0usize; 3];
@@ -36,7 +36,7 @@ pub fn operate(effect: f64, accept_rate: f64, runs: usize, seed: u64) -> Operati
     lengths.sort_unstable();
     let share = |end: End| ends[end as usize] as f64 / runs as f64;
     let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share).round() as usize];
-    Operation {
+    SimulatedTrials {
         effect,
         promoted: share(End::Promoted),
         dropped: share(End::Dropped),
@@ -54,7 +54,7 @@ fn run(effect: f64, accept_rate: f64, rng: &mut StdRng) -> (End, u64) {
         let (version, arm) = arms.draw(rng.random());
         let rate = if version == 1 { accept_rate * (1.0 + effect) } else { accept_rate };
         let reward = f64::from(u8::from(rng.random::<f64>() < rate));
-        trial.judge(version, f64::from(arm.propensity), reward);
+        trial.observe_reward(version, f64::from(arm.propensity), reward);
         if let Some(verdict) = trial.verdict() {
             return (verdict.end, verdict.offers);
         }
@@ -70,34 +70,34 @@ mod tests {
     #[test]
     fn a_candidate_that_is_no_better_is_hardly_ever_promoted() {
         for effect in [-0.2, 0.0] {
-            let operation = operate(effect, 0.3, RUNS, 1);
-            assert!(operation.promoted <= 0.05, "{operation:?}");
+            let trials = simulate_trials(effect, 0.3, RUNS, 1);
+            assert!(trials.promoted <= 0.05, "{trials:?}");
         }
     }
 
     #[test]
     fn a_candidate_nobody_accepts_is_out_within_thirty_offers() {
-        let operation = operate(-1.0, 0.3, RUNS, 2);
-        assert!(operation.dropped == 1.0 && operation.offers_p95 <= 30, "{operation:?}");
+        let trials = simulate_trials(-1.0, 0.3, RUNS, 2);
+        assert!(trials.dropped == 1.0 && trials.offers_p95 <= 30, "{trials:?}");
     }
 
     #[test]
     fn a_candidate_that_halves_acceptance_is_out_within_two_hundred() {
-        let operation = operate(-0.5, 0.3, RUNS, 3);
-        assert!(operation.dropped > 0.95 && operation.offers_p95 <= 200, "{operation:?}");
+        let trials = simulate_trials(-0.5, 0.3, RUNS, 3);
+        assert!(trials.dropped > 0.95 && trials.offers_p95 <= 200, "{trials:?}");
     }
 
     #[test]
     fn what_was_learned_is_seldom_given_up_by_chance() {
         for (effect, at_most) in [(0.0, 0.15), (0.2, 0.03)] {
-            let operation = operate(effect, 0.3, RUNS, 5);
-            assert!(operation.dropped <= at_most, "{operation:?}");
+            let trials = simulate_trials(effect, 0.3, RUNS, 5);
+            assert!(trials.dropped <= at_most, "{trials:?}");
         }
     }
 
     #[test]
     fn a_much_better_candidate_is_mostly_promoted() {
-        let operation = operate(0.5, 0.3, RUNS, 4);
-        assert!(operation.promoted > 0.6, "{operation:?}");
+        let trials = simulate_trials(0.5, 0.3, RUNS, 4);
+        assert!(trials.promoted > 0.6, "{trials:?}");
     }
 }

@@ -10,7 +10,7 @@ const LINES_BELOW: usize = 4;
 
 /// What stands around the cursor.
 #[derive(Debug, Default)]
-pub struct Around {
+pub struct NearbyText {
     /// On the cursor's line.
     pub line_before: String,
     pub rest_of_line: String,
@@ -20,9 +20,9 @@ pub struct Around {
     pub below: String,
 }
 
-impl Around {
+impl NearbyText {
     /// `cursor` in characters; must not lie past the end.
-    pub fn of(text: &Rope, cursor: usize) -> Around {
+    pub fn of(text: &Rope, cursor: usize) -> NearbyText {
         let number = text.char_to_line(cursor);
         let whole = |number: usize| {
             let line = text.get_line(number).filter(|line| line.len_chars() <= LINE_CHARS);
@@ -33,7 +33,7 @@ impl Around {
         let end = text.line_to_char(number + 1).min(cursor + LINE_CHARS);
         let rest = text.slice(cursor..end).to_string();
         let mut below = (number + 1..=number + LINES_BELOW).map(whole);
-        Around {
+        NearbyText {
             line_before: text.slice(start..cursor).to_string(),
             rest_of_line: rest.trim_end_matches(['\n', '\r']).to_owned(),
             above: number.checked_sub(1).map_or_else(String::new, whole),

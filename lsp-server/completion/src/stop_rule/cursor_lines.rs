@@ -1,6 +1,6 @@
-//! The cursor, the text around it, and what is begun there.
+//! The cursor, the text around it, and what is block there.
 
-use super::block::What;
+use super::block::BlockKind;
 use super::lines::{columns, starts_closing};
 use crate::prompt::LINE_CHARS;
 use crate::syntax;
@@ -18,7 +18,7 @@ const AFTER_CHARS: usize = 1_000;
 const OPENING: &[&str] = &["{", "(", "[", ":", " do", " then"];
 
 /// A cursor and the text around it.
-pub(super) struct Place {
+pub(super) struct CursorLines {
     pub(super) above: String,
     pub(super) line: String,
     /// All that follows, as far as it is read.
@@ -31,12 +31,12 @@ pub(super) struct Place {
 /// What opens the block the cursor stands in, right before it.
 #[derive(Clone, Copy)]
 pub(super) struct Opener {
-    pub(super) of_block: bool,
+    pub(super) opens_block: bool,
 }
 
-impl Place {
+impl CursorLines {
     /// `None` where something stands behind the cursor, or too much before it.
-    pub(super) fn of(text: &Rope, cursor: usize, max_lines: usize) -> Option<Place> {
+    pub(super) fn of(text: &Rope, cursor: usize, max_lines: usize) -> Option<CursorLines> {
         let row = text.char_to_line(cursor);
         let start = text.line_to_char(row);
         let own = text.line(row);
@@ -55,7 +55,7 @@ impl Place {
         let below: Vec<_> = below.filter(|line| !line.is_empty()).take(max_lines).collect();
         let has_other_breaks = above.contains('\r') || after.contains('\r');
         let line = text.slice(start..cursor).to_string();
-        Some(Place { above, line, after, below, has_other_breaks })
+        Some(CursorLines { above, line, after, below, has_other_breaks })
     }
 
     fn is_blank(&self) -> bool {
@@ -72,25 +72,27 @@ impl Place {
 
     pub(super) fn opener(&self, grammar: Option<&Language>) -> Option<Opener> {
         let text = format!("{}{}{}", self.above, self.line, self.after);
-        let Some(reading) = grammar.and_then(|grammar| syntax::read(grammar, &text)) else {
+        let Some(scan) = grammar.and_then(|grammar| syntax::scan(grammar, &text)) else {
             let head = self.head().trim_end();
             let opens = OPENING.iter().any(|end| head.ends_with(end));
-            let of_block = !head.ends_with(['(', '[']);
-            return opens.then_some(Opener { of_block });
+            let opens_block = !head.ends_with(['(', '[']);
+            return opens.then_some(Opener { opens_block });
         };
         // What a comment says behind it counts for nothing.
         let mut code = text[..self.above.len() + self.line.len()].trim_end();
-        while let Some(comment) = reading.words.iter().find(|words| {
+        while let Some(comment) = scan.texts.iter().find(|words| {
             (words.start + 1..=words.end).contains(&code.len())
                 && ["//", "/*", "#"].iter().any(|start| text[words.start..].starts_with(start))
         }) {
             code = text[..comment.start].trim_end();
         }
         let at = code.len().checked_sub(1)?;
-        let bracket = reading.brackets.iter().find(|bracket| bracket.at == at);
+        let bracket = scan.brackets.iter().find(|bracket| bracket.at == at);
         match bracket {
-            Some(bracket) => bracket.opens.then_some(Opener { of_block: !bracket.of_value }),
-            None if code.ends_with(':') && !reading.is_words(at) => Some(Opener { of_block: true }),
+            Some(bracket) => {
+                bracket.opens.then_some(Opener { opens_block: !bracket.encloses_value })
+            }
+            None if code.ends_with(':') && !scan.is_text(at) => Some(Opener { opens_block: true }),
             None => None,
         }
     }
@@ -100,8 +102,8 @@ impl Place {
         self.below.first().is_none_or(|next| columns(next) <= columns(self.head()))
     }
 
-    /// What is begun here, by the lines above and below.
-    pub(super) fn what(&self, opens: bool) -> What {
+    /// What is block here, by the lines above and below.
+    pub(super) fn block_kind(&self, opens: bool) -> BlockKind {
         let (head, here) = (columns(self.head()), columns(&self.line));
         let next = self.below.first();
         // Whether the block of lines deeper than `outer` is closed below, or goes on.
@@ -112,10 +114,12 @@ impl Place {
             })
         };
         match (self.is_blank(), opens) {
-            (true, true) => What::Body { columns: head + 1, closed: is_closed(head) },
-            (true, false) if here > 0 => What::Body { columns: here, closed: is_closed(here - 1) },
-            (false, true) if is_closed(head) => What::Body { columns: head + 1, closed: true },
-            (_, opens) => What::Statement { opens },
+            (true, true) => BlockKind::Body { columns: head + 1, closed: is_closed(head) },
+            (true, false) if here > 0 => {
+                BlockKind::Body { columns: here, closed: is_closed(here - 1) }
+            }
+            (false, true) if is_closed(head) => BlockKind::Body { columns: head + 1, closed: true },
+            (_, opens) => BlockKind::Statement { opens },
         }
     }
 }
