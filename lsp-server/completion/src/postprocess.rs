@@ -1,5 +1,5 @@
-//! Generated text → what may be shown: one line, or as many as were wanted, no
-//! repetition of what already stands around the cursor, never blank.
+//! Post-processing: turns generated text into text that may be shown. That is one line, or as many
+//! as the stop rule allows. It is never blank and does not repeat the text around the cursor.
 
 mod closing;
 mod nearby_text;
@@ -9,11 +9,11 @@ pub use closing::repeats_closing;
 use closing::{brings, closing, without_overlap};
 pub use nearby_text::NearbyText;
 
-/// The shown part is `text[healing..healing + result]`. It may go on behind what the
-/// editor closed: [`replaced_suffix`] says what it takes the place of.
+/// The number of bytes that are shown: the shown part is `text[healing..healing + result]`. It may
+/// continue behind marks that the editor closed; [`replaced_suffix`] tells which marks it replaces.
 ///
-/// * `text`: concatenated pieces of the generated tokens.
-/// * `healing`: bytes at its start that reproduce what the user has typed.
+/// * `text`: the concatenated pieces of the generated tokens.
+/// * `healing`: the number of bytes at its start that reproduce what the user has typed.
 pub fn shown_bytes(text: &[u8], healing: usize, nearby: &NearbyText) -> usize {
     let Some(completion) = text.get(healing..) else { return 0 };
     let line = valid_utf8_prefix(completion).split(['\n', '\r']).next().unwrap_or_default();
@@ -29,8 +29,8 @@ pub fn shown_bytes(text: &[u8], healing: usize, nearby: &NearbyText) -> usize {
     if nothing { 0 } else { shown.len() }
 }
 
-/// True if the line would read as the one above or the next one below does.
-/// Lines of numbers and marks may well repeat.
+/// Tells whether the line would be the same as the line above or the next line below. Lines without
+/// letters may repeat the line above.
 fn repeats_a_line(shown: &str, nearby: &NearbyText) -> bool {
     if !nearby.rest_of_line.trim().is_empty() {
         return false;
@@ -40,16 +40,16 @@ fn repeats_a_line(shown: &str, nearby: &NearbyText) -> bool {
     repeats_above || line == nearby.below.trim_end()
 }
 
-/// Marks right behind the cursor, up to the end of its line, that this text takes the
-/// place of, since it brings them itself: in `foo(|)`, where an editor closed the
-/// bracket, `a, b);` must become `foo(a, b);`. Each is one character in any encoding.
+/// The marks right behind the cursor, up to the end of its line, that this text replaces because it
+/// brings them itself. In `foo(|)`, where an editor closed the bracket, `a, b);` must become
+/// `foo(a, b);`. Each mark is one character in any encoding.
 pub fn replaced_suffix<'a>(text: &str, nearby: &'a NearbyText) -> &'a str {
     let rest = nearby.rest_of_line.trim_end();
     let at = closing(text, &nearby.line_before, rest);
     if !text.contains('\n') && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
 }
 
-/// As [`shown_bytes`], of as many lines as the stop_rule holds.
+/// Like [`shown_bytes`], for as many lines as the stop rule allows.
 pub fn shown_lines(
     text: &[u8],
     healing: usize,
@@ -59,20 +59,21 @@ pub fn shown_lines(
     let Some((line_before, below)) = stop_rule.lines_around() else {
         return shown_bytes(text, healing, nearby);
     };
-    let said = stop_rule.within(text.get(healing..).unwrap_or_default());
-    let shown = without_lines_below(valid_utf8_prefix(said).trim_end(), line_before, below);
-    match shown.contains('\n') {
-        true => shown.len(),
-        false => shown_bytes(&text[..text.len().min(healing + shown.len())], healing, nearby),
+    let answer = stop_rule.within(text.get(healing..).unwrap_or_default());
+    let shown = without_lines_below(valid_utf8_prefix(answer).trim_end(), line_before, below);
+    if shown.contains('\n') {
+        shown.len()
+    } else {
+        shown_bytes(&text[..text.len().min(healing + shown.len())], healing, nearby)
     }
 }
 
-/// Cuts the longest run of lines at the end of `shown` with which the text below
-/// begins. Blank lines count for nothing.
+/// Cuts the longest run of lines at the end of `shown` with which the text below begins. Blank
+/// lines are ignored.
 fn without_lines_below<'a>(shown: &'a str, line_before: &str, below: &[String]) -> &'a str {
     let own = shown.split('\n').next().unwrap_or_default();
     let first = format!("{line_before}{own}");
-    // The cursor's own line is the completion's only if something was added to it.
+    // The cursor's own line belongs to the completion only if something was added to it.
     let mut lines = if own.trim().is_empty() { vec![] } else { vec![(0, first.trim_end())] };
     let breaks = shown.match_indices('\n').map(|(at, _)| at);
     lines.extend(breaks.map(|at| {
@@ -90,8 +91,8 @@ fn without_lines_below<'a>(shown: &'a str, line_before: &str, below: &[String]) 
     shown[..cut].trim_end()
 }
 
-/// True if a text of several lines would break the line before what stands
-/// behind the cursor by now: the editor has closed a bracket there.
+/// Tells whether a text of several lines would break the line before text that stands behind the
+/// cursor by now, such as a bracket that the editor has closed.
 pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
     shown.contains('\n') && !rest_of_line.trim().is_empty()
 }
@@ -111,7 +112,7 @@ mod tests {
         &text[healing..healing + shown_bytes(text.as_bytes(), healing, &nearby)]
     }
 
-    /// What is shown of `text` where `|` stands.
+    /// The part of `text` that is shown at the cursor, which `|` marks.
     fn shown_at<'a>(text: &'a str, document: &str) -> &'a str {
         let cursor = document.chars().position(|c| c == '|').unwrap();
         let rope = Rope::from_str(&document.replacen('|', "", 1));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_minified_file_only_a_part_is_copied() {
+    fn only_a_part_of_a_minified_line_is_copied() {
         let text = Rope::from_str(&"a();".repeat(100_000));
         let nearby = NearbyText::of(&text, 200_000);
         assert_eq!(nearby.line_before.len(), LINE_CHARS);
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_editor_closed_is_not_closed_again_on_the_way() {
+    fn a_bracket_that_the_editor_closed_is_not_closed_again() {
         assert_eq!(shown_at("x > 0) {", "if (|) y"), "x > 0");
         assert_eq!(shown_at("a, b);", "foo(|))"), "a, b");
         assert_eq!(shown_at("a[0], \"])\"]);", "foo(|) + 1"), "a[0], \"])\"]");
@@ -139,7 +140,8 @@ mod tests {
         assert_eq!(shown_at("x]; y)", "foo(a[|)"), "x]; y", "the bracket that is not closed yet");
     }
 
-    /// What is shown of `text` where `|` stands, and what of the document it replaces.
+    /// The part of `text` that is shown at the cursor, and the part of the document that it
+    /// replaces.
     fn replaced_at(text: &str, document: &str) -> (String, String) {
         let cursor = document.chars().position(|c| c == '|').unwrap();
         let rope = Rope::from_str(&document.replacen('|', "", 1));
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_editor_closed_is_replaced_where_the_line_goes_on_behind_it() {
+    fn marks_of_the_editor_are_replaced_where_the_line_continues_behind_them() {
         let whole = |text: &str, marks: &str| (text.to_owned(), marks.to_owned());
         assert_eq!(replaced_at("x > 0) {", "if (|)"), whole("x > 0) {", ")"));
         assert_eq!(replaced_at("a, b);", "foo(|)  \n}"), whole("a, b);", ")"));
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_stands_above_or_below_is_not_offered() {
+    fn a_line_equal_to_the_one_above_or_below_is_not_offered() {
         assert_eq!(shown_at("foo();", "    foo();\n    |\n}"), "");
         assert_eq!(shown_at("foo();", "    bar();\n    |\n\n    foo();\n"), "");
         assert_eq!(shown_at(" = 1;", "let x|\nlet x = 1;\r\n"), "");
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_at_the_newline_and_without_trailing_blanks() {
+    fn the_shown_text_ends_at_the_newline_without_trailing_blanks() {
         assert_eq!(shown("foo();  \n}", "", ""), "foo();");
         assert_eq!(shown("foo();\r\nbar", "", ""), "foo();");
     }
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_after_the_cursor_is_not_repeated() {
+    fn text_behind_the_cursor_is_not_repeated() {
         assert_eq!(shown("a, b)", "", ")"), "a, b");
         assert_eq!(shown("a, b);", "", ");"), "a, b");
         assert_eq!(shown("a, b)", "", ");"), "a, b");
@@ -205,8 +207,8 @@ mod tests {
         assert_eq!(shown("\"a\"", "", "\""), "\"a\"");
     }
 
-    /// `pop(` typed where the editor adds `)`: the rest of `pop();` must not
-    /// become `pop();)`.
+    /// Where the user typed `pop(` and the editor added `)`, the rest of `pop();` must not make
+    /// `pop();)`.
     #[test]
     fn a_bracket_that_is_closed_already_is_not_closed_again() {
         assert_eq!(shown(");", "", ") x"), "");
@@ -214,7 +216,7 @@ mod tests {
         assert_eq!(shown(");", "", "}"), ");");
     }
 
-    /// What is shown of several lines asked for by hand; `|` marks the cursor.
+    /// The part of an invoked completion of several lines that is shown; `|` marks the cursor.
     fn lines<'a>(marked: &str, text: &'a str) -> &'a str {
         let cursor = marked.chars().position(|c| c == '|').unwrap();
         let file = Rope::from_str(&marked.replacen('|', "", 1));
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_stand_below_are_not_repeated() {
+    fn lines_below_the_cursor_are_not_repeated() {
         assert_eq!(lines("  |\n  c\n", "a\n  b\n  c"), "a\n  b");
         assert_eq!(lines("  |\n\n  b\n  c\n", "a\n  b\n\n  c"), "a");
         assert_eq!(lines("  |\n  a\n  b\n", "a\n  b"), "", "the cursor's own line too");
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_is_what_it_was() {
+    fn a_single_line_is_the_same_with_either_function() {
         for text in ["foo();  \n}", "foo();\r\nbar", "   \n", "", "a, b);"] {
             for rest in ["", ")", "y"] {
                 let nearby = NearbyText { rest_of_line: rest.into(), ..NearbyText::default() };
@@ -252,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn blank_or_wholly_repeated_is_nothing() {
+    fn blank_or_wholly_repeated_text_is_not_shown() {
         assert_eq!(shown("   \n", "", ""), "");
         assert_eq!(shown(")", "", ")"), "");
         assert_eq!(shown("", "", ""), "");
     }
 
     #[test]
-    fn a_character_cut_in_two_is_left_out() {
+    fn an_incomplete_character_is_left_out() {
         let text = "né".as_bytes();
         assert_eq!(shown_bytes(&text[..2], 0, &NearbyText::default()), 1);
         assert_eq!(shown_bytes(text, 9, &NearbyText::default()), 0);

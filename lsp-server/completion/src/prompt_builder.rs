@@ -1,5 +1,5 @@
-//! The prompts of a session's documents: how each is laid out, kept for as long
-//! as it fits, and what other code it shows.
+//! Builds the prompts of a session's documents. It keeps the layout of each document for as long as
+//! it fits, and chooses the other code that a prompt shows.
 
 use crate::document::{Document, Edit};
 use crate::prompt::{Excerpt, FimPrompt, PromptContext, PromptLayout, Window};
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Share of `context_chars` that the user's latest changes may take.
+/// Divisor of `context_chars` for the user's latest changes: they may take this part of it.
 const CHANGES_SHARE: usize = 4;
 
 #[derive(Default)]
@@ -20,44 +20,44 @@ pub struct PromptBuilder {
     changes: RecentEdits,
 }
 
-/// What a prompt may quote of other documents. The answers come from memory: they are asked
-/// for with the session's lock held.
+/// The rules for what a prompt may quote of other documents. They answer from memory, because they
+/// are asked while the session's lock is held.
 pub trait QuoteRules {
-    /// Whether any of a file may be quoted, by its path or URI and its language.
+    /// Tells whether any part of a file may be quoted, by its path or URI and its language.
     fn may_quote_file(&self, path: &str, language: &str) -> bool;
 
-    /// Whether any of a document with this text may be quoted.
+    /// Tells whether any part of a document with this text may be quoted.
     fn may_quote_text(&self, text: &str) -> bool;
 }
 
-/// What a prompt may hold.
+/// The limits of what a prompt may hold.
 pub struct PromptLimits<'a> {
     pub window: Window,
-    /// Characters of other code; 0: none.
+    /// The most characters of other code. With 0 a prompt holds none.
     pub context_chars: usize,
     pub rules: &'a dyn QuoteRules,
 }
 
 impl PromptBuilder {
-    /// The user is at work in this document.
+    /// Notes that the user works in this document.
     pub fn visit(&mut self, document: &Document) {
         self.related.visit(&document.path);
     }
 
-    /// An edit has made the document of the text `was`.
+    /// Notes an edit that turned the text `was` into this document.
     pub fn edit(&mut self, document: &Document, was: Rope, edit: &Edit) {
         self.changes.edit(document, was, edit);
     }
 
-    /// A file that one of them imports.
+    /// Adds a file that one of the documents imports.
     pub fn add(&mut self, file: &Document, limits: &PromptLimits) {
         let rules = limits.rules;
         let may_quote = rules.may_quote_file(&file.path, &file.language);
         self.related.add(file, &|text| may_quote && rules.may_quote_text(text));
     }
 
-    /// Every file of which prompts quote something, or could: [`QuoteRules`] are asked about
-    /// these and no others.
+    /// Every file that prompts quote, or could quote. [`QuoteRules`] are asked about these files
+    /// only.
     pub fn sources(&self) -> HashSet<String> {
         let shown = self.layouts.values().filter_map(PromptLayout::context);
         let shown = shown.flat_map(|context| context.shown()).map(|excerpt| &*excerpt.source);
@@ -65,7 +65,8 @@ impl PromptBuilder {
         sources.map(str::to_owned).collect()
     }
 
-    /// The document was closed; the user may still write what goes with it.
+    /// Notes that the document was closed. It may still be quoted, because the user may write code
+    /// that belongs to it.
     pub fn close(&mut self, uri: &str, document: &Document, limits: &PromptLimits) {
         self.layouts.remove(uri);
         if limits.context_chars > 0 {
@@ -87,7 +88,7 @@ impl PromptBuilder {
         let layout = layouts.entry(uri.to_owned());
         let layout = layout.or_insert_with(|| PromptLayout::new(text, cursor, window));
         let prompt = layout.prompt(text, cursor, window);
-        // The user may have changed their mind since it was chosen.
+        // The user may have forbidden a file since the context was chosen.
         let unwanted = layout.context().is_some_and(|context| {
             limits.context_chars == 0
                 || context.shown().any(|excerpt| !rules.may_quote_file(&excerpt.source, ""))
@@ -117,8 +118,8 @@ impl PromptBuilder {
     }
 }
 
-/// The latest changes that find room and that the window does not show as they are,
-/// a file's together, the last file's next to the cursor.
+/// The latest changes that fit into their share and that the window does not show already. The
+/// changes of one file stand together, those of the last file next to the cursor.
 fn recent_changes(
     changes: &mut RecentEdits,
     here: &Document,
@@ -154,7 +155,7 @@ fn recent_changes(
     recent
 }
 
-/// As [`RelatedCode::update`] decides it: a document with a secret is not quoted.
+/// Decides like [`RelatedCode::update`]: a document with a secret is not quoted.
 fn may_quote_document(document: &Rope, rules: &dyn QuoteRules) -> bool {
     document.len_chars() <= DOCUMENT_CHARS && rules.may_quote_text(&document.to_string())
 }
@@ -163,7 +164,7 @@ fn characters(excerpts: &[Excerpt]) -> usize {
     excerpts.iter().map(|excerpt| excerpt.text.chars().count()).sum()
 }
 
-/// Changes where nothing else is worth showing.
+/// A context that holds changes only, for when no other code is worth showing.
 fn changes_alone(changes: Vec<Excerpt>, path: &str) -> PromptContext {
     let folder = Path::new(path).parent().map_or("", |folder| folder.to_str().unwrap_or_default());
     PromptContext {
@@ -203,7 +204,7 @@ mod tests {
         }
     }
 
-    /// What the prompt in `a.rs` holds of `other`, which was closed before.
+    /// The sources that the prompt in `a.rs` quotes after the document at `path` was closed.
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
         let limits = PromptLimits { window, context_chars, rules: &Rules };
@@ -220,7 +221,7 @@ mod tests {
         excerpts.map(|excerpt| excerpt.source.clone()).collect()
     }
 
-    /// What a prompt elsewhere shows of a line that the user changed at `path`, at the
+    /// The excerpts that a prompt elsewhere shows after the user changed a line at `path`, at the
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_elsewhere_is_shown_as_a_diff() {
+    fn a_change_in_another_file_is_shown_as_a_diff() {
         let diff = "-let total = 1;\n+let sum = 1;\n";
         assert_eq!(changed("/p/b.rs", "let sum = 1;", 400), [("b.rs.diff".into(), diff.into())]);
         assert!(changed("/p/b.rs", "let sum = 1;", 0).is_empty(), "switched off");
@@ -254,16 +255,15 @@ mod tests {
     const MODEL: &str = "impl Ledger { pub fn post_entry(&mut self, entry: Entry) {} }\n";
 
     #[test]
-    fn a_document_that_was_closed_is_still_quoted() {
+    fn a_closed_document_is_still_quoted() {
         assert_eq!(quoted("/p/model.rs", MODEL, 1_000), ["/p/model.rs"]);
         assert!(quoted("/p/model.rs", MODEL, 0).is_empty(), "switched off");
     }
 
-    /// A decision is made of every file that a prompt may quote: of those the user was at,
-    /// of those that were changed, and of those that a prompt shows though all else about
-    /// them is forgotten.
+    /// The sources include the files the user worked in, the files that were changed, and the files
+    /// that a prompt still shows although all else about them is forgotten.
     #[test]
-    fn the_sources_are_all_that_a_prompt_may_quote() {
+    fn the_sources_are_all_files_that_a_prompt_may_quote() {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
         let limits = PromptLimits { window, context_chars: 1_000, rules: &Rules };
         let mut prompts = PromptBuilder::default();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_documents_and_those_with_a_secret_are_not_quoted() {
+    fn ignored_documents_and_documents_with_a_secret_are_not_quoted() {
         assert!(quoted("/p/private/model.rs", MODEL, 1_000).is_empty());
         let secret = format!("{MODEL}let password = \"{}\";\n", ["hun", "ter2!", "Xy9"].concat());
         assert!(quoted("/p/model.rs", &secret, 1_000).is_empty());

@@ -1,28 +1,28 @@
-//! What the user changed of late, for a prompt to show: lines as they were and as
-//! they are now. Edits of one place are one change however many keys they took; what
-//! was typed and taken back is none.
+//! The user's recent changes, which a prompt may show: lines as they were and as they are now. All
+//! edits at one place make one change, however many keys they took. Text that was typed and deleted
+//! again is not a change.
 
 use crate::document::{Document, Edit};
 use ropey::Rope;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// RecentEdits remembered; the oldest give way.
+/// Changes that are remembered. The oldest are dropped first.
 const CHANGES: usize = 16;
 
-/// An edit at most this many lines from the last one goes on with the same change.
+/// An edit at most this many lines from the last one continues the same change.
 const NEAR_LINES: usize = 2;
 
-/// A change of more lines, as they were or as they are, is a formatter's, another
-/// program's, or a paste.
+/// The most lines of a change, before or after it. A larger one comes from a formatter, another
+/// program or a paste.
 const CHANGE_LINES: usize = 12;
 
-/// A longer line is no one's to read.
+/// The longest line of a change in characters. Longer lines are not meant for people to read.
 const CHANGE_LINE_CHARS: usize = 160;
 
 #[derive(Debug, Default)]
 pub struct RecentEdits {
-    /// The oldest first.
+    /// The oldest change comes first.
     settled: VecDeque<Change>,
     ongoing: Option<OngoingChange>,
 }
@@ -32,7 +32,8 @@ pub struct Change {
     pub path: String,
     pub before: Vec<String>,
     pub after: Vec<String>,
-    /// The whole document behind it: a secret anywhere in it is not told by its lines.
+    /// The whole document after the change. A secret may stand anywhere in it, which the changed
+    /// lines alone do not show.
     pub document: Rope,
 }
 
@@ -40,16 +41,16 @@ pub struct Change {
 #[derive(Debug)]
 struct OngoingChange {
     path: String,
-    /// The document before its first edit, and the lines it is about.
+    /// The document before the first edit of the change, and the lines that change.
     was: Rope,
     was_lines: Range<usize>,
-    /// The same since its last edit.
+    /// The document after the last edit of the change, and the same lines there.
     is: Rope,
     is_lines: Range<usize>,
 }
 
 impl RecentEdits {
-    /// An edit has made `document` of the text `was`.
+    /// Notes an edit that turned the text `was` into `document`.
     pub fn edit(&mut self, document: &Document, was: Rope, edit: &Edit) {
         let is = document.text.clone();
         let line = |text: &Rope, at: usize| text.char_to_line(at.min(text.len_chars()));
@@ -68,7 +69,7 @@ impl RecentEdits {
             self.ongoing = Some(OngoingChange { path, was, was_lines, is, is_lines });
             return;
         };
-        // Lines that it reaches beyond the change so far are the same in both texts.
+        // Lines that the edit reaches beyond the change so far are the same in both texts.
         let above = ongoing.is_lines.start.saturating_sub(from);
         let below = to.saturating_sub(ongoing.is_lines.end);
         let was_lines = ongoing.was_lines.start - above..ongoing.was_lines.end + below;
@@ -91,7 +92,7 @@ impl RecentEdits {
 
     fn settle(&mut self) {
         let Some(mut change) = self.ongoing.take().and_then(OngoingChange::change) else { return };
-        // Who changes the same lines again has made one change of it.
+        // Changing the same lines again makes one change of both.
         let earlier = self.settled.iter().position(|earlier| {
             earlier.path == change.path
                 && !earlier.after.is_empty()
@@ -141,7 +142,7 @@ impl OngoingChange {
 }
 
 impl Change {
-    /// As a unified diff's lines.
+    /// The change as lines of a unified diff.
     pub fn diff(&self) -> String {
         let before = self.before.iter().map(|line| format!("-{line}\n"));
         before.chain(self.after.iter().map(|line| format!("+{line}\n"))).collect()
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_at_one_place_are_one_change() {
+    fn edits_at_one_place_are_one_change() {
         let mut typist = Typist::at("fn a() {\n}\nfn b() {}\n");
         for (from, to) in [("{\n", "{\n    \n"), ("    \n", "    l\n"), ("    l\n", "    let x;\n")]
         {
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_further_off_is_another_change() {
+    fn an_edit_further_away_is_another_change() {
         let mut typist = Typist::at(&lines(20));
         typist.replace("line 3", "row 3").replace("line 12", "row 12").replace("line 14", "row 14");
         assert_eq!(
@@ -218,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn changing_upwards_is_the_same_change() {
+    fn an_edit_of_the_line_above_continues_the_change() {
         let mut typist = Typist::at(&lines(8));
         typist.replace("line 5;\n", "five;\nand a half;\n").replace("line 4", "four");
         assert_eq!(typist.diffs(), ["-line 4;\n-line 5;\n+four;\n+five;\n+and a half;\n"]);
     }
 
     #[test]
-    fn who_comes_back_to_a_change_has_made_one_of_it() {
+    fn changing_the_same_lines_again_makes_one_change() {
         let mut typist = Typist::at(&lines(30));
         typist.replace("line 3;", "row 3;").replace("line 20", "row 20").replace("row 3;", "r 3;");
         assert_eq!(typist.diffs(), ["-line 20;\n+row 20;\n", "-line 3;\n+r 3;\n"]);
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_writes_is_no_change_of_the_user() {
+    fn large_changes_and_long_lines_are_left_out() {
         let mut typist = Typist::at(&lines(60));
         let whole = typist.document.text.to_string();
         typist.replace(&whole, &whole.replace("line", "row"));
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_give_way() {
+    fn the_oldest_changes_are_dropped() {
         let mut typist = Typist::at(&lines(200));
         for number in (0..200).step_by(8) {
             typist.replace(&format!("line {number};"), &format!("row {number};"));

@@ -1,11 +1,10 @@
-//! Which other code a prompt shows: pieces of the documents the user is at work
-//! in, this one included, that speak of the same things as the text around the
-//! cursor.
+//! Chooses the other code that a prompt shows: pieces of the documents the user works in, including
+//! this one, that share names with the text around the cursor.
 //!
-//! A piece is worth what names it shares with that text, each the more the fewer
-//! pieces have it (inverse document frequency), for the room that it takes. What
-//! was chosen stays for as long as nothing is much better: it stands at the
-//! prompt's beginning, and exchanging it means to compute the whole prompt again.
+//! A piece is worth more, the more names it shares with that text and the rarer these names are
+//! among all pieces (inverse document frequency). Its worth is compared with the room that it
+//! takes. A choice stays until another one is much better: it stands at the beginning of the
+//! prompt, so exchanging it means to compute the whole prompt again.
 
 mod pieces;
 
@@ -19,37 +18,37 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Documents whose pieces are known: the latest the user was at.
+/// Documents whose pieces are kept: those the user worked in last.
 const DOCUMENTS: usize = 24;
 
-/// Longest document that is cut into pieces, in characters: beyond it lies what
-/// machines wrote.
+/// The longest document that is cut into pieces, in characters. Longer ones are mostly written by
+/// machines.
 pub const DOCUMENT_CHARS: usize = 200_000;
 
 /// Names that a piece must share to be shown.
 const SHARED_MIN: usize = 2;
 
-/// What one step back in the order of documents leaves of a piece's worth.
+/// Factor on the worth of a piece for each document that the user worked in more recently.
 const FADING: f32 = 0.95;
 
-/// How many times as much another choice must be worth to be exchanged for.
+/// Factor by which another choice must be worth more to replace the one before.
 const MUCH_BETTER: f32 = 1.5;
 
-/// The pieces of the documents a user was at.
+/// The pieces of the documents the user worked in.
 #[derive(Default)]
 pub struct RelatedCode {
-    /// By path, or URI where there is no file.
+    /// The documents by path, or by URI where there is no file.
     documents: HashMap<String, KnownDocument>,
-    /// Grows with every look at a document.
+    /// A counter that grows with each visit of a document.
     now: u64,
 }
 
 #[derive(Default)]
 struct KnownDocument {
-    /// 0: the user was never there.
+    /// The counter at the last visit. It is 0 if the user was never in the document.
     used_at: u64,
     language: String,
-    /// What they were cut from, if it has not changed since.
+    /// The text that the pieces were cut from.
     cut_from: Option<Rope>,
     pieces: Vec<Piece>,
 }
@@ -62,16 +61,16 @@ struct Candidate<'a> {
     piece: &'a Piece,
 }
 
-/// Where a prompt is asked for.
+/// The cursor that a prompt is built for.
 pub struct PromptLocation<'a> {
     pub document: &'a Document,
     pub cursor: usize,
-    /// Characters of the document that the prompt shows anyway.
+    /// The characters of the document that the prompt shows anyway.
     pub window: Range<usize>,
 }
 
 impl RelatedCode {
-    /// The user is at this document.
+    /// Notes that the user works in this document.
     pub fn visit(&mut self, path: &str) {
         self.now += 1;
         match self.documents.get_mut(path) {
@@ -85,12 +84,12 @@ impl RelatedCode {
         }
     }
 
-    /// The documents it has pieces of, or will have.
+    /// The documents whose pieces are kept.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.documents.keys().map(String::as_str)
     }
 
-    /// A file that one of the documents draws on, though the user was not in it.
+    /// Adds a file that one of the documents imports, although the user was not in it.
     pub fn add(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         if !self.documents.contains_key(&document.path) {
             self.documents.insert(document.path.clone(), KnownDocument::default());
@@ -107,8 +106,8 @@ impl RelatedCode {
         }
     }
 
-    /// Looks at a document as it is now; `may_show`: whether a prompt may hold
-    /// any of this text.
+    /// Cuts a document into pieces anew if it has changed. `may_show` tells whether a prompt may
+    /// hold any part of this text.
     pub fn update(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         let Some(known) = self.documents.get_mut(&document.path) else { return };
         let text = &document.text;
@@ -178,7 +177,7 @@ impl RelatedCode {
         candidates
     }
 
-    /// ln(pieces / pieces that have it) of each of these names.
+    /// The rarity of each of these names: ln(number of pieces / number of pieces that have it).
     fn rarity(&self, wanted: &BTreeSet<String>) -> HashMap<String, f32> {
         let mut having: HashMap<&str, u32> = HashMap::new();
         let mut all = 1;
@@ -250,7 +249,7 @@ fn shared_worth(
     if shared.len() < SHARED_MIN { 0.0 } else { shared.iter().sum() }
 }
 
-/// Lines of which a range of characters holds anything.
+/// The lines that a range of characters touches.
 fn lines_of(text: &Rope, window: &Range<usize>) -> Range<usize> {
     let line = |at: usize| text.char_to_line(at.min(text.len_chars()));
     line(window.start)..line(window.end.saturating_sub(1)) + 1
@@ -276,8 +275,8 @@ mod tests {
         Document { path: path.into(), language: "rust".into(), version: 1, text: text.into() }
     }
 
-    /// Documents in the order the user was at them; the last is where they are,
-    /// `|` marks the cursor.
+    /// Documents in the order the user worked in them. The last one is the current one, and `|`
+    /// marks its cursor.
     fn related(documents: &[(&str, &str)]) -> (RelatedCode, Document, usize) {
         let mut related = RelatedCode::default();
         let mut here = None;
@@ -308,7 +307,7 @@ mod tests {
     const HERE: &str = "fn close(ledger: &mut Ledger) {\n    ledger.post_entry(|)\n}\n";
 
     #[test]
-    fn what_speaks_of_the_same_names_is_shown_and_nothing_else() {
+    fn only_pieces_that_share_names_are_shown() {
         let documents = [("/p/src/model.rs", MODEL), ("/p/src/draw.rs", OTHER), ("/p/a.rs", HERE)];
         assert_eq!(chosen(&documents, 1_000), [("src/model.rs".into(), MODEL.into())]);
         assert!(chosen(&documents, MODEL.len() - 1).is_empty(), "no room");
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_window_shows_is_not_shown_twice_but_the_rest_of_the_file_is() {
+    fn the_rest_of_the_own_file_is_shown_but_not_the_window() {
         let gap = "let unlike = 1;\n".repeat(3 * PIECE_MAX_LINES);
         let text = format!("{MODEL}{gap}{HERE}");
         let (related, document, cursor) = related(&[("/p/a.rs", &text)]);
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_shown_is_not() {
+    fn a_document_that_must_not_be_quoted_is_not_shown() {
         let (mut related, document, cursor) = related(&[("/p/model.rs", MODEL), ("/p/a.rs", HERE)]);
         related.update(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
         let window = 0..document.text.len_chars();
@@ -390,12 +389,12 @@ mod tests {
         );
         assert_eq!(context.unwrap().excerpts[0].text, MODEL);
         (0..DOCUMENTS - 2).for_each(|number| related.visit(&number.to_string()));
-        assert!(!related.documents.contains_key("/p/model.rs"), "and is let go first");
+        assert!(!related.documents.contains_key("/p/model.rs"), "and it is dropped first");
         assert!(related.documents.contains_key("/p/other.rs"));
     }
 
     #[test]
-    fn the_documents_left_longest_ago_are_let_go() {
+    fn the_documents_visited_longest_ago_are_dropped() {
         let mut related = RelatedCode::default();
         for number in 0..2 * DOCUMENTS {
             related.visit(&number.to_string());

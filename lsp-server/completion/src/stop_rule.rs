@@ -1,10 +1,10 @@
-//! How far a completion may reach: to the end of its line, or over several lines
-//! to the end of the block that was block.
+//! The stop rule: where the generation of a completion ends. It ends with the line, or after
+//! several lines with the block that the cursor stands in.
 //!
-//! Indentation tells where a block ends, in every language. Where there is a
-//! grammar ([`crate::syntax`]), its brackets tell besides: a bracket that closes
-//! what was opened above the cursor ends the block wherever it stands, and a line
-//! that begins in a string or between brackets has no indentation that counts.
+//! In every language, indentation tells where a block ends. Where there is a grammar
+//! ([`crate::syntax`]), brackets tell it too: a bracket that closes what was opened above the
+//! cursor ends the block wherever it stands, and the indentation of a line that begins in a string
+//! or between brackets does not count.
 
 mod block;
 mod cursor_lines;
@@ -19,8 +19,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// When completions of several lines are computed. On a CPU each further line costs time, so
-/// by default only a user who invokes a completion waits for them.
+/// When completions of several lines are computed. On a CPU each further line costs time, so by
+/// default only a user who invokes a completion waits for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Multiline {
@@ -33,27 +33,27 @@ pub enum Multiline {
     Always,
 }
 
-/// What the user has set.
+/// The user's settings for completions of several lines.
 #[derive(Debug, Clone, Copy)]
 pub struct MultilineSetting {
     pub multiline: Multiline,
     pub max_lines: usize,
 }
 
-/// How far the answer to one request may reach.
+/// Where the answer to one request ends.
 #[derive(Debug, Clone)]
 pub struct StopRule {
-    /// Most lines that are shown.
+    /// The most lines that are shown.
     lines: usize,
-    /// Of more than one line: what was block.
+    /// The block that is completed, or `None` for a single line.
     block: Option<Arc<BlockStart>>,
 }
 
 impl StopRule {
-    /// To the end of the line.
+    /// The rule that ends an answer with its line.
     pub const LINE: StopRule = StopRule { lines: 1, block: None };
 
-    /// What may be shown at a cursor, which is given in characters.
+    /// The rule for a cursor, which is given in characters.
     pub fn at(
         text: &Rope,
         cursor: usize,
@@ -70,8 +70,8 @@ impl StopRule {
             return StopRule::LINE;
         }
         let place = CursorLines::of(text, cursor, setting.max_lines);
-        // The model breaks lines by `\n`; what it says is not rewritten, so that the
-        // record stays what was served.
+        // The model ends lines with `\n`. An answer is not rewritten, because the record must hold
+        // what was served, so a file with other line breaks gets single lines.
         let Some(place) = place.filter(|place| !place.has_other_breaks) else {
             return StopRule::LINE;
         };
@@ -87,18 +87,19 @@ impl StopRule {
         StopRule { lines: setting.max_lines, block: Some(Arc::new(block)) }
     }
 
-    /// Most lines that are shown.
+    /// The most lines that are shown.
     pub fn lines(&self) -> usize {
         self.lines
     }
 
-    /// Whether an answer ends here: `said` is all of it behind what healing had to
-    /// reproduce, `new` the token's piece it ends with.
+    /// Tells whether an answer ends here. `said` is the answer behind the text that healing
+    /// reproduces, and `new` is the piece of its last token.
     pub fn stop(&self, said: &[u8], new: &[u8]) -> Option<StopReason> {
         if self.block.is_none() {
             return new.contains(&b'\n').then_some(StopReason::Newline);
         }
-        // Nothing else can tell: a line has ended, or the next has shown how deep it is.
+        // Only two events can end a block: a line has ended, or the next line has shown its
+        // indentation.
         let old = &said[..said.len().saturating_sub(new.len())];
         let (was, is) = (last_line(old), last_line(said));
         let begins = is_blank(was) && !is_blank(is) && said.contains(&b'\n');
@@ -108,25 +109,25 @@ impl StopRule {
         self.end(valid_utf8_prefix(said), false).map(|(_, stop)| stop)
     }
 
-    /// The part of an answer that lies within.
+    /// The part of an answer that may be shown.
     pub fn within<'a>(&self, said: &'a [u8]) -> &'a [u8] {
         self.end(valid_utf8_prefix(said), true).map_or(said, |(at, _)| &said[..at])
     }
 
-    /// The lines with text that follow the cursor's, and that line up to it: what
-    /// is not to be said again. `None` for a single line.
+    /// The cursor's line up to the cursor, and the lines with text below it, which an answer must
+    /// not repeat. `None` for a single line.
     pub fn lines_around(&self) -> Option<(&str, &[String])> {
         self.block.as_ref().map(|block| (block.line.as_str(), block.below.as_slice()))
     }
 
-    /// Where in an answer what may be shown ends, in bytes, and why. `is_whole` if
-    /// nothing will be added to it.
+    /// The byte at which the part of an answer that may be shown ends, and the reason. `is_whole`
+    /// says that nothing will be added to the answer.
     fn end(&self, said: &str, is_whole: bool) -> Option<(usize, StopReason)> {
         let first_break = said.find(['\n', '\r']);
         let Some(block) = &self.block else {
             return first_break.map(|at| (at, StopReason::Newline));
         };
-        // A break that leaves the cursor's line begins no line of its own.
+        // A line break right at the cursor only leaves its line, so it is not counted as a line.
         let leaves = first_break.is_some_and(|at| said[..at].trim().is_empty());
         let mut breaks = said.match_indices('\n').map(|(at, _)| at);
         let full = breaks.nth(self.lines + usize::from(leaves) - 1);
@@ -145,7 +146,7 @@ fn is_blank(text: &[u8]) -> bool {
     text.trim_ascii().is_empty()
 }
 
-/// Without half a character at its end: a token may end inside one.
+/// The text without an incomplete character at its end, since a token may end inside a character.
 pub fn valid_utf8_prefix(text: &[u8]) -> &str {
     match std::str::from_utf8(text) {
         Ok(all) => all,

@@ -1,14 +1,13 @@
-//! Which brackets of a text are code, and what is a string or a comment: by
-//! tree-sitter, for the common languages.
+//! Finds the brackets of code in a text, and its strings and comments, with tree-sitter for the
+//! common languages.
 //!
-//! A text that is being written seldom parses. Its tree is mostly errors then,
-//! but the tokens in it are still told apart, and nothing else is taken from it
-//! (ADR 0006).
+//! Text that is being written seldom parses: its tree is mostly errors. The tokens in it are still
+//! told apart, and only they are used (ADR 0006).
 
 use std::ops::Range;
 use tree_sitter::{Language, Node, Parser};
 
-/// The grammar of a language by its editor's id, if there is one here.
+/// The grammar of a language by the id that editors use. `None` if there is none here.
 pub fn grammar(language: &str) -> Option<Language> {
     Some(match language {
         "c" => tree_sitter_c::LANGUAGE.into(),
@@ -29,26 +28,26 @@ pub struct Bracket {
     /// Byte offset in the text.
     pub at: usize,
     pub opens: bool,
-    /// Of a list, a record or a pattern: no statements stand in it.
+    /// The bracket belongs to a list, a record or a pattern, in which no statements stand.
     pub encloses_value: bool,
 }
 
-/// What was found in a text, in its order.
+/// The brackets, strings and comments of a text, in its order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SyntaxScan {
     pub brackets: Vec<Bracket>,
-    /// Bytes of strings and comments.
+    /// Byte ranges of strings and comments.
     pub texts: Vec<Range<usize>>,
 }
 
 impl SyntaxScan {
-    /// Whether a byte lies within a string or a comment.
+    /// Tells whether a byte lies within a string or a comment.
     pub fn is_text(&self, at: usize) -> bool {
         self.texts.iter().any(|text| text.start < at && at < text.end)
     }
 }
 
-/// Nodes with braces that hold values, by a part of their kind's name.
+/// Parts of the names of node kinds whose braces hold values.
 const VALUES: &[&str] = &[
     "argument",
     "array",
@@ -64,7 +63,7 @@ const VALUES: &[&str] = &[
     "use_list",
 ];
 
-/// Reads a text. `None` where the grammar is of another tree-sitter's time.
+/// Scans a text. `None` where the grammar needs another version of tree-sitter.
 pub fn scan(grammar: &Language, text: &str) -> Option<SyntaxScan> {
     let mut parser = Parser::new();
     parser.set_language(grammar).ok()?;
@@ -93,7 +92,7 @@ fn text_range(node: &Node, end: usize) -> Option<Range<usize>> {
     let kind = node.kind();
     let is_in_error = || node.parent().is_some_and(|parent| parent.is_error());
     if matches!(kind, "string_start" | "`") && is_in_error() {
-        // A string over several lines that is still being written.
+        // A string over several lines that is still being written reaches to the end.
         return Some(node.start_byte()..end);
     }
     let named =
@@ -109,7 +108,7 @@ fn bracket(node: &Node) -> Option<Bracket> {
         ")" | "]" | "}" => false,
         _ => return None,
     };
-    // What the parser wishes for stands nowhere.
+    // A missing bracket is one that the parser expects; it is not in the text.
     if node.is_missing() {
         return None;
     }
@@ -123,7 +122,7 @@ fn bracket(node: &Node) -> Option<Bracket> {
 mod tests {
     use super::*;
 
-    /// The brackets of code as they stand, those of values left out.
+    /// The brackets of code without those of values, in their order.
     fn bodies(language: &str, text: &str) -> String {
         let scan = scan(&grammar(language).unwrap(), text).unwrap();
         let bodies = scan.brackets.iter().filter(|bracket| !bracket.encloses_value);
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_in_strings_and_comments_are_none() {
+    fn brackets_in_strings_and_comments_do_not_count() {
         assert_eq!(bodies("rust", "fn a() { b(\"{\", '{'); // {\n}\n"), "{}");
         assert_eq!(bodies("c", "void a() { b(\"{\", '{'); /* { */ }\n"), "{}");
         assert_eq!(bodies("cpp", "void a() { b(R\"({)\"); }\n"), "{}");
@@ -143,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_being_written_is_read_all_the_same() {
+    fn an_unfinished_text_is_scanned_too() {
         assert_eq!(bodies("rust", "}\n\nimpl A {\n    fn b() {\n        let c = \"}\";\n"), "}{{");
         assert_eq!(bodies("c", "void a()\n{\n  if (x) {\n    b(\"}\");\n"), "{{");
         assert_eq!(bodies("typescript", "class A {\n  b(x: string) {\n    c('}');\n"), "{{");
     }
 
     #[test]
-    fn a_brace_of_a_value_is_told_from_one_of_a_block() {
+    fn braces_of_values_are_told_apart_from_braces_of_blocks() {
         assert_eq!(bodies("rust", "fn a() { B { c: 1 } }\n"), "{}");
         assert_eq!(bodies("javascript", "function a() { return { b: 1 }; }\n"), "{}");
         assert_eq!(bodies("go", "func a() { b := []int{1} }\n"), "{}");

@@ -1,5 +1,5 @@
-//! One thread owns the engine. Everybody else holds a [`EngineHandle`], a
-//! bounded queue of requests whose abort flags are looked at before any work.
+//! The thread that owns the engine. Everybody else holds an [`EngineHandle`], which puts requests
+//! into a bounded queue. Their abort flags are checked before any work.
 
 use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use completion::prompt::FimPrompt;
@@ -12,9 +12,9 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Requests that may wait. Each supersedes its session's older one, which stays in the
-/// queue until the engine comes by: a held key brings hundreds while one micro-batch
-/// is computed, and it is the last that must get in.
+/// Requests that may wait. Each request supersedes the older one of its session, which stays in the
+/// queue until the engine reaches it. A held key brings hundreds while one micro-batch is computed,
+/// and the last one must still fit.
 const QUEUE_JOBS: usize = 1024;
 
 enum Job {
@@ -41,12 +41,12 @@ pub struct EngineHandle {
     jobs: SyncSender<Job>,
     info: EngineInfo,
     tokenizer: Tokenizer,
-    /// Set by every request: what is done while none waits gives way.
+    /// Every request sets this flag, and the engine then interrupts work that can wait.
     preempted: Arc<AtomicBool>,
 }
 
-/// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`)
-/// stops its decode.
+/// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`) stops its
+/// decode.
 pub struct AbortOnDrop(pub Arc<AtomicBool>);
 
 impl Drop for AbortOnDrop {
@@ -56,7 +56,7 @@ impl Drop for AbortOnDrop {
 }
 
 impl EngineHandle {
-    /// Builds the engine on its own thread and waits until it is ready. `on_busy` is told on that
+    /// Builds the engine on its own thread and waits until it is ready. `on_busy` is called on that
     /// thread when the engine begins to compute, and when it has nothing left to compute.
     pub fn start<E: Engine>(
         build: impl FnOnce() -> Result<E, EngineError> + Send + 'static,
@@ -102,7 +102,7 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
-    /// Loads an adapter between two requests; answers how long the engine was held.
+    /// Loads an adapter between two requests. Answers how long the engine was held.
     pub async fn load_adapter(
         &self,
         version: AdapterVersion,
@@ -114,22 +114,23 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
-    /// How several adapters see a text, computed once nothing else waits.
+    /// Scores a text under several adapters, once no request waits.
     pub async fn score(&self, request: ScoreRequest) -> Result<Vec<Score>, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.enqueue(Job::Score { request: Box::new(request), reply })?;
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
-    /// Computes a prompt while nothing else waits, for a request that may come.
+    /// Computes a prompt in advance while no request waits.
     pub fn warm(&self, prompt: FimPrompt) {
-        // Where a request waits already, there is nothing to foresee.
+        // If the queue is full, a request waits already, and computing in advance has no use.
         let _ = self.send(Job::Warm(Box::new(prompt)));
     }
 
     fn send(&self, job: Job) -> Result<(), EngineError> {
         let sent = self.enqueue(job);
-        // After the job is in the queue: whoever reset it before that sees the job.
+        // The flag is set after the job is in the queue, so that whoever resets it earlier finds
+        // the job.
         self.preempted.store(true, Ordering::Release);
         sent
     }
@@ -150,10 +151,7 @@ fn serve(
 ) {
     let mut idle = IdleJobs::default();
     loop {
-        let job = match next(queue, &mut idle, on_busy, preempted) {
-            Some(job) => job,
-            None => return,
-        };
+        let Some(job) = next(queue, &mut idle, on_busy, preempted) else { return };
         on_busy(true);
         match job {
             Job::Generate { request, abort, reply } => {
@@ -174,24 +172,24 @@ fn serve(
                 Err(EngineError::Aborted) => idle.scores.push_front((request, reply)),
                 answer => drop(reply.send(answer)),
             },
-            // The request that interrupts it computes the prompt that counts.
+            // A request that interrupts this computes its own prompt.
             Job::Warm(prompt) => drop(engine.warm(&prompt, preempted)),
         }
     }
 }
 
-/// What is done once no request waits.
+/// The jobs that are done once no request waits.
 #[derive(Default)]
 struct IdleJobs {
-    /// The newest only: the user has left the place of an older one.
+    /// Only the newest prompt counts, because the user has left the place of an older one.
     warm: Option<Box<FimPrompt>>,
     scores: VecDeque<ScoreJob>,
 }
 
 type ScoreJob = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
 
-/// The next job: requests in their order, then what can wait. `None` once
-/// nobody can ask any more.
+/// The next job: requests in their order, then the idle jobs. `None` once nobody can send a request
+/// any more.
 fn next(
     queue: &Receiver<Job>,
     idle: &mut IdleJobs,
@@ -199,7 +197,8 @@ fn next(
     preempted: &AtomicBool,
 ) -> Option<Job> {
     loop {
-        // Before the last look at the queue: a request that comes after it is seen.
+        // The flag is reset before the last look at the queue, so that a later request sets it
+        // again.
         preempted.store(false, Ordering::Release);
         let job = match queue.try_recv() {
             Ok(job) => job,
@@ -211,8 +210,8 @@ fn next(
                 if let Some((request, reply)) = idle.scores.pop_front() {
                     return Some(Job::Score { request, reply });
                 }
-                // Only when nothing waits: between two requests of a burst the
-                // learner would not get far.
+                // The learner may run only when nothing waits, because it would not get far between
+                // two requests of a burst.
                 on_busy(false);
                 queue.recv().ok()?
             }

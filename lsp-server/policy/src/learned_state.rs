@@ -1,6 +1,6 @@
-//! All that is derived from the log, event by event, beside the episodes an
-//! update learns from: the gate, the texts, how each adapter fares, and the
-//! trial under way. The same after a restart, and after something was forgotten.
+//! The learned state: all that is derived from the log beside the episodes that an update learns
+//! from. It holds the gate, the references, how each adapter fares, and the trial under way. It is
+//! the same after a restart, and after events were forgotten.
 
 use crate::gate::Gate;
 use crate::gate::prior::Prior;
@@ -11,10 +11,10 @@ use feedback::event::{AdapterVersion, Event, EventKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Verdicts and looks that a sparkline is drawn from.
+/// Values that a sparkline is drawn from.
 const TREND: usize = 320;
 
-/// Rewards and shares kept, oldest first, of what was offered as the user typed.
+/// Rewards and kept shares of offers made as the user typed, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
     pub rewards: VecDeque<f32>,
@@ -33,16 +33,16 @@ impl Trend {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct LearnedState {
     model_sha256: String,
-    /// Where the gate started.
+    /// The prior that the gate started with.
     prior: Prior,
     pub gate: Gate,
     #[serde(rename = "texts")]
     pub references: References,
-    /// Rewards of offers made as the user typed, by the adapter that made them.
+    /// Rewards of offers made as the user typed, for each adapter.
     pub rewards: BTreeMap<AdapterVersion, Rewards>,
     pub trend: Trend,
     pub trial: Option<Trial>,
-    /// A trial whose first event has not been reached yet.
+    /// A trial that begins with a later event.
     #[serde(skip)]
     announced: Option<Arms>,
     /// Log position of the next event.
@@ -64,11 +64,12 @@ impl LearnedState {
         }
     }
 
+    /// Tells whether the gate started with this prior.
     pub fn started_with(&self, prior: &Prior) -> bool {
         self.prior == *prior
     }
 
-    /// Answers a text that the arms of the trial should be asked about.
+    /// Applies an event. Answers a reference that the arms of the trial should be compared on.
     pub fn apply(&mut self, event: &Event, label: Option<&Label>) -> Option<Reference> {
         if let Some(arms) = self.announced.take_if(|arms| event.seq >= arms.since) {
             self.trial = Some(self.begin(arms));
@@ -96,9 +97,9 @@ impl LearnedState {
         Trial::new(arms, self.rewards.get(&arms.incumbent).copied().unwrap_or_default())
     }
 
-    /// Begins a trial with the next event, or has the candidate take part in the one under
-    /// way. Nothing else is applied in between, so that a trial that is read from the log
-    /// begins with the same event.
+    /// Begins a trial with the next event, or makes the candidate take part in the trial under way.
+    /// No event is applied in between, so that a trial that is replayed from the log begins with
+    /// the same event.
     pub fn announce(&mut self, candidate: AdapterVersion, incumbent: AdapterVersion) -> Arms {
         let since = self.trial.as_ref().map_or(self.next_seq, |trial| trial.arms.since);
         let arms = Arms { candidate, incumbent, since };
@@ -106,7 +107,7 @@ impl LearnedState {
         arms
     }
 
-    /// The trial is this one now, or over.
+    /// Sets the trial that runs now, or ends it.
     pub fn set_trial(&mut self, arms: Option<Arms>) {
         self.announced = None;
         self.trial = match (self.trial.take(), arms) {
@@ -119,8 +120,8 @@ impl LearnedState {
         };
     }
 
-    /// Goes on from what was written down, now that this is the trial. `false` if
-    /// that one began before, and is not known here.
+    /// Continues a stored state with the trial that runs now. Answers `false` if that trial began
+    /// earlier and this state does not know it.
     pub fn resume_trial(&mut self, arms: Option<Arms>) -> bool {
         let known = self.trial.take();
         match (known, arms) {
@@ -129,7 +130,7 @@ impl LearnedState {
                 self.announced = Some(arms);
                 true
             }
-            // Updates may have succeeded the candidate; no event means another thing for it.
+            // Updates may have replaced the candidate; that changes the meaning of no event.
             (Some(mut trial), Some(arms))
                 if (trial.arms.since, trial.arms.incumbent) == (arms.since, arms.incumbent) =>
             {

@@ -1,40 +1,41 @@
-//! What the user wrote where an answer was made, whoever wrote it first: the
-//! texts that adapters are compared by. A fold over the log, with bounds.
+//! References: the text that the user has in the end where an answer was made, either accepted or
+//! typed instead. Adapters are compared by them. They are a bounded fold over the log.
 
 use feedback::event::{Completion, Event, EventKind, OfferId, Outcome};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Answers whose place is remembered until it is known what was written there.
+/// Answers that wait for their reference.
 const OPEN: usize = 256;
 
-/// Of the texts that were typed instead of an answer, one in this many is kept
-/// from the updates that imitate them, and held against them.
+/// One in this many of the texts that were typed instead of an answer is held out: updates do not
+/// learn it, and adapters are tested on it.
 const HELD_OUT_SHARE: usize = 8;
 
-/// Latest texts of these that are kept.
+/// Held-out references that are kept: the latest ones.
 const HELD_OUT: usize = 24;
 
-/// Where a text stands: the prompt as it was served.
+/// The prompt of an answer as it was served.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServedPrompt {
     pub prompt: Vec<u32>,
     pub adapter_from: usize,
     pub healing: String,
-    /// What was answered, with the break or the stop that ended it.
+    /// The tokens of the answer, with the break or the stop that ended it.
     answered: Vec<u32>,
-    /// Drawn for a trial.
+    /// The trial that the answer was drawn for.
     trial: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A text that the user has in the end, with the prompt of its answer.
 pub struct Reference {
     pub id: OfferId,
     #[serde(rename = "place", serialize_with = "write_served", deserialize_with = "read_served")]
     pub served: Arc<ServedPrompt>,
     pub tokens: Vec<u32>,
-    /// The trial its answer was drawn for.
+    /// The trial that the answer was drawn for.
     pub trial: Option<u64>,
 }
 
@@ -51,13 +52,13 @@ pub struct References {
     #[serde(rename = "places")]
     open: HashMap<OfferId, ServedPrompt>,
     order: VecDeque<OfferId>,
-    /// How many were typed instead of an answer.
+    /// The number of texts that were typed instead of an answer.
     typed: usize,
     held_out: VecDeque<Reference>,
 }
 
 impl References {
-    /// An event, and the text that it makes known.
+    /// Applies an event. Answers the reference that it makes known.
     pub fn apply(&mut self, event: &Event, model_sha256: &str) -> Option<Reference> {
         match &event.kind {
             EventKind::Completion(completion) if completion.model_sha256 == model_sha256 => {
@@ -102,12 +103,12 @@ impl References {
         self.open.insert(completion.id.clone(), served);
     }
 
-    /// Whether updates must not imitate what was typed instead of this answer.
+    /// Tells whether updates must not learn what was typed instead of this answer.
     pub fn is_held_out(&self, id: &OfferId) -> bool {
         self.held_out.iter().any(|reference| reference.id == *id)
     }
 
-    /// The latest texts that no update has imitated.
+    /// The latest references that no update has learned.
     pub fn held_out(&self) -> Vec<Reference> {
         self.held_out.iter().cloned().collect()
     }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_and_what_was_typed_instead_are_texts() {
+    fn accepted_answers_and_texts_typed_instead_are_references() {
         let mut references = References::default();
         apply(&mut references, completion("a"));
         apply(&mut references, completion("b"));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_in_eight_is_kept_from_updates() {
+    fn one_typed_reference_in_eight_is_held_out() {
         let mut references = References::default();
         for i in 0..40 {
             let id = i.to_string();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded() {
+    fn the_references_are_bounded() {
         let mut references = References::default();
         for i in 0..3 * OPEN.max(HELD_OUT * HELD_OUT_SHARE) {
             apply(&mut references, completion(&i.to_string()));

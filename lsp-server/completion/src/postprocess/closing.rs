@@ -1,18 +1,18 @@
 //! Brackets and quotes that are closed right behind the cursor already.
 
-/// Most marks behind the cursor that an offer takes the place of: what editors close by
-/// themselves is short, and longer rests were written.
+/// The most marks behind the cursor that an offer replaces. Marks that editors close by themselves
+/// are few; a longer rest was written by the user.
 pub(super) const MARKS_LIMIT: usize = 8;
 
-/// True if `rest` is nothing but a few marks, and `text` has them all, in their order.
+/// Tells whether `rest` consists of a few marks only, and `text` has them all in their order.
 pub(super) fn brings(text: &str, rest: &str) -> bool {
     let are_marks = rest.len() <= MARKS_LIMIT && rest.bytes().all(|b| b.is_ascii_punctuation());
     let mut left = text.chars();
     are_marks && rest.chars().all(|mark| left.any(|c| c == mark))
 }
 
-/// Where `shown` would close what is closed right behind the cursor already, by the
-/// editor when it was opened: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
+/// The byte at which `shown` would close what is closed right behind the cursor already because the
+/// editor closed it: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
 pub(super) fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
     let closed = rest.trim_start().chars().next()?;
     let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
@@ -41,7 +41,8 @@ pub(super) fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usiz
     None
 }
 
-/// The quote in which a line ends. An apostrophe is none: it may be a lifetime.
+/// The quote that is open at the end of a line. An apostrophe does not count, since it may be a
+/// lifetime.
 fn open_quote(line: &str) -> Option<char> {
     let (mut quote, mut escaped) = (None, false);
     for c in line.chars() {
@@ -56,16 +57,16 @@ fn open_quote(line: &str) -> Option<char> {
     quote
 }
 
-/// True if the text would close a bracket that is closed right behind the
-/// cursor already (by the editor, when the user typed the opening one).
+/// Tells whether the text would close a bracket that is closed right behind the cursor already (by
+/// the editor, when the user typed the opening one).
 pub fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
     let first = shown.trim_start().chars().next();
     matches!(first, Some(')' | ']' | '}')) && first == rest_of_line.trim_start().chars().next()
 }
 
-/// Cuts the longest end of `shown` that `rest` begins with: accepting `a)`
-/// before `)` must not leave `a))`. An end that `shown` itself opened stays:
-/// `foo()` inside `bar(|)` is whole.
+/// Cuts the longest end of `shown` that `rest` begins with: accepting `a)` before `)` must not
+/// leave `a))`. An end that closes what `shown` itself opened stays: `foo()` inside `bar(|)` is
+/// complete.
 pub(super) fn without_overlap<'a>(shown: &'a str, rest: &str) -> &'a str {
     let cut = shown
         .char_indices()
@@ -75,7 +76,7 @@ pub(super) fn without_overlap<'a>(shown: &'a str, rest: &str) -> &'a str {
     shown[..cut].trim_end()
 }
 
-/// True if `end` is one closing mark and `shown` holds the mark it closes.
+/// Tells whether `end` is one closing mark and `shown` holds the mark it closes.
 fn closes_its_own(shown: &str, end: &str) -> bool {
     let count = |mark: char| shown.matches(mark).count();
     match end {

@@ -2,26 +2,26 @@
 
 use ropey::Rope;
 
-/// Most characters of a line that are looked at: a minified file is one line.
+/// The most characters of a line that are read, since a minified file is one line.
 pub(super) const LINE_CHARS: usize = 4096;
 
-/// Lines looked at below the cursor for the next that is not blank.
+/// Lines below the cursor that are searched for the next line that is not blank.
 const LINES_BELOW: usize = 4;
 
-/// What stands around the cursor.
+/// The text around the cursor.
 #[derive(Debug, Default)]
 pub struct NearbyText {
-    /// On the cursor's line.
+    /// The cursor's line up to the cursor.
     pub line_before: String,
     pub rest_of_line: String,
-    /// The line above, empty if there is none or it is very long.
+    /// The line above. It is empty if there is none, or if the line is very long.
     pub above: String,
-    /// The next line that is not blank, empty if there is none such close by.
+    /// The next line that is not blank. It is empty if there is none close by.
     pub below: String,
 }
 
 impl NearbyText {
-    /// `cursor` in characters; must not lie past the end.
+    /// Reads the text around `cursor`, which is in characters and must not lie past the end.
     pub fn of(text: &Rope, cursor: usize) -> NearbyText {
         let number = text.char_to_line(cursor);
         let whole = |number: usize| {

@@ -1,18 +1,18 @@
-//! Where a prompt may end without cutting through a token.
+//! Token healing: where a prompt may end without cutting through a token.
 
-/// Longest text, leading blanks aside, that a completion is made to reproduce
-/// before it says anything new.
+/// The longest text, without its leading blanks, that a completion is made to reproduce before it
+/// generates new text.
 pub(super) const HEALING_BYTES: usize = 40;
 
-/// Byte index in `line` at which the prompt may end without cutting through a
-/// token the model would have made. Byte-level BPE never merges across the
-/// pieces its pre-tokenizer cuts, so the prompt ends where the last piece
-/// starts: a word with the one mark or the blanks before it, a run of marks with
-/// the blank before it, or trailing blanks. (Qwen2's pattern; those of GPT-2's
-/// family cut at these places too.)
+/// The byte index in `line` at which the prompt may end without cutting through a token that the
+/// model would have made. Byte-level BPE never merges across the pieces that its pre-tokenizer
+/// cuts, so the prompt ends where the last piece starts: a word with the one mark or the blanks
+/// before it, a run of marks with the blank before it, or trailing blanks. (This is Qwen2's
+/// pattern; those of GPT-2's family cut at these places too.)
 pub(super) fn healing_boundary(line: &str) -> usize {
     let start = last_piece(line);
-    // Beyond that the text itself is the better guide than a long constraint.
+    // A longer piece stays in the prompt, because the text guides the model better than a long
+    // constraint.
     let piece = line[start..].trim_start_matches(is_blank);
     if piece.len() > HEALING_BYTES { line.len() } else { start }
 }
@@ -39,7 +39,8 @@ fn is_blank(c: char) -> bool {
     c == ' ' || c == '\t'
 }
 
-/// What pre-tokenizers keep together: neither letter nor number nor space.
+/// Tells whether pre-tokenizers keep this character together with its kind: neither letter nor
+/// number nor space.
 fn is_mark(c: char) -> bool {
     !c.is_alphanumeric() && !c.is_whitespace()
 }

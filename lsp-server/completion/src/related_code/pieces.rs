@@ -1,28 +1,28 @@
-//! How a document is cut into pieces, and the names that a piece holds.
+//! Cuts a document into pieces, and finds the names that a piece holds.
 
 use ropey::Rope;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A piece ends at the first blank line behind this many lines …
+/// Lines after which a piece ends at the next blank line.
 const PIECE_LINES: usize = 6;
 
-/// … and behind this many in any case, or this many characters.
+/// Lines and characters after which a piece ends in any case.
 pub(super) const PIECE_MAX_LINES: usize = 20;
 const PIECE_MAX_CHARS: usize = 800;
 
-/// Characters before and behind the cursor whose names are looked for.
+/// Characters before and behind the cursor that are searched for names.
 const NEAR_BEFORE: usize = 1_000;
 const NEAR_BEHIND: usize = 300;
 
-/// Shortest name that tells anything, in characters.
+/// The shortest name that counts, in characters.
 const NAME_MIN_CHARS: usize = 3;
 
 pub(super) struct Piece {
-    /// In lines of the document.
+    /// The lines of the document.
     pub(super) lines: Range<usize>,
     pub(super) text: String,
-    /// In order, so that worths are added in the same order every time.
+    /// The names in order, so that worths are always added in the same order.
     pub(super) names: BTreeSet<String>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut end = |lines: Range<usize>, piece: &mut String| {
         let text = std::mem::take(piece);
         let names = names(&text);
-        // A line of a minified file says nothing to a reader.
+        // A piece with such a long line comes from a minified file, which nobody reads.
         if text.chars().count() <= 2 * PIECE_MAX_CHARS && !names.is_empty() {
             pieces.push(Piece { lines, text, names });
         }
@@ -54,8 +54,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Names as they stand in code: identifiers, keywords among them; those are in so
-/// many pieces that they count for little.
+/// The names in a text: identifiers and keywords. Keywords are in so many pieces that they count
+/// for little.
 pub(super) fn names(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     let telling = |word: &&str| {

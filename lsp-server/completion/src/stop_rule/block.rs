@@ -1,4 +1,4 @@
-//! Where in a generated text the block or statement ends that was block.
+//! A block or statement that the cursor stands in, and where it ends in a generated text.
 
 use super::lines::{columns, continues, is_leading, starts_closing};
 use crate::syntax::{self, SyntaxScan};
@@ -7,32 +7,32 @@ use tree_sitter::Language;
 #[derive(Debug)]
 pub(super) struct BlockStart {
     pub(super) grammar: Option<Language>,
-    /// The lines above the cursor's, as many as are read.
+    /// The lines above the cursor's line that are read.
     pub(super) above: String,
     /// The cursor's line up to the cursor.
     pub(super) line: String,
     pub(super) kind: BlockKind,
-    /// The lines with text below the cursor's, as many as may be repeated.
+    /// The lines with text below the cursor's line that an answer may repeat.
     pub(super) below: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockKind {
-    /// Lines of a block that was opened before: none of them is less deep than so
-    /// many columns. `closed`: its closing bracket stands below already.
+    /// Lines of a block that was opened before. Each is indented by at least `columns`. `closed`
+    /// says that the closing bracket stands below already.
     Body { columns: usize, closed: bool },
-    /// One statement, with the block it opens; `opens` if the line has opened it.
+    /// One statement with the block it opens. `opens` says that the cursor's line has opened it.
     Statement { opens: bool },
 }
 
 impl BlockStart {
-    /// Where in the generated text the block that was block ends, in bytes.
+    /// The byte of the generated text at which the block ends.
     pub(super) fn end(&self, said: &str, is_whole: bool) -> Option<usize> {
         let cursor_line_is_blank = self.line.trim().is_empty();
         let first = said.split('\n').next().unwrap_or_default();
         let leaves = first.trim().is_empty() && said.len() > first.len();
         if cursor_line_is_blank && leaves {
-            // Nothing is to be said on this line.
+            // The answer leaves the blank line at once, so nothing is shown.
             return Some(0);
         }
         let from = self.above.len() + self.line.len();
@@ -57,7 +57,7 @@ impl BlockStart {
                 opens || !leaves && !is_leading(&format!("{}{first}", self.line))
             }
         };
-        let mut brackets = scan.brackets.iter().filter(|b| b.at >= from).peekable();
+        let mut brackets = scan.brackets.iter().filter(|bracket| bracket.at >= from).peekable();
         let mut at = 0;
         for line in said.split_inclusive('\n') {
             let content = line.trim();
@@ -83,35 +83,38 @@ impl BlockStart {
         None
     }
 
-    /// Brackets open at the cursor that are the completion's to close.
+    /// The number of brackets that are open at the cursor and that the completion has to close.
     fn depth(&self, scan: &SyntaxScan) -> usize {
         let (start, end) = (self.above.len(), self.above.len() + self.line.len());
         match self.kind {
             BlockKind::Body { .. } => 0,
             BlockKind::Statement { .. } => {
-                let own = scan.brackets.iter().filter(|b| (start..end).contains(&b.at));
-                own.fold(0, |depth: usize, bracket| match bracket.opens {
-                    true => depth + 1,
-                    false => depth.saturating_sub(1),
-                })
+                let own = scan.brackets.iter().filter(|bracket| (start..end).contains(&bracket.at));
+                own.fold(
+                    0,
+                    |depth: usize, bracket| {
+                        if bracket.opens { depth + 1 } else { depth.saturating_sub(1) }
+                    },
+                )
             }
         }
     }
 
-    /// Whether a line so many columns deep is none of the block's. `continues` if it
-    /// can be of a statement that is no deeper.
+    /// Tells whether a line with this indentation is outside the block. `continues` says that it
+    /// can belong to a statement of the same indentation.
     fn ends_before(&self, deep: usize, least: usize, depth: usize, continues: bool) -> bool {
         match self.kind {
             BlockKind::Body { .. } => depth == 0 && deep < least,
-            // Less deep than the statement it cannot be, whatever is open.
+            // A line that is indented less than the statement never belongs to it, whatever is
+            // open.
             BlockKind::Statement { .. } => {
                 deep < least || depth == 0 && deep == least && !continues
             }
         }
     }
 
-    /// Bytes at the start of a line that are shown though the block ends there: the
-    /// bracket that closes it, if nobody has written that yet.
+    /// The bytes at the start of the first line outside the block that are shown all the same: the
+    /// bracket that closes the block, unless it is in the document already.
     fn closing(&self, line: &str) -> usize {
         let blanks = line.len() - line.trim_start().len();
         let is_open = matches!(self.kind, BlockKind::Body { closed: false, .. });

@@ -1,4 +1,4 @@
-//! The cursor, the text around it, and what is block there.
+//! The cursor's line and the text around it, and the kind of block that stands there.
 
 use super::block::BlockKind;
 use super::lines::{columns, starts_closing};
@@ -7,35 +7,34 @@ use crate::syntax;
 use ropey::Rope;
 use tree_sitter::Language;
 
-/// Characters above the cursor's line that are read to understand it: a parse of
-/// as many takes one to two milliseconds.
+/// Characters that are read above the cursor's line. Parsing them takes one to two milliseconds.
 const WINDOW_CHARS: usize = 4_000;
 
-/// Characters behind the cursor that are read for the same.
+/// Characters that are read behind the cursor.
 const AFTER_CHARS: usize = 1_000;
 
-/// Ends of a line that opens a block, where no grammar tells.
+/// Ends of a line that opens a block. They decide where there is no grammar.
 const OPENING: &[&str] = &["{", "(", "[", ":", " do", " then"];
 
 /// A cursor and the text around it.
 pub(super) struct CursorLines {
     pub(super) above: String,
     pub(super) line: String,
-    /// All that follows, as far as it is read.
+    /// The text behind the cursor, as far as it is read.
     after: String,
-    /// The lines with text in it.
+    /// The lines of `after` that hold text.
     pub(super) below: Vec<String>,
     pub(super) has_other_breaks: bool,
 }
 
-/// What opens the block the cursor stands in, right before it.
+/// The bracket or colon right before the cursor that opens the block around it.
 #[derive(Clone, Copy)]
 pub(super) struct Opener {
     pub(super) opens_block: bool,
 }
 
 impl CursorLines {
-    /// `None` where something stands behind the cursor, or too much before it.
+    /// `None` where text stands behind the cursor on its line, or where the line is too long.
     pub(super) fn of(text: &Rope, cursor: usize, max_lines: usize) -> Option<CursorLines> {
         let row = text.char_to_line(cursor);
         let start = text.line_to_char(row);
@@ -62,7 +61,7 @@ impl CursorLines {
         self.line.trim().is_empty()
     }
 
-    /// The cursor's line, or the last one above that says something.
+    /// The cursor's line, or the last line above it that holds text.
     fn head(&self) -> &str {
         if !self.is_blank() {
             return &self.line;
@@ -78,7 +77,7 @@ impl CursorLines {
             let opens_block = !head.ends_with(['(', '[']);
             return opens.then_some(Opener { opens_block });
         };
-        // What a comment says behind it counts for nothing.
+        // A comment behind the opener does not count.
         let mut code = text[..self.above.len() + self.line.len()].trim_end();
         while let Some(comment) = scan.texts.iter().find(|words| {
             (words.start + 1..=words.end).contains(&code.len())
@@ -97,16 +96,16 @@ impl CursorLines {
         }
     }
 
-    /// Whether no line of the block that was opened stands below.
+    /// Tells whether the block that was opened has no lines below the cursor.
     pub(super) fn is_empty(&self) -> bool {
         self.below.first().is_none_or(|next| columns(next) <= columns(self.head()))
     }
 
-    /// What is block here, by the lines above and below.
+    /// The kind of block at the cursor, as the lines above and below show it.
     pub(super) fn block_kind(&self, opens: bool) -> BlockKind {
         let (head, here) = (columns(self.head()), columns(&self.line));
         let next = self.below.first();
-        // Whether the block of lines deeper than `outer` is closed below, or goes on.
+        // Tells whether the block of lines deeper than `outer` is closed below, or goes on there.
         let is_closed = |outer: usize| {
             next.is_some_and(|next| match columns(next) {
                 deep if deep > outer => true,

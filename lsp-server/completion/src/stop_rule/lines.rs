@@ -1,9 +1,10 @@
-//! How deep a line is indented, and what a line is in relation to its statement.
+//! What a single line tells about its block: its indentation, and whether it continues a statement
+//! or leads to one.
 
-/// Columns a tab stands for, where tabs and blanks are compared.
+/// Columns that a tab counts for where tabs and blanks are compared.
 const TAB_COLUMNS: usize = 4;
 
-/// First words of lines that go on with the statement above them, or end it.
+/// First words of lines that continue or end the statement above them.
 const CONTINUING: &[&str] = &[
     "catch", "done", "elif", "else", "elsif", "end", "ensure", "except", "fi", "finally", "rescue",
     "where",
@@ -12,7 +13,7 @@ const CONTINUING: &[&str] = &[
 /// Beginnings of lines that stand before a statement and belong to it.
 const LEADING: &[&str] = &["#", "@", "//", "/*", "*", "--"];
 
-/// How deep a line is indented.
+/// The column at which the text of a line begins.
 pub(super) fn columns(line: &str) -> usize {
     let blanks = line.chars().take_while(|c| matches!(c, ' ' | '\t'));
     blanks.fold(0, |columns, blank| match blank {
@@ -25,8 +26,8 @@ pub(super) fn starts_closing(line: &str) -> bool {
     line.trim_start().starts_with([')', ']', '}'])
 }
 
-/// Whether a line goes on with a statement of its own depth, or does where it may
-/// yet grow.
+/// Tells whether a line continues a statement of its own indentation. With `may_grow`, the
+/// beginning of a continuing word is enough.
 pub(super) fn continues(content: &str, may_grow: bool) -> bool {
     let end = content.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(content.len());
     let word = &content[..end];

@@ -3,7 +3,7 @@ use crate::prompt::LINE_CHARS;
 
 const ALWAYS: MultilineSetting = MultilineSetting { multiline: Multiline::Always, max_lines: 8 };
 
-/// `|` marks the cursor.
+/// The stop rule at the cursor, which `|` marks.
 fn stop_rule(language: &str, marked: &str, invoked: bool, setting: MultilineSetting) -> StopRule {
     let cursor = marked.chars().position(|c| c == '|').unwrap();
     let text = Rope::from_str(&marked.replacen('|', "", 1));
@@ -18,14 +18,14 @@ fn typing(language: &str, marked: &str) -> usize {
     lines(language, marked, false, Multiline::Always)
 }
 
-/// What is left of `said` by hand.
+/// The part of `said` that is shown where the user invokes the completion.
 fn within<'a>(language: &str, marked: &str, said: &'a str) -> &'a str {
     let stop_rule = stop_rule(language, marked, true, ALWAYS);
     std::str::from_utf8(stop_rule.within(said.as_bytes())).unwrap().trim_end()
 }
 
 #[test]
-fn by_default_several_lines_are_for_who_asks_by_hand() {
+fn by_default_only_an_invoked_completion_has_several_lines() {
     let place = "fn a() {\n    |\n}\n";
     for (multiline, typing, invoked) in
         [(Multiline::Never, 1, 1), (Multiline::ByHand, 1, 8), (Multiline::Always, 8, 8)]
@@ -36,7 +36,7 @@ fn by_default_several_lines_are_for_who_asks_by_hand() {
 }
 
 #[test]
-fn while_typing_several_lines_are_for_the_body_of_an_empty_block() {
+fn while_typing_an_empty_block_gets_several_lines() {
     for (language, place) in [
         ("rust", "fn a() {\n    |\n}\n"),
         ("rust", "fn a() {|\n}\n"),
@@ -58,7 +58,7 @@ fn while_typing_several_lines_are_for_the_body_of_an_empty_block() {
 }
 
 #[test]
-fn while_typing_one_line_is_for_everywhere_else() {
+fn while_typing_every_other_place_gets_one_line() {
     for (language, place) in [
         ("rust", "fn a() {\n    |\n    b();\n}\n"),
         ("rust", "fn a() {\n    b();\n    |\n}\n"),
@@ -78,7 +78,7 @@ fn while_typing_one_line_is_for_everywhere_else() {
 }
 
 #[test]
-fn by_hand_one_line_is_for_where_something_stands_behind_the_cursor() {
+fn an_invoked_completion_before_text_gets_one_line() {
     let invoked = |place| lines("rust", place, true, Multiline::ByHand);
     assert_eq!(invoked("fn a() {\n    b(|)\n}\n"), 1);
     assert_eq!(invoked("fn a() {\n    b|();\n}\n"), 1);
@@ -87,9 +87,10 @@ fn by_hand_one_line_is_for_where_something_stands_behind_the_cursor() {
     assert_eq!(invoked(&minified), 1);
 }
 
-/// What a completion inserts would break lines in another way than the text.
+/// With `\r\n` in the file, a completion of several lines would insert other line breaks than the
+/// file has.
 #[test]
-fn other_line_breaks_than_the_models_keep_to_one_line() {
+fn a_file_with_other_line_breaks_gets_one_line() {
     assert_eq!(lines("rust", "fn a() {\r\n    |\r\n}\r\n", true, Multiline::ByHand), 1);
     assert_eq!(lines("rust", "fn a() {|\r\n}", true, Multiline::ByHand), 1);
 }
@@ -145,7 +146,7 @@ fn a_body_by_indentation_ends_where_a_line_is_less_deep() {
 }
 
 #[test]
-fn the_bracket_that_nobody_has_written_yet_belongs_to_it() {
+fn a_block_includes_its_closing_bracket_if_it_is_not_written_yet() {
     for (place, said, shown) in [
         ("fn a() {|", "\n    b();\n}\n\nfn c", "\n    b();\n}"),
         ("fn a() {\n    |\n\nfn c() {}\n", "b();\n}\n\nfn d", "b();\n}"),
@@ -190,7 +191,7 @@ fn a_statement_ends_with_the_block_it_opens() {
 }
 
 #[test]
-fn no_more_lines_than_were_wanted() {
+fn an_answer_has_at_most_the_lines_that_are_set() {
     let setting = MultilineSetting { max_lines: 2, ..ALWAYS };
     let of = |place, said: &'static str| {
         let stop_rule = stop_rule("rust", place, true, setting);
@@ -201,11 +202,12 @@ fn no_more_lines_than_were_wanted() {
 }
 
 #[test]
-fn nothing_is_said_where_the_blank_line_is_left() {
+fn an_answer_that_leaves_the_blank_line_is_empty() {
     assert_eq!(within("rust", "fn a() {\n    |\n}\n", "\n    b();\n"), "");
 }
 
-/// Feeds an answer piece by piece, as tokens come.
+/// Feeds an answer to the stop rule piece by piece, as tokens come. Answers the index of the piece
+/// that ends it.
 fn stopped(place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
     stopped_in("rust", place, pieces)
 }
@@ -238,9 +240,9 @@ fn decoding_ends_with_the_token_that_shows_the_end() {
     assert_eq!(one.stop(b"b();", b";"), None);
 }
 
-/// Texts of all kinds, cut anywhere: nothing may panic, nothing reach beyond.
+/// Any text, cut at any byte, must neither cause a panic nor end behind its own end.
 #[test]
-fn whatever_is_said_the_end_lies_in_it() {
+fn the_end_lies_in_the_answer_for_any_text() {
     let said = "größe();\n\tif a {\n\u{a0} b(\"}\n\");\n\n}\r\n]) else {\n'''\n";
     let places = ["|", "fn ä() {\n\t|\n}\n", "\n\n  |", "if a:|\n\tb", "}}}\n  ) x |\n"];
     for language in ["rust", "python", "c", "go", "typescript", "markdown"] {

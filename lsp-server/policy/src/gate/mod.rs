@@ -1,17 +1,16 @@
-//! The gate: shows an offer only where it is likely enough to be accepted, and
-//! learns from every verdict, at once.
+//! The gate: shows an offer only where it is likely enough to be accepted, and learns from every
+//! verdict at once.
 //!
-//! Bayesian logistic regression of P(accepted) on [`features`], updated online
-//! (Laplace approximation, one rank-one step a label: Bishop, *Pattern
-//! Recognition and Machine Learning*, 4.5; as in Chapelle and Li, *An Empirical
-//! Evaluation of Thompson Sampling*, NeurIPS 2011). An offer that is as likely as
-//! not to have more than the chance from which on it is worth it (`gate.threshold`)
-//! is shown; below that, twice as often as the posterior says
-//! that it is. So uncertainty is what explores, and the probability is recorded
-//! beside every decision.
+//! It is a Bayesian logistic regression of P(accepted) on [`features`], updated online (Laplace
+//! approximation, one rank-one step for each label: Bishop, *Pattern Recognition and Machine
+//! Learning*, 4.5; as in Chapelle and Li, *An Empirical Evaluation of Thompson Sampling*, NeurIPS
+//! 2011). An offer is worth showing if P(accepted) lies above `gate.threshold`. If the posterior
+//! says that this is at least as likely as not, the offer is shown; below that it is shown twice as
+//! often as the posterior says. So the uncertainty of the weights explores, and the probability is
+//! recorded beside every decision.
 //!
-//! The state is a fold over the event log: it starts at the prior that is
-//! shipped, and what is forgotten is forgotten here too.
+//! The state is a fold over the event log. It starts with the shipped prior, and it forgets the
+//! events that are deleted from the log.
 
 pub mod features;
 pub mod prior;
@@ -22,17 +21,17 @@ use feedback::event::GateRecord;
 use feedback::reward::VALUE;
 use serde::{Deserialize, Serialize};
 
-/// An offer that looks worthless is shown this often all the same: without it a
-/// gate that is wrong would never find out.
+/// An offer that looks worthless is still shown this often: without that, a wrong gate would never
+/// notice.
 pub const EXPLORATION: f64 = 0.02;
 
-/// Variance that every weight gains at each label: habits change.
+/// Variance that every weight gains at each label, because habits change.
 const DRIFT: f64 = 1e-5;
 
-/// No weight is less certain than this, in variance.
-const MOST_VARIANCE: f64 = 4.0;
+/// The highest variance of a weight.
+const VARIANCE_MAX: f64 = 4.0;
 
-/// Weight of the newest verdict in the running rate of takes.
+/// Weight of the newest verdict in the running acceptance rate.
 const RECENT: f64 = 0.1;
 
 type Vector = [f64; FEATURES];
@@ -46,21 +45,22 @@ pub struct Gate {
     calibration: Calibration,
 }
 
-/// How the last offers fared, whoever looks at the next.
+/// How the last offers fared. All offers count, whatever the gate said of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recent {
-    /// Running rate of takes, in [0, 1].
+    /// The running acceptance rate, in [0, 1].
     pub rate: f64,
-    /// Rejects since the last take.
+    /// Rejects since the last accept.
     pub rejects: u32,
 }
 
-/// Predictions against what happened, each made before it was learned from.
+/// Predictions compared with verdicts. Each prediction is made before the gate learns from the
+/// verdict.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// By predicted probability, in tenths.
+    /// Bins by predicted probability, in tenths.
     pub bins: [Bin; 10],
-    /// Sum of squared errors.
+    /// The sum of squared errors.
     pub squared_error: f64,
 }
 
@@ -72,7 +72,7 @@ pub struct Bin {
     pub accepted: f64,
 }
 
-/// What is shown of the gate.
+/// What the user sees of the gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GateStatus {
     pub labels: u64,
@@ -112,13 +112,13 @@ impl Gate {
         self.recent
     }
 
-    /// P(accepted), moderated by how uncertain the weights are (MacKay 1992).
+    /// P(accepted), moderated by the uncertainty of the weights (MacKay 1992).
     fn probability(&self, features: &Features) -> f64 {
         let (score, variance) = self.score(features);
         logistic(score / (1.0 + std::f64::consts::PI * variance / 8.0).sqrt())
     }
 
-    /// Mean and variance of the score.
+    /// The mean and variance of the score.
     fn score(&self, features: &Features) -> (f64, f64) {
         let projected = self.project(features);
         (dot(&self.mean, features), dot(&projected, features).max(0.0))
@@ -128,8 +128,8 @@ impl Gate {
         std::array::from_fn(|row| dot(&self.covariance[row], features))
     }
 
-    /// What the gate thinks of an offer, before the draw. `threshold`: P(accepted) from
-    /// which on it is worth showing, in (0, 1).
+    /// Judges an offer before the draw. `threshold` is the P(accepted) from which on it is worth
+    /// showing, in (0, 1).
     pub fn judge(&self, features: &Features, threshold: f64) -> GateRecord {
         let (score, variance) = self.score(features);
         let threshold = logit(threshold);
@@ -149,8 +149,8 @@ impl Gate {
             return;
         }
         let accepted = f64::from(label.reward.clamp(0.0, 1.0));
-        // Stronger evidence counts on top of the weaker it overrules, where the
-        // two differ; both is rare.
+        // Stronger evidence replaces weaker evidence only where they differ. It then counts beside
+        // the weaker one, which is rare.
         if label.before == Some(label.reward) {
             return;
         }
@@ -163,7 +163,7 @@ impl Gate {
         }
     }
 
-    /// What it would have said of an offer whose features it knows, before its verdict.
+    /// Judges an offer again whose features are recorded, as before its verdict.
     pub fn judge_again(&self, label: &Label, threshold: f64) -> Option<GateRecord> {
         let gate = label.gate.as_ref().filter(|_| !label.invoked && label.before.is_none())?;
         known_features(gate).map(|features| self.judge(&features, threshold))
@@ -186,7 +186,7 @@ impl Gate {
         for (row, gain) in projected.iter().enumerate() {
             self.mean[row] += gain * step;
             let certain = &mut self.covariance[row][row];
-            *certain = (*certain + DRIFT).clamp(1e-9, MOST_VARIANCE);
+            *certain = (*certain + DRIFT).clamp(1e-9, VARIANCE_MAX);
         }
     }
 
@@ -231,7 +231,7 @@ pub fn logit(p: f64) -> f64 {
     (p / (1.0 - p)).ln()
 }
 
-/// Distribution function of the standard normal.
+/// The distribution function of the standard normal distribution.
 fn normal(x: f64) -> f64 {
     0.5 * libm::erfc(-x / std::f64::consts::SQRT_2)
 }
@@ -267,16 +267,16 @@ mod tests {
         Gate::with_prior(&prior::Prior { mean: [0.0; FEATURES], deviation: [1.0; FEATURES] })
     }
 
-    fn of(bias_and_one: f64) -> Features {
+    fn of(first: f64) -> Features {
         let mut features = [0.0; FEATURES];
-        (features[0], features[1]) = (1.0, bias_and_one);
+        (features[0], features[1]) = (1.0, first);
         features
     }
 
-    /// P(accepted) = logistic(−1 + 2x): the gate finds the line, and its
-    /// probabilities mean what they say.
+    /// With P(accepted) = logistic(−1 + 2x), the gate finds these weights, and its probabilities
+    /// are calibrated.
     #[test]
-    fn it_learns_what_is_taken_and_is_calibrated() {
+    fn the_gate_learns_what_is_accepted_and_is_calibrated() {
         let mut rng = StdRng::seed_from_u64(3);
         let mut gate = flat();
         for _ in 0..4_000 {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_uncertain_is_tried_more_often() {
+    fn uncertain_offers_are_shown_more_often() {
         let mut gate = flat();
         let first = gate.judge(&of(1.0), 0.25).propensity;
         assert_eq!(first, 1.0, "as likely as not");
@@ -308,10 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn asking_by_hand_and_another_list_of_features_teach_nothing() {
+    fn invoked_offers_and_other_features_are_not_learned_from() {
         let mut gate = flat();
-        let by_hand = Label { invoked: true, ..label(of(1.0), 1.0) };
-        gate.learn(&by_hand);
+        let invoked = Label { invoked: true, ..label(of(1.0), 1.0) };
+        gate.learn(&invoked);
         let mut older = label(of(1.0), 1.0);
         older.gate.as_mut().unwrap().features_version = FEATURES_VERSION + 1;
         gate.learn(&older);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_labels_leave_it_sound() {
+    fn a_hundred_thousand_labels_keep_the_gate_finite() {
         let mut rng = StdRng::seed_from_u64(5);
         let mut gate = Gate::default();
         for _ in 0..100_000 {

@@ -1,43 +1,44 @@
-//! Watch over what an adapter could learn that pays without helping: saying
-//! nothing, saying only what is safe, saying more or less than before. Each is
-//! held against the incumbent over the same requests; an alarm ends the trial.
+//! Monitors: they watch for behaviour that an adapter could learn because it pays without helping,
+//! such as offering nothing, offering only what is safe, or longer or shorter texts than before.
+//! Each monitor compares the candidate with the incumbent over the same requests, and an alarm ends
+//! the trial.
 
 use super::Arms;
 use feedback::event::{Completion, Event, EventKind, KeptCheck, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 
-/// Answers of each arm before an alarm is believed.
+/// Answers of each arm that an alarm needs.
 const ANSWERS_MIN: u64 = 16;
 
-/// Offers whose arm is remembered for what happens to them later.
+/// Offers whose arm is remembered for their later fate.
 const REMEMBERED_OFFERS: usize = 1024;
 
-/// The candidate offers something less than this often as the incumbent does.
+/// An alarm is raised if the candidate offers something less than this often as the incumbent.
 const OFFERING_SHARE: f64 = 0.5;
 
-/// This share of its offers are closing marks alone, and so much more than the
-/// incumbent's.
+/// An alarm is raised if this share of the candidate's offers are closing marks alone, and if that
+/// is so much more than the incumbent's share.
 const MARKS_SHARE: f64 = 0.5;
 const MARKS_MORE: f64 = 0.3;
 
-/// The same for broken texts, and for texts that say one word again and again.
+/// The same limits for defective texts, and for texts that repeat one word again and again.
 const DEFECTIVE_SHARE: f64 = 0.3;
 const DEFECTIVE_MORE: f64 = 0.2;
 
-/// Mean length against the incumbent's.
+/// Bounds of the mean length relative to the incumbent's.
 const SHORTER: f64 = 1.0 / 3.0;
 const LONGER: f64 = 3.0;
 
-/// Mean −log-prob of its own tokens against the incumbent's: it has become sure
-/// of everything.
+/// An alarm is raised if the mean −log-prob of the candidate's tokens is below this share of the
+/// incumbent's, since it is then certain of everything.
 const SURPRISE_SHARE: f64 = 0.1;
 
-/// Of what was taken, this share was taken back at once.
+/// An alarm is raised if this share of the accepted offers was undone at once.
 const UNDONE_SHARE: f64 = 0.5;
 const UNDONE_ACCEPTED_MIN: u64 = 6;
 
-/// KL to the base that an update may have reached, in nats a token.
+/// The highest KL divergence from the base that an update may reach, in nats a token.
 pub const KL_LIMIT: f32 = 2.0;
 
 /// What one arm did.
@@ -51,7 +52,7 @@ pub struct Conduct {
     pub defective: u64,
     pub repeating: u64,
     pub tokens: u64,
-    /// Sum of −log-prob, in nats.
+    /// The sum of −log-prob, in nats.
     pub surprise: f64,
     #[serde(rename = "taken")]
     pub accepted: u64,
@@ -93,8 +94,8 @@ impl Monitors {
         }
     }
 
-    /// Whether the incumbent answered this request of the trial, or the candidate;
-    /// `None` for one of another.
+    /// Tells whether the incumbent answered this request of the trial (or the candidate). `None`
+    /// for a request of another trial.
     pub fn was_incumbent(&self, id: &str) -> Option<bool> {
         self.arms.get(id).copied()
     }
@@ -113,7 +114,7 @@ impl Monitors {
         self.arms.insert(id, is_incumbent);
     }
 
-    /// What is wrong with the candidate, in words.
+    /// The reason why the candidate is dropped, in words for the user.
     pub fn alarm(&self) -> Option<String> {
         let (candidate, incumbent) = (&self.candidate, &self.incumbent);
         if candidate.accepted >= UNDONE_ACCEPTED_MIN
@@ -166,7 +167,7 @@ impl Monitors {
         }
         let surprise = |conduct: &Conduct| conduct.surprise / conduct.tokens.max(1) as f64;
         if surprise(candidate) < SURPRISE_SHARE * surprise(incumbent) {
-            return Some("it has become certain of everything it says".into());
+            return Some("it has become certain of everything it offers".into());
         }
         None
     }
@@ -176,7 +177,7 @@ impl Conduct {
     fn note(&mut self, completion: &Completion) {
         self.answers += 1;
         self.defective += u64::from(completion.decision.defect.is_some());
-        // What the gate held back was said all the same.
+        // An answer that the gate held back counts as an offer too.
         let held_back = completion.decision.gate.as_ref().and_then(|gate| gate.held_back.as_ref());
         let text = held_back.unwrap_or(&completion.shown);
         if text.is_empty() {
@@ -193,7 +194,7 @@ impl Conduct {
     }
 }
 
-/// Four words or more, most of them the same.
+/// Tells whether a text has four words or more and most of them are the same.
 fn repeats(text: &str) -> bool {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
@@ -258,7 +259,7 @@ mod tests {
             id
         }
 
-        /// Twenty answers of either arm; the incumbent's are sound.
+        /// Compares twenty answers of each arm. The incumbent's answers are sound.
         fn against_sound(candidate: impl Fn(usize) -> &'static str) -> Option<String> {
             let mut scenario = Scenario::new();
             for i in 0..20 {
