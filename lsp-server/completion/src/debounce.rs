@@ -1,70 +1,70 @@
-//! When a key is worth a completion: the user's own rhythm tells.
+//! The debounce: how long a request waits for further keys before the engine computes it.
 //!
-//! A completion that the next key overtakes is computed for nobody. So a request
-//! waits until no further key is likely before its answer would be there. What
-//! an answer takes and how long the user's keys stay apart are both watched: on
-//! a fast machine, or for a slow hand, nobody waits.
+//! A completion that the next key overtakes is computed for nobody, so a request waits until no
+//! further key is likely before its answer would be there. The debounce measures how long an answer
+//! takes and how far apart the user's keys are. Nobody waits on a fast machine, and nobody who
+//! types slowly waits.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Latest gaps between keys that are remembered, of each kind.
+/// Gaps between keys that are kept for each kind of cursor: the latest ones.
 const GAPS: usize = 32;
 
-/// Gaps of a kind before anything is concluded from them.
+/// Gaps of one kind that are needed before a request waits.
 const ENOUGH: usize = 8;
 
-/// A longer gap is not typing: the user thinks, or reads.
+/// A longer gap is a pause in which the user thinks or reads, not typing.
 const PAUSE_MS: u64 = 2_000;
 
-/// Longest wait, in ms: an offer that comes later than that has been given up.
+/// The longest wait, in ms. A user does not expect an offer any more that comes later.
 const WAIT_MS: u64 = 300;
 
-/// Longer wait after each offer that was turned down on this line, in ms.
+/// Additional wait for each offer that was rejected on this line, in ms.
 const REJECT_MS: u64 = 100;
 
-/// Share of the old estimate in the new one of what an answer takes.
-const TAKES_MEMORY: f32 = 0.8;
+/// Weight of the old estimate of an answer's duration in the new one.
+const ANSWER_MEMORY: f32 = 0.8;
 
-/// Where the cursor stands: within a word keys follow fast, behind it the hand
-/// rests more often.
+/// Where the cursor stands. Within a word keys follow each other fast; behind a word the hand rests
+/// more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stand {
+pub enum CursorKind {
     InWord,
     Elsewhere,
 }
 
-impl Stand {
-    /// `line_before`: what stands on the line before the cursor.
-    pub fn behind(line_before: &str) -> Stand {
+impl CursorKind {
+    /// `line_before` is the text before the cursor on its line.
+    pub fn behind(line_before: &str) -> CursorKind {
         match line_before.chars().next_back() {
-            Some(last) if last.is_alphanumeric() || last == '_' => Stand::InWord,
-            _ => Stand::Elsewhere,
+            Some(last) if last.is_alphanumeric() || last == '_' => CursorKind::InWord,
+            _ => CursorKind::Elsewhere,
         }
     }
 }
 
-/// One editor's typing, and what its answers took.
+/// The typing of one editor, and how long its answers took.
 #[derive(Debug, Default)]
-pub struct Rhythm {
+pub struct Debounce {
     last_key_ms: Option<u64>,
-    /// Where the last request stood: the gap that follows it is of that kind.
-    stood: Option<Stand>,
-    /// In ms, each kind's latest last.
+    /// The kind of cursor of the last request. The next gap is counted for it.
+    last_kind: Option<CursorKind>,
+    /// The gaps of each kind in ms, the latest last.
     in_word: VecDeque<u64>,
     elsewhere: VecDeque<u64>,
-    /// What an answer of the engine takes, in ms.
-    takes_ms: Option<f32>,
+    /// How long the engine takes for an answer, in ms.
+    answer_ms: Option<f32>,
 }
 
-impl Rhythm {
-    /// The document was edited.
+impl Debounce {
+    /// Notes that the document was edited.
     pub fn key(&mut self, now_ms: u64) {
         let before = self.last_key_ms.replace(now_ms);
-        let (Some(before), Some(stand)) = (before, self.stood.take()) else { return };
-        let gaps = match stand {
-            Stand::InWord => &mut self.in_word,
-            Stand::Elsewhere => &mut self.elsewhere,
+        let (Some(before), Some(kind)) = (before, self.last_kind.take()) else { return };
+        let gaps = match kind {
+            CursorKind::InWord => &mut self.in_word,
+            CursorKind::Elsewhere => &mut self.elsewhere,
         };
         gaps.push_back(now_ms.saturating_sub(before));
         if gaps.len() > GAPS {
@@ -72,34 +72,35 @@ impl Rhythm {
         }
     }
 
-    /// The engine took this long, or was overtaken after it (`whole`: `false`).
+    /// Notes how long the engine took. With `whole: false` the answer was overtaken after this
+    /// time.
     pub fn answered(&mut self, took: Duration, whole: bool) {
         let took = took.as_secs_f32() * 1000.0;
-        let old = self.takes_ms.unwrap_or(took);
-        // What was overtaken would have taken longer, nobody knows how much.
+        let old = self.answer_ms.unwrap_or(took);
+        // An answer that was overtaken would have taken longer, and nobody knows by how much.
         if whole || took > old {
-            self.takes_ms = Some(TAKES_MEMORY * old + (1.0 - TAKES_MEMORY) * took);
+            self.answer_ms = Some(ANSWER_MEMORY * old + (1.0 - ANSWER_MEMORY) * took);
         }
     }
 
-    /// A request came; how long the engine is not asked yet. `rejects`: offers
-    /// turned down on this line.
-    pub fn wait(&mut self, stand: Stand, rejects: u32) -> Duration {
-        self.stood = Some(stand);
-        let gaps = match stand {
-            Stand::InWord => &self.in_word,
-            Stand::Elsewhere => &self.elsewhere,
+    /// How long a request waits before the engine computes it. `rejects` is the number of offers
+    /// that were rejected on this line.
+    pub fn wait(&mut self, kind: CursorKind, rejects: u32) -> Duration {
+        self.last_kind = Some(kind);
+        let gaps = match kind {
+            CursorKind::InWord => &self.in_word,
+            CursorKind::Elsewhere => &self.elsewhere,
         };
-        let takes = self.takes_ms.unwrap_or_default() as u64;
-        let calm = if gaps.len() < ENOUGH { 0 } else { calm_after(gaps, takes) };
+        let takes = self.answer_ms.unwrap_or_default() as u64;
+        let calm = if gaps.len() < ENOUGH { 0 } else { wait_until_calm(gaps, takes) };
         let unwanted = REJECT_MS.saturating_mul(u64::from(rejects));
         Duration::from_millis(calm.saturating_add(unwanted).min(WAIT_MS))
     }
 }
 
-/// The first moment after a key, in ms, from which on most of the gaps that
-/// lasted as long lasted until the answer too.
-fn calm_after(gaps: &VecDeque<u64>, takes: u64) -> u64 {
+/// The first moment after a key, in ms, from which on most of the gaps that lasted as long also
+/// lasted until the answer.
+fn wait_until_calm(gaps: &VecDeque<u64>, takes: u64) -> u64 {
     let is_calm = |&after: &u64| {
         let lasting = gaps.iter().filter(|&&gap| gap > after);
         let overtaken = lasting.clone().filter(|&&gap| gap <= after + takes && gap < PAUSE_MS);
@@ -115,23 +116,23 @@ fn calm_after(gaps: &VecDeque<u64>, takes: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A rhythm after keys with these gaps, each asked about, and an engine that
+    /// A debounce after keys with these gaps, with a request after each key and an engine that
     /// takes `takes` ms.
-    fn typed(gaps: &[u64], takes: u64) -> Rhythm {
-        let mut rhythm = Rhythm::default();
+    fn typed(gaps: &[u64], takes: u64) -> Debounce {
+        let mut debounce = Debounce::default();
         let mut now = 1_000;
-        rhythm.key(now);
+        debounce.key(now);
         for gap in gaps {
-            rhythm.wait(Stand::InWord, 0);
+            debounce.wait(CursorKind::InWord, 0);
             now += gap;
-            rhythm.key(now);
+            debounce.key(now);
         }
-        rhythm.answered(Duration::from_millis(takes), true);
-        rhythm
+        debounce.answered(Duration::from_millis(takes), true);
+        debounce
     }
 
-    fn wait_ms(rhythm: &mut Rhythm, stand: Stand, rejects: u32) -> u128 {
-        rhythm.wait(stand, rejects).as_millis()
+    fn wait_ms(debounce: &mut Debounce, kind: CursorKind, rejects: u32) -> u128 {
+        debounce.wait(kind, rejects).as_millis()
     }
 
     /// Seven keys of ten follow within 120 ms, the others after a second or more.
@@ -141,67 +142,68 @@ mod tests {
     ];
 
     #[test]
-    fn whoever_types_fluently_is_asked_about_once_the_word_is_out() {
-        assert_eq!(wait_ms(&mut typed(&FLUENT, 300), Stand::InWord, 0), 100);
+    fn fluent_typing_waits_until_the_word_is_typed() {
+        assert_eq!(wait_ms(&mut typed(&FLUENT, 300), CursorKind::InWord, 0), 100);
     }
 
     #[test]
-    fn an_answer_that_comes_before_the_next_key_is_not_waited_for() {
-        assert_eq!(wait_ms(&mut typed(&FLUENT, 20), Stand::InWord, 0), 0);
-        assert_eq!(wait_ms(&mut typed(&[700; 20], 300), Stand::InWord, 0), 0, "a slow hand");
+    fn a_request_does_not_wait_if_its_answer_comes_before_the_next_key() {
+        assert_eq!(wait_ms(&mut typed(&FLUENT, 20), CursorKind::InWord, 0), 0);
+        assert_eq!(wait_ms(&mut typed(&[700; 20], 300), CursorKind::InWord, 0), 0, "a slow hand");
     }
 
     #[test]
-    fn a_steady_stream_of_keys_is_waited_out_but_not_for_ever() {
-        assert_eq!(wait_ms(&mut typed(&[150; 40], 200), Stand::InWord, 0), 150);
-        assert_eq!(wait_ms(&mut typed(&[600; 40], 900), Stand::InWord, 0), WAIT_MS.into());
+    fn a_steady_stream_of_keys_delays_a_request_up_to_the_limit() {
+        assert_eq!(wait_ms(&mut typed(&[150; 40], 200), CursorKind::InWord, 0), 150);
+        assert_eq!(wait_ms(&mut typed(&[600; 40], 900), CursorKind::InWord, 0), WAIT_MS.into());
     }
 
     #[test]
-    fn nothing_is_concluded_from_a_few_keys_or_from_other_places() {
-        assert_eq!(wait_ms(&mut typed(&FLUENT[..ENOUGH - 1], 300), Stand::InWord, 0), 0);
-        assert_eq!(wait_ms(&mut typed(&FLUENT, 300), Stand::Elsewhere, 0), 0);
+    fn few_keys_or_keys_of_another_kind_do_not_delay_a_request() {
+        assert_eq!(wait_ms(&mut typed(&FLUENT[..ENOUGH - 1], 300), CursorKind::InWord, 0), 0);
+        assert_eq!(wait_ms(&mut typed(&FLUENT, 300), CursorKind::Elsewhere, 0), 0);
     }
 
     #[test]
-    fn what_was_turned_down_here_is_offered_more_hesitantly() {
-        let mut rhythm = Rhythm::default();
-        let waits: Vec<_> = (0..5).map(|n| wait_ms(&mut rhythm, Stand::Elsewhere, n)).collect();
+    fn each_reject_on_the_line_makes_a_request_wait_longer() {
+        let mut debounce = Debounce::default();
+        let waits: Vec<_> =
+            (0..5).map(|n| wait_ms(&mut debounce, CursorKind::Elsewhere, n)).collect();
         assert_eq!(waits, [0, 100, 200, 300, 300]);
-        assert_eq!(wait_ms(&mut rhythm, Stand::Elsewhere, u32::MAX), WAIT_MS.into());
+        assert_eq!(wait_ms(&mut debounce, CursorKind::Elsewhere, u32::MAX), WAIT_MS.into());
     }
 
     #[test]
-    fn an_answer_that_was_overtaken_took_at_least_as_long() {
-        let mut rhythm = typed(&[150; 40], 20);
-        rhythm.answered(Duration::from_millis(1), false);
-        assert_eq!(wait_ms(&mut rhythm, Stand::InWord, 0), 0);
+    fn an_answer_that_was_overtaken_only_raises_the_estimate() {
+        let mut debounce = typed(&[150; 40], 20);
+        debounce.answered(Duration::from_millis(1), false);
+        assert_eq!(wait_ms(&mut debounce, CursorKind::InWord, 0), 0);
         for _ in 0..20 {
-            rhythm.answered(Duration::from_millis(200), false);
+            debounce.answered(Duration::from_millis(200), false);
         }
-        assert_eq!(wait_ms(&mut rhythm, Stand::InWord, 0), 150);
+        assert_eq!(wait_ms(&mut debounce, CursorKind::InWord, 0), 150);
     }
 
     #[test]
-    fn the_rhythm_follows_the_hand() {
-        let mut rhythm = typed(&FLUENT, 300);
+    fn the_wait_adapts_to_the_hand() {
+        let mut debounce = typed(&FLUENT, 300);
         for gap in 0..GAPS as u64 {
-            rhythm.wait(Stand::InWord, 0);
-            rhythm.key(1_000_000 + gap * 900);
+            debounce.wait(CursorKind::InWord, 0);
+            debounce.key(1_000_000 + gap * 900);
         }
-        assert_eq!(wait_ms(&mut rhythm, Stand::InWord, 0), 0);
+        assert_eq!(wait_ms(&mut debounce, CursorKind::InWord, 0), 0);
     }
 
     #[test]
     fn a_word_is_letters_digits_and_underscores() {
-        for (line, stand) in [
-            ("let fo", Stand::InWord),
-            ("x_", Stand::InWord),
-            ("foo.", Stand::Elsewhere),
-            ("", Stand::Elsewhere),
-            ("größ", Stand::InWord),
+        for (line, kind) in [
+            ("let fo", CursorKind::InWord),
+            ("x_", CursorKind::InWord),
+            ("foo.", CursorKind::Elsewhere),
+            ("", CursorKind::Elsewhere),
+            ("größ", CursorKind::InWord),
         ] {
-            assert_eq!(Stand::behind(line), stand, "{line}");
+            assert_eq!(CursorKind::behind(line), kind, "{line}");
         }
     }
 }

@@ -1,25 +1,26 @@
-//! Faults of a generated text that need no user to be seen.
+//! Defects of a generated text that show without asking the user.
 
 use feedback::event::Defect;
 
-/// Beginnings of special tokens in their written form, as base models utter
-/// them when their training text held them.
+/// Beginnings of special tokens as text. Base models produce them when their training text held
+/// them.
 const SPECIAL: &[&str] =
     &["<|fim_", "<|endoftext", "<|file_sep", "<|repo_name", "<|im_", "<fim_", "<file_sep>", "</s>"];
 
-/// `generated`: the text behind what healing reproduced; `shown`: what was left
-/// of it after post-processing.
-pub fn broken(generated: &[u8], shown: &str) -> Option<Defect> {
+/// Finds the defect of an answer, if it has one. `generated` is the text behind what healing
+/// reproduced; `shown` is what post-processing left of it.
+pub fn find_defect(generated: &[u8], shown: &str) -> Option<Defect> {
     let generated = String::from_utf8_lossy(generated);
-    // Of several lines, what is shown is what was said.
-    let line = match shown.contains('\n') {
-        true => shown,
-        false => generated.split(['\n', '\r']).next().unwrap_or_default(),
+    // If several lines are shown, only they count.
+    let line = if shown.contains('\n') {
+        shown
+    } else {
+        generated.split(['\n', '\r']).next().unwrap_or_default()
     };
     if SPECIAL.iter().any(|special| line.contains(special)) {
         Some(Defect::SpecialToken)
     } else if line.is_empty() {
-        // The model chose to say nothing.
+        // The model chose to generate nothing, which is no defect.
         None
     } else if line.trim().is_empty() {
         Some(Defect::WhitespaceOnly)
@@ -32,8 +33,8 @@ pub fn broken(generated: &[u8], shown: &str) -> Option<Defect> {
     }
 }
 
-/// True if a bracket closes another kind than the text itself opened last. What
-/// it closes beyond that may have been opened above.
+/// Tells whether a bracket closes another kind of bracket than the text itself opened last. A
+/// bracket that closes more than the text opened may match one above the cursor.
 fn is_unbalanced(text: &str) -> bool {
     let mut open = vec![];
     let mut quote = None;
@@ -64,10 +65,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_has_its_name() {
-        let of = |generated: &str, shown: &str| broken(generated.as_bytes(), shown);
+    fn each_defect_is_found() {
+        let of = |generated: &str, shown: &str| find_defect(generated.as_bytes(), shown);
         assert_eq!(of("call(x);\n", "call(x);"), None);
-        assert_eq!(of("", ""), None, "silence is no fault");
+        assert_eq!(of("", ""), None, "no offer is no defect");
         assert_eq!(of("\n    next", ""), None, "a line that is complete");
         assert_eq!(of("   \n", ""), Some(Defect::WhitespaceOnly));
         assert_eq!(of(")", ""), Some(Defect::RepeatsSuffix));
@@ -75,11 +76,11 @@ mod tests {
         assert_eq!(of("x<|fim_middle|>", "x<|fim_middle|>"), Some(Defect::SpecialToken));
         assert_eq!(of("\n    a(b];\n", "\n    a(b];"), Some(Defect::Unbalanced));
         assert_eq!(of("a();\n</s>\n", "a();\n</s>"), Some(Defect::SpecialToken));
-        assert_eq!(of("a();\n</s>\n", "a();"), None, "what nobody sees");
+        assert_eq!(of("a();\n</s>\n", "a();"), None, "the user does not see it");
     }
 
     #[test]
-    fn what_closes_brackets_from_above_or_stands_in_strings_is_sound() {
+    fn brackets_from_above_and_brackets_in_strings_are_no_defect() {
         for sound in ["x)", "});", "format!(\"a)]{\")", "m[\"(\\\"[\"]", "a[f(x)]", "'}' => {"] {
             assert!(!is_unbalanced(sound), "{sound}");
         }

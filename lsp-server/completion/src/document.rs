@@ -1,5 +1,5 @@
-//! One open document: its text as a rope (a snapshot is a cheap clone), and the
-//! mapping between LSP positions and characters.
+//! One open document: its text as a rope, of which a copy is cheap, and the mapping between LSP
+//! positions and characters.
 
 use ropey::{Rope, RopeSlice};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub enum Encoding {
     Utf16,
 }
 
-/// Zero-based line, and column in the client's encoding.
+/// A zero-based line, and a column in the client's encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub line: u32,
@@ -20,14 +20,14 @@ pub struct Position {
 
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// Path of a file, else the URI: what events are recorded under.
+    /// The path of a file, or the URI if there is no file. Events are recorded under it.
     pub path: String,
     pub language: String,
     pub version: i32,
     pub text: Rope,
 }
 
-/// One change as applied, in characters of the text before it.
+/// One change as it was applied, in characters of the text before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     pub start: usize,
@@ -47,8 +47,8 @@ pub struct PastTheEnd {
 }
 
 impl Document {
-    /// Character offset of a position. A column past its line's end is the
-    /// line's end, as LSP asks; a line past the last is an error.
+    /// The character offset of a position. A column past the end of its line means the end of that
+    /// line, as LSP demands. A line past the last one is an error.
     pub fn offset(&self, position: Position, encoding: Encoding) -> Result<usize, PastTheEnd> {
         let lines = self.text.len_lines();
         if position.line as usize >= lines {
@@ -58,7 +58,7 @@ impl Document {
         Ok(self.clamped(position, encoding))
     }
 
-    /// The same, but a line past the last is the end of the text: clients
+    /// Like [`Document::offset`], but a line past the last one means the end of the text: clients
     /// replace whole documents with a range that reaches beyond it.
     fn clamped(&self, position: Position, encoding: Encoding) -> usize {
         let line = position.line as usize;
@@ -77,7 +77,7 @@ impl Document {
         start + in_line.min(content.len_chars() - line_break)
     }
 
-    /// Applies one content change; no range means the whole text.
+    /// Applies one content change. Without a range it replaces the whole text.
     pub fn apply(
         &mut self,
         range: Option<(Position, Position)>,
@@ -95,10 +95,9 @@ impl Document {
         edit
     }
 
-    /// The change just applied as one at `cursor` (an offset before it), if it
-    /// is the same change there. Editors find out what changed by comparing two
-    /// texts, and where the new text repeats the text beside it, they may report
-    /// another of several equal places.
+    /// The change just applied, expressed as a change at `cursor` (an offset before the change) if
+    /// that has the same effect. Editors find a change by comparing two texts. Where the new text
+    /// equals the text beside it, several places fit and they may report another one.
     pub fn seen_at(&self, edit: Edit, cursor: usize) -> Edit {
         let length = edit.inserted.chars().count();
         let (from, to) = (cursor.min(edit.start), cursor.max(edit.start));
@@ -106,7 +105,7 @@ impl Document {
         if !pure || from == to || to + length > self.text.len_chars() {
             return edit;
         }
-        // Without either insertion the same text must remain.
+        // Removing either insertion must leave the same text.
         if self.text.slice(from..to) != self.text.slice(from + length..to + length) {
             return edit;
         }
@@ -115,8 +114,8 @@ impl Document {
     }
 }
 
-/// A replacement without what it leaves as it was: some clients send a whole
-/// line, or the whole document, for one character.
+/// A replacement without the parts that stay as they are: some clients send a whole line, or the
+/// whole document, for one character.
 fn minimal(start: usize, removed: RopeSlice, inserted: &str) -> Edit {
     let (before, after) = (removed.len_chars(), inserted.chars().count());
     let same = |pair: &(char, char)| pair.0 == pair.1;
@@ -146,7 +145,8 @@ mod tests {
         Position { line, column }
     }
 
-    /// The change from `|` on, as the client says it and as it is read.
+    /// Applies a change of the client and answers the text and the edit that is recorded for this
+    /// cursor.
     fn read(text: &str, change: (u32, u32, &str), cursor: usize) -> (String, Edit) {
         let mut document = document(text);
         let range = Some((at(0, change.0), at(0, change.1)));
@@ -159,21 +159,21 @@ mod tests {
         Edit { start, removed: 0, inserted: inserted.into() }
     }
 
-    /// Neovim compares lines from both ends: `b, c,` typed at 2 before ` b` is
-    /// reported as `, c, b` typed at 4.
+    /// Neovim compares lines from both ends: it reports `b, c,` typed at 2 before ` b` as `, c, b`
+    /// typed at 4.
     #[test]
-    fn an_insertion_is_seen_at_the_cursor_where_that_is_the_same_change() {
+    fn an_insertion_is_recorded_at_the_cursor_where_that_is_the_same_change() {
         let typed = "a b, c, b";
         assert_eq!(read("a b", (3, 3, ", c, b"), 2), (typed.into(), insertion(2, "b, c, ")));
         assert_eq!(read("a b", (2, 2, "b, c, "), 2), (typed.into(), insertion(2, "b, c, ")));
-        // The other way round: one more of what stands before the cursor.
+        // The reported place may also lie before the cursor.
         assert_eq!(read("foo", (1, 1, "o"), 3), ("fooo".into(), insertion(3, "o")));
         assert_eq!(read("a b", (0, 0, "x"), 2).1, insertion(0, "x"), "another change there");
         assert_eq!(read("a b", (3, 3, "x"), 2).1, insertion(3, "x"));
     }
 
     #[test]
-    fn a_replacement_is_what_it_changes() {
+    fn a_replacement_is_recorded_as_what_it_changes() {
         let mut document = document("let x = fo;\nend\n");
         let whole = document.apply(None, "let x = foo();\nend\n".into(), Encoding::Utf16);
         assert_eq!(document.seen_at(whole, 10), insertion(10, "o()"));

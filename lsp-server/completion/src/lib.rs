@@ -1,5 +1,5 @@
-//! Text to prompt, and generated text to shown text. Everything here is pure: it reads no file,
-//! asks no engine and knows no setting by itself.
+//! Turns text into a prompt, and generated text into shown text. Everything here is pure: it reads
+//! no file, calls no engine and looks up no setting.
 
 pub mod debounce;
 pub mod defects;

@@ -1,4 +1,4 @@
-//! The limits of a completion that several crates go by.
+//! The limits of a completion that several crates share.
 
-/// Longest completion, in tokens, the text that healing reproduces included.
+/// The longest completion in tokens. It includes the text that healing reproduces.
 pub const TOKENS_MAX: usize = 128;

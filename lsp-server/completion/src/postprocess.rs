@@ -1,183 +1,79 @@
-//! Generated text → what may be shown: one line, or as many as were wanted, no
-//! repetition of what already stands around the cursor, never blank.
+//! Post-processing: turns generated text into text that may be shown. That is one line, or as many
+//! as the stop rule allows. It is never blank and does not repeat the text around the cursor.
 
-use crate::stop_rule::{Extent, valid};
-use ropey::Rope;
+mod closing;
+mod nearby_text;
 
-/// Most characters of a line that are looked at: a minified file is one line.
-const LINE_CHARS: usize = 4096;
+use crate::stop_rule::{StopRule, valid_utf8_prefix};
+pub use closing::repeats_closing;
+use closing::{brings, closing, without_overlap};
+pub use nearby_text::NearbyText;
 
-/// Lines looked at below the cursor for the next that is not blank.
-const LINES_BELOW: usize = 4;
-
-/// Most marks behind the cursor that an offer takes the place of: what editors close by
-/// themselves is short, and longer rests were written.
-const MARKS_LIMIT: usize = 8;
-
-/// What stands around the cursor.
-#[derive(Debug, Default)]
-pub struct Around {
-    /// On the cursor's line.
-    pub line_before: String,
-    pub rest_of_line: String,
-    /// The line above, empty if there is none or it is very long.
-    pub above: String,
-    /// The next line that is not blank, empty if there is none such close by.
-    pub below: String,
-}
-
-impl Around {
-    /// `cursor` in characters; must not lie past the end.
-    pub fn of(text: &Rope, cursor: usize) -> Around {
-        let number = text.char_to_line(cursor);
-        let whole = |number: usize| {
-            let line = text.get_line(number).filter(|line| line.len_chars() <= LINE_CHARS);
-            let line = line.map_or_else(String::new, |line| line.to_string());
-            line.trim_end_matches(['\n', '\r']).to_owned()
-        };
-        let start = text.line_to_char(number).max(cursor.saturating_sub(LINE_CHARS));
-        let end = text.line_to_char(number + 1).min(cursor + LINE_CHARS);
-        let rest = text.slice(cursor..end).to_string();
-        let mut below = (number + 1..=number + LINES_BELOW).map(whole);
-        Around {
-            line_before: text.slice(start..cursor).to_string(),
-            rest_of_line: rest.trim_end_matches(['\n', '\r']).to_owned(),
-            above: number.checked_sub(1).map_or_else(String::new, whole),
-            below: below.find(|line| !line.trim().is_empty()).unwrap_or_default(),
-        }
-    }
-}
-
-/// The shown part is `text[healing..healing + result]`. It may go on behind what the
-/// editor closed: [`replaced`] says what it takes the place of.
+/// The number of bytes that are shown: the shown part is `text[healing..healing + result]`. It may
+/// continue behind marks that the editor closed; [`replaced_suffix`] tells which marks it replaces.
 ///
-/// * `text`: concatenated pieces of the generated tokens.
-/// * `healing`: bytes at its start that reproduce what the user has typed.
-pub fn shown_bytes(text: &[u8], healing: usize, around: &Around) -> usize {
+/// * `text`: the concatenated pieces of the generated tokens.
+/// * `healing`: the number of bytes at its start that reproduce what the user has typed.
+pub fn shown_bytes(text: &[u8], healing: usize, nearby: &NearbyText) -> usize {
     let Some(completion) = text.get(healing..) else { return 0 };
-    let line = valid(completion).split(['\n', '\r']).next().unwrap_or_default();
-    let rest = around.rest_of_line.trim_end();
+    let line = valid_utf8_prefix(completion).split(['\n', '\r']).next().unwrap_or_default();
+    let rest = nearby.rest_of_line.trim_end();
     let line = line.trim_end();
-    let (shown, replaced) = match closing(line, &around.line_before, rest) {
+    let (shown, replaced) = match closing(line, &nearby.line_before, rest) {
         Some(at) if line[at..] != *rest && brings(&line[at..], rest) => (line, true),
         Some(at) => (without_overlap(&line[..at], rest), false),
         None => (without_overlap(line, rest), false),
     };
     let doubled = !replaced && repeats_closing(shown, rest);
-    let nothing = shown.trim().is_empty() || doubled || repeats_a_line(shown, around);
+    let nothing = shown.trim().is_empty() || doubled || repeats_a_line(shown, nearby);
     if nothing { 0 } else { shown.len() }
 }
 
-/// True if the line would read as the one above or the next one below does.
-/// Lines of numbers and marks may well repeat.
-fn repeats_a_line(shown: &str, around: &Around) -> bool {
-    if !around.rest_of_line.trim().is_empty() {
+/// Tells whether the line would be the same as the line above or the next line below. Lines without
+/// letters may repeat the line above.
+fn repeats_a_line(shown: &str, nearby: &NearbyText) -> bool {
+    if !nearby.rest_of_line.trim().is_empty() {
         return false;
     }
-    let line = format!("{}{shown}", around.line_before);
-    let repeats_above = line == around.above.trim_end() && line.contains(char::is_alphabetic);
-    repeats_above || line == around.below.trim_end()
+    let line = format!("{}{shown}", nearby.line_before);
+    let repeats_above = line == nearby.above.trim_end() && line.contains(char::is_alphabetic);
+    repeats_above || line == nearby.below.trim_end()
 }
 
-/// Marks right behind the cursor, up to the end of its line, that this text takes the
-/// place of, since it brings them itself: in `foo(|)`, where an editor closed the
-/// bracket, `a, b);` must become `foo(a, b);`. Each is one character in any encoding.
-pub fn replaced<'a>(text: &str, around: &'a Around) -> &'a str {
-    let rest = around.rest_of_line.trim_end();
-    let at = closing(text, &around.line_before, rest);
+/// The marks right behind the cursor, up to the end of its line, that this text replaces because it
+/// brings them itself. In `foo(|)`, where an editor closed the bracket, `a, b);` must become
+/// `foo(a, b);`. Each mark is one character in any encoding.
+pub fn replaced_suffix<'a>(text: &str, nearby: &'a NearbyText) -> &'a str {
+    let rest = nearby.rest_of_line.trim_end();
+    let at = closing(text, &nearby.line_before, rest);
     if !text.contains('\n') && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
 }
 
-/// True if `rest` is nothing but a few marks, and `text` has them all, in their order.
-fn brings(text: &str, rest: &str) -> bool {
-    let are_marks = rest.len() <= MARKS_LIMIT && rest.bytes().all(|b| b.is_ascii_punctuation());
-    let mut left = text.chars();
-    are_marks && rest.chars().all(|mark| left.any(|c| c == mark))
-}
-
-/// Where `shown` would close what is closed right behind the cursor already, by the
-/// editor when it was opened: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
-fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
-    let closed = rest.trim_start().chars().next()?;
-    let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
-    let began_in = quote;
-    let mut before = line_before.chars().next_back();
-    for (at, c) in shown.char_indices() {
-        let previous = before.replace(c);
-        if std::mem::take(&mut escaped) {
-            continue;
-        }
-        match (quote, c) {
-            (Some(_), '\\') => escaped = true,
-            (Some(mark), c) if mark == c => {
-                if began_in == Some(c) && c == closed && open.is_empty() {
-                    return Some(at);
-                }
-                quote = None;
-            }
-            (Some(_), _) => {}
-            (None, '"' | '`') => quote = Some(c),
-            (None, '\'') if opens_string(previous) => quote = Some(c),
-            (None, '(') => open.push(')'),
-            (None, '[') => open.push(']'),
-            (None, '{') => open.push('}'),
-            (None, ')' | ']' | '}') if open.pop().is_none() && c == closed => return Some(at),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The quote in which a line ends.
-fn open_quote(line: &str) -> Option<char> {
-    let (mut quote, mut escaped) = (None, false);
-    for (at, c) in line.char_indices() {
-        match (quote, c) {
-            _ if std::mem::take(&mut escaped) => {}
-            (Some(_), '\\') => escaped = true,
-            (Some(mark), c) if mark == c => quote = None,
-            (None, '"' | '`') => quote = Some(c),
-            (None, '\'') if is_prefixed(&line[..at]) => quote = Some(c),
-            (None, '\'') if opens_string(line[..at].chars().next_back()) => quote = Some(c),
-            _ => {}
-        }
-    }
-    quote
-}
-
-/// Whether an apostrophe behind this character opens a string. Within a word it is an apostrophe
-/// of prose (`don't`), and behind `&` and `<` it is a lifetime of Rust.
-fn opens_string(previous: Option<char>) -> bool {
-    previous.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '&' | '<'))
-}
-
-/// Whether a line ends with the prefix of a string, such as the `f` of Python's `f'…'`.
-fn is_prefixed(line: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let word = &line[line.trim_end_matches(is_word).len()..];
-    const PREFIXES: [&str; 8] = ["b", "f", "r", "u", "br", "fr", "rb", "rf"];
-    PREFIXES.iter().any(|prefix| word.eq_ignore_ascii_case(prefix))
-}
-
-/// As [`shown_bytes`], of as many lines as the extent holds.
-pub fn shown_lines(text: &[u8], healing: usize, extent: &Extent, around: &Around) -> usize {
-    let Some((line_before, below)) = extent.around() else {
-        return shown_bytes(text, healing, around);
+/// Like [`shown_bytes`], for as many lines as the stop rule allows.
+pub fn shown_lines(
+    text: &[u8],
+    healing: usize,
+    stop_rule: &StopRule,
+    nearby: &NearbyText,
+) -> usize {
+    let Some((line_before, below)) = stop_rule.lines_around() else {
+        return shown_bytes(text, healing, nearby);
     };
-    let said = extent.within(text.get(healing..).unwrap_or_default());
-    let shown = without_lines_below(valid(said).trim_end(), line_before, below);
-    match shown.contains('\n') {
-        true => shown.len(),
-        false => shown_bytes(&text[..text.len().min(healing + shown.len())], healing, around),
+    let answer = stop_rule.within(text.get(healing..).unwrap_or_default());
+    let shown = without_lines_below(valid_utf8_prefix(answer).trim_end(), line_before, below);
+    if shown.contains('\n') {
+        shown.len()
+    } else {
+        shown_bytes(&text[..text.len().min(healing + shown.len())], healing, nearby)
     }
 }
 
-/// Cuts the longest run of lines at the end of `shown` with which the text below
-/// begins. Blank lines count for nothing.
+/// Cuts the longest run of lines at the end of `shown` with which the text below begins. Blank
+/// lines are ignored.
 fn without_lines_below<'a>(shown: &'a str, line_before: &str, below: &[String]) -> &'a str {
     let own = shown.split('\n').next().unwrap_or_default();
     let first = format!("{line_before}{own}");
-    // The cursor's own line is the completion's only if something was added to it.
+    // The cursor's own line belongs to the completion only if something was added to it.
     let mut lines = if own.trim().is_empty() { vec![] } else { vec![(0, first.trim_end())] };
     let breaks = shown.match_indices('\n').map(|(at, _)| at);
     lines.extend(breaks.map(|at| {
@@ -195,70 +91,41 @@ fn without_lines_below<'a>(shown: &'a str, line_before: &str, below: &[String]) 
     shown[..cut].trim_end()
 }
 
-/// True if a text of several lines would break the line before what stands
-/// behind the cursor by now: the editor has closed a bracket there.
+/// Tells whether a text of several lines would break the line before text that stands behind the
+/// cursor by now, such as a bracket that the editor has closed.
 pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
     shown.contains('\n') && !rest_of_line.trim().is_empty()
 }
 
-/// True if the text would close a bracket that is closed right behind the
-/// cursor already (by the editor, when the user typed the opening one).
-pub fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
-    let first = shown.trim_start().chars().next();
-    matches!(first, Some(')' | ']' | '}')) && first == rest_of_line.trim_start().chars().next()
-}
-
-/// Cuts the longest end of `shown` that `rest` begins with: accepting `a)`
-/// before `)` must not leave `a))`. An end that `shown` itself opened stays:
-/// `foo()` inside `bar(|)` is whole.
-fn without_overlap<'a>(shown: &'a str, rest: &str) -> &'a str {
-    let cut = shown
-        .char_indices()
-        .map(|(at, _)| at)
-        .find(|&at| rest.starts_with(&shown[at..]) && !closes_its_own(shown, &shown[at..]))
-        .unwrap_or(shown.len());
-    shown[..cut].trim_end()
-}
-
-/// True if `end` is one closing mark and `shown` holds the mark it closes.
-fn closes_its_own(shown: &str, end: &str) -> bool {
-    let count = |mark: char| shown.matches(mark).count();
-    match end {
-        ")" => count('(') >= count(')'),
-        "]" => count('[') >= count(']'),
-        "}" => count('{') >= count('}'),
-        "\"" => count('"') % 2 == 0,
-        "'" => count('\'') % 2 == 0,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::closing::MARKS_LIMIT;
+    use super::nearby_text::LINE_CHARS;
     use super::*;
     use crate::stop_rule::Multiline;
-    use crate::stop_rule::Setting;
+    use crate::stop_rule::MultilineSetting;
+    use ropey::Rope;
 
     fn shown<'a>(text: &'a str, healing: &str, rest: &str) -> &'a str {
-        let around = Around { rest_of_line: rest.into(), ..Around::default() };
+        let nearby = NearbyText { rest_of_line: rest.into(), ..NearbyText::default() };
         let healing = healing.len();
-        &text[healing..healing + shown_bytes(text.as_bytes(), healing, &around)]
+        &text[healing..healing + shown_bytes(text.as_bytes(), healing, &nearby)]
     }
 
-    /// What is shown of `text` where `|` stands.
+    /// The part of `text` that is shown at the cursor, which `|` marks.
     fn shown_at<'a>(text: &'a str, document: &str) -> &'a str {
         let cursor = document.chars().position(|c| c == '|').unwrap();
         let rope = Rope::from_str(&document.replacen('|', "", 1));
-        &text[..shown_bytes(text.as_bytes(), 0, &Around::of(&rope, cursor))]
+        &text[..shown_bytes(text.as_bytes(), 0, &NearbyText::of(&rope, cursor))]
     }
 
     #[test]
-    fn of_a_minified_file_only_a_part_is_copied() {
+    fn only_a_part_of_a_minified_line_is_copied() {
         let text = Rope::from_str(&"a();".repeat(100_000));
-        let around = Around::of(&text, 200_000);
-        assert_eq!(around.line_before.len(), LINE_CHARS);
-        assert_eq!(around.rest_of_line.len(), LINE_CHARS);
-        assert_eq!(Around::of(&Rope::from_str("a\r\nb|c\r\n"), 4).rest_of_line, "|c");
+        let nearby = NearbyText::of(&text, 200_000);
+        assert_eq!(nearby.line_before.len(), LINE_CHARS);
+        assert_eq!(nearby.rest_of_line.len(), LINE_CHARS);
+        assert_eq!(NearbyText::of(&Rope::from_str("a\r\nb|c\r\n"), 4).rest_of_line, "|c");
     }
 
     /// The apostrophe was no quote, because it may be a lifetime. So an editor's closing marks were
@@ -276,18 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn an_apostrophe_of_prose_or_a_lifetime_opens_no_string() {
-        assert_eq!(open_quote("// they don't "), None);
-        assert_eq!(open_quote("fn f<'a>(x: &'a str"), None);
-        assert_eq!(open_quote("sub'"), None, "a word is no prefix");
-        assert_eq!(open_quote("x = br'"), Some('\''));
-        assert_eq!(open_quote("it('does not "), Some('\''));
-        assert_eq!(open_quote("let c = 'x'"), None);
+    fn a_lifetime_is_no_string() {
         assert_eq!(shown_at("a: &'a str)", "fn f<'a>(|)"), "a: &'a str");
     }
 
     #[test]
-    fn what_the_editor_closed_is_not_closed_again_on_the_way() {
+    fn a_bracket_that_the_editor_closed_is_not_closed_again() {
         assert_eq!(shown_at("x > 0) {", "if (|) y"), "x > 0");
         assert_eq!(shown_at("a, b);", "foo(|))"), "a, b");
         assert_eq!(shown_at("a[0], \"])\"]);", "foo(|) + 1"), "a[0], \"])\"]");
@@ -298,17 +159,18 @@ mod tests {
         assert_eq!(shown_at("x]; y)", "foo(a[|)"), "x]; y", "the bracket that is not closed yet");
     }
 
-    /// What is shown of `text` where `|` stands, and what of the document it replaces.
+    /// The part of `text` that is shown at the cursor, and the part of the document that it
+    /// replaces.
     fn replaced_at(text: &str, document: &str) -> (String, String) {
         let cursor = document.chars().position(|c| c == '|').unwrap();
         let rope = Rope::from_str(&document.replacen('|', "", 1));
-        let around = Around::of(&rope, cursor);
-        let shown = &text[..shown_bytes(text.as_bytes(), 0, &around)];
-        (shown.into(), replaced(shown, &around).into())
+        let nearby = NearbyText::of(&rope, cursor);
+        let shown = &text[..shown_bytes(text.as_bytes(), 0, &nearby)];
+        (shown.into(), replaced_suffix(shown, &nearby).into())
     }
 
     #[test]
-    fn what_the_editor_closed_is_replaced_where_the_line_goes_on_behind_it() {
+    fn marks_of_the_editor_are_replaced_where_the_line_continues_behind_them() {
         let whole = |text: &str, marks: &str| (text.to_owned(), marks.to_owned());
         assert_eq!(replaced_at("x > 0) {", "if (|)"), whole("x > 0) {", ")"));
         assert_eq!(replaced_at("a, b);", "foo(|)  \n}"), whole("a, b);", ")"));
@@ -327,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_stands_above_or_below_is_not_offered() {
+    fn a_line_equal_to_the_one_above_or_below_is_not_offered() {
         assert_eq!(shown_at("foo();", "    foo();\n    |\n}"), "");
         assert_eq!(shown_at("foo();", "    bar();\n    |\n\n    foo();\n"), "");
         assert_eq!(shown_at(" = 1;", "let x|\nlet x = 1;\r\n"), "");
@@ -338,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_at_the_newline_and_without_trailing_blanks() {
+    fn the_shown_text_ends_at_the_newline_without_trailing_blanks() {
         assert_eq!(shown("foo();  \n}", "", ""), "foo();");
         assert_eq!(shown("foo();\r\nbar", "", ""), "foo();");
     }
@@ -349,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_after_the_cursor_is_not_repeated() {
+    fn text_behind_the_cursor_is_not_repeated() {
         assert_eq!(shown("a, b)", "", ")"), "a, b");
         assert_eq!(shown("a, b);", "", ");"), "a, b");
         assert_eq!(shown("a, b)", "", ");"), "a, b");
@@ -364,8 +226,8 @@ mod tests {
         assert_eq!(shown("\"a\"", "", "\""), "\"a\"");
     }
 
-    /// `pop(` typed where the editor adds `)`: the rest of `pop();` must not
-    /// become `pop();)`.
+    /// Where the user typed `pop(` and the editor added `)`, the rest of `pop();` must not make
+    /// `pop();)`.
     #[test]
     fn a_bracket_that_is_closed_already_is_not_closed_again() {
         assert_eq!(shown(");", "", ") x"), "");
@@ -373,13 +235,13 @@ mod tests {
         assert_eq!(shown(");", "", "}"), ");");
     }
 
-    /// What is shown of several lines asked for by hand; `|` marks the cursor.
+    /// The part of an invoked completion of several lines that is shown; `|` marks the cursor.
     fn lines<'a>(marked: &str, text: &'a str) -> &'a str {
         let cursor = marked.chars().position(|c| c == '|').unwrap();
         let file = Rope::from_str(&marked.replacen('|', "", 1));
-        let setting = Setting { multiline: Multiline::ByHand, max_lines: 8 };
-        let extent = Extent::at(&file, cursor, "text", true, setting);
-        &text[..shown_lines(text.as_bytes(), 0, &extent, &Around::of(&file, cursor))]
+        let setting = MultilineSetting { multiline: Multiline::ByHand, max_lines: 8 };
+        let stop_rule = StopRule::at(&file, cursor, "text", true, setting);
+        &text[..shown_lines(text.as_bytes(), 0, &stop_rule, &NearbyText::of(&file, cursor))]
     }
 
     #[test]
@@ -390,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_stand_below_are_not_repeated() {
+    fn lines_below_the_cursor_are_not_repeated() {
         assert_eq!(lines("  |\n  c\n", "a\n  b\n  c"), "a\n  b");
         assert_eq!(lines("  |\n\n  b\n  c\n", "a\n  b\n\n  c"), "a");
         assert_eq!(lines("  |\n  a\n  b\n", "a\n  b"), "", "the cursor's own line too");
@@ -400,27 +262,27 @@ mod tests {
     }
 
     #[test]
-    fn one_line_is_what_it_was() {
+    fn a_single_line_is_the_same_with_either_function() {
         for text in ["foo();  \n}", "foo();\r\nbar", "   \n", "", "a, b);"] {
             for rest in ["", ")", "y"] {
-                let around = Around { rest_of_line: rest.into(), ..Around::default() };
-                let length = shown_lines(text.as_bytes(), 0, &Extent::LINE, &around);
-                assert_eq!(length, shown_bytes(text.as_bytes(), 0, &around), "{text}");
+                let nearby = NearbyText { rest_of_line: rest.into(), ..NearbyText::default() };
+                let length = shown_lines(text.as_bytes(), 0, &StopRule::LINE, &nearby);
+                assert_eq!(length, shown_bytes(text.as_bytes(), 0, &nearby), "{text}");
             }
         }
     }
 
     #[test]
-    fn blank_or_wholly_repeated_is_nothing() {
+    fn blank_or_wholly_repeated_text_is_not_shown() {
         assert_eq!(shown("   \n", "", ""), "");
         assert_eq!(shown(")", "", ")"), "");
         assert_eq!(shown("", "", ""), "");
     }
 
     #[test]
-    fn a_character_cut_in_two_is_left_out() {
+    fn an_incomplete_character_is_left_out() {
         let text = "né".as_bytes();
-        assert_eq!(shown_bytes(&text[..2], 0, &Around::default()), 1);
-        assert_eq!(shown_bytes(text, 9, &Around::default()), 0);
+        assert_eq!(shown_bytes(&text[..2], 0, &NearbyText::default()), 1);
+        assert_eq!(shown_bytes(text, 9, &NearbyText::default()), 0);
     }
 }

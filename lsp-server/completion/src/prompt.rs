@@ -1,56 +1,53 @@
-//! Document and cursor → the texts of a FIM prompt.
+//! Turns a document and a cursor into the texts of a FIM prompt.
 //!
-//! The layout is PSM with what is being typed behind the middle token:
-//! `<prefix>{prefix}<suffix>{suffix}<middle>{typed}{line}`. While the user
-//! types on, over many lines, everything up to the middle token stays byte for
-//! byte the same, so that its KV is kept and a key costs the tokens that it
-//! adds. What the adapter acts on starts at the current line. Before all of it
-//! stand excerpts of other code, where the model's family reads several files.
+//! The layout is PSM with the text that is being typed behind the middle token:
+//! `<prefix>{prefix}<suffix>{suffix}<middle>{typed}{line}`. While the user continues to type, over
+//! many lines, everything up to the middle token stays byte for byte the same. So its KV is kept,
+//! and a key costs only the tokens that it adds. The adapter acts from the current line on. If the
+//! model's family reads several files, excerpts of other code stand before all of it.
 
+mod healing;
+
+use healing::healing_boundary;
 use ropey::{Rope, RopeSlice};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A window that has to move leaves out this share of the prefix at once: the
-/// next lines then find its start where it was.
+/// A window that has to move leaves out this share of the prefix at once, so that it need not move
+/// again for the next lines.
 const SLIDE_SHARE: usize = 3;
 
-/// Most characters between the middle token and the current line. Beyond that
-/// the text is laid out anew: the prefix has to follow the user.
+/// The most characters between the middle token and the current line. Beyond that the text is laid
+/// out anew, so that the prefix follows the user.
 pub const TYPED_CHARS: usize = 1000;
 
-/// Most characters of the current line before the cursor: a minified file is one line.
+/// The most characters of the current line before the cursor, since a minified file is one line.
 pub const LINE_CHARS: usize = 512;
-
-/// Longest text, leading blanks aside, that a completion is made to reproduce
-/// before it says anything new.
-const HEALING_BYTES: usize = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FimPrompt {
-    pub context: Option<Arc<Context>>,
+    pub context: Option<Arc<PromptContext>>,
     /// Whole lines above those of `typed`.
     pub prefix: String,
-    /// Whole lines above the cursor's that stand behind the middle token.
+    /// Whole lines above the cursor's line that stand behind the middle token.
     pub typed: String,
     /// The cursor's line up to a token-safe boundary.
     pub line: String,
-    /// What lies between that boundary and the cursor; the completion must
-    /// start by reproducing it.
+    /// The text between that boundary and the cursor. The completion must start by reproducing it.
     pub healing: String,
     /// Everything after the cursor, up to the window's end.
     pub suffix: String,
 }
 
 impl FimPrompt {
-    /// Nothing to be reproduced: the prompt ends at the cursor.
+    /// The same prompt without healing: it ends at the cursor.
     pub fn unhealed(mut self) -> FimPrompt {
         self.line.push_str(&std::mem::take(&mut self.healing));
         self
     }
 
-    /// Nothing behind the middle token, from which on the adapter then acts: all
-    /// that stands before the cursor is prefix, as a model is trained to fill in.
+    /// The same prompt with all text before the cursor in the prefix, as models are trained to fill
+    /// in. Nothing stands behind the middle token, and the adapter acts from there on.
     pub fn line_before_suffix(mut self) -> FimPrompt {
         self.prefix.push_str(&std::mem::take(&mut self.typed));
         self.prefix.push_str(&std::mem::take(&mut self.line));
@@ -58,20 +55,19 @@ impl FimPrompt {
     }
 }
 
-/// Other code the model sees first, and what all of it is called.
+/// Other code that the model reads first, with the names of the repository and the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Context {
+pub struct PromptContext {
     pub repository: String,
     pub excerpts: Vec<Excerpt>,
-    /// What the user changed of late, as diffs; behind the excerpts, which change
-    /// less often.
+    /// The user's recent changes as diffs. They stand behind the excerpts, which change less often.
     pub changes: Vec<Excerpt>,
-    /// The document's own path, below the folder that holds all of them.
+    /// The document's own path, below the folder that holds all of these files.
     pub path: String,
 }
 
-impl Context {
-    /// All that is shown, in order.
+impl PromptContext {
+    /// All excerpts in the order of the prompt.
     pub fn shown(&self) -> impl Iterator<Item = &Excerpt> {
         self.excerpts.iter().chain(&self.changes)
     }
@@ -79,9 +75,9 @@ impl Context {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Path or URI of the document it is from.
+    /// The path or URI of the document that the excerpt is from.
     pub source: String,
-    /// As the model reads it.
+    /// The path that the model reads.
     pub path: String,
     /// Whole lines.
     pub text: String,
@@ -93,30 +89,35 @@ pub struct Window {
     pub suffix_chars: usize,
 }
 
-/// How a document was last laid out, to be kept for as long as it fits.
+/// The last layout of a document. It is kept for as long as it fits.
 #[derive(Debug)]
-pub struct Layout {
+pub struct PromptLayout {
     window: Window,
-    /// Of the prefix, in characters of the document.
+    /// The start of the prefix, in characters of the document.
     start: usize,
     prefix: String,
     prefix_chars: usize,
     suffix: String,
-    context: Option<Arc<Context>>,
-    /// The start of the prefix that the context was last chosen for.
+    context: Option<Arc<PromptContext>>,
+    /// The start of the prefix when the context was last chosen.
     context_for: Option<usize>,
 }
 
-impl Layout {
-    /// `cursor` in characters; must not lie past the end.
-    pub fn new(text: &Rope, cursor: usize, window: Window) -> Layout {
+impl PromptLayout {
+    /// Lays out the text anew. `cursor` is in characters and must not lie past the end.
+    pub fn new(text: &Rope, cursor: usize, window: Window) -> PromptLayout {
         let line_start = text.line_to_char(text.char_to_line(cursor));
-        Layout::from(text, cursor, window, prefix_start(text, line_start, window.prefix_chars))
+        PromptLayout::from(
+            text,
+            cursor,
+            window,
+            prefix_start(text, line_start, window.prefix_chars),
+        )
     }
 
-    fn from(text: &Rope, cursor: usize, window: Window, start: usize) -> Layout {
+    fn from(text: &Rope, cursor: usize, window: Window, start: usize) -> PromptLayout {
         let line_start = text.line_to_char(text.char_to_line(cursor));
-        Layout {
+        PromptLayout {
             window,
             start,
             prefix: text.slice(start..line_start).to_string(),
@@ -127,27 +128,27 @@ impl Layout {
         }
     }
 
-    /// Characters of the document that prompts at this cursor show.
+    /// The characters of the document that prompts at this cursor show.
     pub fn shows(&self, text: &Rope, cursor: usize) -> Range<usize> {
         self.start..suffix_end(text, cursor, self.window.suffix_chars)
     }
 
-    pub fn context(&self) -> Option<&Arc<Context>> {
+    pub fn context(&self) -> Option<&Arc<PromptContext>> {
         self.context.as_ref()
     }
 
-    /// Whether another context would cost nothing: all that follows it was laid out
-    /// anew since it was chosen.
+    /// Tells whether another context costs nothing, because all text behind it was laid out anew
+    /// since it was chosen.
     pub fn wants_context(&self) -> bool {
         self.context_for != Some(self.start)
     }
 
-    pub fn set_context(&mut self, context: Option<Arc<Context>>) {
+    pub fn set_context(&mut self, context: Option<Arc<PromptContext>>) {
         self.context = context;
         self.context_for = Some(self.start);
     }
 
-    /// Whether the text around the cursor is still what was laid out, but for
+    /// Tells whether the text around the cursor is still the one that was laid out, apart from
     /// lines that were typed since.
     fn fits(&self, text: &Rope, cursor: usize, window: Window) -> bool {
         let line_start = text.line_to_char(text.char_to_line(cursor));
@@ -162,15 +163,16 @@ impl Layout {
     pub fn prompt(&mut self, text: &Rope, cursor: usize, window: Window) -> FimPrompt {
         let line_start = text.line_to_char(text.char_to_line(cursor));
         if !self.fits(text, cursor, window) {
-            // What follows is another text; what comes before may be the same.
+            // The text behind the cursor is another one; the text before it may be the same.
             let keeps_start = self.window == window
                 && self.start <= line_start
                 && line_start - self.start <= window.prefix_chars
                 && text.slice(self.start..).chars().zip(self.prefix.chars()).all(|(a, b)| a == b);
             let (context, context_for) = (self.context.take(), self.context_for);
-            *self = match keeps_start {
-                true => Layout::from(text, cursor, window, self.start),
-                false => Layout::new(text, cursor, window),
+            *self = if keeps_start {
+                PromptLayout::from(text, cursor, window, self.start)
+            } else {
+                PromptLayout::new(text, cursor, window)
             };
             self.context = context;
             self.context_for = context_for.filter(|_| keeps_start);
@@ -189,7 +191,7 @@ impl Layout {
     }
 }
 
-/// A line's start, so that it stays where it is while the user types on.
+/// The start of the prefix. It is a line's start, so that it stays in place while the user types.
 fn prefix_start(text: &Rope, line_start: usize, budget: usize) -> usize {
     if line_start <= budget {
         return 0;
@@ -205,7 +207,7 @@ fn suffix(text: &Rope, cursor: usize, window: Window) -> RopeSlice<'_> {
     text.slice(cursor..suffix_end(text, cursor, window.suffix_chars))
 }
 
-/// Ends at a line's end where the window holds one.
+/// The end of the suffix. It is a line's end where the window holds one.
 fn suffix_end(text: &Rope, cursor: usize, budget: usize) -> usize {
     let limit = cursor + budget;
     if limit >= text.len_chars() {
@@ -215,57 +217,18 @@ fn suffix_end(text: &Rope, cursor: usize, budget: usize) -> usize {
     if whole_lines > cursor { whole_lines } else { limit }
 }
 
-/// Byte index in `line` at which the prompt may end without cutting through a
-/// token the model would have made. Byte-level BPE never merges across the
-/// pieces its pre-tokenizer cuts, so the prompt ends where the last piece
-/// starts: a word with the one mark or the blanks before it, a run of marks with
-/// the blank before it, or trailing blanks. (Qwen2's pattern; those of GPT-2's
-/// family cut at these places too.)
-fn healing_boundary(line: &str) -> usize {
-    let start = last_piece(line);
-    // Beyond that the text itself is the better guide than a long constraint.
-    let piece = line[start..].trim_start_matches(is_blank);
-    if piece.len() > HEALING_BYTES { line.len() } else { start }
-}
-
-fn last_piece(line: &str) -> usize {
-    let without_word = line.trim_end_matches(char::is_alphanumeric);
-    let has_word = without_word.len() < line.len();
-    let without_blanks = without_word.trim_end_matches(is_blank);
-    if without_blanks.len() < without_word.len() {
-        return without_blanks.len();
-    }
-    let without_marks = without_word.trim_end_matches(is_mark);
-    let marks = without_word[without_marks.len()..].chars().count();
-    let joins_a_blank = without_marks.ends_with(is_blank);
-    match (has_word, marks) {
-        (true, 1) if !joins_a_blank => without_marks.len(),
-        (true, _) => without_word.len(),
-        (false, _) if joins_a_blank => without_marks.len() - 1,
-        (false, _) => without_marks.len(),
-    }
-}
-
-fn is_blank(c: char) -> bool {
-    c == ' ' || c == '\t'
-}
-
-/// What pre-tokenizers keep together: neither letter nor number nor space.
-fn is_mark(c: char) -> bool {
-    !c.is_alphanumeric() && !c.is_whitespace()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::healing::HEALING_BYTES;
     use super::*;
 
     const WINDOW: Window = Window { prefix_chars: 1500, suffix_chars: 40 };
 
-    /// `|` marks the cursor.
+    /// The prompt at the cursor, which `|` marks.
     fn at(marked: &str) -> FimPrompt {
         let cursor = marked.chars().position(|c| c == '|').unwrap();
         let text = Rope::from_str(&marked.replacen('|', "", 1));
-        Layout::new(&text, cursor, WINDOW).prompt(&text, cursor, WINDOW)
+        PromptLayout::new(&text, cursor, WINDOW).prompt(&text, cursor, WINDOW)
     }
 
     fn healed(line: &str) -> (String, String) {
@@ -274,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_ends_before_what_a_token_may_span() {
+    fn the_prompt_ends_before_text_that_one_token_may_span() {
         let case = |line: &str, kept: &str, healing: &str| {
             assert_eq!(healed(line), (kept.to_owned(), healing.to_owned()), "{line}");
         };
@@ -296,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_to_heal_stays_in_the_prompt() {
+    fn text_too_long_to_heal_stays_in_the_prompt() {
         let ruler = format!("//{}", "-".repeat(HEALING_BYTES));
         assert_eq!(healed(&format!("{ruler}|")), (ruler, String::new()));
     }
@@ -310,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_on_a_line_leaves_prefix_and_suffix_alone() {
+    fn typing_in_a_line_does_not_change_prefix_and_suffix() {
         let (before, after) = (at("a\nb\nlet x|\nc\n"), at("a\nb\nlet xyz = 1|\nc\n"));
         assert_eq!((before.prefix, before.suffix), (after.prefix, after.suffix));
     }
@@ -319,10 +282,11 @@ mod tests {
         (0..lines).map(|i| format!("line number {i:04} of it\n")).collect()
     }
 
-    /// A layout at the end of `above`, and what it makes of `now` (`|`: cursor).
+    /// The prompt at the end of `above`, and the one that the same layout makes of `now`, where `|`
+    /// marks the cursor.
     fn then(above: &str, below: &str, now: &str) -> (FimPrompt, FimPrompt) {
         let text = Rope::from_str(&format!("{above}{below}"));
-        let mut layout = Layout::new(&text, above.chars().count(), WINDOW);
+        let mut layout = PromptLayout::new(&text, above.chars().count(), WINDOW);
         let first = layout.prompt(&text, above.chars().count(), WINDOW);
         let cursor = now.chars().position(|c| c == '|').unwrap();
         let text = Rope::from_str(&now.replacen('|', "", 1));
@@ -330,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_on_over_lines_leaves_prefix_and_suffix_alone() {
+    fn typing_over_several_lines_does_not_change_prefix_and_suffix() {
         let (first, then) = then("a();\n", "}\n", "a();\nif b {\n    c();\n    |}\n");
         assert_eq!((&then.prefix, &then.suffix), (&first.prefix, &first.suffix));
         assert_eq!(then.typed, "if b {\n    c();\n");
@@ -366,7 +330,7 @@ mod tests {
     #[test]
     fn the_window_follows_the_user_in_large_steps() {
         let text = |lines: usize| Rope::from_str(&numbered(lines));
-        let mut layout = Layout::new(&text(200), text(200).len_chars(), WINDOW);
+        let mut layout = PromptLayout::new(&text(200), text(200).len_chars(), WINDOW);
         let mut starts = vec![];
         for lines in 200..300 {
             let text = text(lines);
@@ -386,9 +350,9 @@ mod tests {
     fn the_context_stays_while_the_prefix_begins_where_it_did() {
         let text = |lines: usize| Rope::from_str(&numbered(lines));
         let end = |text: &Rope| text.len_chars();
-        let mut layout = Layout::new(&text(30), end(&text(30)), WINDOW);
+        let mut layout = PromptLayout::new(&text(30), end(&text(30)), WINDOW);
         assert!(layout.wants_context());
-        let context = Arc::new(Context { path: "a.rs".into(), ..Context::default() });
+        let context = Arc::new(PromptContext { path: "a.rs".into(), ..PromptContext::default() });
         layout.set_context(Some(context.clone()));
         let further = layout.prompt(&text(40), end(&text(40)), WINDOW);
         assert_eq!(further.context, Some(context.clone()));
@@ -401,7 +365,7 @@ mod tests {
     #[test]
     fn a_minified_file_is_cut_and_not_copied_whole() {
         let text = Rope::from_str(&"x=1;".repeat(500_000));
-        let prompt = Layout::new(&text, 1_000_000, WINDOW).prompt(&text, 1_000_000, WINDOW);
+        let prompt = PromptLayout::new(&text, 1_000_000, WINDOW).prompt(&text, 1_000_000, WINDOW);
         assert!(prompt.line.chars().count() <= LINE_CHARS);
         assert_eq!(prompt.prefix, "");
         assert_eq!(prompt.suffix.chars().count(), WINDOW.suffix_chars);

@@ -1,75 +1,76 @@
-//! The prompts of a session's documents: how each is laid out, kept for as long
-//! as it fits, and what other code it shows.
+//! Builds the prompts of a session's documents. It keeps the layout of each document for as long as
+//! it fits, and chooses the other code that a prompt shows.
 
 use crate::document::{Document, Edit};
-use crate::prompt::{Context, Excerpt, FimPrompt, Layout, Window};
-use crate::recent_edits::Changes;
-use crate::related_code::{DOCUMENT_CHARS, Place, Related};
+use crate::prompt::{Excerpt, FimPrompt, PromptContext, PromptLayout, Window};
+use crate::recent_edits::RecentEdits;
+use crate::related_code::{DOCUMENT_CHARS, PromptLocation, RelatedCode};
 use ropey::Rope;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Share of `context_chars` that the user's latest changes may take.
+/// Divisor of `context_chars` for the user's latest changes: they may take this part of it.
 const CHANGES_SHARE: usize = 4;
 
 #[derive(Default)]
 pub struct PromptBuilder {
-    layouts: HashMap<String, Layout>,
-    related: Related,
-    changes: Changes,
+    layouts: HashMap<String, PromptLayout>,
+    related: RelatedCode,
+    changes: RecentEdits,
 }
 
-/// What a prompt may quote of other documents. The answers come from memory: they are asked
-/// for with the session's lock held.
+/// The rules for what a prompt may quote of other documents. They answer from memory, because they
+/// are asked while the session's lock is held.
 pub trait QuoteRules {
-    /// Whether any of a file may be quoted, by its path or URI and its language.
+    /// Tells whether any part of a file may be quoted, by its path or URI and its language.
     fn may_quote_file(&self, path: &str, language: &str) -> bool;
 
-    /// Whether any of a document with this text may be quoted.
+    /// Tells whether any part of a document with this text may be quoted.
     fn may_quote_text(&self, text: &str) -> bool;
 }
 
-/// What a prompt may hold.
-pub struct Terms<'a> {
+/// The limits of what a prompt may hold.
+pub struct PromptLimits<'a> {
     pub window: Window,
-    /// Characters of other code; 0: none.
+    /// The most characters of other code. With 0 a prompt holds none.
     pub context_chars: usize,
     pub rules: &'a dyn QuoteRules,
 }
 
 impl PromptBuilder {
-    /// The user is at work in this document.
+    /// Notes that the user works in this document.
     pub fn visit(&mut self, document: &Document) {
         self.related.visit(&document.path);
     }
 
-    /// An edit has made the document of the text `was`.
+    /// Notes an edit that turned the text `was` into this document.
     pub fn edit(&mut self, document: &Document, was: Rope, edit: &Edit) {
         self.changes.edit(document, was, edit);
     }
 
-    /// A file that one of them imports.
-    pub fn add(&mut self, file: &Document, terms: &Terms) {
-        let rules = terms.rules;
+    /// Adds a file that one of the documents imports.
+    pub fn add(&mut self, file: &Document, limits: &PromptLimits) {
+        let rules = limits.rules;
         let may_quote = rules.may_quote_file(&file.path, &file.language);
         self.related.add(file, &|text| may_quote && rules.may_quote_text(text));
     }
 
-    /// Every file of which prompts quote something, or could: [`QuoteRules`] are asked about
-    /// these and no others.
+    /// Every file that prompts quote, or could quote. [`QuoteRules`] are asked about these files
+    /// only.
     pub fn sources(&self) -> HashSet<String> {
-        let shown = self.layouts.values().filter_map(Layout::context);
+        let shown = self.layouts.values().filter_map(PromptLayout::context);
         let shown = shown.flat_map(|context| context.shown()).map(|excerpt| &*excerpt.source);
         let sources = shown.chain(self.related.paths()).chain(self.changes.paths());
         sources.map(str::to_owned).collect()
     }
 
-    /// The document was closed; the user may still write what goes with it.
-    pub fn close(&mut self, uri: &str, document: &Document, terms: &Terms) {
+    /// Notes that the document was closed. It may still be quoted, because the user may write code
+    /// that belongs to it.
+    pub fn close(&mut self, uri: &str, document: &Document, limits: &PromptLimits) {
         self.layouts.remove(uri);
-        if terms.context_chars > 0 {
-            self.related.look(document, &|text| terms.rules.may_quote_text(text));
+        if limits.context_chars > 0 {
+            self.related.update(document, &|text| limits.rules.may_quote_text(text));
         }
     }
 
@@ -79,48 +80,53 @@ impl PromptBuilder {
         documents: &HashMap<String, Document>,
         uri: &str,
         cursor: usize,
-        terms: &Terms,
+        limits: &PromptLimits,
     ) -> Option<FimPrompt> {
         let PromptBuilder { layouts, related, changes } = self;
         let document = documents.get(uri)?;
-        let (text, window, rules) = (&document.text, terms.window, terms.rules);
+        let (text, window, rules) = (&document.text, limits.window, limits.rules);
         let layout = layouts.entry(uri.to_owned());
-        let layout = layout.or_insert_with(|| Layout::new(text, cursor, window));
+        let layout = layout.or_insert_with(|| PromptLayout::new(text, cursor, window));
         let prompt = layout.prompt(text, cursor, window);
-        // The user may have changed their mind since it was chosen.
+        // The user may have forbidden a file since the context was chosen.
         let unwanted = layout.context().is_some_and(|context| {
-            terms.context_chars == 0
+            limits.context_chars == 0
                 || context.shown().any(|excerpt| !rules.may_quote_file(&excerpt.source, ""))
         });
         if unwanted {
             layout.set_context(None);
-        } else if terms.context_chars == 0 || !layout.wants_context() {
+        } else if limits.context_chars == 0 || !layout.wants_context() {
             return Some(prompt);
         }
         for document in documents.values() {
-            related.look(document, &|text| rules.may_quote_text(text));
+            related.update(document, &|text| rules.may_quote_text(text));
         }
-        let place = Place { document, cursor, window: layout.shows(text, cursor) };
+        let place = PromptLocation { document, cursor, window: layout.shows(text, cursor) };
         let is_ignored = |path: &str, language: &str| !rules.may_quote_file(path, language);
         let before = layout.context();
         let shown = text.slice(place.window.clone()).to_string();
-        let changes = recent(changes, document, &shown, terms);
-        let room = terms.context_chars - characters(&changes);
+        let changes = recent_changes(changes, document, &shown, limits);
+        let room = limits.context_chars - characters(&changes);
         let context = match related.choose(&place, room, &is_ignored, before) {
             None if changes.is_empty() => None,
-            None => Some(Arc::new(alone(changes, &document.path))),
+            None => Some(Arc::new(changes_alone(changes, &document.path))),
             Some(same) if same.changes == changes => Some(same),
-            Some(chosen) => Some(Arc::new(Context { changes, ..(*chosen).clone() })),
+            Some(chosen) => Some(Arc::new(PromptContext { changes, ..(*chosen).clone() })),
         };
         layout.set_context(context.clone());
         Some(FimPrompt { context, ..prompt })
     }
 }
 
-/// The latest changes that find room and that the window does not show as they are,
-/// a file's together, the last file's next to the cursor.
-fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -> Vec<Excerpt> {
-    let mut room = terms.context_chars / CHANGES_SHARE;
+/// The latest changes that fit into their share and that the window does not show already. The
+/// changes of one file stand together, those of the last file next to the cursor.
+fn recent_changes(
+    changes: &mut RecentEdits,
+    here: &Document,
+    window: &str,
+    limits: &PromptLimits,
+) -> Vec<Excerpt> {
+    let mut room = limits.context_chars / CHANGES_SHARE;
     let mut recent: Vec<Excerpt> = vec![];
     for change in changes.all().rev() {
         let diff = change.diff();
@@ -129,8 +135,8 @@ fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -
             && change.after.iter().all(|line| window.contains(line.as_str()));
         let Some(left) = room.checked_sub(diff.chars().count()) else { continue };
         let may_quote = || {
-            terms.rules.may_quote_file(&change.path, "")
-                && may_quote_document(&change.document, terms.rules)
+            limits.rules.may_quote_file(&change.path, "")
+                && may_quote_document(&change.document, limits.rules)
         };
         if is_shown || !may_quote() {
             continue;
@@ -149,7 +155,7 @@ fn recent(changes: &mut Changes, here: &Document, window: &str, terms: &Terms) -
     recent
 }
 
-/// As [`Related::look`] decides it: a document with a secret is not quoted.
+/// Decides like [`RelatedCode::update`]: a document with a secret is not quoted.
 fn may_quote_document(document: &Rope, rules: &dyn QuoteRules) -> bool {
     document.len_chars() <= DOCUMENT_CHARS && rules.may_quote_text(&document.to_string())
 }
@@ -158,10 +164,10 @@ fn characters(excerpts: &[Excerpt]) -> usize {
     excerpts.iter().map(|excerpt| excerpt.text.chars().count()).sum()
 }
 
-/// Changes where nothing else is worth showing.
-fn alone(changes: Vec<Excerpt>, path: &str) -> Context {
+/// A context that holds changes only, for when no other code is worth showing.
+fn changes_alone(changes: Vec<Excerpt>, path: &str) -> PromptContext {
     let folder = Path::new(path).parent().map_or("", |folder| folder.to_str().unwrap_or_default());
-    Context {
+    PromptContext {
         repository: file_name(folder).to_owned(),
         excerpts: vec![],
         changes,
@@ -198,28 +204,28 @@ mod tests {
         }
     }
 
-    /// What the prompt in `a.rs` holds of `other`, which was closed before.
+    /// The sources that the prompt in `a.rs` quotes after the document at `path` was closed.
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars, rules: &Rules };
+        let limits = PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let other = document(path, other);
         prompts.visit(&other);
-        prompts.close(OTHER, &other, &terms);
+        prompts.close(OTHER, &other, &limits);
         let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
         let here = document("/p/a.rs", text);
         prompts.visit(&here);
         let documents = HashMap::from([(HERE.to_owned(), here)]);
-        let prompt = prompts.at(&documents, HERE, text.len() - 3, &terms).unwrap();
+        let prompt = prompts.at(&documents, HERE, text.len() - 3, &limits).unwrap();
         let excerpts = prompt.context.iter().flat_map(|context| context.shown());
         excerpts.map(|excerpt| excerpt.source.clone()).collect()
     }
 
-    /// What a prompt elsewhere shows of a line that the user changed at `path`, at the
+    /// The excerpts that a prompt elsewhere shows after the user changed a line at `path`, at the
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars, rules: &Rules };
+        let limits = PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
         let was = document(path, &format!("let total = 1;\n{rest}"));
@@ -228,13 +234,13 @@ mod tests {
         prompts.edit(&now, was.text, &Edit { start: 0, removed, inserted: line.into() });
         let here = document("/p/a.rs", "fn a() {\n}\n");
         let documents = HashMap::from([(HERE.to_owned(), here)]);
-        let prompt = prompts.at(&documents, HERE, 9, &terms).unwrap();
+        let prompt = prompts.at(&documents, HERE, 9, &limits).unwrap();
         let shown = prompt.context.iter().flat_map(|context| context.shown());
         shown.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
     }
 
     #[test]
-    fn what_was_changed_elsewhere_is_shown_as_a_diff() {
+    fn a_change_in_another_file_is_shown_as_a_diff() {
         let diff = "-let total = 1;\n+let sum = 1;\n";
         assert_eq!(changed("/p/b.rs", "let sum = 1;", 400), [("b.rs.diff".into(), diff.into())]);
         assert!(changed("/p/b.rs", "let sum = 1;", 0).is_empty(), "switched off");
@@ -249,26 +255,25 @@ mod tests {
     const MODEL: &str = "impl Ledger { pub fn post_entry(&mut self, entry: Entry) {} }\n";
 
     #[test]
-    fn a_document_that_was_closed_is_still_quoted() {
+    fn a_closed_document_is_still_quoted() {
         assert_eq!(quoted("/p/model.rs", MODEL, 1_000), ["/p/model.rs"]);
         assert!(quoted("/p/model.rs", MODEL, 0).is_empty(), "switched off");
     }
 
-    /// A decision is made of every file that a prompt may quote: of those the user was at,
-    /// of those that were changed, and of those that a prompt shows though all else about
-    /// them is forgotten.
+    /// The sources include the files the user worked in, the files that were changed, and the files
+    /// that a prompt still shows although all else about them is forgotten.
     #[test]
-    fn the_sources_are_all_that_a_prompt_may_quote() {
+    fn the_sources_are_all_files_that_a_prompt_may_quote() {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let terms = Terms { window, context_chars: 1_000, rules: &Rules };
+        let limits = PromptLimits { window, context_chars: 1_000, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let model = document("/p/model.rs", MODEL);
         prompts.visit(&model);
-        prompts.close(OTHER, &model, &terms);
+        prompts.close(OTHER, &model, &limits);
         let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
         let documents = HashMap::from([(HERE.to_owned(), document("/p/a.rs", text))]);
-        prompts.at(&documents, HERE, text.len() - 3, &terms).unwrap();
-        prompts.related = Related::default();
+        prompts.at(&documents, HERE, text.len() - 3, &limits).unwrap();
+        prompts.related = RelatedCode::default();
         let now = document("/p/b.rs", "let sum = 1;\n");
         let edit = Edit { start: 0, removed: 12, inserted: "let sum = 1;".into() };
         prompts.edit(&now, "let one = 1;\n".into(), &edit);
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_documents_and_those_with_a_secret_are_not_quoted() {
+    fn ignored_documents_and_documents_with_a_secret_are_not_quoted() {
         assert!(quoted("/p/private/model.rs", MODEL, 1_000).is_empty());
         let secret = format!("{MODEL}let password = \"{}\";\n", ["hun", "ter2!", "Xy9"].concat());
         assert!(quoted("/p/model.rs", &secret, 1_000).is_empty());

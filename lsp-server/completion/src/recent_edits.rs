@@ -1,30 +1,30 @@
-//! What the user changed of late, for a prompt to show: lines as they were and as
-//! they are now. Edits of one place are one change however many keys they took; what
-//! was typed and taken back is none.
+//! The user's recent changes, which a prompt may show: lines as they were and as they are now. All
+//! edits at one place make one change, however many keys they took. Text that was typed and deleted
+//! again is not a change.
 
 use crate::document::{Document, Edit};
 use ropey::Rope;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Changes remembered; the oldest give way.
+/// Changes that are remembered. The oldest are dropped first.
 const CHANGES: usize = 16;
 
-/// An edit at most this many lines from the last one goes on with the same change.
+/// An edit at most this many lines from the last one continues the same change.
 const NEAR_LINES: usize = 2;
 
-/// A change of more lines, as they were or as they are, is a formatter's, another
-/// program's, or a paste.
+/// The most lines of a change, before or after it. A larger one comes from a formatter, another
+/// program or a paste.
 const CHANGE_LINES: usize = 12;
 
-/// A longer line is no one's to read.
+/// The longest line of a change in characters. Longer lines are not meant for people to read.
 const CHANGE_LINE_CHARS: usize = 160;
 
 #[derive(Debug, Default)]
-pub struct Changes {
-    /// The oldest first.
+pub struct RecentEdits {
+    /// The oldest change comes first.
     settled: VecDeque<Change>,
-    growing: Option<Growing>,
+    ongoing: Option<OngoingChange>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,55 +32,56 @@ pub struct Change {
     pub path: String,
     pub before: Vec<String>,
     pub after: Vec<String>,
-    /// The whole document behind it: a secret anywhere in it is not told by its lines.
+    /// The whole document after the change. A secret may stand anywhere in it, which the changed
+    /// lines alone do not show.
     pub document: Rope,
 }
 
 /// A change that is still being made.
 #[derive(Debug)]
-struct Growing {
+struct OngoingChange {
     path: String,
-    /// The document before its first edit, and the lines it is about.
+    /// The document before the first edit of the change, and the lines that change.
     was: Rope,
     was_lines: Range<usize>,
-    /// The same since its last edit.
+    /// The document after the last edit of the change, and the same lines there.
     is: Rope,
     is_lines: Range<usize>,
 }
 
-impl Changes {
-    /// An edit has made `document` of the text `was`.
+impl RecentEdits {
+    /// Notes an edit that turned the text `was` into `document`.
     pub fn edit(&mut self, document: &Document, was: Rope, edit: &Edit) {
         let is = document.text.clone();
         let line = |text: &Rope, at: usize| text.char_to_line(at.min(text.len_chars()));
         let from = line(&was, edit.start);
         let to = line(&was, edit.start + edit.removed) + 1;
         let now_to = line(&is, edit.start + edit.inserted.chars().count()) + 1;
-        let growing = self.growing.take_if(|growing| {
-            let near = growing.is_lines.start.saturating_sub(NEAR_LINES)
-                ..growing.is_lines.end + NEAR_LINES;
-            growing.path == document.path && from < near.end && near.start < to
+        let ongoing = self.ongoing.take_if(|ongoing| {
+            let near = ongoing.is_lines.start.saturating_sub(NEAR_LINES)
+                ..ongoing.is_lines.end + NEAR_LINES;
+            ongoing.path == document.path && from < near.end && near.start < to
         });
-        let Some(growing) = growing else {
+        let Some(ongoing) = ongoing else {
             self.settle();
             let path = document.path.clone();
             let (was_lines, is_lines) = (from..to, from..now_to);
-            self.growing = Some(Growing { path, was, was_lines, is, is_lines });
+            self.ongoing = Some(OngoingChange { path, was, was_lines, is, is_lines });
             return;
         };
-        // Lines that it reaches beyond the change so far are the same in both texts.
-        let above = growing.is_lines.start.saturating_sub(from);
-        let below = to.saturating_sub(growing.is_lines.end);
-        let was_lines = growing.was_lines.start - above..growing.was_lines.end + below;
-        let end = growing.is_lines.end.max(to) + now_to - to;
-        let is_lines = growing.is_lines.start - above..end;
-        self.growing = Some(Growing { was_lines, is, is_lines, ..growing });
+        // Lines that the edit reaches beyond the change so far are the same in both texts.
+        let above = ongoing.is_lines.start.saturating_sub(from);
+        let below = to.saturating_sub(ongoing.is_lines.end);
+        let was_lines = ongoing.was_lines.start - above..ongoing.was_lines.end + below;
+        let end = ongoing.is_lines.end.max(to) + now_to - to;
+        let is_lines = ongoing.is_lines.start - above..end;
+        self.ongoing = Some(OngoingChange { was_lines, is, is_lines, ..ongoing });
     }
 
     /// The documents that were changed.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let settled = self.settled.iter().map(|change| &*change.path);
-        settled.chain(self.growing.iter().map(|growing| &*growing.path))
+        settled.chain(self.ongoing.iter().map(|ongoing| &*ongoing.path))
     }
 
     /// The changes so far, the oldest first.
@@ -90,8 +91,8 @@ impl Changes {
     }
 
     fn settle(&mut self) {
-        let Some(mut change) = self.growing.take().and_then(Growing::change) else { return };
-        // Who changes the same lines again has made one change of it.
+        let Some(mut change) = self.ongoing.take().and_then(OngoingChange::change) else { return };
+        // Changing the same lines again makes one change of both.
         let earlier = self.settled.iter().position(|earlier| {
             earlier.path == change.path
                 && !earlier.after.is_empty()
@@ -109,7 +110,7 @@ impl Changes {
     }
 }
 
-impl Growing {
+impl OngoingChange {
     fn change(self) -> Option<Change> {
         let lines = |text: &Rope, lines: Range<usize>| -> Option<Vec<String>> {
             let lines = lines.start..lines.end.min(text.len_lines());
@@ -141,7 +142,7 @@ impl Growing {
 }
 
 impl Change {
-    /// As a unified diff's lines.
+    /// The change as lines of a unified diff.
     pub fn diff(&self) -> String {
         let before = self.before.iter().map(|line| format!("-{line}\n"));
         before.chain(self.after.iter().map(|line| format!("+{line}\n"))).collect()
@@ -155,7 +156,7 @@ mod tests {
 
     struct Typist {
         document: Document,
-        changes: Changes,
+        changes: RecentEdits,
     }
 
     impl Typist {
@@ -166,7 +167,7 @@ mod tests {
                 version: 1,
                 text: text.into(),
             };
-            Typist { document, changes: Changes::default() }
+            Typist { document, changes: RecentEdits::default() }
         }
 
         /// Replaces the first `from` by `to`.
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_at_one_place_are_one_change() {
+    fn edits_at_one_place_are_one_change() {
         let mut typist = Typist::at("fn a() {\n}\nfn b() {}\n");
         for (from, to) in [("{\n", "{\n    \n"), ("    \n", "    l\n"), ("    l\n", "    let x;\n")]
         {
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_further_off_is_another_change() {
+    fn an_edit_further_away_is_another_change() {
         let mut typist = Typist::at(&lines(20));
         typist.replace("line 3", "row 3").replace("line 12", "row 12").replace("line 14", "row 14");
         assert_eq!(
@@ -218,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn changing_upwards_is_the_same_change() {
+    fn an_edit_of_the_line_above_continues_the_change() {
         let mut typist = Typist::at(&lines(8));
         typist.replace("line 5;\n", "five;\nand a half;\n").replace("line 4", "four");
         assert_eq!(typist.diffs(), ["-line 4;\n-line 5;\n+four;\n+five;\n+and a half;\n"]);
     }
 
     #[test]
-    fn who_comes_back_to_a_change_has_made_one_of_it() {
+    fn changing_the_same_lines_again_makes_one_change() {
         let mut typist = Typist::at(&lines(30));
         typist.replace("line 3;", "row 3;").replace("line 20", "row 20").replace("row 3;", "r 3;");
         assert_eq!(typist.diffs(), ["-line 20;\n+row 20;\n", "-line 3;\n+r 3;\n"]);
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_writes_is_no_change_of_the_user() {
+    fn large_changes_and_long_lines_are_left_out() {
         let mut typist = Typist::at(&lines(60));
         let whole = typist.document.text.to_string();
         typist.replace(&whole, &whole.replace("line", "row"));
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_give_way() {
+    fn the_oldest_changes_are_dropped() {
         let mut typist = Typist::at(&lines(200));
         for number in (0..200).step_by(8) {
             typist.replace(&format!("line {number};"), &format!("row {number};"));

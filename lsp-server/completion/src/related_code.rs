@@ -1,14 +1,16 @@
-//! Which other code a prompt shows: pieces of the documents the user is at work
-//! in, this one included, that speak of the same things as the text around the
-//! cursor.
+//! Chooses the other code that a prompt shows: pieces of the documents the user works in, including
+//! this one, that share names with the text around the cursor.
 //!
-//! A piece is worth what names it shares with that text, each the more the fewer
-//! pieces have it (inverse document frequency), for the room that it takes. What
-//! was chosen stays for as long as nothing is much better: it stands at the
-//! prompt's beginning, and exchanging it means to compute the whole prompt again.
+//! A piece is worth more, the more names it shares with that text and the rarer these names are
+//! among all pieces (inverse document frequency). Its worth is compared with the room that it
+//! takes. A choice stays until another one is much better: it stands at the beginning of the
+//! prompt, so exchanging it means to compute the whole prompt again.
+
+mod pieces;
 
 use crate::document::Document;
-use crate::prompt::{Context, Excerpt};
+use crate::prompt::{Excerpt, PromptContext};
+use pieces::{Piece, names, names_near, pieces};
 use ropey::Rope;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -16,100 +18,87 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Documents whose pieces are known: the latest the user was at.
+/// Documents whose pieces are kept: those the user worked in last.
 const DOCUMENTS: usize = 24;
 
-/// Longest document that is cut into pieces, in characters: beyond it lies what
-/// machines wrote.
+/// The longest document that is cut into pieces, in characters. Longer ones are mostly written by
+/// machines.
 pub const DOCUMENT_CHARS: usize = 200_000;
-
-/// A piece ends at the first blank line behind this many lines …
-const PIECE_LINES: usize = 6;
-
-/// … and behind this many in any case, or this many characters.
-const PIECE_MAX_LINES: usize = 20;
-const PIECE_MAX_CHARS: usize = 800;
-
-/// Characters before and behind the cursor whose names are looked for.
-const NEAR_BEFORE: usize = 1_000;
-const NEAR_BEHIND: usize = 300;
 
 /// Names that a piece must share to be shown.
 const SHARED_MIN: usize = 2;
 
-/// Shortest name that tells anything, in characters.
-const NAME_MIN_CHARS: usize = 3;
-
-/// What one step back in the order of documents leaves of a piece's worth.
+/// Factor on the worth of a piece for each document that the user worked in more recently.
 const FADING: f32 = 0.95;
 
-/// How many times as much another choice must be worth to be exchanged for.
+/// Factor by which another choice must be worth more to replace the one before.
 const MUCH_BETTER: f32 = 1.5;
 
-/// The pieces of the documents a user was at.
+/// The pieces of the documents the user worked in.
 #[derive(Default)]
-pub struct Related {
-    /// By path, or URI where there is no file.
-    documents: HashMap<String, Pieces>,
-    /// Grows with every look at a document.
+pub struct RelatedCode {
+    /// The documents by path, or by URI where there is no file.
+    documents: HashMap<String, KnownDocument>,
+    /// A counter that grows with each visit of a document.
     now: u64,
 }
 
 #[derive(Default)]
-struct Pieces {
-    /// 0: the user was never there.
+struct KnownDocument {
+    /// The counter at the last visit. It is 0 if the user was never in the document.
     used_at: u64,
     language: String,
-    /// What they were cut from, if it has not changed since.
+    /// The text that the pieces were cut from.
     cut_from: Option<Rope>,
     pieces: Vec<Piece>,
 }
 
-struct Piece {
-    /// In lines of the document.
-    lines: Range<usize>,
-    text: String,
-    /// In order, so that worths are added in the same order every time.
-    names: BTreeSet<String>,
+/// A piece that a prompt may show.
+struct Candidate<'a> {
+    worth: f32,
+    used_at: u64,
+    path: &'a str,
+    piece: &'a Piece,
 }
 
-/// Where a prompt is asked for.
-pub struct Place<'a> {
+/// The cursor that a prompt is built for.
+pub struct PromptLocation<'a> {
     pub document: &'a Document,
     pub cursor: usize,
-    /// Characters of the document that the prompt shows anyway.
+    /// The characters of the document that the prompt shows anyway.
     pub window: Range<usize>,
 }
 
-impl Related {
-    /// The user is at this document.
+impl RelatedCode {
+    /// Notes that the user works in this document.
     pub fn visit(&mut self, path: &str) {
         self.now += 1;
         match self.documents.get_mut(path) {
             Some(known) => known.used_at = self.now,
             None => {
                 let used_at = self.now;
-                self.documents.insert(path.to_owned(), Pieces { used_at, ..Pieces::default() });
-                self.let_go();
+                self.documents
+                    .insert(path.to_owned(), KnownDocument { used_at, ..KnownDocument::default() });
+                self.evict_oldest();
             }
         }
     }
 
-    /// The documents it has pieces of, or will have.
+    /// The documents whose pieces are kept.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.documents.keys().map(String::as_str)
     }
 
-    /// A file that one of the documents draws on, though the user was not in it.
+    /// Adds a file that one of the documents imports, although the user was not in it.
     pub fn add(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         if !self.documents.contains_key(&document.path) {
-            self.documents.insert(document.path.clone(), Pieces::default());
-            self.look(document, may_show);
-            self.let_go();
+            self.documents.insert(document.path.clone(), KnownDocument::default());
+            self.update(document, may_show);
+            self.evict_oldest();
         }
     }
 
-    fn let_go(&mut self) {
+    fn evict_oldest(&mut self) {
         while self.documents.len() > DOCUMENTS {
             let oldest = self.documents.iter().min_by_key(|(_, known)| known.used_at);
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { return };
@@ -117,9 +106,9 @@ impl Related {
         }
     }
 
-    /// Looks at a document as it is now; `may_show`: whether a prompt may hold
-    /// any of this text.
-    pub fn look(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
+    /// Cuts a document into pieces anew if it has changed. `may_show` tells whether a prompt may
+    /// hold any part of this text.
+    pub fn update(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         let Some(known) = self.documents.get_mut(&document.path) else { return };
         let text = &document.text;
         if known.cut_from.as_ref().is_some_and(|before| before.is_instance(text)) {
@@ -132,19 +121,44 @@ impl Related {
         known.pieces = whole.map_or_else(Vec::new, |whole| pieces(&whole));
     }
 
-    /// The excerpts to show at a place, at most `budget` characters of them.
-    /// `is_ignored`: whether nothing of a document, by path and language, may be.
+    /// Chooses the excerpts to show at a place, at most `budget` characters of them.
+    /// `is_ignored` tells whether a document must not be quoted, by its path and language.
     pub fn choose(
         &self,
-        place: &Place,
+        place: &PromptLocation,
         budget: usize,
         is_ignored: &dyn Fn(&str, &str) -> bool,
-        before: Option<&Arc<Context>>,
-    ) -> Option<Arc<Context>> {
+        before: Option<&Arc<PromptContext>>,
+    ) -> Option<Arc<PromptContext>> {
         let wanted = names_near(&place.document.text, place.cursor);
         let rarity = self.rarity(&wanted);
-        let shown = |(path, known): &(&String, &Pieces)| !is_ignored(path, &known.language);
-        let mut order: Vec<_> = self.documents.iter().filter(shown).collect();
+        let candidates = self.candidates(place, is_ignored, &wanted, &rarity);
+        let chosen = fill_budget(candidates, budget);
+        let total: f32 = chosen.iter().map(|candidate| candidate.worth).sum();
+        let is_still_good = |before: &&Arc<PromptContext>| {
+            let excerpts = before.excerpts.iter();
+            let worths =
+                excerpts.map(|excerpt| shared_worth(&names(&excerpt.text), &wanted, &rarity));
+            worths.sum::<f32>() * MUCH_BETTER >= total
+        };
+        if let Some(before) = before.filter(is_still_good) {
+            return Some(before.clone());
+        }
+        (!chosen.is_empty()).then(|| Arc::new(context(chosen, &place.document.path)))
+    }
+
+    /// All pieces that share enough names with the text around the cursor and that the
+    /// prompt does not show anyway, the latest document first.
+    fn candidates(
+        &self,
+        place: &PromptLocation,
+        is_ignored: &dyn Fn(&str, &str) -> bool,
+        wanted: &BTreeSet<String>,
+        rarity: &HashMap<String, f32>,
+    ) -> Vec<Candidate<'_>> {
+        let may_quote =
+            |(path, known): &(&String, &KnownDocument)| !is_ignored(path, &known.language);
+        let mut order: Vec<_> = self.documents.iter().filter(may_quote).collect();
         order.sort_by_key(|(path, known)| (Reverse(known.used_at), *path));
         let shown_lines = lines_of(&place.document.text, &place.window);
         let mut candidates = vec![];
@@ -154,65 +168,16 @@ impl Related {
                 let is_shown = *path == place.document.path
                     && piece.lines.start < shown_lines.end
                     && shown_lines.start < piece.lines.end;
-                let worth = fading * worth(&piece.names, &wanted, &rarity);
+                let worth = fading * shared_worth(&piece.names, wanted, rarity);
                 if worth > 0.0 && !is_shown {
-                    candidates.push((worth, (known.used_at, path.as_str()), piece));
+                    candidates.push(Candidate { worth, used_at: known.used_at, path, piece });
                 }
             }
         }
-        let value = |worth: f32, text: &str| worth / (text.len() as f32).sqrt();
-        candidates.sort_by(|a, b| value(b.0, &b.2.text).total_cmp(&value(a.0, &a.2.text)));
-        let (mut room, mut total, mut chosen) = (budget, 0.0, vec![]);
-        for (worth, from, piece) in candidates {
-            let cost = piece.text.chars().count();
-            if cost <= room {
-                room -= cost;
-                total += worth;
-                chosen.push((from, piece));
-            }
-        }
-        let is_still_good = |before: &&Arc<Context>| {
-            let excerpts = before.excerpts.iter();
-            let worths = excerpts.map(|excerpt| worth(&names(&excerpt.text), &wanted, &rarity));
-            worths.sum::<f32>() * MUCH_BETTER >= total
-        };
-        if let Some(before) = before.filter(is_still_good) {
-            return Some(before.clone());
-        }
-        if chosen.is_empty() {
-            return None;
-        }
-        // The user's last document next to the cursor, and a file's pieces as they follow.
-        chosen.sort_by_key(|(from, piece)| (*from, piece.lines.start));
-        let folder =
-            common_folder(chosen.iter().map(|((_, path), _)| *path).chain([&*place.document.path]));
-        let shown = |path: &str| {
-            let below = Path::new(path).strip_prefix(&folder).unwrap_or(Path::new(path));
-            below.to_string_lossy().into_owned()
-        };
-        let mut excerpts: Vec<Excerpt> = vec![];
-        let mut last: Option<(&str, usize)> = None;
-        for ((_, path), piece) in chosen {
-            match excerpts.last_mut().filter(|_| last == Some((path, piece.lines.start))) {
-                Some(excerpt) => excerpt.text.push_str(&piece.text),
-                None => excerpts.push(Excerpt {
-                    source: path.to_owned(),
-                    path: shown(path),
-                    text: piece.text.clone(),
-                }),
-            }
-            last = Some((path, piece.lines.end));
-        }
-        let repository = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        Some(Arc::new(Context {
-            repository: repository.unwrap_or_default(),
-            excerpts,
-            changes: vec![],
-            path: shown(&place.document.path),
-        }))
+        candidates
     }
 
-    /// ln(pieces / pieces that have it) of each of these names.
+    /// The rarity of each of these names: ln(number of pieces / number of pieces that have it).
     fn rarity(&self, wanted: &BTreeSet<String>) -> HashMap<String, f32> {
         let mut having: HashMap<&str, u32> = HashMap::new();
         let mut all = 1;
@@ -227,7 +192,54 @@ impl Related {
     }
 }
 
-fn worth(
+/// Takes the candidates that are worth most for their length until `budget` characters
+/// are full.
+fn fill_budget(mut candidates: Vec<Candidate>, budget: usize) -> Vec<Candidate> {
+    let value =
+        |candidate: &Candidate| candidate.worth / (candidate.piece.text.len() as f32).sqrt();
+    candidates.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    let mut room = budget;
+    candidates.retain(|candidate| {
+        let left = room.checked_sub(candidate.piece.text.chars().count());
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    candidates
+}
+
+/// Lays out the chosen pieces: the user's last document next to the cursor, the pieces of
+/// one file in their order, and pieces that follow each other as one excerpt.
+fn context(mut chosen: Vec<Candidate>, here: &str) -> PromptContext {
+    chosen
+        .sort_by_key(|candidate| (candidate.used_at, candidate.path, candidate.piece.lines.start));
+    let folder = common_folder(chosen.iter().map(|candidate| candidate.path).chain([here]));
+    let shown = |path: &str| {
+        let below = Path::new(path).strip_prefix(&folder).unwrap_or(Path::new(path));
+        below.to_string_lossy().into_owned()
+    };
+    let mut excerpts: Vec<Excerpt> = vec![];
+    let mut last: Option<(&str, usize)> = None;
+    for Candidate { path, piece, .. } in chosen {
+        match excerpts.last_mut().filter(|_| last == Some((path, piece.lines.start))) {
+            Some(excerpt) => excerpt.text.push_str(&piece.text),
+            None => excerpts.push(Excerpt {
+                source: path.to_owned(),
+                path: shown(path),
+                text: piece.text.clone(),
+            }),
+        }
+        last = Some((path, piece.lines.end));
+    }
+    let repository = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    PromptContext {
+        repository: repository.unwrap_or_default(),
+        excerpts,
+        changes: vec![],
+        path: shown(here),
+    }
+}
+
+fn shared_worth(
     names: &BTreeSet<String>,
     wanted: &BTreeSet<String>,
     rarity: &HashMap<String, f32>,
@@ -237,51 +249,7 @@ fn worth(
     if shared.len() < SHARED_MIN { 0.0 } else { shared.iter().sum() }
 }
 
-fn pieces(text: &str) -> Vec<Piece> {
-    let mut pieces = vec![];
-    let (mut start, mut piece) = (0, String::new());
-    let mut end = |lines: Range<usize>, piece: &mut String| {
-        let text = std::mem::take(piece);
-        let names = names(&text);
-        // A line of a minified file says nothing to a reader.
-        if text.chars().count() <= 2 * PIECE_MAX_CHARS && !names.is_empty() {
-            pieces.push(Piece { lines, text, names });
-        }
-    };
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        let lines = number - start;
-        let is_border = line.trim().is_empty() && lines >= PIECE_LINES;
-        if is_border || lines >= PIECE_MAX_LINES || piece.len() >= PIECE_MAX_CHARS {
-            end(start..number, &mut piece);
-            start = number;
-        }
-        piece.push_str(line);
-    }
-    let all = start + piece.split_inclusive('\n').count();
-    if !piece.ends_with('\n') {
-        piece.push('\n');
-    }
-    end(start..all, &mut piece);
-    pieces
-}
-
-/// Names as they stand in code: identifiers, keywords among them; those are in so
-/// many pieces that they count for little.
-fn names(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-    let telling = |word: &&str| {
-        word.chars().count() >= NAME_MIN_CHARS && !word.starts_with(|c: char| c.is_ascii_digit())
-    };
-    words.filter(telling).map(str::to_owned).collect()
-}
-
-fn names_near(text: &Rope, cursor: usize) -> BTreeSet<String> {
-    let from = cursor.saturating_sub(NEAR_BEFORE);
-    let to = (cursor + NEAR_BEHIND).min(text.len_chars());
-    names(&text.slice(from..to).to_string())
-}
-
-/// Lines of which a range of characters holds anything.
+/// The lines that a range of characters touches.
 fn lines_of(text: &Rope, window: &Range<usize>) -> Range<usize> {
     let line = |at: usize| text.char_to_line(at.min(text.len_chars()));
     line(window.start)..line(window.end.saturating_sub(1)) + 1
@@ -300,22 +268,23 @@ fn common_folder<'a>(paths: impl Iterator<Item = &'a str>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use super::pieces::PIECE_MAX_LINES;
     use super::*;
 
     fn document(path: &str, text: &str) -> Document {
         Document { path: path.into(), language: "rust".into(), version: 1, text: text.into() }
     }
 
-    /// Documents in the order the user was at them; the last is where they are,
-    /// `|` marks the cursor.
-    fn related(documents: &[(&str, &str)]) -> (Related, Document, usize) {
-        let mut related = Related::default();
+    /// Documents in the order the user worked in them. The last one is the current one, and `|`
+    /// marks its cursor.
+    fn related(documents: &[(&str, &str)]) -> (RelatedCode, Document, usize) {
+        let mut related = RelatedCode::default();
         let mut here = None;
         for (path, text) in documents {
             let cursor = text.chars().position(|c| c == '|');
             let document = document(path, &text.replacen('|', "", 1));
             related.visit(path);
-            related.look(&document, &|_| true);
+            related.update(&document, &|_| true);
             here = cursor.map(|cursor| (document, cursor)).or(here);
         }
         let (here, cursor) = here.unwrap();
@@ -326,7 +295,7 @@ mod tests {
         let (related, document, cursor) = related(documents);
         let line = document.text.line_to_char(document.text.char_to_line(cursor));
         let window = line..document.text.len_chars();
-        let place = Place { document: &document, cursor, window };
+        let place = PromptLocation { document: &document, cursor, window };
         let context = related.choose(&place, budget, &|_, _| false, None);
         let excerpts = context.iter().flat_map(|context| &context.excerpts);
         excerpts.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
@@ -338,7 +307,7 @@ mod tests {
     const HERE: &str = "fn close(ledger: &mut Ledger) {\n    ledger.post_entry(|)\n}\n";
 
     #[test]
-    fn what_speaks_of_the_same_names_is_shown_and_nothing_else() {
+    fn only_pieces_that_share_names_are_shown() {
         let documents = [("/p/src/model.rs", MODEL), ("/p/src/draw.rs", OTHER), ("/p/a.rs", HERE)];
         assert_eq!(chosen(&documents, 1_000), [("src/model.rs".into(), MODEL.into())]);
         assert!(chosen(&documents, MODEL.len() - 1).is_empty(), "no room");
@@ -346,13 +315,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_window_shows_is_not_shown_twice_but_the_rest_of_the_file_is() {
+    fn the_rest_of_the_own_file_is_shown_but_not_the_window() {
         let gap = "let unlike = 1;\n".repeat(3 * PIECE_MAX_LINES);
         let text = format!("{MODEL}{gap}{HERE}");
         let (related, document, cursor) = related(&[("/p/a.rs", &text)]);
         let near = document.text.len_chars() - HERE.len();
-        let place =
-            |from| Place { document: &document, cursor, window: from..document.text.len_chars() };
+        let place = |from| PromptLocation {
+            document: &document,
+            cursor,
+            window: from..document.text.len_chars(),
+        };
         let context = related.choose(&place(near), 1_000, &|_, _| false, None).unwrap();
         assert!(context.excerpts[0].text.starts_with(MODEL), "{context:?}");
         assert_eq!((context.path.as_str(), context.repository.as_str()), ("a.rs", "p"));
@@ -374,27 +346,27 @@ mod tests {
         let documents = [("/p/model.rs", MODEL), ("/p/draw.rs", OTHER), ("/p/a.rs", HERE)];
         let (mut related, document, cursor) = related(&documents);
         let window = 0..document.text.len_chars();
-        let place = Place { document: &document, cursor, window };
+        let place = PromptLocation { document: &document, cursor, window };
         let before = related.choose(&place, 1_000, &|_, _| false, None).unwrap();
         related.visit("/p/model.rs");
-        related.look(&self::document("/p/model.rs", MODEL), &|_| true);
+        related.update(&self::document("/p/model.rs", MODEL), &|_| true);
         assert!(Arc::ptr_eq(
             &related.choose(&place, 1_000, &|_, _| false, Some(&before)).unwrap(),
             &before
         ));
-        related.look(&self::document("/p/model.rs", &better), &|_| true);
+        related.update(&self::document("/p/model.rs", &better), &|_| true);
         let after = related.choose(&place, 1_000, &|_, _| false, Some(&before)).unwrap();
         assert_eq!(after.excerpts[0].text, better);
     }
 
     #[test]
-    fn what_may_not_be_shown_is_not() {
+    fn a_document_that_must_not_be_quoted_is_not_shown() {
         let (mut related, document, cursor) = related(&[("/p/model.rs", MODEL), ("/p/a.rs", HERE)]);
-        related.look(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
+        related.update(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
         let window = 0..document.text.len_chars();
-        let place = Place { document: &document, cursor, window };
+        let place = PromptLocation { document: &document, cursor, window };
         assert!(related.choose(&place, 1_000, &|_, _| false, None).is_none());
-        related.look(&self::document("/p/model.rs", MODEL), &|_| true);
+        related.update(&self::document("/p/model.rs", MODEL), &|_| true);
         let ignored = |path: &str, language: &str| {
             assert_eq!(language, "rust");
             path == "/p/model.rs"
@@ -409,38 +381,26 @@ mod tests {
         related.add(&document("/p/model.rs", MODEL), &|_| true);
         related.add(&document("/p/model.rs", "known already\n"), &|_| true);
         let window = 0..here.text.len_chars();
-        let context =
-            related.choose(&Place { document: &here, cursor, window }, 1_000, &|_, _| false, None);
+        let context = related.choose(
+            &PromptLocation { document: &here, cursor, window },
+            1_000,
+            &|_, _| false,
+            None,
+        );
         assert_eq!(context.unwrap().excerpts[0].text, MODEL);
         (0..DOCUMENTS - 2).for_each(|number| related.visit(&number.to_string()));
-        assert!(!related.documents.contains_key("/p/model.rs"), "and is let go first");
+        assert!(!related.documents.contains_key("/p/model.rs"), "and it is dropped first");
         assert!(related.documents.contains_key("/p/other.rs"));
     }
 
     #[test]
-    fn the_documents_left_longest_ago_are_let_go() {
-        let mut related = Related::default();
+    fn the_documents_visited_longest_ago_are_dropped() {
+        let mut related = RelatedCode::default();
         for number in 0..2 * DOCUMENTS {
             related.visit(&number.to_string());
         }
         assert_eq!(related.documents.len(), DOCUMENTS);
         assert!(related.documents.contains_key(&(2 * DOCUMENTS - 1).to_string()));
         assert!(!related.documents.contains_key("0"));
-    }
-
-    #[test]
-    fn every_line_is_in_one_piece() {
-        let text: String = (0..500)
-            .map(|i| if i % 9 == 8 { "\n".into() } else { format!("name_{i};\n") })
-            .collect();
-        let pieces = pieces(&text);
-        assert_eq!(pieces.iter().map(|piece| piece.text.as_str()).collect::<String>(), text);
-        let mut next = 0;
-        for piece in &pieces {
-            assert_eq!(piece.lines.start, next);
-            assert_eq!(piece.text.lines().count(), piece.lines.len());
-            next = piece.lines.end;
-        }
-        assert_eq!(next, 500);
     }
 }

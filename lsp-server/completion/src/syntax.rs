@@ -1,14 +1,13 @@
-//! Which brackets of a text are code, and what is a string or a comment: by
-//! tree-sitter, for the common languages.
+//! Finds the brackets of code in a text, and its strings and comments, with tree-sitter for the
+//! common languages.
 //!
-//! A text that is being written seldom parses. Its tree is mostly errors then,
-//! but the tokens in it are still told apart, and nothing else is taken from it
-//! (ADR 0006).
+//! Text that is being written seldom parses: its tree is mostly errors. The tokens in it are still
+//! told apart, and only they are used (ADR 0006).
 
 use std::ops::Range;
 use tree_sitter::{Language, Node, Parser};
 
-/// The grammar of a language by its editor's id, if there is one here.
+/// The grammar of a language by the id that editors use. `None` if there is none here.
 pub fn grammar(language: &str) -> Option<Language> {
     Some(match language {
         "c" => tree_sitter_c::LANGUAGE.into(),
@@ -29,26 +28,26 @@ pub struct Bracket {
     /// Byte offset in the text.
     pub at: usize,
     pub opens: bool,
-    /// Of a list, a record or a pattern: no statements stand in it.
-    pub of_value: bool,
+    /// The bracket belongs to a list, a record or a pattern, in which no statements stand.
+    pub encloses_value: bool,
 }
 
-/// What was found in a text, in its order.
+/// The brackets, strings and comments of a text, in its order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct SyntaxScan {
     pub brackets: Vec<Bracket>,
-    /// Bytes of strings and comments.
-    pub words: Vec<Range<usize>>,
+    /// Byte ranges of strings and comments.
+    pub texts: Vec<Range<usize>>,
 }
 
-impl Reading {
-    /// Whether a byte lies within a string or a comment.
-    pub fn is_words(&self, at: usize) -> bool {
-        self.words.iter().any(|words| words.start < at && at < words.end)
+impl SyntaxScan {
+    /// Tells whether a byte lies within a string or a comment.
+    pub fn is_text(&self, at: usize) -> bool {
+        self.texts.iter().any(|text| text.start < at && at < text.end)
     }
 }
 
-/// Nodes with braces that hold values, by a part of their kind's name.
+/// Parts of the names of node kinds whose braces hold values.
 const VALUES: &[&str] = &[
     "argument",
     "array",
@@ -64,42 +63,42 @@ const VALUES: &[&str] = &[
     "use_list",
 ];
 
-/// Reads a text. `None` where the grammar is of another tree-sitter's time.
-pub fn read(grammar: &Language, text: &str) -> Option<Reading> {
+/// Scans a text. `None` where the grammar needs another version of tree-sitter.
+pub fn scan(grammar: &Language, text: &str) -> Option<SyntaxScan> {
     let mut parser = Parser::new();
     parser.set_language(grammar).ok()?;
     let tree = parser.parse(text, None)?;
-    let mut reading = Reading::default();
+    let mut scan = SyntaxScan::default();
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
-        if let Some(words) = words(&node, text.len()) {
-            reading.words.push(words);
+        if let Some(text) = text_range(&node, text.len()) {
+            scan.texts.push(text);
         } else {
-            reading.brackets.extend(bracket(&node));
+            scan.brackets.extend(bracket(&node));
             if cursor.goto_first_child() {
                 continue;
             }
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
-                return Some(reading);
+                return Some(scan);
             }
         }
     }
 }
 
-fn words(node: &Node, end: usize) -> Option<Range<usize>> {
+fn text_range(node: &Node, end: usize) -> Option<Range<usize>> {
     let kind = node.kind();
     let is_in_error = || node.parent().is_some_and(|parent| parent.is_error());
     if matches!(kind, "string_start" | "`") && is_in_error() {
-        // A string over several lines that is still being written.
+        // A string over several lines that is still being written reaches to the end.
         return Some(node.start_byte()..end);
     }
     let named =
         node.is_named() && node.child_count() > 0 || node.end_byte() - node.start_byte() > 1;
-    let is_words = ["string", "comment", "char_literal", "rune_literal", "regex", "jsx_text"];
-    let matching = is_words.iter().any(|part| kind.contains(part));
+    let kinds = ["string", "comment", "char_literal", "rune_literal", "regex", "jsx_text"];
+    let matching = kinds.iter().any(|part| kind.contains(part));
     (named && matching && !node.is_error()).then(|| node.byte_range())
 }
 
@@ -109,29 +108,29 @@ fn bracket(node: &Node) -> Option<Bracket> {
         ")" | "]" | "}" => false,
         _ => return None,
     };
-    // What the parser wishes for stands nowhere.
+    // A missing bracket is one that the parser expects; it is not in the text.
     if node.is_missing() {
         return None;
     }
     let parent = node.parent().map_or("", |parent| parent.kind());
     let is_brace = matches!(node.kind(), "{" | "}");
-    let of_value = !is_brace || VALUES.iter().any(|part| parent.contains(part));
-    Some(Bracket { at: node.start_byte(), opens, of_value })
+    let encloses_value = !is_brace || VALUES.iter().any(|part| parent.contains(part));
+    Some(Bracket { at: node.start_byte(), opens, encloses_value })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The brackets of code as they stand, those of values left out.
+    /// The brackets of code without those of values, in their order.
     fn bodies(language: &str, text: &str) -> String {
-        let reading = read(&grammar(language).unwrap(), text).unwrap();
-        let bodies = reading.brackets.iter().filter(|bracket| !bracket.of_value);
+        let scan = scan(&grammar(language).unwrap(), text).unwrap();
+        let bodies = scan.brackets.iter().filter(|bracket| !bracket.encloses_value);
         bodies.map(|bracket| char::from(text.as_bytes()[bracket.at])).collect()
     }
 
     #[test]
-    fn brackets_in_strings_and_comments_are_none() {
+    fn brackets_in_strings_and_comments_do_not_count() {
         assert_eq!(bodies("rust", "fn a() { b(\"{\", '{'); // {\n}\n"), "{}");
         assert_eq!(bodies("c", "void a() { b(\"{\", '{'); /* { */ }\n"), "{}");
         assert_eq!(bodies("cpp", "void a() { b(R\"({)\"); }\n"), "{}");
@@ -143,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_being_written_is_read_all_the_same() {
+    fn an_unfinished_text_is_scanned_too() {
         assert_eq!(bodies("rust", "}\n\nimpl A {\n    fn b() {\n        let c = \"}\";\n"), "}{{");
         assert_eq!(bodies("c", "void a()\n{\n  if (x) {\n    b(\"}\");\n"), "{{");
         assert_eq!(bodies("typescript", "class A {\n  b(x: string) {\n    c('}');\n"), "{{");
     }
 
     #[test]
-    fn a_brace_of_a_value_is_told_from_one_of_a_block() {
+    fn braces_of_values_are_told_apart_from_braces_of_blocks() {
         assert_eq!(bodies("rust", "fn a() { B { c: 1 } }\n"), "{}");
         assert_eq!(bodies("javascript", "function a() { return { b: 1 }; }\n"), "{}");
         assert_eq!(bodies("go", "func a() { b := []int{1} }\n"), "{}");
@@ -162,8 +161,8 @@ mod tests {
             ("python", "def a():\n    \"\"\"Says {\n\nmore"),
             ("javascript", "const a = `b {\n\nmore"),
         ] {
-            let reading = read(&grammar(language).unwrap(), text).unwrap();
-            assert!(reading.is_words(text.len() - 1), "{language}: {reading:?}");
+            let scan = scan(&grammar(language).unwrap(), text).unwrap();
+            assert!(scan.is_text(text.len() - 1), "{language}: {scan:?}");
         }
     }
 }

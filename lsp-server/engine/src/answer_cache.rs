@@ -31,7 +31,7 @@ impl Key {
     /// adapter, on draws, or on the code around that says where several lines end.
     pub fn of_answer(request: &Request, prompt: &[u32], adapter_from: usize) -> Option<Key> {
         let is_greedy = request.sampling.temperature == 0.0;
-        let is_plain = request.alternatives == 0 && request.extent.lines() == 1;
+        let is_plain = request.alternatives == 0 && request.stop_rule.lines() == 1;
         let limits = [request.max_tokens as u32, request.min_probability.to_bits()];
         (request.adapter == 0 && is_greedy && is_plain)
             .then(|| Key::new(ANSWER, prompt, adapter_from, &request.prompt.healing, &limits))
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::Answer;
     use completion::prompt::FimPrompt;
-    use completion::stop_rule::Extent;
+    use completion::stop_rule::StopRule;
     use feedback::event::{Sampling, StopReason, TokenRecord};
     use std::time::Duration;
 
@@ -96,7 +96,7 @@ mod tests {
             },
             adapter: 0,
             sampling: Sampling::GREEDY,
-            extent: Extent::LINE,
+            stop_rule: StopRule::LINE,
             max_tokens: 32,
             budget: Duration::from_secs(1),
             min_probability: 0.02,

@@ -1,10 +1,9 @@
-//! The one module that calls llama.cpp directly.
+//! The only module that calls llama.cpp directly.
 //!
-//! llama-cpp-2 gives a safe model and vocabulary, but ties an adapter's life to
-//! `&mut LlamaModel` while a context borrows the model, and has no abort
-//! callback. So the context and its adapters go through llama-cpp-sys-2 here,
-//! behind an interface that cannot be misused: one owner, one thread, and every
-//! pointer dies with [`Context`].
+//! llama-cpp-2 gives a safe model and vocabulary, but it ties an adapter's life to `&mut
+//! LlamaModel` while a context borrows the model, and it has no abort callback. So this module
+//! calls llama-cpp-sys-2 for the context and its adapters, behind an interface that cannot be
+//! misused: one owner, one thread, and every pointer dies with [`Context`].
 #![allow(unsafe_code)]
 
 use super::gpu_layers::Gpu;
@@ -21,16 +20,16 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Tokens given to llama.cpp at once.
+/// Tokens that are given to llama.cpp at once.
 const BATCH_TOKENS: usize = 512;
 
-/// Tokens computed at once: the abort callback is looked at between graph
-/// nodes, and what an aborted micro-batch had computed is lost.
+/// Tokens that are computed at once. The abort callback is called between graph nodes, and an
+/// aborted micro-batch is lost.
 const MICRO_BATCH_TOKENS: usize = 64;
 
 const _: () = assert!(MICRO_BATCH_TOKENS <= BATCH_TOKENS);
 
-/// The process-wide backend, llama.cpp's own log off: it prints whole prompts at
+/// The backend of the whole process. llama.cpp's own log is off, because it prints whole prompts at
 /// some levels.
 fn backend() -> Result<&'static LlamaBackend, String> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
@@ -44,8 +43,8 @@ fn backend() -> Result<&'static LlamaBackend, String> {
     backend.as_ref().map_err(Clone::clone)
 }
 
-/// Has ggml look through the libraries beside this program for the best that the
-/// CPU can run, and for GPUs.
+/// Lets ggml search the libraries beside this program for the best that the CPU can run, and for
+/// GPUs.
 #[cfg(feature = "portable")]
 fn load_kernels() -> Result<(), String> {
     use llama_cpp_2::llama_backend::{load_backends, load_backends_from_path};
@@ -54,7 +53,7 @@ fn load_kernels() -> Result<(), String> {
     let beside = program.parent().and_then(Path::parent).map(|root| root.join("lib/hone"));
     match beside.filter(|folder| folder.is_dir()) {
         Some(folder) => load_backends_from_path(&folder),
-        // Run from where it was built.
+        // The program runs from its build folder.
         None => load_backends(),
     }
     // SAFETY: a plain count.
@@ -67,10 +66,10 @@ fn load_kernels() -> Result<(), String> {
     }
 }
 
-/// Ends the process as it stands. Returning from `main` would run the destructors of
-/// ggml's statics while the engine's thread computes with them.
+/// Ends the process at once. Returning from `main` would run the destructors of ggml's statics
+/// while the engine's thread computes with them.
 pub fn leave(status: u8) -> ! {
-    // Best effort, as at every exit: nobody may be there to read any more.
+    // The flush may fail, because nobody may read the output any more.
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();
     // SAFETY: takes a number and does not come back.
@@ -84,8 +83,8 @@ pub fn load_model(path: &Path, gpu_layers: u32) -> Result<Arc<LlamaModel>, Strin
         .map_err(|error| format!("{}: llama.cpp cannot load it: {error}", path.display()))
 }
 
-/// Writes a model's file anew with its matrices in Q4_0, which llama.cpp lays out
-/// at loading for the widest instructions the CPU has.
+/// Writes a copy of a model file with its matrices in Q4_0. llama.cpp lays this format out for the
+/// widest instructions of the CPU when it loads the file.
 pub fn quantize_q4_0(from: &Path, to: &Path, threads: usize) -> Result<(), String> {
     backend()?;
     let text = |path: &Path| {
@@ -107,7 +106,7 @@ pub fn quantize_q4_0(from: &Path, to: &Path, threads: usize) -> Result<(), Strin
     }
 }
 
-/// The GPU of this build with the most free memory, if there is one.
+/// The GPU with the most free memory that this build supports, if there is one.
 pub fn free_gpu() -> Result<Option<Gpu>, String> {
     backend()?;
     // SAFETY: plain queries of ggml's device table, whose entries live as long as
@@ -128,7 +127,7 @@ pub fn free_gpu() -> Result<Option<Gpu>, String> {
 }
 
 pub struct ContextSize {
-    /// KV cells over all sequences together.
+    /// KV cells of all sequences together.
     pub cells: usize,
     pub sequences: usize,
     pub threads: usize,
@@ -148,9 +147,9 @@ pub struct Context {
     vocabulary: usize,
     adapters: BTreeMap<AdapterVersion, NonNull<sys::llama_adapter_lora>>,
     active: AdapterVersion,
-    /// What the abort callback looks at: null, or the flag of the decode under way.
+    /// What the abort callback reads: null, or the flag of the decode under way.
     abort: Box<AtomicPtr<AtomicBool>>,
-    /// Dropped last: the context points into it.
+    /// The model is dropped last, because the context points into it.
     model: Arc<LlamaModel>,
 }
 
@@ -200,14 +199,14 @@ impl Context {
         }
     }
 
-    /// For what is decoded from now on.
+    /// Sets the threads for what is decoded from now on.
     pub fn set_threads(&mut self, threads: usize) {
         let threads = threads as i32;
         // SAFETY: sets two numbers of this context, between two decodes.
         unsafe { sys::llama_set_n_threads(self.context.as_ptr(), threads, threads) };
     }
 
-    /// Decodes `tokens` at `position…` of `sequence`; logits are kept for the last.
+    /// Decodes `tokens` at `position…` of `sequence` and keeps the logits of the last token.
     pub fn decode(
         &mut self,
         tokens: &[u32],
@@ -218,8 +217,8 @@ impl Context {
         self.decode_from(tokens, position, sequence, tokens.len() - 1, abort)
     }
 
-    /// The same, with logits kept for `tokens[first_logits..]`, which must fit
-    /// one batch.
+    /// Like [`Context::decode`], with logits kept for `tokens[first_logits..]`, which must fit one
+    /// batch.
     pub fn decode_from(
         &mut self,
         tokens: &[u32],
@@ -256,13 +255,13 @@ impl Context {
         Ok(())
     }
 
-    /// Logits after the last decoded token, one per vocabulary entry.
+    /// The logits after the last decoded token, one for each vocabulary entry.
     pub fn logits(&self) -> &[f32] {
         self.logits_at(1).unwrap_or_default()
     }
 
-    /// Logits after the `back`th last token of the last decode, counted from 1;
-    /// `None` where they were not kept.
+    /// The logits after the `back`th last token of the last decode, counted from 1. `None` where
+    /// they were not kept.
     pub fn logits_at(&self, back: usize) -> Option<&[f32]> {
         // SAFETY: a negative index counts the kept rows from the end, and one
         // that is not there answers null; llama.cpp keeps `vocabulary` floats in
@@ -282,8 +281,8 @@ impl Context {
         }
     }
 
-    /// Has an empty sequence hold the first `length` positions of another, too;
-    /// their keys and values are in one place for both.
+    /// Makes an empty sequence hold the first `length` positions of another sequence too. Both
+    /// share the same keys and values.
     pub fn copy(&mut self, from: usize, to: usize, length: usize) {
         // SAFETY: the memory handle belongs to this context, whose sequences are in
         // one buffer (`kv_unified`).
@@ -293,7 +292,7 @@ impl Context {
         }
     }
 
-    /// The keys and values a sequence holds.
+    /// The keys and values that a sequence holds.
     pub fn state(&self, sequence: usize) -> Vec<u8> {
         // SAFETY: llama.cpp writes at most `size` bytes, the buffer's length.
         unsafe {
@@ -310,8 +309,8 @@ impl Context {
         }
     }
 
-    /// Gives a sequence the keys and values that [`Context::state`] told of
-    /// another; `false`, and an empty sequence, if they do not fit.
+    /// Gives a sequence the keys and values that [`Context::state`] read from another. Answers
+    /// `false` and leaves the sequence empty if they do not fit.
     pub fn restore(&mut self, sequence: usize, state: &[u8]) -> bool {
         self.forget(sequence, 0);
         // SAFETY: llama.cpp reads at most the slice's length, and refuses what
@@ -330,7 +329,7 @@ impl Context {
         read > 0
     }
 
-    /// Number of positions a sequence holds.
+    /// The number of positions that a sequence holds.
     pub fn length(&self, sequence: usize) -> usize {
         // SAFETY: as above; an empty sequence answers -1.
         let last = unsafe {
@@ -340,8 +339,7 @@ impl Context {
         usize::try_from(last + 1).unwrap_or(0)
     }
 
-    /// The adapter that acts on what is decoded from now on; `false` if it is
-    /// not loaded.
+    /// Activates the adapter for what is decoded from now on. Answers `false` if it is not loaded.
     pub fn activate(&mut self, version: AdapterVersion) -> bool {
         if version == self.active {
             return true;
@@ -381,7 +379,7 @@ impl Context {
         Ok(())
     }
 
-    /// Drops every loaded adapter but these.
+    /// Drops every loaded adapter except these.
     pub fn retain_adapters(&mut self, keep: &[AdapterVersion]) {
         let drop: Vec<_> =
             self.adapters.keys().filter(|version| !keep.contains(version)).copied().collect();

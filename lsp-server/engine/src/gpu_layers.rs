@@ -1,11 +1,11 @@
-//! How many of a model's layers go to the GPU: as many as its free memory holds
-//! with their share of the KV cache, or what the user has said.
+//! How many layers of a model are computed on the GPU: as many as its free memory holds with their
+//! share of the KV cache, or as many as the user has set.
 
 use models::gguf::Gguf;
 use std::fmt;
 
-/// Free memory that is left to others, in bytes: the desktop is drawn there, and
-/// llama.cpp's own buffers come on top of what is counted here.
+/// Free memory that is left for others, in bytes: the desktop needs some, and llama.cpp's own
+/// buffers come on top of what is counted here.
 const LEFT_TO_OTHERS: u64 = 512 << 20;
 
 /// Bytes of a number in the KV cache (f16).
@@ -14,52 +14,53 @@ const KV_BYTES: u64 = 2;
 /// A GPU that this build can compute on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gpu {
-    /// As the engine names it.
+    /// The engine's name for it.
     pub name: String,
-    /// In bytes.
+    /// Free memory in bytes.
     pub free: u64,
 }
 
 /// Where a model is computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offload {
-    /// What llama.cpp is told: layers, and one for the output behind them.
+pub struct GpuLayers {
+    /// The number that llama.cpp gets: the layers, and one more for the output behind them.
     pub gpu_layers: u32,
     gpu: Option<String>,
-    all: u32,
+    all_layers: u32,
 }
 
-/// What the layers of a model hold, in bytes.
+/// The sizes of a model's layers in bytes.
 #[derive(Debug, PartialEq, Eq)]
 struct Weights {
     layers: Vec<u64>,
-    /// The output behind them.
+    /// The output behind the layers.
     output: u64,
-    /// Of each layer's keys and values.
+    /// The keys and values of each layer.
     kv: u64,
 }
 
-impl Offload {
-    /// `wanted`: layers that the user asks for. `cells`: of the KV cache.
-    pub fn choose(gguf: &Gguf, gpu: Option<Gpu>, wanted: Option<u32>, cells: usize) -> Offload {
+impl GpuLayers {
+    /// Chooses the layers for the GPU. `wanted` is the number that the user asks for; `cells` is
+    /// the size of the KV cache.
+    pub fn choose(gguf: &Gguf, gpu: Option<Gpu>, wanted: Option<u32>, cells: usize) -> GpuLayers {
         let weights = Weights::of(gguf, cells);
-        let all = weights.layers.len() as u32 + 1;
+        let all_layers = weights.layers.len() as u32 + 1;
         let gpu_layers = match &gpu {
-            Some(gpu) => wanted.unwrap_or_else(|| weights.fitting(gpu.free)).min(all),
+            Some(gpu) => wanted.unwrap_or_else(|| weights.fitting(gpu.free)).min(all_layers),
             None => 0,
         };
         let gpu = gpu.map(|gpu| gpu.name);
-        Offload { gpu_layers, gpu, all }
+        GpuLayers { gpu_layers, gpu, all_layers }
     }
 }
 
-impl fmt::Display for Offload {
+impl fmt::Display for GpuLayers {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Offload { gpu_layers, all, .. } = self;
+        let GpuLayers { gpu_layers, all_layers, .. } = self;
         match &self.gpu {
-            Some(gpu) if gpu_layers == all => write!(f, "all layers on {gpu}"),
+            Some(gpu) if gpu_layers == all_layers => write!(f, "all layers on {gpu}"),
             Some(gpu) if *gpu_layers > 0 => {
-                write!(f, "{gpu_layers} of {all} layers on {gpu}, the others on the CPU")
+                write!(f, "{gpu_layers} of {all_layers} layers on {gpu}, the others on the CPU")
             }
             Some(gpu) => write!(f, "CPU; no layer fits on {gpu}, or none may"),
             None => write!(f, "CPU"),
@@ -81,14 +82,14 @@ impl Weights {
             let number = number.and_then(|(number, _)| number.parse::<usize>().ok());
             match number.and_then(|number| weights.layers.get_mut(number)) {
                 Some(layer) => *layer += tensor.bytes,
-                // The embedding is copied where it serves as the output too.
+                // The embedding is counted too, because it is copied where it serves as the output.
                 None => weights.output += tensor.bytes,
             }
         }
         weights
     }
 
-    /// Layers that fit, the last first, as llama.cpp takes them.
+    /// The number of layers that fit, counted from the last one, as llama.cpp takes them.
     fn fitting(&self, free: u64) -> u32 {
         let mut room = free.saturating_sub(LEFT_TO_OTHERS);
         let needs = [self.output].into_iter();
@@ -104,7 +105,7 @@ impl Weights {
     }
 }
 
-/// Keys and values of one layer.
+/// The bytes of the keys and values of one layer.
 fn kv_bytes(key: &dyn Fn(&str) -> Option<u32>, cells: usize) -> u64 {
     let number = |name: &str| u64::from(key(name).unwrap_or_default());
     let heads = number("attention.head_count").max(1);
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_layers_go_to_the_gpu_as_fit_beside_what_others_need() {
+    fn as_many_layers_go_to_the_gpu_as_fit_beside_the_reserve() {
         let fitting = |free: u64| weights().fitting(LEFT_TO_OTHERS + free * MIB);
         assert_eq!(fitting(10_000), 25, "all, and the output");
         assert_eq!(fitting(150 + 24 * 104), 25);
@@ -152,9 +153,9 @@ mod tests {
     }
 
     #[test]
-    fn it_says_where_a_model_is_computed() {
+    fn the_text_for_the_user_tells_where_a_model_is_computed() {
         let says = |gpu_layers, gpu: Option<&str>| {
-            Offload { gpu_layers, gpu: gpu.map(Into::into), all: 25 }.to_string()
+            GpuLayers { gpu_layers, gpu: gpu.map(Into::into), all_layers: 25 }.to_string()
         };
         assert_eq!(says(0, None), "CPU");
         assert_eq!(says(25, Some("CUDA0")), "all layers on CUDA0");

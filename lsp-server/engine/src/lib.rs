@@ -1,5 +1,5 @@
-//! What answers a prompt. [`llama`] is real, [`scripted`] is for unit tests of
-//! everything around it; [`worker`] gives either its own thread and queue.
+//! The engine, which answers prompts. [`llama`] runs llama.cpp, [`scripted`] serves unit tests of
+//! everything around the engine, and [`worker`] gives either of them its own thread and queue.
 
 mod answer_cache;
 mod ffi;
@@ -14,7 +14,7 @@ pub mod worker;
 pub use ffi::{leave, quantize_q4_0};
 
 use completion::prompt::FimPrompt;
-use completion::stop_rule::Extent;
+use completion::stop_rule::StopRule;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -22,100 +22,103 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Text to token ids, on any thread.
+/// Turns text into token ids, on any thread.
 pub type Tokenizer = Arc<dyn Fn(&str) -> Vec<u32> + Send + Sync>;
 
 #[derive(Debug, Clone)]
 pub struct Request {
     pub prompt: FimPrompt,
-    /// `0`: the base alone.
+    /// The adapter that answers; `0` is the base alone.
     pub adapter: AdapterVersion,
     pub sampling: Sampling,
-    /// Where the answer ends by what it says.
-    pub extent: Extent,
-    /// Of each of its lines.
+    /// The rule that ends the answer by its text.
+    pub stop_rule: StopRule,
+    /// The most tokens of each line.
     pub max_tokens: usize,
-    /// Time for prompt and decoding; what is there by then is the answer.
+    /// The time for prompt and decoding. The text that is there by then is the answer.
     pub budget: Duration,
-    /// Decoding is given up where the line it is at has become less likely than this
-    /// as a whole, in [0, 1].
+    /// Decoding ends where the whole current line has become less likely than this, in [0, 1].
     pub min_probability: f32,
-    /// Most answers wanted beside the first; they take extra time.
+    /// The most answers that are wanted beside the first. They take extra time.
     pub alternatives: usize,
 }
 
 #[derive(Debug, Clone)]
 pub struct Generated {
-    /// Token ids of the prompt as evaluated.
+    /// The token ids of the prompt as evaluated.
     pub prompt: Vec<u32>,
-    /// Index in `prompt` from which on the adapter acts.
+    /// The index in `prompt` from which on the adapter acts.
     pub adapter_from: usize,
     pub prompt_reused: u32,
     pub prompt_evaluated: u32,
     pub prompt_time: Duration,
-    /// The first as without alternatives, then those, each of another text.
+    /// The first answer is the same as without alternatives. The others follow, each with another
+    /// text.
     pub answers: Vec<Answer>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Answer {
     pub tokens: Vec<TokenRecord>,
-    /// ln π of what the user sees of each: of it or any other token that ends its line the same.
+    /// ln π of each token as the user sees it: the probability of the token and of all tokens that
+    /// end its line the same way.
     pub visible_logprobs: Vec<f32>,
-    /// Of these, how many say nothing but what healing had to reproduce.
+    /// The number of tokens that only reproduce the text that healing cut.
     pub healed: usize,
-    /// Concatenated pieces of `tokens`, stop token included.
+    /// The concatenated pieces of `tokens`, including the stop token.
     pub text: Vec<u8>,
-    /// Where in `text` each token ends.
+    /// The index in `text` at which each token ends.
     pub ends: Vec<usize>,
-    /// Where in `text` the line begins that was given up, if one was.
+    /// The index in `text` at which the line begins that was given up, if one was.
     pub given_up: Option<usize>,
     pub stop: StopReason,
     pub decode_time: Duration,
 }
 
 impl Answer {
-    /// What of `text` may be offered.
+    /// The part of `text` that may be offered.
     pub fn offered(&self) -> &[u8] {
         &self.text[..self.given_up.unwrap_or(self.text.len())]
     }
 
-    /// What time cut short is no answer to anybody else.
+    /// Tells whether the answer is complete. One that ran out of time is not shared with other
+    /// requests.
     pub fn is_whole(&self) -> bool {
         self.stop != StopReason::Budget
     }
 }
 
-/// A text to be looked at by several adapters.
+/// A text that several adapters score.
 #[derive(Debug, Clone)]
 pub struct ScoreRequest {
     pub prompt: ScorePrompt,
-    /// What the text begins with because the prompt left it out.
+    /// The beginning of the text that the prompt left out.
     pub healing: String,
     pub tokens: Vec<u32>,
-    /// 0 is the base.
+    /// The adapters that score the text; 0 is the base.
     pub adapters: Vec<AdapterVersion>,
 }
 
 #[derive(Debug, Clone)]
 pub enum ScorePrompt {
     Fim(FimPrompt),
-    /// As it was served: see [`Generated`].
+    /// The tokens as they were served: see [`Generated`].
     Tokens {
         prompt: Vec<u32>,
         adapter_from: usize,
     },
 }
 
-/// A text in the eyes of one adapter.
+/// How likely a text is under one adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// ln π, in nats, summed over its tokens, at temperature 1; of the last, however
-    /// the end of its line is said.
+    /// ln π in nats at temperature 1, summed over the tokens. The last token counts with all tokens
+    /// that end its line.
     pub logprob: f32,
-    /// Each of its tokens, and some end of its line, is the likeliest at its place:
-    /// decoding greedily says it.
-    pub says: bool,
+    /// Whether each token is the likeliest at its place, and the likeliest last token ends the
+    /// line. Greedy decoding then gives this text.
+    #[serde(rename = "says")]
+    pub is_greedy: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -134,9 +137,9 @@ pub enum EngineError {
 
 #[derive(Debug, Clone)]
 pub struct EngineInfo {
-    /// Where the matrices are multiplied, for the user to read.
+    /// The device that multiplies the matrices, for the user to read.
     pub backend: String,
-    /// Whether its prompts can hold excerpts of several files.
+    /// Whether prompts can hold excerpts of several files.
     pub reads_files: bool,
 }
 
@@ -145,23 +148,23 @@ pub trait Engine {
 
     fn tokenizer(&self) -> Tokenizer;
 
-    /// Returns [`EngineError::Aborted`] soon after `abort` turns true.
+    /// Answers a request. Returns [`EngineError::Aborted`] soon after `abort` turns true.
     fn generate(&mut self, request: &Request, abort: &AtomicBool)
     -> Result<Generated, EngineError>;
 
-    /// Computes what a request with this prompt will find computed. Gives up
-    /// soon after `abort` turns true; what was done by then stays.
+    /// Computes a prompt in advance for a later request. Stops soon after `abort` turns true; what
+    /// was computed by then stays.
     fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError>;
 
-    /// How each adapter sees a text. Gives up soon after `abort` turns true.
+    /// Scores a text under each adapter. Stops soon after `abort` turns true.
     fn score(
         &mut self,
         request: &ScoreRequest,
         abort: &AtomicBool,
     ) -> Result<Vec<Score>, EngineError>;
 
-    /// Makes a version available to the requests that follow; those of `keep`
-    /// stay loaded beside it, every other version may be dropped.
+    /// Makes an adapter available to the requests that follow. The adapters of `keep` stay loaded
+    /// beside it, every other one may be dropped.
     fn load_adapter(
         &mut self,
         version: AdapterVersion,

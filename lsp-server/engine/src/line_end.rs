@@ -1,41 +1,43 @@
-//! A text in the eyes of the policy, however its tokens spell the end of its last line.
+//! The log-probability of a text under one adapter, summed over all tokens that may end its last
+//! line.
 //!
-//! Byte pairs merge `)` and the break behind it into one token. A policy may as well say
-//! `)` alone and then the break, or stop there: whoever reads the answer sees one text.
+//! Byte-pair encoding merges `)` and the line break behind it into one token. The model may also
+//! generate `)` alone and then the break, or stop there. The reader sees the same text in each
+//! case.
 
 use super::Score;
 use super::sampler::Softmax;
 use models::vocab::Vocab;
 
-/// A text to be scored.
-pub struct Spelled<'a> {
+/// A text to be scored, with all tokens that may end its last line.
+pub struct LineEndVariants<'a> {
     head: &'a [u32],
-    /// What follows the head: any of these.
+    /// The text may end with any of these tokens behind the head.
     last: Vec<u32>,
-    /// Or this, and an end of the line behind it.
+    /// Or it ends with this token and then any end of the line.
     open: Option<u32>,
 }
 
-impl<'a> Spelled<'a> {
+impl<'a> LineEndVariants<'a> {
     /// # Panics
     /// If there are no tokens.
-    pub fn new(tokens: &'a [u32], vocab: &Vocab) -> Spelled<'a> {
+    pub fn new(tokens: &'a [u32], vocab: &Vocab) -> LineEndVariants<'a> {
         let (last, head) = tokens.split_last().expect("a text has tokens");
         if let Some((before, head)) = head.split_last()
             && vocab.bare_ends().contains(last)
             && let merged @ [_, ..] = vocab.ended(*before)
         {
-            return Spelled { head, last: merged.to_vec(), open: Some(*before) };
+            return LineEndVariants { head, last: merged.to_vec(), open: Some(*before) };
         }
         let ends = match vocab.line_ends(*last) {
             [] => std::slice::from_ref(last),
             ends => ends,
         };
-        Spelled { head, last: ends.to_vec(), open: vocab.left_open(*last) }
+        LineEndVariants { head, last: ends.to_vec(), open: vocab.left_open(*last) }
     }
 
-    /// What is to be fed behind the prompt for [`Spelled::rows`] rows of logits, the
-    /// first of which the prompt itself gives.
+    /// The tokens to feed behind the prompt for [`LineEndVariants::rows`] rows of logits. The
+    /// prompt itself gives the first row.
     pub fn fed(&self) -> impl Iterator<Item = u32> {
         self.head.iter().copied().chain(self.open)
     }
@@ -44,8 +46,8 @@ impl<'a> Spelled<'a> {
         self.head.len() + 1 + usize::from(self.open.is_some())
     }
 
-    /// `None` where a row is missing, or where the text does not reproduce the text
-    /// that healing cut.
+    /// Scores the text. `None` where a row is missing, or where the text does not reproduce the
+    /// text that healing cut.
     pub fn score<'r>(
         &self,
         row: impl Fn(usize) -> Option<&'r [f32]>,
@@ -53,11 +55,11 @@ impl<'a> Spelled<'a> {
         vocab: &Vocab,
     ) -> Option<Score> {
         let mut need = healing;
-        let mut score = Score { logprob: 0.0, says: true };
+        let mut score = Score { logprob: 0.0, is_greedy: true };
         for (index, &token) in self.head.iter().enumerate() {
             let softmax = Softmax::new(row(index)?, vocab, need, 1.0)?;
             score.logprob += softmax.logprob_of(&[token])?;
-            score.says &= softmax.best == token;
+            score.is_greedy &= softmax.best == token;
             need = &need[vocab.piece(token).len().min(need.len())..];
         }
         let at = self.head.len();
@@ -79,7 +81,7 @@ impl<'a> Spelled<'a> {
             };
         }
         score.logprob += logprob?;
-        score.says &= ends;
+        score.is_greedy &= ends;
         Some(score)
     }
 }
@@ -98,32 +100,34 @@ mod tests {
         Vocab::new([("go(", 1), (")", 1), (")Ċ", 1), ("Ċ", 1), ("<|endoftext|>", 3)])
     }
 
-    /// What a policy thinks of a text, that gives these probabilities place by place.
+    /// The probability of a text, and whether it is greedy, for a model that gives these
+    /// probabilities place by place.
     fn score(tokens: &[u32], rows: &[[f32; 5]]) -> (f32, bool) {
         let vocab = vocab();
-        let text = Spelled::new(tokens, &vocab);
+        let text = LineEndVariants::new(tokens, &vocab);
         assert_eq!(text.rows(), text.fed().count() + 1);
         let logits: Vec<_> = rows.iter().map(|row| row.map(f32::ln)).collect();
         let score = text.score(|index| logits.get(index).map(|row| &row[..]), b"", &vocab);
         let score = score.expect("rows for it");
-        (score.logprob.exp(), score.says)
+        (score.logprob.exp(), score.is_greedy)
     }
 
     #[test]
-    fn a_line_ends_merged_broken_or_stopped() {
-        // go( then `)` with its break, `)` alone, and behind that a break or a stop.
+    fn a_line_ends_with_a_merged_token_a_break_or_a_stop() {
+        // The rows are: `go(`, then `)` with its break or `)` alone, and behind that a break or a
+        // stop.
         let rows =
             [[0.8, 0.05, 0.05, 0.05, 0.05], [0.1, 0.5, 0.3, 0.05, 0.05], [0.1, 0.1, 0.1, 0.2, 0.5]];
         let expected = 0.8 * (0.3 + 0.5 * (0.2 + 0.5));
         for tokens in [&[CALL, CLOSE_BREAK][..], &[CALL, CLOSE, BREAK], &[CALL, CLOSE, STOP]] {
-            let (probability, says) = score(tokens, &rows);
+            let (probability, is_greedy) = score(tokens, &rows);
             assert!((probability - expected).abs() < 1e-5, "{tokens:?} {probability}");
-            assert!(says, "{tokens:?}: greedily it is `)` and a stop");
+            assert!(is_greedy, "{tokens:?}: greedily it is `)` and a stop");
         }
     }
 
     #[test]
-    fn a_line_that_goes_on_is_another() {
+    fn a_line_that_continues_is_another_text() {
         let rows =
             [[0.8, 0.05, 0.05, 0.05, 0.05], [0.1, 0.5, 0.3, 0.05, 0.05], [0.6, 0.1, 0.1, 0.1, 0.1]];
         assert!(!score(&[CALL, CLOSE_BREAK], &rows).1, "it says `)` and then `go(`");
@@ -131,19 +135,19 @@ mod tests {
     }
 
     #[test]
-    fn a_break_with_nothing_before_it_may_be_a_stop() {
-        let (probability, says) = score(&[BREAK], &[[0.1, 0.1, 0.1, 0.3, 0.4]]);
-        assert!((probability - 0.7).abs() < 1e-5 && says, "{probability}");
+    fn a_break_at_the_start_of_a_text_may_be_a_stop() {
+        let (probability, is_greedy) = score(&[BREAK], &[[0.1, 0.1, 0.1, 0.3, 0.4]]);
+        assert!((probability - 0.7).abs() < 1e-5 && is_greedy, "{probability}");
     }
 
     #[test]
-    fn healing_forbids_a_stop_and_what_contradicts() {
+    fn healing_forbids_a_stop_and_other_tokens() {
         let vocab = vocab();
         let row = [0.1_f32, 0.2, 0.3, 0.1, 0.3].map(f32::ln);
         let score = |tokens: &[u32], healing: &[u8]| {
-            Spelled::new(tokens, &vocab).score(|_| Some(&row), healing, &vocab)
+            LineEndVariants::new(tokens, &vocab).score(|_| Some(&row), healing, &vocab)
         };
-        // `)` is to be reproduced: alone, then ended behind, or with its break.
+        // Healing demands `)`: alone and ended behind it, or with its break.
         let closed = score(&[CLOSE_BREAK], b")").unwrap().logprob.exp();
         assert!((closed - (0.6 + 0.4 * 0.4)).abs() < 1e-5, "{closed}");
         assert_eq!(score(&[CALL], b")"), None);

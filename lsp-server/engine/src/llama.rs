@@ -4,16 +4,16 @@
 
 use super::answer_cache::{Answers, Key};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
-use super::gpu_layers::Offload;
-use super::line_end::Spelled;
-use super::sampler::{Chosen, Policy};
+use super::gpu_layers::GpuLayers;
+use super::line_end::LineEndVariants;
+use super::sampler::{Chosen, Sampler};
 use super::threads::Threads;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
     Tokenizer,
 };
 use completion::limits::TOKENS_MAX;
-use completion::prompt::{Context as OtherCode, FimPrompt};
+use completion::prompt::{FimPrompt, PromptContext};
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use llama_cpp_2::model::LlamaModel;
 use models::disk_cache::DiskCache;
@@ -140,13 +140,13 @@ impl LlamaEngine {
             .resolve(&vocab)
             .map_err(|error| failed(format!("{}: {error}", config.path.display())))?;
         let gpu = free_gpu().map_err(failed)?;
-        let offload = Offload::choose(&gguf, gpu, config.gpu_layers, CELLS);
-        let model = load_model(&config.path, offload.gpu_layers).map_err(failed)?;
+        let gpu_layers = GpuLayers::choose(&gguf, gpu, config.gpu_layers, CELLS);
+        let model = load_model(&config.path, gpu_layers.gpu_layers).map_err(failed)?;
         let shelf = config.shelf.as_ref().map(|(folder, model)| DiskCache::new(folder, model));
         let said = config.shelf.as_ref().map(|(folder, model)| Answers::new(folder, model));
         let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
-        let info = EngineInfo { backend: offload.to_string(), reads_files: fim.files.is_some() };
+        let info = EngineInfo { backend: gpu_layers.to_string(), reads_files: fim.files.is_some() };
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),
@@ -205,7 +205,7 @@ impl LlamaEngine {
 
     /// The excerpts of other code that find room, each behind its file's name;
     /// nothing if none does.
-    fn context_tokens(&self, code: &OtherCode, markers: FileMarkers, room: usize) -> Vec<u32> {
+    fn context_tokens(&self, code: &PromptContext, markers: FileMarkers, room: usize) -> Vec<u32> {
         let named = |marker: u32, name: &str, text: &str| {
             let mut tokens = vec![marker];
             tokens.extend(self.tokenize(&format!("{name}\n{text}")));
@@ -317,7 +317,7 @@ impl LlamaEngine {
         &mut self,
         prompt: &[u32],
         from: usize,
-        text: &Spelled,
+        text: &LineEndVariants,
         healing: &str,
         adapter: AdapterVersion,
         abort: &AtomicBool,
@@ -384,7 +384,7 @@ impl LlamaEngine {
     fn answer(
         &mut self,
         decoding: &Decoding,
-        policy: &mut Policy,
+        sampler: &mut Sampler,
         beginning: &[TokenRecord],
         forks: &mut Vec<Fork>,
     ) -> Result<Answer, EngineError> {
@@ -417,11 +417,11 @@ impl LlamaEngine {
                 }
                 self.reach(sequence, &path, None, abort)?;
                 let logits = self.context.logits();
-                let Some(next) = policy.choose(logits, &self.vocab, need) else {
+                let Some(next) = sampler.choose(logits, &self.vocab, need) else {
                     break StopReason::HealingFailed;
                 };
                 if looks_for_forks && tokens.len() < FORK_TOKENS {
-                    let others = policy.runners_up(logits, &self.vocab, need, next.token);
+                    let others = sampler.runners_up(logits, &self.vocab, need, next.token);
                     forks.extend(others.into_iter().map(|token| Fork {
                         at: tokens.len(),
                         token,
@@ -455,7 +455,7 @@ impl LlamaEngine {
                 break StopReason::StopToken;
             }
             let said = &text[request.prompt.healing.len().min(text.len())..];
-            if spilled && let Some(stop) = request.extent.stop(said, piece) {
+            if spilled && let Some(stop) = request.stop_rule.stop(said, piece) {
                 break stop;
             }
             if piece.contains(&b'\n') {
@@ -470,7 +470,7 @@ impl LlamaEngine {
     /// Tokens at which another answer may part from this one and be seen to: of
     /// several lines, some behind the last may have been needed to know it.
     fn visible(&self, answer: &Answer, request: &Request) -> usize {
-        if request.extent.lines() == 1 {
+        if request.stop_rule.lines() == 1 {
             return usize::MAX;
         }
         let end = request.prompt.healing.len() + showable(answer, request).len();
@@ -537,7 +537,7 @@ struct Fork {
 /// What of an answer can be shown.
 fn showable<'a>(answer: &'a Answer, request: &Request) -> &'a [u8] {
     let said = answer.offered().get(request.prompt.healing.len()..).unwrap_or_default();
-    request.extent.within(said).trim_ascii_end()
+    request.stop_rule.within(said).trim_ascii_end()
 }
 
 fn common_prefix(a: &[Cell], b: &[Cell]) -> usize {
@@ -596,9 +596,9 @@ impl Engine for LlamaEngine {
         let prompt_time = started.elapsed();
 
         let mut decoding = Decoding { request, prompt: &cells, sequence, deadline, abort };
-        let mut policy = Policy::new(request.sampling);
+        let mut sampler = Sampler::new(request.sampling);
         let mut forks = vec![];
-        let first = self.answer(&decoding, &mut policy, &[], &mut forks)?;
+        let first = self.answer(&decoding, &mut sampler, &[], &mut forks)?;
         forks.retain(|fork| fork.at < self.visible(&first, request));
         if let (Some(said), Some(key)) = (&mut self.said, &key)
             && first.is_whole()
@@ -615,7 +615,7 @@ impl Engine for LlamaEngine {
             }
             let mut beginning = answers[0].tokens[..fork.at].to_vec();
             beginning.push(fork.token);
-            let other = self.answer(&decoding, &mut policy, &beginning, &mut vec![])?;
+            let other = self.answer(&decoding, &mut sampler, &beginning, &mut vec![])?;
             let text = showable(&other, request);
             if other.is_whole() && answers.iter().all(|known| showable(known, request) != text) {
                 answers.push(other);
@@ -659,7 +659,7 @@ impl Engine for LlamaEngine {
         self.share(SCORING, &cells, None, abort)?;
         let held = common_prefix(&self.sequences[SCORING].cells, &cells);
         self.complete(SCORING, &cells, held, None, abort)?;
-        let text = Spelled::new(&request.tokens, &self.vocab);
+        let text = LineEndVariants::new(&request.tokens, &self.vocab);
         let key = self.said.is_some().then(|| Key::of_score(request, &prompt, from));
         let mut scores = Vec::with_capacity(request.adapters.len());
         for &adapter in &request.adapters {

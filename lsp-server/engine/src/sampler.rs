@@ -1,15 +1,15 @@
-//! The policy: which token follows, and how likely it was.
+//! The sampler: chooses the next token and records how likely it was.
 
 use feedback::event::{Sampling, TokenRecord};
 use models::vocab::Vocab;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Tokens looked at beside the one chosen.
+/// The number of likeliest tokens that are recorded beside the chosen one.
 const RUNNERS_UP: usize = 2;
 
-/// Softmax policy over the tokens healing allows, at the request's temperature.
-pub struct Policy {
+/// Samples from the softmax over the tokens that healing allows, at the request's temperature.
+pub struct Sampler {
     sampling: Sampling,
     random: StdRng,
 }
@@ -18,12 +18,12 @@ pub struct Policy {
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen {
     pub token: TokenRecord,
-    /// ln π of what the user sees of it: of this token or any other that ends its line
-    /// the same.
+    /// ln π of the token as the user sees it: the probability of this token and of all tokens that
+    /// end its line the same way.
     pub visible_logprob: f32,
 }
 
-/// The softmax itself, at one place.
+/// The softmax at one place.
 pub struct Softmax<'a> {
     logits: &'a [f32],
     vocab: &'a Vocab,
@@ -50,20 +50,21 @@ impl<'a> Softmax<'a> {
         Some(softmax)
     }
 
-    /// Allowed tokens with their scaled logits.
+    /// The allowed tokens with their scaled logits.
     fn scaled(&self) -> impl Iterator<Item = (u32, f32)> {
         let ids = 0..self.logits.len().min(self.vocab.len()) as u32;
         ids.filter(|&id| self.allows(id)).map(|id| (id, self.logit(id)))
     }
 
-    /// An allowed token with this scaled logit, and those that end its line the same.
+    /// The record of an allowed token with this scaled logit, including the tokens that end its
+    /// line the same way.
     pub fn choice(&self, id: u32, logit: f32) -> Chosen {
         let token = self.record(id, logit);
         let ended = self.logprob_of(self.vocab.line_ends(id));
         Chosen { token, visible_logprob: ended.unwrap_or(token.logprob) }
     }
 
-    /// ln π of any of these; `None` if it is none that the policy could choose.
+    /// ln π of choosing any of these tokens. `None` if none of them is allowed.
     pub fn logprob_of(&self, ids: &[u32]) -> Option<f32> {
         let allowed = ids.iter().copied().filter(|&id| self.allows(id));
         let weight: f64 = allowed.map(|id| self.weight(self.logit(id))).sum();
@@ -75,7 +76,7 @@ impl<'a> Softmax<'a> {
             && (self.need.is_empty() || self.vocab.fits(id, self.need))
     }
 
-    /// Scaled.
+    /// The scaled logit of a token.
     pub fn logit(&self, id: u32) -> f32 {
         self.logits[id as usize] / self.temperature
     }
@@ -84,15 +85,15 @@ impl<'a> Softmax<'a> {
         f64::from(logit - self.highest).exp()
     }
 
-    /// ln π of a token with this scaled logit.
+    /// The record of a token with this scaled logit, with its ln π.
     pub fn record(&self, id: u32, logit: f32) -> TokenRecord {
         TokenRecord { id, logprob: logit - self.highest - self.total.ln() as f32 }
     }
 }
 
-impl Policy {
-    pub fn new(sampling: Sampling) -> Policy {
-        Policy { sampling, random: StdRng::seed_from_u64(sampling.seed) }
+impl Sampler {
+    pub fn new(sampling: Sampling) -> Sampler {
+        Sampler { sampling, random: StdRng::seed_from_u64(sampling.seed) }
     }
 
     /// `None` if no token fits `need`.
@@ -113,7 +114,7 @@ impl Policy {
         Some(softmax.choice(id, logit))
     }
 
-    /// The likeliest tokens but the one chosen.
+    /// The likeliest tokens except the chosen one.
     pub fn runners_up(
         &self,
         logits: &[f32],

@@ -1,4 +1,4 @@
-//! An engine that says what it is told: for unit tests of what lies around it.
+//! An engine that gives fixed answers, for unit tests of the code around the engine.
 
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Answers every prompt with the same texts, one token a byte.
+/// Answers every prompt with the same texts; each byte is one token.
 pub struct ScriptedEngine {
-    /// The first, and what there is beside it.
+    /// The first answer and its alternatives.
     pub answers: &'static [&'static str],
-    /// What an adapter answers instead.
+    /// The answers of an adapter, if they differ.
     pub learned: Option<&'static [&'static str]>,
-    /// How long a completion takes; the abort flag is looked at every millisecond.
+    /// How long a completion takes. The abort flag is checked every millisecond.
     pub takes: Duration,
 }
 
@@ -70,7 +70,7 @@ impl Engine for ScriptedEngine {
         })
     }
 
-    /// A newer version likes every text better.
+    /// The engine has nothing to compute in advance.
     fn warm(&mut self, _: &FimPrompt, _: &AtomicBool) -> Result<(), EngineError> {
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Engine for ScriptedEngine {
     ) -> Result<Vec<Score>, EngineError> {
         let score = |version: &AdapterVersion| Score {
             logprob: -10.0 / (1.0 + *version as f32),
-            says: *version > 0,
+            is_greedy: *version > 0,
         };
         Ok(request.adapters.iter().map(score).collect())
     }

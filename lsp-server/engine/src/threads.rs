@@ -1,24 +1,24 @@
-//! How many threads a request gets: one for every core that nobody else uses.
+//! How many threads a request gets: one for every core that no other process uses.
 //!
-//! The engine's threads wait for each other after every matrix, spinning. Where
-//! another process holds a core, all wait for the one that has none: two threads
-//! then take several times as long as one.
+//! The engine's threads wait for each other after every matrix, spinning. Where another process
+//! holds a core, all threads wait for the one that has no core, and two threads then take several
+//! times as long as one.
 
 use std::time::{Duration, Instant};
 
-/// Shortest time over which the use of the cores is told.
+/// The shortest time over which the use of the cores is measured.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// What was seen before this says nothing about now.
+/// A measurement older than this tells nothing about the present.
 const STALE: Duration = Duration::from_secs(3);
 
 /// The kernel's unit in `/proc`: `USER_HZ`, 100 on every Linux.
 const TICKS_PER_S: f64 = 100.0;
 
 pub struct Threads {
-    /// Threads on a machine that does nothing else.
+    /// The threads on a machine that does nothing else.
     most: usize,
-    /// `false`: the user has said how many.
+    /// Whether the number adapts; `false` if the user has set it.
     adapts: bool,
     now: usize,
     seen: Option<(Instant, Ticks)>,
@@ -27,9 +27,9 @@ pub struct Threads {
 /// Processor time since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
-    /// Of everybody, nice processes aside: they give way, our learner among them.
+    /// The ticks of all processes except nice ones, which give way; the learner is one of these.
     all: u64,
-    /// Of this process.
+    /// The ticks of this process.
     own: u64,
 }
 
@@ -38,7 +38,7 @@ impl Threads {
         Threads { most, adapts, now: most, seen: None }
     }
 
-    /// Threads for a request that begins now.
+    /// The number of threads for a request that begins now.
     pub fn now(&mut self) -> usize {
         if self.adapts {
             self.look(Instant::now(), Ticks::read());
@@ -64,7 +64,7 @@ impl Threads {
 }
 
 impl Ticks {
-    /// `None` where there is no `/proc`: the threads then stay as many as they are.
+    /// `None` where there is no `/proc`. The number of threads then stays the same.
     fn read() -> Option<Ticks> {
         Some(Ticks {
             all: busy(&std::fs::read_to_string("/proc/stat").ok()?)?,
@@ -93,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_files_are_read() {
+    fn the_files_of_the_kernel_are_parsed() {
         assert_eq!(busy("cpu  100 7 30 9000 11 2 3 0 0 0\ncpu0 1 2 3\n"), Some(135));
         assert_eq!(own("77 (hone (serve) S 1 2 3 4 5 6 7 8 9 10 40 2 0 0"), Some(42));
         assert_eq!((busy("intr 1"), own("77 hone")), (None, None));
     }
 
     #[test]
-    fn cores_that_others_use_are_left_to_them() {
+    fn cores_that_other_processes_use_get_no_thread() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let mut threads = Threads::new(4, true);
@@ -108,16 +108,16 @@ mod tests {
             threads.look(at(ms), Some(Ticks { all, own }));
             threads.now
         };
-        assert_eq!(look(0, 1000, 0), 4, "nothing is known yet");
-        assert_eq!(look(1000, 1400, 380), 4, "we were the ones");
+        assert_eq!(look(0, 1000, 0), 4, "nothing is measured yet");
+        assert_eq!(look(1000, 1400, 380), 4, "this process used them");
         assert_eq!(look(2000, 1700, 480), 2, "two cores are taken");
         assert_eq!(look(2100, 1700, 480), 2, "too soon to tell");
         assert_eq!(look(3000, 2600, 500), 1, "never none");
-        assert_eq!(look(60_000, 9000, 500), 4, "a minute ago is not now");
+        assert_eq!(look(60_000, 9000, 500), 4, "a measurement of a minute ago is stale");
     }
 
     #[test]
-    fn what_the_user_has_set_stays() {
+    fn a_number_that_the_user_has_set_stays() {
         let mut threads = Threads::new(3, false);
         assert_eq!((threads.now(), threads.now()), (3, 3));
     }

@@ -1,5 +1,5 @@
-//! One thread owns the engine. Everybody else holds a [`EngineHandle`], a
-//! bounded queue of requests whose abort flags are looked at before any work.
+//! The thread that owns the engine. Everybody else holds an [`EngineHandle`], which puts requests
+//! into a bounded queue. Their abort flags are checked before any work.
 
 use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use completion::prompt::FimPrompt;
@@ -12,10 +12,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Requests that may wait. Each supersedes its session's older one, which stays in the
-/// queue until the engine comes by: a held key brings hundreds while one micro-batch
-/// is computed, and it is the last that must get in.
-const QUEUE: usize = 1024;
+/// Requests that may wait. Each request supersedes the older one of its session, which stays in the
+/// queue until the engine reaches it. A held key brings hundreds while one micro-batch is computed,
+/// and the last one must still fit.
+const QUEUE_JOBS: usize = 1024;
 
 enum Job {
     Generate {
@@ -41,12 +41,12 @@ pub struct EngineHandle {
     jobs: SyncSender<Job>,
     info: EngineInfo,
     tokenizer: Tokenizer,
-    /// Set by every request: what is done while none waits gives way.
-    gives_way: Arc<AtomicBool>,
+    /// Every request sets this flag, and the engine then interrupts work that can wait.
+    preempted: Arc<AtomicBool>,
 }
 
-/// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`)
-/// stops its decode.
+/// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`) stops its
+/// decode.
 pub struct AbortOnDrop(pub Arc<AtomicBool>);
 
 impl Drop for AbortOnDrop {
@@ -56,23 +56,23 @@ impl Drop for AbortOnDrop {
 }
 
 impl EngineHandle {
-    /// Builds the engine on its own thread and waits until it is ready. `on_busy` is told on that
+    /// Builds the engine on its own thread and waits until it is ready. `on_busy` is called on that
     /// thread when the engine begins to compute, and when it has nothing left to compute.
     pub fn start<E: Engine>(
         build: impl FnOnce() -> Result<E, EngineError> + Send + 'static,
         on_busy: impl Fn(bool) + Send + 'static,
     ) -> Result<EngineHandle, EngineError> {
-        let (jobs, queue) = sync_channel(QUEUE);
+        let (jobs, queue) = sync_channel(QUEUE_JOBS);
         let (ready, started) = sync_channel(1);
-        let gives_way = Arc::new(AtomicBool::new(false));
-        let gives = gives_way.clone();
+        let preempted = Arc::new(AtomicBool::new(false));
+        let preempted_by = preempted.clone();
         std::thread::Builder::new()
             .name("hone-engine".into())
             .spawn(move || match build() {
                 Ok(engine) => {
                     let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
                     drop(ready);
-                    serve(engine, &queue, &on_busy, &gives);
+                    serve(engine, &queue, &on_busy, &preempted_by);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -80,7 +80,7 @@ impl EngineHandle {
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
         let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info, tokenizer, gives_way })
+        Ok(EngineHandle { jobs, info, tokenizer, preempted })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -102,7 +102,7 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
-    /// Loads an adapter between two requests; answers how long the engine was held.
+    /// Loads an adapter between two requests. Answers how long the engine was held.
     pub async fn load_adapter(
         &self,
         version: AdapterVersion,
@@ -114,23 +114,24 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
-    /// How several adapters see a text, computed once nothing else waits.
+    /// Scores a text under several adapters, once no request waits.
     pub async fn score(&self, request: ScoreRequest) -> Result<Vec<Score>, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.enqueue(Job::Score { request: Box::new(request), reply })?;
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
-    /// Computes a prompt while nothing else waits, for a request that may come.
+    /// Computes a prompt in advance while no request waits.
     pub fn warm(&self, prompt: FimPrompt) {
-        // Where a request waits already, there is nothing to foresee.
+        // If the queue is full, a request waits already, and computing in advance has no use.
         let _ = self.send(Job::Warm(Box::new(prompt)));
     }
 
     fn send(&self, job: Job) -> Result<(), EngineError> {
         let sent = self.enqueue(job);
-        // After the job is in the queue: whoever reset it before that sees the job.
-        self.gives_way.store(true, Ordering::Release);
+        // The flag is set after the job is in the queue, so that whoever resets it earlier finds
+        // the job.
+        self.preempted.store(true, Ordering::Release);
         sent
     }
 
@@ -146,14 +147,11 @@ fn serve(
     mut engine: impl Engine,
     queue: &Receiver<Job>,
     on_busy: &impl Fn(bool),
-    gives_way: &AtomicBool,
+    preempted: &AtomicBool,
 ) {
-    let mut later = Later::default();
+    let mut idle = IdleJobs::default();
     loop {
-        let job = match next(queue, &mut later, on_busy, gives_way) {
-            Some(job) => job,
-            None => return,
-        };
+        let Some(job) = next(queue, &mut idle, on_busy, preempted) else { return };
         on_busy(true);
         match job {
             Job::Generate { request, abort, reply } => {
@@ -170,61 +168,62 @@ fn serve(
                 let _ = reply.send(loaded.map(|()| started.elapsed()));
             }
             Job::Score { reply, .. } if reply.is_closed() => {}
-            Job::Score { request, reply } => match engine.score(&request, gives_way) {
-                Err(EngineError::Aborted) => later.scores.push_front((request, reply)),
+            Job::Score { request, reply } => match engine.score(&request, preempted) {
+                Err(EngineError::Aborted) => idle.scores.push_front((request, reply)),
                 answer => drop(reply.send(answer)),
             },
-            // The request that interrupts it computes the prompt that counts.
-            Job::Warm(prompt) => drop(engine.warm(&prompt, gives_way)),
+            // A request that interrupts this computes its own prompt.
+            Job::Warm(prompt) => drop(engine.warm(&prompt, preempted)),
         }
     }
 }
 
-/// What is done once no request waits.
+/// The jobs that are done once no request waits.
 #[derive(Default)]
-struct Later {
-    /// The newest only: the user has left the place of an older one.
+struct IdleJobs {
+    /// Only the newest prompt counts, because the user has left the place of an older one.
     warm: Option<Box<FimPrompt>>,
-    scores: VecDeque<Scoring>,
+    scores: VecDeque<ScoreJob>,
 }
 
-type Scoring = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
+type ScoreJob = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
 
-/// The next job: requests in their order, then what can wait. `None` once
-/// nobody can ask any more.
+/// The next job: requests in their order, then the idle jobs. `None` once nobody can send a request
+/// any more.
 fn next(
     queue: &Receiver<Job>,
-    later: &mut Later,
+    idle: &mut IdleJobs,
     on_busy: &impl Fn(bool),
-    gives_way: &AtomicBool,
+    preempted: &AtomicBool,
 ) -> Option<Job> {
     loop {
-        // Before the last look at the queue: a request that comes after it is seen.
-        gives_way.store(false, Ordering::Release);
+        // The flag is reset before the last look at the queue, so that a later request sets it
+        // again.
+        preempted.store(false, Ordering::Release);
         let job = match queue.try_recv() {
             Ok(job) => job,
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => {
-                if let Some(prompt) = later.warm.take() {
+                if let Some(prompt) = idle.warm.take() {
                     return Some(Job::Warm(prompt));
                 }
-                if let Some((request, reply)) = later.scores.pop_front() {
+                if let Some((request, reply)) = idle.scores.pop_front() {
                     return Some(Job::Score { request, reply });
                 }
-                // Only when nothing waits: between two requests of a burst the
-                // learner would not get far.
+                // The learner may run only when nothing waits, because it would not get far between
+                // two requests of a burst.
                 on_busy(false);
                 queue.recv().ok()?
             }
         };
         match job {
-            Job::Score { request, reply } if later.scores.len() < QUEUE => {
-                later.scores.push_back((request, reply));
+            Job::Score { request, reply } if idle.scores.len() < QUEUE_JOBS => {
+                idle.scores.push_back((request, reply));
             }
             Job::Score { reply, .. } => drop(reply.send(Err(EngineError::Busy))),
-            Job::Warm(prompt) => later.warm = Some(prompt),
+            Job::Warm(prompt) => idle.warm = Some(prompt),
             job => {
-                later.warm = None;
+                idle.warm = None;
                 return Some(job);
             }
         }

@@ -1,20 +1,20 @@
-//! All that is derived from the log, event by event, beside the episodes an
-//! update learns from: the gate, the texts, how each adapter fares, and the
-//! trial under way. The same after a restart, and after something was forgotten.
+//! The learned state: all that is derived from the log beside the episodes that an update learns
+//! from. It holds the gate, the references, how each adapter fares, and the trial under way. It is
+//! the same after a restart, and after events were forgotten.
 
 use crate::gate::Gate;
 use crate::gate::prior::Prior;
-use crate::references::{Text, Texts};
+use crate::references::{Reference, References};
 use crate::trial::{Arms, Rewards, Trial};
 use feedback::episode::Label;
 use feedback::event::{AdapterVersion, Event, EventKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Verdicts and looks that a sparkline is drawn from.
+/// Values that a sparkline is drawn from.
 const TREND: usize = 320;
 
-/// Rewards and shares kept, oldest first, of what was offered as the user typed.
+/// Rewards and kept shares of offers made as the user typed, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
     pub rewards: VecDeque<f32>,
@@ -31,30 +31,31 @@ impl Trend {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Knowledge {
+pub struct LearnedState {
     model_sha256: String,
-    /// Where the gate started.
+    /// The prior that the gate started with.
     prior: Prior,
     pub gate: Gate,
-    pub texts: Texts,
-    /// Rewards of offers made as the user typed, by the adapter that made them.
+    #[serde(rename = "texts")]
+    pub references: References,
+    /// Rewards of offers made as the user typed, for each adapter.
     pub rewards: BTreeMap<AdapterVersion, Rewards>,
     pub trend: Trend,
     pub trial: Option<Trial>,
-    /// A trial whose first event has not been reached yet.
+    /// A trial that begins with a later event.
     #[serde(skip)]
     announced: Option<Arms>,
     /// Log position of the next event.
     next_seq: u64,
 }
 
-impl Knowledge {
-    pub fn new(model_sha256: &str, trial: Option<Arms>, prior: &Prior) -> Knowledge {
-        Knowledge {
+impl LearnedState {
+    pub fn new(model_sha256: &str, trial: Option<Arms>, prior: &Prior) -> LearnedState {
+        LearnedState {
             model_sha256: model_sha256.to_owned(),
             prior: prior.clone(),
             gate: Gate::with_prior(prior),
-            texts: Texts::default(),
+            references: References::default(),
             rewards: BTreeMap::new(),
             trend: Trend::default(),
             trial: None,
@@ -63,50 +64,51 @@ impl Knowledge {
         }
     }
 
-    pub fn began_with(&self, prior: &Prior) -> bool {
+    /// Tells whether the gate started with this prior.
+    pub fn started_with(&self, prior: &Prior) -> bool {
         self.prior == *prior
     }
 
-    /// Answers a text that the arms of the trial should be asked about.
-    pub fn apply(&mut self, event: &Event, judged: Option<&Label>) -> Option<Text> {
+    /// Applies an event. Answers a reference that the arms of the trial should be compared on.
+    pub fn apply(&mut self, event: &Event, label: Option<&Label>) -> Option<Reference> {
         if let Some(arms) = self.announced.take_if(|arms| event.seq >= arms.since) {
             self.trial = Some(self.begin(arms));
         }
         self.next_seq = event.seq + 1;
-        if let Some(judged) = judged {
-            self.gate.learn(judged);
-            if !judged.invoked && judged.before.is_none() {
-                let reward = f64::from(judged.reward.clamp(0.0, 1.0));
-                self.rewards.entry(judged.adapter).or_default().note(reward);
+        if let Some(label) = label {
+            self.gate.learn(label);
+            if !label.invoked && label.before.is_none() {
+                let reward = f64::from(label.reward.clamp(0.0, 1.0));
+                self.rewards.entry(label.adapter).or_default().note(reward);
                 Trend::push(&mut self.trend.rewards, reward as f32);
             }
         }
         if let EventKind::Kept { share, .. } = &event.kind {
             Trend::push(&mut self.trend.kept, *share);
         }
-        let text = self.texts.apply(event, &self.model_sha256);
+        let reference = self.references.apply(event, &self.model_sha256);
         let trial = self.trial.as_mut()?;
-        trial.apply(event, judged);
+        trial.apply(event, label);
         let since = trial.arms.since;
-        text.filter(|text| text.trial == Some(since))
+        reference.filter(|reference| reference.trial == Some(since))
     }
 
     fn begin(&self, arms: Arms) -> Trial {
         Trial::new(arms, self.rewards.get(&arms.incumbent).copied().unwrap_or_default())
     }
 
-    /// Begins a trial with the next event, or has the candidate take part in the one under
-    /// way. Nothing else is applied in between, so that a trial that is read from the log
-    /// begins with the same event.
+    /// Begins a trial with the next event, or makes the candidate take part in the trial under way.
+    /// No event is applied in between, so that a trial that is replayed from the log begins with
+    /// the same event.
     pub fn announce(&mut self, candidate: AdapterVersion, incumbent: AdapterVersion) -> Arms {
         let since = self.trial.as_ref().map_or(self.next_seq, |trial| trial.arms.since);
         let arms = Arms { candidate, incumbent, since };
-        self.follow(Some(arms));
+        self.set_trial(Some(arms));
         arms
     }
 
-    /// The trial is this one now, or over.
-    pub fn follow(&mut self, arms: Option<Arms>) {
+    /// Sets the trial that runs now, or ends it.
+    pub fn set_trial(&mut self, arms: Option<Arms>) {
         self.announced = None;
         self.trial = match (self.trial.take(), arms) {
             (_, None) => None,
@@ -118,9 +120,9 @@ impl Knowledge {
         };
     }
 
-    /// Goes on from what was written down, now that this is the trial. `false` if
-    /// that one began before, and is not known here.
-    pub fn take_up(&mut self, arms: Option<Arms>) -> bool {
+    /// Continues a stored state with the trial that runs now. Answers `false` if that trial began
+    /// earlier and this state does not know it.
+    pub fn resume_trial(&mut self, arms: Option<Arms>) -> bool {
         let known = self.trial.take();
         match (known, arms) {
             (_, None) => true,
@@ -128,7 +130,7 @@ impl Knowledge {
                 self.announced = Some(arms);
                 true
             }
-            // Updates may have succeeded the candidate; no event means another thing for it.
+            // Updates may have replaced the candidate; that changes the meaning of no event.
             (Some(mut trial), Some(arms))
                 if (trial.arms.since, trial.arms.incumbent) == (arms.since, arms.incumbent) =>
             {

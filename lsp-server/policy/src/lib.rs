@@ -1,5 +1,6 @@
-//! Show or not, and which adapter: rules that map a request to an action and record its
-//! probability. All of it is folded from events, reads no file and imports `feedback` alone.
+//! The rules that decide whether an offer is shown and which adapter answers. Each maps a request
+//! to an action and records its probability. All of it is folded from events, reads no file and
+//! imports `feedback` alone.
 
 pub mod gate;
 pub mod learned_state;

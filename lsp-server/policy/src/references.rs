@@ -1,91 +1,93 @@
-//! What the user wrote where an answer was made, whoever wrote it first: the
-//! texts that adapters are compared by. A fold over the log, with bounds.
+//! References: the text that the user has in the end where an answer was made, either accepted or
+//! typed instead. Adapters are compared by them. They are a bounded fold over the log.
 
 use feedback::event::{Completion, Event, EventKind, OfferId, Outcome};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Answers whose place is remembered until it is known what was written there.
+/// Answers that wait for their reference.
 const OPEN: usize = 256;
 
-/// Of the texts that were typed instead of an answer, one in this many is kept
-/// from the updates that imitate them, and held against them.
+/// One in this many of the texts that were typed instead of an answer is held out: updates do not
+/// learn it, and adapters are tested on it.
 const HELD_OUT_SHARE: usize = 8;
 
-/// Latest texts of these that are kept.
+/// Held-out references that are kept: the latest ones.
 const HELD_OUT: usize = 24;
 
-/// Where a text stands: the prompt as it was served.
+/// The prompt of an answer as it was served.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ServedPrompt {
     pub prompt: Vec<u32>,
     pub adapter_from: usize,
     pub healing: String,
-    /// What was answered, with the break or the stop that ended it.
+    /// The tokens of the answer, with the break or the stop that ended it.
     answered: Vec<u32>,
-    /// Drawn for a trial.
+    /// The trial that the answer was drawn for.
     trial: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Text {
+/// A text that the user has in the end, with the prompt of its answer.
+pub struct Reference {
     pub id: OfferId,
-    #[serde(serialize_with = "write_place", deserialize_with = "read_place")]
-    pub place: Arc<Place>,
+    #[serde(rename = "place", serialize_with = "write_served", deserialize_with = "read_served")]
+    pub served: Arc<ServedPrompt>,
     pub tokens: Vec<u32>,
-    /// The trial its answer was drawn for.
+    /// The trial that the answer was drawn for.
     pub trial: Option<u64>,
 }
 
-fn write_place<S: Serializer>(place: &Arc<Place>, to: S) -> Result<S::Ok, S::Error> {
-    place.as_ref().serialize(to)
+fn write_served<S: Serializer>(served: &Arc<ServedPrompt>, to: S) -> Result<S::Ok, S::Error> {
+    served.as_ref().serialize(to)
 }
 
-fn read_place<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Place>, D::Error> {
-    Place::deserialize(from).map(Arc::new)
+fn read_served<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<ServedPrompt>, D::Error> {
+    ServedPrompt::deserialize(from).map(Arc::new)
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Texts {
-    places: HashMap<OfferId, Place>,
+pub struct References {
+    #[serde(rename = "places")]
+    open: HashMap<OfferId, ServedPrompt>,
     order: VecDeque<OfferId>,
-    /// How many were typed instead of an answer.
+    /// The number of texts that were typed instead of an answer.
     typed: usize,
-    held_out: VecDeque<Text>,
+    held_out: VecDeque<Reference>,
 }
 
-impl Texts {
-    /// An event, and the text that it makes known.
-    pub fn apply(&mut self, event: &Event, model_sha256: &str) -> Option<Text> {
+impl References {
+    /// Applies an event. Answers the reference that it makes known.
+    pub fn apply(&mut self, event: &Event, model_sha256: &str) -> Option<Reference> {
         match &event.kind {
             EventKind::Completion(completion) if completion.model_sha256 == model_sha256 => {
                 self.open(completion);
                 None
             }
             EventKind::Outcome { id, outcome: Outcome::Accepted, .. } => {
-                let place = self.places.remove(id)?;
-                let answered = place.answered.clone();
-                Some(text(id, place, answered))
+                let served = self.open.remove(id)?;
+                let answered = served.answered.clone();
+                Some(reference(id, served, answered))
             }
             EventKind::Replacement { id, tokens } => {
-                let place = self.places.remove(id)?;
-                let text = text(id, place, tokens.clone());
+                let served = self.open.remove(id)?;
+                let reference = reference(id, served, tokens.clone());
                 self.typed += 1;
                 if self.typed.is_multiple_of(HELD_OUT_SHARE) {
                     if self.held_out.len() == HELD_OUT {
                         self.held_out.pop_front();
                     }
-                    self.held_out.push_back(text.clone());
+                    self.held_out.push_back(reference.clone());
                 }
-                Some(text)
+                Some(reference)
             }
             _ => None,
         }
     }
 
     fn open(&mut self, completion: &Completion) {
-        let place = Place {
+        let served = ServedPrompt {
             prompt: completion.prompt.clone(),
             adapter_from: completion.adapter_from,
             healing: completion.healing.clone(),
@@ -95,25 +97,25 @@ impl Texts {
         if self.order.len() == OPEN
             && let Some(oldest) = self.order.pop_front()
         {
-            self.places.remove(&oldest);
+            self.open.remove(&oldest);
         }
         self.order.push_back(completion.id.clone());
-        self.places.insert(completion.id.clone(), place);
+        self.open.insert(completion.id.clone(), served);
     }
 
-    /// Whether updates must not imitate what was typed instead of this answer.
+    /// Tells whether updates must not learn what was typed instead of this answer.
     pub fn is_held_out(&self, id: &OfferId) -> bool {
-        self.held_out.iter().any(|text| text.id == *id)
+        self.held_out.iter().any(|reference| reference.id == *id)
     }
 
-    /// The latest texts that no update has imitated.
-    pub fn held_out(&self) -> Vec<Text> {
+    /// The latest references that no update has learned.
+    pub fn held_out(&self) -> Vec<Reference> {
         self.held_out.iter().cloned().collect()
     }
 }
 
-fn text(id: &OfferId, place: Place, tokens: Vec<u32>) -> Text {
-    Text { id: id.clone(), trial: place.trial, place: Arc::new(place), tokens }
+fn reference(id: &OfferId, served: ServedPrompt, tokens: Vec<u32>) -> Reference {
+    Reference { id: id.clone(), trial: served.trial, served: Arc::new(served), tokens }
 }
 
 #[cfg(test)]
@@ -142,47 +144,49 @@ mod tests {
         }))
     }
 
-    fn apply(texts: &mut Texts, kind: EventKind) -> Option<Vec<u32>> {
-        texts.apply(&Event { seq: 0, at_ms: 0, kind }, "base").map(|text| text.tokens)
+    fn apply(references: &mut References, kind: EventKind) -> Option<Vec<u32>> {
+        references
+            .apply(&Event { seq: 0, at_ms: 0, kind }, "base")
+            .map(|reference| reference.tokens)
     }
 
     #[test]
-    fn what_was_taken_and_what_was_typed_instead_are_texts() {
-        let mut texts = Texts::default();
-        apply(&mut texts, completion("a"));
-        apply(&mut texts, completion("b"));
+    fn accepted_answers_and_texts_typed_instead_are_references() {
+        let mut references = References::default();
+        apply(&mut references, completion("a"));
+        apply(&mut references, completion("b"));
         let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
         let accepted = EventKind::Outcome { id: "a".into(), outcome, evidence };
-        assert_eq!(apply(&mut texts, accepted.clone()), Some(vec![3, 4, 0]));
-        assert_eq!(apply(&mut texts, accepted), None, "once");
-        assert!(texts.held_out().is_empty(), "updates learn from these");
+        assert_eq!(apply(&mut references, accepted.clone()), Some(vec![3, 4, 0]));
+        assert_eq!(apply(&mut references, accepted), None, "once");
+        assert!(references.held_out().is_empty(), "updates learn from these");
         let typed = EventKind::Replacement { id: "b".into(), tokens: vec![7] };
-        assert_eq!(apply(&mut texts, typed), Some(vec![7]));
+        assert_eq!(apply(&mut references, typed), Some(vec![7]));
     }
 
     #[test]
-    fn one_text_in_eight_is_kept_from_updates() {
-        let mut texts = Texts::default();
+    fn one_typed_reference_in_eight_is_held_out() {
+        let mut references = References::default();
         for i in 0..40 {
             let id = i.to_string();
-            apply(&mut texts, completion(&id));
-            apply(&mut texts, EventKind::Replacement { id, tokens: vec![7] });
+            apply(&mut references, completion(&id));
+            apply(&mut references, EventKind::Replacement { id, tokens: vec![7] });
         }
-        let held = (0..40).filter(|i| texts.is_held_out(&i.to_string())).count();
-        assert_eq!((held, texts.held_out().len()), (5, 5));
+        let held = (0..40).filter(|i| references.is_held_out(&i.to_string())).count();
+        assert_eq!((held, references.held_out().len()), (5, 5));
     }
 
     #[test]
-    fn memory_is_bounded() {
-        let mut texts = Texts::default();
+    fn the_references_are_bounded() {
+        let mut references = References::default();
         for i in 0..3 * OPEN.max(HELD_OUT * HELD_OUT_SHARE) {
-            apply(&mut texts, completion(&i.to_string()));
+            apply(&mut references, completion(&i.to_string()));
             let id = i.to_string();
             if i % 2 == 0 {
-                apply(&mut texts, EventKind::Replacement { id, tokens: vec![7] });
+                apply(&mut references, EventKind::Replacement { id, tokens: vec![7] });
             }
         }
-        assert!(texts.places.len() <= OPEN && texts.order.len() <= OPEN);
-        assert_eq!(texts.held_out().len(), HELD_OUT);
+        assert!(references.open.len() <= OPEN && references.order.len() <= OPEN);
+        assert_eq!(references.held_out().len(), HELD_OUT);
     }
 }

@@ -1,8 +1,9 @@
-//! Code that everybody's model goes on with in one way: what an adapter must not
-//! forget. A line that could go on otherwise would count what was learned against it;
-//! that a model says these is a test of its own, in tests/tests/e2e/door.rs.
+//! The regression suite: lines that the base model completes in exactly one way. An adapter that
+//! does not complete them so has forgotten how to write code. A line that could continue in another
+//! way would count what was learned against the adapter. tests/tests/e2e/holdout_check.rs tests
+//! that a model completes these lines.
 
-/// The lines above, the line so far, the rest of it, the lines below.
+/// Each case holds the lines above, the line so far, the rest of it, and the lines below.
 pub const SUITE: &[[&str; 4]] = &[
     [
         "class Point:\n    def __init__(self, x, y):\n        self.x = x\n",

@@ -16,7 +16,7 @@ use feedback::sled_log::SledLog;
 use policy::gate::features::NAMES;
 use policy::gate::prior::{self, Prior};
 use policy::gate::{Gate, GateStatus};
-use policy::trial::simulation::{EFFECTS, operate};
+use policy::trial::simulation::{EFFECTS, simulate_trials};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -103,7 +103,7 @@ fn screen(gate: &GateStatus, threshold: f64) -> String {
             format!("{}–{} %", 10 * tenth, 10 * tenth + 10),
             bin.labels.to_string(),
             mean(bin.predicted),
-            mean(bin.taken),
+            mean(bin.accepted),
         ]);
     }
     format!(
@@ -208,7 +208,7 @@ fn simulate(args: &TrialArgs) -> Result<()> {
     ]);
     let mut operations = vec![];
     for (seed, effect) in EFFECTS.into_iter().enumerate() {
-        let operation = operate(effect, args.accept_rate, args.runs, seed as u64);
+        let operation = simulate_trials(effect, args.accept_rate, args.runs, seed as u64);
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         table.add_row([
             format!("{:+.0} %", 100.0 * effect),

@@ -7,7 +7,7 @@ use completion::prompt::FimPrompt;
 use engine::worker::EngineHandle;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
 use feedback::event::AdapterVersion;
-use policy::references::Text;
+use policy::references::Reference;
 use policy::regression_suite::SUITE;
 use policy::trial::monitors::KL_LIMIT;
 use std::fmt::{self, Display, Formatter};
@@ -25,7 +25,7 @@ pub async fn refusal(
     candidate: AdapterVersion,
     before: AdapterVersion,
     kl_base: f32,
-    own: Vec<Text>,
+    own: Vec<Reference>,
 ) -> Result<Option<String>, EngineError> {
     if kl_base > KL_LIMIT {
         return Ok(Some(format!(
@@ -52,10 +52,10 @@ pub async fn refusal(
     }
     let own = own.into_iter().map(|text| ScoreRequest {
         prompt: ScorePrompt::Tokens {
-            prompt: text.place.prompt.clone(),
-            adapter_from: text.place.adapter_from,
+            prompt: text.served.prompt.clone(),
+            adapter_from: text.served.adapter_from,
         },
-        healing: text.place.healing.clone(),
+        healing: text.served.healing.clone(),
         tokens: text.tokens,
         adapters: vec![candidate, before],
     });
@@ -100,7 +100,7 @@ async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<L
     for request in requests {
         match engine.score(request).await {
             Ok(scores) => {
-                let (candidate, before) = (scores[0].says, scores[1].says);
+                let (candidate, before) = (scores[0].is_greedy, scores[1].is_greedy);
                 lines.said_before += usize::from(before);
                 lines.lost += usize::from(before && !candidate);
                 lines.gained += usize::from(candidate && !before);

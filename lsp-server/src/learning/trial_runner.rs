@@ -7,7 +7,7 @@ use crate::services::health::Source;
 use anyhow::Result;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
 use feedback::event::EventKind;
-use policy::references::Text;
+use policy::references::Reference;
 use policy::trial::{Arms, End, Verdict};
 use std::sync::Weak;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub async fn try_candidate(
     let change = services.adapters.change().await;
     let (version, kl) = (candidate.entry.version, candidate.entry.report.kl_base);
     change.load(version, candidate.adapter.clone()).await?;
-    let own = services.recorder.learned_state(|state| state.texts.held_out());
+    let own = services.recorder.learned_state(|state| state.references.held_out());
     let head = change.registry().head();
     let refusal = holdout_check::refusal(&services.engine, version, head, kl, own).await?;
     still_wanted(change.registry())?;
@@ -90,14 +90,18 @@ async fn compare_one(services: &Services) -> bool {
     true
 }
 
-async fn compare(services: &Services, text: Text, arms: Arms) -> Result<EventKind, EngineError> {
+async fn compare(
+    services: &Services,
+    text: Reference,
+    arms: Arms,
+) -> Result<EventKind, EngineError> {
     let adapters = vec![arms.candidate, arms.incumbent];
     let request = ScoreRequest {
         prompt: ScorePrompt::Tokens {
-            prompt: text.place.prompt.clone(),
-            adapter_from: text.place.adapter_from,
+            prompt: text.served.prompt.clone(),
+            adapter_from: text.served.adapter_from,
         },
-        healing: text.place.healing.clone(),
+        healing: text.served.healing.clone(),
         tokens: text.tokens,
         adapters: adapters.clone(),
     };
@@ -105,7 +109,7 @@ async fn compare(services: &Services, text: Text, arms: Arms) -> Result<EventKin
     let scores = services.engine.score(request).await?;
     let scores: Vec<_> = adapters.into_iter().zip(scores).collect();
     let logprobs = scores.iter().map(|(version, score)| (*version, score.logprob));
-    let says = scores.iter().filter(|(_, score)| score.says);
+    let says = scores.iter().filter(|(_, score)| score.is_greedy);
     Ok(EventKind::Compared {
         id: text.id,
         tokens,

@@ -10,7 +10,7 @@ use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
 use policy::gate::GateStatus;
-use policy::learned_state::{Knowledge, Trend};
+use policy::learned_state::{LearnedState, Trend};
 use policy::trial::{TrialStatus, Verdict};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    pub fn of(knowledge: &Knowledge, registry: &Registry, gate_enabled: bool) -> Evidence {
+    pub fn of(knowledge: &LearnedState, registry: &Registry, gate_enabled: bool) -> Evidence {
         let ended = registry.entries().iter().rev();
         let mut ended = ended.filter_map(|entry| Some((entry.version, entry.verdict.clone()?)));
         Evidence {
@@ -297,9 +297,9 @@ fn trial_line(trial: &TrialStatus) -> String {
         0 => "the base".into(),
         version => format!("v{version}"),
     };
-    let texts = match trial.texts {
+    let texts = match trial.references {
         0 => String::new(),
-        _ => format!("; {}", trial.texts_line()),
+        _ => format!("; {}", trial.references_line()),
     };
     format!(
         "v{} against {before}: taken {} and {}{texts}; {} of at most {} offers",

@@ -13,7 +13,7 @@ use feedback::episode::Fold;
 use feedback::log::{EventLog, LogError};
 use feedback::reward;
 use policy::gate::prior::Prior;
-use policy::learned_state::Knowledge;
+use policy::learned_state::LearnedState;
 use policy::trial::Arms;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -50,7 +50,7 @@ impl Terms {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     pub fold: Fold,
-    pub knowledge: Knowledge,
+    pub knowledge: LearnedState,
     /// Events read since it was last written down.
     #[serde(skip)]
     pub young: u64,
@@ -60,7 +60,7 @@ impl Reading {
     fn new(terms: &Terms) -> Reading {
         Reading {
             fold: Fold::new(reward::CURRENT, &terms.model_sha256, terms.learned_through),
-            knowledge: Knowledge::new(&terms.model_sha256, terms.trial, &terms.prior),
+            knowledge: LearnedState::new(&terms.model_sha256, terms.trial, &terms.prior),
             young: 0,
         }
     }
@@ -77,7 +77,7 @@ impl Reading {
         };
         reading.go_on(log)?;
         if reading.knowledge.trial.is_none() {
-            reading.knowledge.follow(terms.trial);
+            reading.knowledge.set_trial(terms.trial);
         }
         Ok(reading)
     }
@@ -104,9 +104,12 @@ impl Reading {
             reading.fold.is_of(reward::CURRENT, &terms.model_sha256),
             "another model is served"
         );
-        ensure!(reading.knowledge.began_with(&terms.prior), "the gate starts from elsewhere");
+        ensure!(reading.knowledge.started_with(&terms.prior), "the gate starts from elsewhere");
         ensure!(reading.fold.learned_through(terms.learned_through), "an update was taken back");
-        ensure!(reading.knowledge.take_up(terms.trial), "it does not know the trial under way");
+        ensure!(
+            reading.knowledge.resume_trial(terms.trial),
+            "it does not know the trial under way"
+        );
         Ok(Some(reading))
     }
 

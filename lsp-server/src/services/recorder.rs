@@ -14,8 +14,8 @@ use feedback::event::{self, AdapterVersion, EventKind, OfferId, Outcome};
 use feedback::log::EventLog;
 use parking_lot::Mutex;
 use policy::gate::Gate;
-use policy::learned_state::Knowledge;
-use policy::references::Text;
+use policy::learned_state::LearnedState;
+use policy::references::Reference;
 use policy::trial::{Arms, Verdict};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -46,8 +46,8 @@ pub struct Recorder {
 
 struct State {
     fold: Fold,
-    knowledge: Knowledge,
-    to_compare: VecDeque<Text>,
+    knowledge: LearnedState,
+    to_compare: VecDeque<Reference>,
     outage: Outage,
 }
 
@@ -230,7 +230,7 @@ impl Recorder {
     }
 
     /// Looks at what was learned from the events so far.
-    pub fn learned_state<T>(&self, look: impl FnOnce(&Knowledge) -> T) -> T {
+    pub fn learned_state<T>(&self, look: impl FnOnce(&LearnedState) -> T) -> T {
         look(&self.state.lock().knowledge)
     }
 
@@ -264,7 +264,7 @@ impl Recorder {
 
     /// Has the live trial be the one that the registry names.
     pub fn follow_trial(&self, arms: Option<Arms>) {
-        self.state.lock().knowledge.follow(arms);
+        self.state.lock().knowledge.set_trial(arms);
     }
 
     /// How the trial ends, once its evidence is in.
@@ -274,7 +274,7 @@ impl Recorder {
 
     /// The next reference to compare the arms of the running trial by. Those of an earlier trial
     /// are passed over.
-    pub fn next_comparison(&self) -> Option<(Text, Arms)> {
+    pub fn next_comparison(&self) -> Option<(Reference, Arms)> {
         let mut state = self.state.lock();
         let arms = state.knowledge.trial.as_ref().map(|trial| trial.arms);
         while let Some(text) = state.to_compare.pop_front() {
@@ -337,7 +337,7 @@ impl Recorder {
     pub fn to_learn(&self, mut episodes: Vec<Episode>) -> Vec<Episode> {
         let state = self.state.lock();
         for episode in &mut episodes {
-            if state.knowledge.texts.is_held_out(&episode.completion.id) {
+            if state.knowledge.references.is_held_out(&episode.completion.id) {
                 episode.replacement = None;
             }
         }

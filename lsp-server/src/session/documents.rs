@@ -7,7 +7,7 @@ use crate::services::settings::Current;
 use crate::session::imports;
 use crate::session::request::as_set;
 use completion::document::{Document, Edit, Position};
-use completion::prompt_builder::Terms;
+use completion::prompt_builder::PromptLimits;
 use ropey::Rope;
 
 impl Session {
@@ -60,7 +60,7 @@ impl Session {
         let mut state = self.state.lock();
         state.abort_current();
         state.last_edit_ms = Some(now_ms);
-        state.rhythm.key(now_ms);
+        state.debounce.key(now_ms);
         if !state.documents.contains_key(uri) {
             return Err(SessionError::NotOpen { uri: uri.to_owned() });
         }
@@ -119,8 +119,8 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> Terms<'a> {
-        Terms {
+    pub(super) fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> PromptLimits<'a> {
+        PromptLimits {
             window: config.completion.window(),
             context_chars: self.context_chars(config),
             rules,

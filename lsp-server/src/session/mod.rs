@@ -18,9 +18,9 @@ use crate::session::request::{PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Judgement, Offer, Tracker};
-use completion::debounce::Rhythm;
+use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
-use completion::postprocess::{Around, replaced};
+use completion::postprocess::{NearbyText, replaced_suffix};
 use completion::prompt_builder::PromptBuilder;
 use engine::EngineError;
 use feedback::event::{EventKind, OfferId, Outcome};
@@ -43,7 +43,7 @@ struct State {
     suppressed: Option<Suppressed>,
     survival: SurvivalWatch,
     last_edit_ms: Option<u64>,
-    rhythm: Rhythm,
+    debounce: Debounce,
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
@@ -107,7 +107,7 @@ impl Session {
             suppressed: None,
             survival: SurvivalWatch::default(),
             last_edit_ms: None,
-            rhythm: Rhythm::default(),
+            debounce: Debounce::default(),
             asked: 0,
             rejects: RejectsHere::default(),
             current: None,
@@ -141,7 +141,7 @@ impl Session {
         let started = Instant::now();
         let (request, abort) = (pending.request.clone(), pending.abort.clone());
         let answer = self.services.engine.generate(request, abort).await;
-        self.state.lock().rhythm.answered(started.elapsed(), answer.is_ok());
+        self.state.lock().debounce.answered(started.elapsed(), answer.is_ok());
         match answer {
             Ok(generated) => self.finish(*pending, generated),
             Err(EngineError::Aborted) => Err(SessionError::Superseded),
@@ -327,9 +327,9 @@ fn suggestion(
     tracker: &mut Tracker,
     (id, text): (OfferId, String),
     position: Position,
-    around: &Around,
+    around: &NearbyText,
 ) -> Suggestion {
-    let marks = replaced(&text, around);
+    let marks = replaced_suffix(&text, around);
     tracker.replaces(&id, marks);
     Suggestion { id, position, replaces: marks.len() as u32, text }
 }

@@ -7,11 +7,11 @@ use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::suppressed::Remainder;
-use completion::debounce::Stand;
+use completion::debounce::CursorKind;
 use completion::document::{Document, Position};
-use completion::postprocess::{Around, breaks_line, repeats_closing, replaced};
+use completion::postprocess::{NearbyText, breaks_line, repeats_closing, replaced_suffix};
 use completion::prompt::{FimPrompt, Window};
-use completion::stop_rule::{Extent, Setting};
+use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
 use feedback::event::{AdapterVersion, ArmRecord, Sampling, StopReason};
 use policy::gate::Recent;
@@ -45,7 +45,7 @@ pub struct CursorContext {
     /// In characters.
     pub cursor: usize,
     pub position: Position,
-    pub around: Around,
+    pub around: NearbyText,
     /// Since the last edit, in milliseconds.
     pub idle_ms: u64,
     /// Offers that the user turned down on this line.
@@ -74,7 +74,7 @@ impl CursorContext {
             text: document.text.clone(),
             cursor,
             position,
-            around: Around::of(&document.text, cursor),
+            around: NearbyText::of(&document.text, cursor),
             idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
             rejects_here: if is_here { rejects.count } else { 0 },
         })
@@ -123,7 +123,7 @@ impl CursorContext {
         &self,
         prompt: FimPrompt,
         adapter: AdapterVersion,
-        extent: Extent,
+        stop_rule: StopRule,
         trigger: Trigger,
         config: &CompletionConfig,
     ) -> Request {
@@ -132,7 +132,7 @@ impl CursorContext {
             adapter,
             sampling: self.sampling(config.temperature),
             max_tokens: config.max_tokens,
-            extent,
+            stop_rule,
             budget: Duration::from_millis(config.budget_ms),
             // Whoever invokes it wants to see how the text goes on, however likely that is.
             min_probability: match trigger {
@@ -260,16 +260,16 @@ impl Session {
         rules: &QuotableFiles,
     ) -> Result<PendingRequest, SessionError> {
         let (completion, trigger) = (&config.completion, choice.trigger);
-        let stand = Stand::behind(&context.around.line_before);
-        let wait = state.rhythm.wait(stand, context.rejects_here);
+        let stand = CursorKind::behind(&context.around.line_before);
+        let wait = state.debounce.wait(stand, context.rejects_here);
         let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
         let not_open = || SessionError::NotOpen { uri: context.uri.clone() };
-        let extent = if live.is_line {
+        let stop_rule = if live.is_line {
             // Whoever turns to others of a line compares lines, and wants them soon.
-            Extent::LINE
+            StopRule::LINE
         } else {
             let document = state.documents.get(&context.uri).ok_or_else(not_open)?;
-            extent(document, context.cursor, trigger, completion)
+            stop_rule(document, context.cursor, trigger, completion)
         };
         let terms = self.terms(config, rules);
         let prompt = state.prompts.at(&state.documents, &context.uri, context.cursor, &terms);
@@ -287,7 +287,7 @@ impl Session {
             arm: choice.arm,
             draw: choice.draw,
             window: terms.window,
-            request: context.request(prompt, choice.adapter, extent, trigger, completion),
+            request: context.request(prompt, choice.adapter, stop_rule, trigger, completion),
             context,
         })
     }
@@ -311,7 +311,8 @@ fn answer_from_live_offer(
     let (uri, cursor, around) = (&context.uri, context.cursor, &context.around);
     let rest_of_line = &around.rest_of_line;
     let live = state.tracker.continuation(uri, cursor).filter(|(_, text)| {
-        let doubles = repeats_closing(text, rest_of_line) && replaced(text, around).is_empty();
+        let doubles =
+            repeats_closing(text, rest_of_line) && replaced_suffix(text, around).is_empty();
         !doubles && !breaks_line(text, rest_of_line)
     });
     let found = LiveOffer {
@@ -329,15 +330,15 @@ fn answer_from_live_offer(
 }
 
 /// How far the answer to a request may reach.
-pub fn extent(
+pub fn stop_rule(
     document: &Document,
     cursor: usize,
     trigger: Trigger,
     config: &CompletionConfig,
-) -> Extent {
+) -> StopRule {
     let invoked = trigger == Trigger::Invoked;
-    let setting = Setting { multiline: config.multiline, max_lines: config.max_lines };
-    Extent::at(&document.text, cursor, &document.language, invoked, setting)
+    let setting = MultilineSetting { multiline: config.multiline, max_lines: config.max_lines };
+    StopRule::at(&document.text, cursor, &document.language, invoked, setting)
 }
 
 /// The prompt without what the settings switch off.

@@ -7,7 +7,7 @@ use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
-use completion::defects::broken;
+use completion::defects::find_defect;
 use completion::postprocess::shown_lines;
 use engine::{Answer, Generated};
 use feedback::event::{Completion, Decision, EventKind, OfferId, Sampling, Timing};
@@ -39,7 +39,7 @@ impl<'a> ResponseBuilder<'a> {
         let (place, request) = (&asked.context, &asked.request);
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
-        let length = shown_lines(offered, healing.len(), &request.extent, &place.around);
+        let length = shown_lines(offered, healing.len(), &request.stop_rule, &place.around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
         let decision = self.decide(&shown, answer);
@@ -81,7 +81,7 @@ impl<'a> ResponseBuilder<'a> {
     /// An answer that was not worth showing, if the engine would give the same again.
     pub fn suppressed(&self, answer: &Answer, completion: &Completion) -> Option<Suppressed> {
         let (place, request) = (&self.asked.context, &self.asked.request);
-        let is_line = request.extent.lines() == 1;
+        let is_line = request.stop_rule.lines() == 1;
         let is_greedy = request.sampling == Sampling::GREEDY;
         let unwanted = held_back(&completion.decision) || answer.given_up.is_some();
         let healing = completion.healing.len();
@@ -95,7 +95,7 @@ impl<'a> ResponseBuilder<'a> {
         let invoked = asked.trigger == Trigger::Invoked;
         let healing = asked.request.prompt.healing.len();
         let generated = answer.offered().get(healing..).unwrap_or_default();
-        let broken = broken(generated, text);
+        let defect = find_defect(generated, text);
         let gate = (!text.is_empty()).then(|| {
             let new = &answer.visible_logprobs[answer.healed..];
             let seen = |recent| asked.context.surroundings(text, new, answer.stop, recent);
@@ -107,7 +107,7 @@ impl<'a> ResponseBuilder<'a> {
             record.held_back = held_back.then(|| text.to_owned());
             record
         });
-        Decision { invoked, gate, arm: asked.arm, defect: broken }
+        Decision { invoked, gate, arm: asked.arm, defect }
     }
 }
 

@@ -5,7 +5,7 @@
 //! and tells how likely the rest is exactly.
 
 use completion::document::Edit;
-use completion::stop_rule::valid;
+use completion::stop_rule::valid_utf8_prefix;
 use engine::Answer;
 use feedback::event::{AdapterVersion, StopReason};
 
@@ -43,7 +43,7 @@ impl Suppressed {
         start: usize,
     ) -> Suppressed {
         let said = answer.text.get(healing..).unwrap_or_default();
-        let line = valid(said).split(['\n', '\r']).next().unwrap_or_default();
+        let line = valid_utf8_prefix(said).split(['\n', '\r']).next().unwrap_or_default();
         let ends = answer.ends.iter().map(|end| end.saturating_sub(healing));
         let tokens = ends.zip(answer.visible_logprobs.iter().copied());
         Suppressed {

@@ -1,17 +1,17 @@
-//! What holds of a document whatever changes a client sends: the text is the one
-//! that a plain model of the protocol gives, and what is recorded of an edit is true.
+//! Properties of a document that hold for any changes a client sends: the text is the one that a
+//! plain model of the protocol gives, and the recorded edit turns the old text into the new one.
 
 use crate::document::{Document, Encoding, Position};
-use crate::postprocess::Around;
+use crate::postprocess::NearbyText;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-const STORIES: u64 = 4_000;
+const SCENARIOS: u64 = 4_000;
 const STEPS: usize = 12;
 const PIECES: &[&str] =
     &["", "x", "let é = \"😀\";", "\n", "\r\n", "a\nb\n", "😀", "\u{2028}", "\0"];
 
-/// Lines as LSP counts them: ended by `\n`, `\r\n` or `\r`.
+/// The lines as LSP counts them: `\n`, `\r\n` or `\r` ends a line.
 fn lines(text: &str) -> Vec<&str> {
     let mut lines = vec![];
     let mut start = 0;
@@ -33,7 +33,7 @@ fn lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Byte offset of a position, by the protocol's words.
+/// The byte offset of a position as the protocol defines it.
 fn offset(text: &str, position: Position, encoding: Encoding) -> usize {
     let lines = lines(text);
     let Some(line) = lines.get(position.line as usize) else { return text.len() };
@@ -62,8 +62,8 @@ fn place(rng: &mut StdRng) -> Position {
 }
 
 #[test]
-fn any_changes_give_the_text_that_the_protocol_says() {
-    for seed in 0..STORIES {
+fn any_changes_give_the_text_that_the_protocol_defines() {
+    for seed in 0..SCENARIOS {
         let mut rng = StdRng::seed_from_u64(seed);
         let encoding = if seed % 2 == 0 { Encoding::Utf16 } else { Encoding::Utf8 };
         let (path, language) = ("a.rs".to_owned(), "rust".to_owned());
@@ -82,7 +82,7 @@ fn any_changes_give_the_text_that_the_protocol_says() {
             model.replace_range(start..end.max(start), inserted);
             let edit = document.apply(range, inserted.to_owned(), encoding);
             assert_eq!(document.text.to_string(), model, "seed {seed}");
-            // What is recorded of it turns the one text into the other.
+            // The recorded edit turns the text before into the text after.
             let mut chars: Vec<char> = before.chars().collect();
             let replaced = edit.start..edit.start + edit.removed;
             chars.splice(replaced, edit.inserted.chars());
@@ -95,7 +95,7 @@ fn any_changes_give_the_text_that_the_protocol_says() {
             let at = place(&mut rng);
             if let Ok(found) = document.offset(at, encoding) {
                 assert!(found <= document.text.len_chars(), "seed {seed}");
-                Around::of(&document.text, found);
+                NearbyText::of(&document.text, found);
             }
         }
     }

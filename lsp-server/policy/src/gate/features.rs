@@ -1,11 +1,11 @@
-//! What the gate looks at: cheap, known before the offer is shown, and of about
-//! unit size.
+//! The features that the gate decides by. They are cheap to compute, known before the offer is
+//! shown, and of about unit size.
 
 use super::Recent;
 use feedback::event::StopReason;
 
-/// Raised whenever a feature changes its meaning: verdicts on another list are
-/// not learned from.
+/// The version of the list. It is raised whenever a feature changes its meaning; the gate does not
+/// learn from verdicts on another version.
 pub const FEATURES_VERSION: u32 = 2;
 
 pub const FEATURES: usize = 20;
@@ -29,7 +29,7 @@ pub const NAMES: [&str; FEATURES] = [
     "closing marks alone",
     "starts with a word",
     "pause before the request",
-    "rate of recent takes",
+    "rate of recent accepts",
     "rejects in a row",
     "rejects on this line",
     "prose or data",
@@ -38,23 +38,23 @@ pub const NAMES: [&str; FEATURES] = [
 /// One answer and its surroundings.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// Of what is seen of the tokens that are new to the user, in nats.
+    /// The log-probs, in nats, of the tokens that are new to the user, as the user sees them.
     pub logprobs: &'a [f32],
     pub text: &'a str,
     pub stop: StopReason,
     pub line_before: &'a str,
     pub rest_of_line: &'a str,
     pub language: &'a str,
-    /// Since the last edit, in milliseconds.
+    /// Milliseconds since the last edit.
     pub idle_ms: u64,
     pub rejects_here: u32,
     pub recent: Recent,
 }
 
-/// Log-probs are cut here, in nats: beyond it all is unlikely.
+/// Log-probs are cut here, in nats: everything below is simply unlikely.
 const LEAST_LOGPROB: f64 = -8.0;
 
-/// Languages that are written more than programmed.
+/// Languages for prose or data rather than programs.
 const PROSE: &[&str] =
     &["markdown", "plaintext", "json", "jsonc", "yaml", "toml", "restructuredtext", "csv", "text"];
 
@@ -63,7 +63,7 @@ pub fn features(seen: &Surroundings) -> Features {
     let logprobs = || seen.logprobs.iter().map(|&value| logprob(value));
     let count = seen.logprobs.len().max(1) as f64;
     let sum = logprobs().sum::<f64>().max(LEAST_LOGPROB);
-    // ln(p / (1 − p)) with p the probability of the whole text.
+    // This is ln(p / (1 − p)), where p is the probability of the whole text.
     let odds = sum - (1.0 - sum.exp()).max(1e-3).ln();
     let is = |yes: bool| f64::from(u8::from(yes));
     let behind = |ends: &[&str]| {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_is_finite_and_small_whatever_comes() {
+    fn every_value_is_finite_and_small_for_any_answer() {
         let endless = "x".repeat(100_000);
         let cases: [(&[f32], &str); 4] = [
             (&[], ""),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_told_by_what_stands_before_it() {
+    fn features_tell_what_stands_before_the_cursor() {
         let at = |line: &str, name: &str| named(&features(&seen(&[-0.1], "x", line)), name);
         assert_eq!(at("self.", "behind a dot or colons"), 1.0);
         assert_eq!(at("x = ", "behind an equals sign"), 1.0);

@@ -1,17 +1,16 @@
-//! The gate: shows an offer only where it is likely enough to be taken, and
-//! learns from every verdict, at once.
+//! The gate: shows an offer only where it is likely enough to be accepted, and learns from every
+//! verdict at once.
 //!
-//! Bayesian logistic regression of P(taken) on [`features`], updated online
-//! (Laplace approximation, one rank-one step a label: Bishop, *Pattern
-//! Recognition and Machine Learning*, 4.5; as in Chapelle and Li, *An Empirical
-//! Evaluation of Thompson Sampling*, NeurIPS 2011). An offer that is as likely as
-//! not to have more than the chance from which on it is worth it (`gate.threshold`)
-//! is shown; below that, twice as often as the posterior says
-//! that it is. So uncertainty is what explores, and the probability is recorded
-//! beside every decision.
+//! It is a Bayesian logistic regression of P(accepted) on [`features`], updated online (Laplace
+//! approximation, one rank-one step for each label: Bishop, *Pattern Recognition and Machine
+//! Learning*, 4.5; as in Chapelle and Li, *An Empirical Evaluation of Thompson Sampling*, NeurIPS
+//! 2011). An offer is worth showing if P(accepted) lies above `gate.threshold`. If the posterior
+//! says that this is at least as likely as not, the offer is shown; below that it is shown twice as
+//! often as the posterior says. So the uncertainty of the weights explores, and the probability is
+//! recorded beside every decision.
 //!
-//! The state is a fold over the event log: it starts at the prior that is
-//! shipped, and what is forgotten is forgotten here too.
+//! The state is a fold over the event log. It starts with the shipped prior, and it forgets the
+//! events that are deleted from the log.
 
 pub mod features;
 pub mod prior;
@@ -22,17 +21,17 @@ use feedback::event::GateRecord;
 use feedback::reward::VALUE;
 use serde::{Deserialize, Serialize};
 
-/// An offer that looks worthless is shown this often all the same: without it a
-/// gate that is wrong would never find out.
+/// An offer that looks worthless is still shown this often: without that, a wrong gate would never
+/// notice.
 pub const EXPLORATION: f64 = 0.02;
 
-/// Variance that every weight gains at each label: habits change.
+/// Variance that every weight gains at each label, because habits change.
 const DRIFT: f64 = 1e-5;
 
-/// No weight is less certain than this, in variance.
-const MOST_VARIANCE: f64 = 4.0;
+/// The highest variance of a weight.
+const VARIANCE_MAX: f64 = 4.0;
 
-/// Weight of the newest verdict in the running rate of takes.
+/// Weight of the newest verdict in the running acceptance rate.
 const RECENT: f64 = 0.1;
 
 type Vector = [f64; FEATURES];
@@ -46,21 +45,22 @@ pub struct Gate {
     calibration: Calibration,
 }
 
-/// How the last offers fared, whoever looks at the next.
+/// How the last offers fared. All offers count, whatever the gate said of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recent {
-    /// Running rate of takes, in [0, 1].
+    /// The running acceptance rate, in [0, 1].
     pub rate: f64,
-    /// Rejects since the last take.
+    /// Rejects since the last accept.
     pub rejects: u32,
 }
 
-/// Predictions against what happened, each made before it was learned from.
+/// Predictions compared with verdicts. Each prediction is made before the gate learns from the
+/// verdict.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// By predicted probability, in tenths.
+    /// Bins by predicted probability, in tenths.
     pub bins: [Bin; 10],
-    /// Sum of squared errors.
+    /// The sum of squared errors.
     pub squared_error: f64,
 }
 
@@ -68,10 +68,11 @@ pub struct Calibration {
 pub struct Bin {
     pub labels: u64,
     pub predicted: f64,
-    pub taken: f64,
+    #[serde(rename = "taken")]
+    pub accepted: f64,
 }
 
-/// What is shown of the gate.
+/// What the user sees of the gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GateStatus {
     pub labels: u64,
@@ -111,13 +112,13 @@ impl Gate {
         self.recent
     }
 
-    /// P(taken), moderated by how uncertain the weights are (MacKay 1992).
+    /// P(accepted), moderated by the uncertainty of the weights (MacKay 1992).
     fn probability(&self, features: &Features) -> f64 {
         let (score, variance) = self.score(features);
         logistic(score / (1.0 + std::f64::consts::PI * variance / 8.0).sqrt())
     }
 
-    /// Mean and variance of the score.
+    /// The mean and variance of the score.
     fn score(&self, features: &Features) -> (f64, f64) {
         let projected = self.project(features);
         (dot(&self.mean, features), dot(&projected, features).max(0.0))
@@ -127,8 +128,8 @@ impl Gate {
         std::array::from_fn(|row| dot(&self.covariance[row], features))
     }
 
-    /// What the gate thinks of an offer, before the draw. `threshold`: P(taken) from
-    /// which on it is worth showing, in (0, 1).
+    /// Judges an offer before the draw. `threshold` is the P(accepted) from which on it is worth
+    /// showing, in (0, 1).
     pub fn judge(&self, features: &Features, threshold: f64) -> GateRecord {
         let (score, variance) = self.score(features);
         let threshold = logit(threshold);
@@ -143,33 +144,33 @@ impl Gate {
     }
 
     /// Learns from a verdict on an offer that was shown as the user typed.
-    pub fn learn(&mut self, judged: &Label) {
-        if judged.invoked {
+    pub fn learn(&mut self, label: &Label) {
+        if label.invoked {
             return;
         }
-        let taken = f64::from(judged.reward.clamp(0.0, 1.0));
-        // Stronger evidence counts on top of the weaker it overrules, where the
-        // two differ; both is rare.
-        if judged.before == Some(judged.reward) {
+        let accepted = f64::from(label.reward.clamp(0.0, 1.0));
+        // Stronger evidence replaces weaker evidence only where they differ. It then counts beside
+        // the weaker one, which is rare.
+        if label.before == Some(label.reward) {
             return;
         }
-        if judged.before.is_none() {
-            self.recent.rate += RECENT * (taken - self.recent.rate);
-            self.recent.rejects = if taken > 0.0 { 0 } else { self.recent.rejects + 1 };
+        if label.before.is_none() {
+            self.recent.rate += RECENT * (accepted - self.recent.rate);
+            self.recent.rejects = if accepted > 0.0 { 0 } else { self.recent.rejects + 1 };
         }
-        if let Some(features) = judged.gate.as_ref().and_then(known_features) {
-            self.update(&features, taken);
+        if let Some(features) = label.gate.as_ref().and_then(known_features) {
+            self.update(&features, accepted);
         }
     }
 
-    /// What it would have said of an offer whose features it knows, before its verdict.
-    pub fn judge_again(&self, judged: &Label, threshold: f64) -> Option<GateRecord> {
-        let gate = judged.gate.as_ref().filter(|_| !judged.invoked && judged.before.is_none())?;
+    /// Judges an offer again whose features are recorded, as before its verdict.
+    pub fn judge_again(&self, label: &Label, threshold: f64) -> Option<GateRecord> {
+        let gate = label.gate.as_ref().filter(|_| !label.invoked && label.before.is_none())?;
         known_features(gate).map(|features| self.judge(&features, threshold))
     }
 
-    fn update(&mut self, features: &Features, taken: f64) {
-        self.calibration.note(self.probability(features), taken);
+    fn update(&mut self, features: &Features, accepted: f64) {
+        self.calibration.note(self.probability(features), accepted);
         self.labels += 1;
         let projected = self.project(features);
         let variance = dot(&projected, features).max(0.0);
@@ -181,11 +182,11 @@ impl Gate {
                 self.covariance[row][column] -= shrink * left * right;
             }
         }
-        let step = (taken - expected) / (1.0 + information * variance);
+        let step = (accepted - expected) / (1.0 + information * variance);
         for (row, gain) in projected.iter().enumerate() {
             self.mean[row] += gain * step;
             let certain = &mut self.covariance[row][row];
-            *certain = (*certain + DRIFT).clamp(1e-9, MOST_VARIANCE);
+            *certain = (*certain + DRIFT).clamp(1e-9, VARIANCE_MAX);
         }
     }
 
@@ -204,12 +205,12 @@ impl Gate {
 }
 
 impl Calibration {
-    fn note(&mut self, predicted: f64, taken: f64) {
+    fn note(&mut self, predicted: f64, accepted: f64) {
         let bin = ((predicted * 10.0) as usize).min(9);
         self.bins[bin].labels += 1;
         self.bins[bin].predicted += predicted;
-        self.bins[bin].taken += taken;
-        self.squared_error += (predicted - taken).powi(2);
+        self.bins[bin].accepted += accepted;
+        self.squared_error += (predicted - accepted).powi(2);
     }
 }
 
@@ -230,7 +231,7 @@ pub fn logit(p: f64) -> f64 {
     (p / (1.0 - p)).ln()
 }
 
-/// Distribution function of the standard normal.
+/// The distribution function of the standard normal distribution.
 fn normal(x: f64) -> f64 {
     0.5 * libm::erfc(-x / std::f64::consts::SQRT_2)
 }
@@ -242,7 +243,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     /// A verdict on an offer with these features.
-    fn judged(features: Features, reward: f32) -> Label {
+    fn label(features: Features, reward: f32) -> Label {
         Label {
             at_ms: 0,
             adapter: 0,
@@ -266,27 +267,27 @@ mod tests {
         Gate::with_prior(&prior::Prior { mean: [0.0; FEATURES], deviation: [1.0; FEATURES] })
     }
 
-    fn of(bias_and_one: f64) -> Features {
+    fn of(first: f64) -> Features {
         let mut features = [0.0; FEATURES];
-        (features[0], features[1]) = (1.0, bias_and_one);
+        (features[0], features[1]) = (1.0, first);
         features
     }
 
-    /// P(taken) = logistic(−1 + 2x): the gate finds the line, and its
-    /// probabilities mean what they say.
+    /// With P(accepted) = logistic(−1 + 2x), the gate finds these weights, and its probabilities
+    /// are calibrated.
     #[test]
-    fn it_learns_what_is_taken_and_is_calibrated() {
+    fn the_gate_learns_what_is_accepted_and_is_calibrated() {
         let mut rng = StdRng::seed_from_u64(3);
         let mut gate = flat();
         for _ in 0..4_000 {
             let x = rng.random_range(-2.0..2.0);
-            let taken = rng.random::<f64>() < logistic(-1.0 + 2.0 * x);
-            gate.learn(&judged(of(x), f32::from(taken)));
+            let accepted = rng.random::<f64>() < logistic(-1.0 + 2.0 * x);
+            gate.learn(&label(of(x), f32::from(accepted)));
         }
         assert!((gate.mean[0] + 1.0).abs() < 0.15, "{}", gate.mean[0]);
         assert!((gate.mean[1] - 2.0).abs() < 0.25, "{}", gate.mean[1]);
         for bin in gate.calibration.bins.iter().filter(|bin| bin.labels > 100) {
-            let error = (bin.predicted - bin.taken) / bin.labels as f64;
+            let error = (bin.predicted - bin.accepted) / bin.labels as f64;
             assert!(error.abs() < 0.08, "{bin:?}");
         }
         assert!(gate.judge(&of(1.5), 0.25).propensity > 0.99);
@@ -294,12 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_uncertain_is_tried_more_often() {
+    fn uncertain_offers_are_shown_more_often() {
         let mut gate = flat();
         let first = gate.judge(&of(1.0), 0.25).propensity;
         assert_eq!(first, 1.0, "as likely as not");
         for _ in 0..20 {
-            gate.learn(&judged(of(1.0), 0.0));
+            gate.learn(&label(of(1.0), 0.0));
         }
         let (after, other) =
             (gate.judge(&of(1.0), 0.25).propensity, gate.judge(&of(-1.0), 0.25).propensity);
@@ -307,11 +308,11 @@ mod tests {
     }
 
     #[test]
-    fn asking_by_hand_and_another_list_of_features_teach_nothing() {
+    fn invoked_offers_and_other_features_are_not_learned_from() {
         let mut gate = flat();
-        let by_hand = Label { invoked: true, ..judged(of(1.0), 1.0) };
-        gate.learn(&by_hand);
-        let mut older = judged(of(1.0), 1.0);
+        let invoked = Label { invoked: true, ..label(of(1.0), 1.0) };
+        gate.learn(&invoked);
+        let mut older = label(of(1.0), 1.0);
         older.gate.as_mut().unwrap().features_version = FEATURES_VERSION + 1;
         gate.learn(&older);
         assert_eq!(gate.labels, 0);
@@ -319,12 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_labels_leave_it_sound() {
+    fn a_hundred_thousand_labels_keep_the_gate_finite() {
         let mut rng = StdRng::seed_from_u64(5);
         let mut gate = Gate::default();
         for _ in 0..100_000 {
             let features = std::array::from_fn(|_| rng.random_range(-3.0..3.0));
-            gate.learn(&judged(features, f32::from(rng.random::<bool>())));
+            gate.learn(&label(features, f32::from(rng.random::<bool>())));
         }
         let record = gate.judge(&of(1.0), 0.25);
         assert!(record.probability.is_finite() && record.propensity.is_finite());

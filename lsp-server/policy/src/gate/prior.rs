@@ -1,6 +1,6 @@
-//! Where the gate starts on its first day: what offers in rehearsals of other
-//! people's projects taught it, with room to change its mind; or a rehearsal of
-//! the user's own, which `hone rehearse --keep` leaves beside the adapters.
+//! The prior: the weights the gate starts with on its first day. They were learned from offers in
+//! rehearsals of other people's projects, with room to change. A rehearsal of the user's own
+//! projects can replace them: `hone rehearse --adopt` leaves its prior beside the adapters.
 
 use super::features::FEATURES;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ pub struct Prior {
     pub deviation: [f64; FEATURES],
 }
 
-/// Mean and deviation of each weight, as `hone gate --fit HOME…` printed them
-/// for rehearsals of fd, httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). That was
-/// by features version 1, where a line's end was less likely by what the tokenizer
-/// merges with it.
+/// Mean and deviation of each weight, as `hone gate --fit HOME…` printed them for rehearsals of fd,
+/// httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). They were fitted with version 1
+/// of the features, in which the end of a line counted only its own token and not the tokens that
+/// merge the line break.
 const SHIPPED: [(f64, f64); FEATURES] = [
     (-0.08, 0.34), // bias
     (1.68, 0.31),  // log-odds of the whole text
@@ -32,7 +32,7 @@ const SHIPPED: [(f64, f64); FEATURES] = [
     (-0.05, 0.36), // closing marks alone
     (0.03, 0.32),  // starts with a word
     (0.00, 0.36),  // pause before the request
-    (-0.04, 0.36), // rate of recent takes
+    (-0.04, 0.36), // rate of recent accepts
     (0.00, 0.33),  // rejects in a row
     (0.14, 0.34),  // rejects on this line
     (0.00, 0.36),  // prose or data
@@ -42,7 +42,7 @@ pub fn shipped() -> Prior {
     Prior { mean: SHIPPED.map(|weight| weight.0), deviation: SHIPPED.map(|weight| weight.1) }
 }
 
-/// What a fit starts from: the text's own odds, doubled, and little else.
+/// The prior that a fit starts from: the log-odds of the text, doubled, and little else.
 pub fn assumed() -> Prior {
     let mut mean = [0.0; FEATURES];
     mean[1] = 2.0;

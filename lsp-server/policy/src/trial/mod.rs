@@ -1,20 +1,20 @@
-//! A trial: a candidate answers a part of the requests until the evidence says
-//! that it is better than what served before, or worse.
+//! A trial: a candidate adapter answers a part of the requests until the evidence says that it is
+//! better or worse than the incumbent, which served before.
 //!
-//! The arms are drawn per request with recorded probabilities. Two kinds of
-//! evidence are kept, both valid however often one looks ([`betting`]):
+//! The arm is drawn for each request with a recorded probability. Two kinds of evidence are kept,
+//! and both stay valid however often one looks ([`betting`]):
 //!
-//! * **verdicts**: each reward less a baseline, weighted by the inverse of its
-//!   arm's probability, candidate for, incumbent against (the doubly robust score
-//!   of Waudby-Smith et al. 2022, its baseline the running mean);
-//! * **texts**: what the user wrote in the end, in the eyes of both arms: which of
-//!   them would have said just this. Both see every text, so this pairs what the
-//!   verdicts cannot. (Not their log-probs: an adapter that learns what nobody could
-//!   have guessed gains nats, and may lose the lines that were right.)
+//! * **verdicts**: each reward less a baseline, weighted by the inverse of its arm's probability.
+//!   It counts for the candidate or for the incumbent (the doubly robust score of Waudby-Smith et
+//!   al. 2022 with the running mean as its baseline);
+//! * **references**: for each text that the user has in the end, which of the two arms decodes just
+//!   this text greedily. Both arms see every reference, so this is a paired comparison, which
+//!   verdicts cannot be. (Log-probs are not compared: an adapter that learns lines that nobody
+//!   could have guessed gains nats, and may lose lines that were right.)
 //!
-//! While a trial runs, updates go on from the candidate and take its place in
-//! it: the trial is between two lines of adapters. It is a fold over the log,
-//! from the event on at which it began.
+//! While a trial runs, updates start from the candidate, and their adapters take its place in the
+//! trial. So the trial compares two lines of adapters. It is a fold over the log, from the event at
+//! which it began.
 
 pub mod betting;
 pub mod monitors;
@@ -27,84 +27,85 @@ use feedback::reward::VALUE;
 use monitors::Monitors;
 use serde::{Deserialize, Serialize};
 
-/// Evidence of verdicts that promotes: false at most once in 25 trials.
+/// Evidence of verdicts that promotes. It is false at most once in 25 trials.
 pub const PROMOTING_VERDICTS: f64 = 25.0;
 
-/// Evidence of texts that promotes, false at most once in 100: with the above,
-/// 5 % of trials of a candidate that is no better.
-pub const PROMOTING_TEXTS: f64 = 100.0;
+/// Evidence of references that promotes. It is false at most once in 100 trials, so that together
+/// with the verdicts at most 5 % of candidates that are not better are promoted.
+pub const PROMOTING_REFERENCES: f64 = 100.0;
 
-/// Evidence that fewer of the candidate's offers are taken than of the
-/// incumbent's, at which the trial ends. To keep a bad one costs the user, to drop a
-/// good one costs what was learned from some hundred verdicts. These values and those
-/// of [`REACH_BETS`] are where `hone trial --simulate` meets its two bounds.
+/// Evidence of verdicts that drops: fewer of the candidate's offers are accepted than of the
+/// incumbent's. To keep a bad candidate costs the user, and to drop a good one costs what was
+/// learned from some hundred verdicts. With these values and those of [`KNOWN_RATE_BETS`] `hone
+/// trial --simulate` meets its two bounds.
 pub const DROPPING: f64 = 20.0;
 
-/// The same of texts: it says less often than the incumbent what is written.
-const DROPPING_TEXTS: f64 = 20.0;
+/// Evidence of references that drops: the candidate gives the reference less often than the
+/// incumbent.
+const DROPPING_REFERENCES: f64 = 20.0;
 
-/// Evidence of verdicts against a candidate at which texts do not promote it.
-const BEHIND: f64 = 3.0;
+/// Evidence of verdicts against a candidate at which references do not promote it.
+const BEHIND_VERDICTS: f64 = 3.0;
 
-/// What texts say for a candidate raises the bar above and the one below by this
-/// factor at most: they see small differences, which a run of bad luck outshouts.
-const TEXTS_SAY: f64 = 5.0;
+/// The highest factor by which references in favour of a candidate raise the evidence that is
+/// needed to drop it. References detect small gains that a short run of rejected offers would hide.
+const REFERENCES_FACTOR: f64 = 5.0;
 
-/// The same of the candidate's offers alone, held against what served before.
+/// Evidence that drops if the candidate's offers alone fall below the known rate of the incumbent.
 pub const DROPPING_BELOW: f64 = 10.0;
 
-/// Bets against a rate that is known: bolder, for they need no other arm.
-const REACH_BETS: &[f64] = &[0.2, 0.5, 0.95];
+/// Bets against a known rate. They are bolder, because they need no other arm.
+const KNOWN_RATE_BETS: &[f64] = &[0.2, 0.5, 0.95];
 
 /// Judged offers of candidate and incumbent after which a trial ends undecided.
-pub const LONGEST: u64 = 600;
+pub const OFFERS_MAX: u64 = 600;
 
-/// Judged offers of each arm before which nothing is promoted, however clear it
-/// looks: the monitors want to have seen both.
-const EARLIEST: u64 = 20;
+/// Judged offers of each arm before which nothing is promoted, however clear the evidence is,
+/// because the monitors must have seen both arms.
+const OFFERS_MIN: u64 = 20;
 
-/// From this many judged offers on, a candidate whose reward is less than this
-/// share of what is known of the incumbent's is given up without more evidence.
-const PATIENCE: u64 = 180;
-const FUTILE: f64 = 0.7;
+/// From this many judged offers on, a candidate is dropped without more evidence if its mean reward
+/// is below this share of the incumbent's.
+const FUTILE_OFFERS: u64 = 180;
+const FUTILE_SHARE: f64 = 0.7;
 
-/// Share of the requests that the base answers where it is neither.
+/// Share of the requests that the base answers if it is neither candidate nor incumbent.
 const BASE_SHARE: f64 = 0.1;
 
-/// Of the other requests, the share that the candidate answers: what was learned is
-/// the user's at once, and the rest is what it is held against.
+/// Share of the other requests that the candidate answers. The user gets what was learned at once,
+/// and the rest serves the comparison.
 const CANDIDATE_SHARE: f64 = 0.8;
 
-/// What the incumbent answers at the least.
-const LEAST_SHARE: f64 = (1.0 - BASE_SHARE) * (1.0 - CANDIDATE_SHARE);
+/// The lowest share of the requests that the incumbent answers.
+const SHARE_MIN: f64 = (1.0 - BASE_SHARE) * (1.0 - CANDIDATE_SHARE);
 
-/// Room above the rate to reach, at the least: it divides.
-const LEAST_ROOM: f64 = 0.1;
+/// The least room above the rate to reach, which is a divisor.
+const ROOM_MIN: f64 = 0.1;
 
-/// Verdicts on earlier versions that tell what a candidate has to reach.
+/// Verdicts on earlier versions that count for the rate that a candidate has to reach.
 const HISTORY: f64 = 200.0;
 
-/// Standard errors by which the rate to reach lies below the incumbent's: its
-/// lower quartile.
+/// Standard errors by which the rate to reach lies below the incumbent's mean; this is its lower
+/// quartile.
 const CAUTION: f64 = 0.6745;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arms {
     pub candidate: AdapterVersion,
     pub incumbent: AdapterVersion,
-    /// Log position from which on it runs: its name.
+    /// The log position at which the trial begins. It is also its name.
     pub since: u64,
 }
 
 impl Arms {
-    /// Shares of the requests that candidate and incumbent answer; the base the rest.
+    /// The shares of the requests that candidate and incumbent answer. The base answers the rest.
     fn shares(&self) -> (f64, f64) {
         let base = if self.incumbent == 0 { 0.0 } else { BASE_SHARE };
         let candidate = (1.0 - base) * CANDIDATE_SHARE;
         (candidate, 1.0 - base - candidate)
     }
 
-    /// Which arm answers, by a uniform draw from [0, 1).
+    /// Draws the arm that answers. `draw` is uniform in [0, 1).
     pub fn draw(&self, draw: f64) -> (AdapterVersion, ArmRecord) {
         let (candidate, incumbent) = self.shares();
         let (version, propensity) = match draw {
@@ -116,11 +117,11 @@ impl Arms {
     }
 }
 
-/// How a trial ended.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     pub end: End,
-    /// In words for a person.
+    /// The reason in words for the user.
     pub reason: String,
     /// Judged offers of candidate and incumbent.
     pub offers: u64,
@@ -131,13 +132,13 @@ pub struct Verdict {
 pub enum End {
     /// The candidate serves from now on.
     Promoted,
-    /// The incumbent does, and the candidate's line is given up.
+    /// The incumbent serves, and the candidate's line of adapters is given up.
     Dropped,
-    /// The incumbent does; updates go on from the candidate.
+    /// The incumbent serves, and updates start from the candidate.
     Undecided,
 }
 
-/// Rewards of one arm.
+/// The rewards of one arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rewards {
     pub offers: u64,
@@ -154,14 +155,14 @@ impl Rewards {
         (self.offers > 0).then(|| self.sum / self.offers as f64)
     }
 
-    /// What a mean must reach not to lie below this one, with [`CAUTION`].
+    /// The mean that another arm must reach to count as not below this one, with [`CAUTION`].
     fn low(&self) -> f64 {
         let count = self.offers.max(1) as f64;
         let mean = (self.sum + 1.0) / (count + 4.0);
         (mean - CAUTION * (mean * (1.0 - mean) / count).sqrt()).max(0.0)
     }
 
-    /// The same, as if it were known from fewer.
+    /// The same mean as if it were known from at most this many offers.
     fn at_most(self, offers: f64) -> Rewards {
         let share = (offers / self.offers.max(1) as f64).min(1.0);
         Rewards { offers: (self.offers as f64 * share) as u64, sum: self.sum * share }
@@ -173,19 +174,22 @@ pub struct Trial {
     pub arms: Arms,
     pub candidate: Rewards,
     pub incumbent: Rewards,
-    /// What served before the trial, as far back as is looked at.
+    /// Verdicts on the adapters that served before the trial, at most [`HISTORY`] of them.
     history: Rewards,
     better: Betting,
     worse: Betting,
-    /// Against the rate of what served before: it needs no draw of the other arm.
+    /// Evidence against the known rate of the incumbent. It needs no draw of the other arm.
     below: Betting,
-    texts_better: Betting,
-    texts_worse: Betting,
-    texts: u64,
-    /// Texts that the candidate alone would have said, and the incumbent alone.
+    #[serde(rename = "texts_better")]
+    references_better: Betting,
+    #[serde(rename = "texts_worse")]
+    references_worse: Betting,
+    #[serde(rename = "texts")]
+    references: u64,
+    /// References that only the candidate gives, and that only the incumbent gives.
     gained: u64,
     lost: u64,
-    /// Of texts, and of those gained less those lost, each weighted by the inverse of
+    /// Sums over the references, and over gained less lost ones, each weighted by the inverse of
     /// its arm's share.
     weighted: f64,
     weighted_gain: f64,
@@ -193,7 +197,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// `history`: verdicts on what served before it.
+    /// Begins a trial. `history` holds the verdicts on what served before.
     pub fn new(arms: Arms, history: Rewards) -> Trial {
         Trial {
             arms,
@@ -202,10 +206,10 @@ impl Trial {
             history: history.at_most(HISTORY),
             better: Betting::default(),
             worse: Betting::default(),
-            below: Betting::with(REACH_BETS),
-            texts_better: Betting::default(),
-            texts_worse: Betting::default(),
-            texts: 0,
+            below: Betting::with(KNOWN_RATE_BETS),
+            references_better: Betting::default(),
+            references_worse: Betting::default(),
+            references: 0,
             gained: 0,
             lost: 0,
             weighted: 0.0,
@@ -214,32 +218,32 @@ impl Trial {
         }
     }
 
-    /// A newer version takes the candidate's place.
+    /// Puts a newer version in the candidate's place.
     pub fn succeed(&mut self, candidate: AdapterVersion) {
         self.arms.candidate = candidate;
     }
 
-    /// An event, and the verdict it brought.
-    pub fn apply(&mut self, event: &Event, judged: Option<&Label>) {
+    /// Applies an event and the label that it brought.
+    pub fn apply(&mut self, event: &Event, label: Option<&Label>) {
         self.monitors.apply(event, self.arms);
-        if let EventKind::Compared { id, logprobs, greedy: says, .. } = &event.kind
+        if let EventKind::Compared { id, logprobs, greedy, .. } = &event.kind
             && let Some(by_incumbent) = self.monitors.was_incumbent(id)
         {
             let asked: Vec<_> = logprobs.iter().map(|(version, _)| *version).collect();
-            self.compare(&asked, says, by_incumbent);
+            self.compare(&asked, greedy, by_incumbent);
         }
-        if let Some(judged) = judged
-            && judged.before.is_none()
-            && let Some(arm) = judged.arm.filter(|arm| arm.trial == self.arms.since)
+        if let Some(label) = label
+            && label.before.is_none()
+            && let Some(arm) = label.arm.filter(|arm| arm.trial == self.arms.since)
         {
-            self.judge(judged.adapter, f64::from(arm.propensity), f64::from(judged.reward));
+            self.observe_reward(label.adapter, f64::from(arm.propensity), f64::from(label.reward));
         }
     }
 
-    fn judge(&mut self, adapter: AdapterVersion, propensity: f64, reward: f64) {
+    fn observe_reward(&mut self, adapter: AdapterVersion, propensity: f64, reward: f64) {
         let reward = reward.clamp(0.0, 1.0);
-        // Every version that was in this trial is the incumbent or of the
-        // candidate's line; the base arm beside them is looked at by nobody.
+        // Every version in this trial is the incumbent or belongs to the candidate's line. The
+        // answers of the base as a third arm are not compared.
         let is_incumbent = adapter == self.arms.incumbent;
         if adapter == 0 && !is_incumbent {
             return;
@@ -249,8 +253,8 @@ impl Trial {
             sum: self.history.sum + self.candidate.sum + self.incumbent.sum,
         };
         let baseline = known.mean().unwrap_or(f64::from(VALUE));
-        // Neither is drawn less often than that, so this stays in [−1, 1].
-        let weighted = (reward - baseline) * LEAST_SHARE / propensity.max(LEAST_SHARE);
+        // Neither arm is drawn less often than this share, so the value stays in [−1, 1].
+        let weighted = (reward - baseline) * SHARE_MIN / propensity.max(SHARE_MIN);
         let gain = if is_incumbent { -weighted } else { weighted };
         self.better.observe(gain);
         self.worse.observe(-gain);
@@ -258,7 +262,7 @@ impl Trial {
             self.incumbent.note(reward);
         } else {
             let reach = self.known_of_incumbent().low();
-            self.below.observe((reach - reward) / (1.0 - reach).max(LEAST_ROOM));
+            self.below.observe((reach - reward) / (1.0 - reach).max(ROOM_MIN));
             self.candidate.note(reward);
         }
     }
@@ -270,33 +274,34 @@ impl Trial {
         }
     }
 
-    /// `asked`: the adapters that saw a text; `says`: those that would have said it;
-    /// `by_incumbent`: who of the two had answered there. What is taken is the taker's
-    /// own, so who answers more often would seem to be the better one: each text is
-    /// weighted by the inverse of its arm's probability, as verdicts are.
-    fn compare(&mut self, asked: &[AdapterVersion], says: &[AdapterVersion], by_incumbent: bool) {
+    /// Compares both arms on a reference. `asked` holds the adapters that scored it, `greedy` those
+    /// that decode it greedily, and `by_incumbent` tells whether the incumbent had answered there.
+    /// An accepted text is the answering arm's own, so the arm that answers more often would look
+    /// better. Therefore each reference is weighted by the inverse of its arm's probability, as
+    /// verdicts are.
+    fn compare(&mut self, asked: &[AdapterVersion], greedy: &[AdapterVersion], by_incumbent: bool) {
         let candidate = asked.iter().max().filter(|version| **version > self.arms.incumbent);
         let Some(candidate) = candidate.filter(|_| asked.contains(&self.arms.incumbent)) else {
             return;
         };
-        let (own, before) = (says.contains(candidate), says.contains(&self.arms.incumbent));
+        let (own, before) = (greedy.contains(candidate), greedy.contains(&self.arms.incumbent));
         let (of_candidate, of_incumbent) = self.arms.shares();
-        let weight = LEAST_SHARE / if by_incumbent { of_incumbent } else { of_candidate };
+        let weight = SHARE_MIN / if by_incumbent { of_incumbent } else { of_candidate };
         let difference = weight * (f64::from(u8::from(own)) - f64::from(u8::from(before)));
-        self.texts += 1;
+        self.references += 1;
         self.gained += u64::from(own && !before);
         self.lost += u64::from(before && !own);
         self.weighted += weight;
         self.weighted_gain += difference;
-        self.texts_better.observe(difference);
-        self.texts_worse.observe(-difference);
+        self.references_better.observe(difference);
+        self.references_worse.observe(-difference);
     }
 
     pub fn offers(&self) -> u64 {
         self.candidate.offers + self.incumbent.offers
     }
 
-    /// How it ends, once it does.
+    /// The verdict, once the trial ends.
     pub fn verdict(&self) -> Option<Verdict> {
         let ends = |end, reason| Some(Verdict { end, reason, offers: self.offers() });
         let rate = |rewards: Rewards| format!("{:.0} %", 100.0 * rewards.mean().unwrap_or(0.0));
@@ -306,34 +311,34 @@ impl Trial {
             return ends(End::Dropped, alarm);
         }
         let share = self.candidate.mean().zip(self.known_of_incumbent().mean());
-        let futile = self.offers() >= PATIENCE
-            && share.is_some_and(|(candidate, incumbent)| candidate < FUTILE * incumbent);
-        let texts_say = self.texts_better.evidence().clamp(1.0, TEXTS_SAY);
-        let worse = self.worse.evidence() >= DROPPING * texts_say;
-        if worse || futile || self.below.evidence() >= DROPPING_BELOW * texts_say {
-            return ends(End::Dropped, format!("fewer were taken: {}", rates()));
+        let futile = self.offers() >= FUTILE_OFFERS
+            && share.is_some_and(|(candidate, incumbent)| candidate < FUTILE_SHARE * incumbent);
+        let factor = self.references_better.evidence().clamp(1.0, REFERENCES_FACTOR);
+        let worse = self.worse.evidence() >= DROPPING * factor;
+        if worse || futile || self.below.evidence() >= DROPPING_BELOW * factor {
+            return ends(End::Dropped, format!("fewer were accepted: {}", rates()));
         }
-        if self.texts_worse.evidence() >= DROPPING_TEXTS {
-            return ends(End::Dropped, self.text_reason("less"));
+        if self.references_worse.evidence() >= DROPPING_REFERENCES {
+            return ends(End::Dropped, self.reference_reason("less"));
         }
-        let may_pass = self.candidate.offers.min(self.incumbent.offers) >= EARLIEST;
+        let may_pass = self.candidate.offers.min(self.incumbent.offers) >= OFFERS_MIN;
         if may_pass && self.better.evidence() >= PROMOTING_VERDICTS {
-            return ends(End::Promoted, format!("more were taken: {}", rates()));
+            return ends(End::Promoted, format!("more were accepted: {}", rates()));
         }
-        // Means alone would refuse every other candidate that is as good.
-        let not_behind = self.worse.evidence() < BEHIND;
-        if may_pass && not_behind && self.texts_better.evidence() >= PROMOTING_TEXTS {
-            return ends(End::Promoted, self.text_reason("more"));
+        // A comparison of the means alone would refuse every second candidate that is as good.
+        let not_behind = self.worse.evidence() < BEHIND_VERDICTS;
+        if may_pass && not_behind && self.references_better.evidence() >= PROMOTING_REFERENCES {
+            return ends(End::Promoted, self.reference_reason("more"));
         }
-        if self.offers() >= LONGEST {
-            let reason = format!("{LONGEST} offers could not tell them apart: {}", rates());
+        if self.offers() >= OFFERS_MAX {
+            let reason = format!("{OFFERS_MAX} offers could not tell them apart: {}", rates());
             return ends(End::Undecided, reason);
         }
         None
     }
 
-    fn text_reason(&self, how: &str) -> String {
-        format!("it says {how} often just what you write: {}", self.status().texts_line())
+    fn reference_reason(&self, how: &str) -> String {
+        format!("it gives {how} often just what you write: {}", self.status().references_line())
     }
 
     pub fn status(&self) -> TrialStatus {
@@ -341,53 +346,57 @@ impl Trial {
             arms: self.arms,
             candidate: self.candidate,
             incumbent: self.incumbent,
-            texts: self.texts,
+            references: self.references,
             gained: self.gained,
             lost: self.lost,
-            text_gain: self.weighted_gain / self.weighted.max(f64::MIN_POSITIVE),
+            reference_gain: self.weighted_gain / self.weighted.max(f64::MIN_POSITIVE),
             evidence_better: self.better.evidence(),
             evidence_worse: self.worse.evidence(),
             evidence_below: self.below.evidence(),
-            evidence_texts: self.texts_better.evidence(),
-            longest: LONGEST,
+            evidence_references: self.references_better.evidence(),
+            longest: OFFERS_MAX,
         }
     }
 }
 
-/// What `hone status` tells of a running trial.
+/// What `hone status` tells about a running trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialStatus {
     pub arms: Arms,
     pub candidate: Rewards,
     pub incumbent: Rewards,
-    /// Texts that both arms were asked about.
-    pub texts: u64,
-    /// Of these, what the candidate alone would have said, and the incumbent alone:
-    /// what is taken is the taker's own, and the candidate answers more often.
+    /// References that both arms were compared on.
+    #[serde(rename = "texts")]
+    pub references: u64,
+    /// References that only the candidate gives, and that only the incumbent gives. An accepted
+    /// text is the answering arm's own, and the candidate answers more often.
     pub gained: u64,
     pub lost: u64,
-    /// The share of texts gained less that lost, as if both had answered as often.
-    pub text_gain: f64,
-    /// e-values: promotes at [`PROMOTING_VERDICTS`].
+    /// The share of references gained less the share lost, as if both arms had answered equally
+    /// often.
+    #[serde(rename = "text_gain")]
+    pub reference_gain: f64,
+    /// The e-value for the candidate; it promotes at [`PROMOTING_VERDICTS`].
     pub evidence_better: f64,
-    /// Drops at [`DROPPING`].
+    /// The e-value against the candidate; it drops at [`DROPPING`].
     pub evidence_worse: f64,
-    /// Drops at [`DROPPING_BELOW`].
+    /// The e-value against the known rate; it drops at [`DROPPING_BELOW`].
     pub evidence_below: f64,
-    /// Promotes at [`PROMOTING_TEXTS`].
-    pub evidence_texts: f64,
+    /// The e-value of the references; it promotes at [`PROMOTING_REFERENCES`].
+    #[serde(rename = "evidence_texts")]
+    pub evidence_references: f64,
     pub longest: u64,
 }
 
 impl TrialStatus {
-    /// What the texts say, for a person.
-    pub fn texts_line(&self) -> String {
-        let TrialStatus { texts, gained, lost, text_gain, .. } = self;
-        let how = if *text_gain < 0.0 { "fewer" } else { "more" };
+    /// The result of the references in words for the user.
+    pub fn references_line(&self) -> String {
+        let TrialStatus { references, gained, lost, reference_gain, .. } = self;
+        let how = if *reference_gain < 0.0 { "fewer" } else { "more" };
         format!(
-            "of {texts} texts it says {:.1} % {how} than the other, weighed by how often each \
-             answers ({gained} that the other misses, not {lost} that it says)",
-            100.0 * text_gain.abs()
+            "of {references} references it gives {:.1} % {how} than the other, weighed by how \
+             often each answers ({gained} that the other misses, not {lost} that it gives)",
+            100.0 * reference_gain.abs()
         )
     }
 }
@@ -396,22 +405,23 @@ impl TrialStatus {
 mod tests {
     use super::*;
 
-    /// So many offers, one of five the incumbent's, 30 % of these taken; and 200 texts, of
-    /// which this share is said by the candidate alone, or below zero by the incumbent.
-    fn trial(offers: u32, taken: f64, difference: f64) -> Trial {
+    /// A trial with this many offers and 200 references. One offer in five is the incumbent's, and
+    /// 30 % of those are accepted. `difference` is the share of references that only the candidate
+    /// gives, or below zero only the incumbent.
+    fn trial(offers: u32, accepted: f64, difference: f64) -> Trial {
         let arms = Arms { candidate: 1, incumbent: 0, since: 0 };
         let mut trial = Trial::new(arms, Rewards { offers: 100, sum: 30.0 });
-        for text in 0..200 {
-            let one_says = (f64::from(text) * 0.3819) % 1.0 < difference.abs();
+        for reference in 0..200 {
+            let is_given = (f64::from(reference) * 0.3819) % 1.0 < difference.abs();
             let who = u32::from(difference > 0.0);
-            let says: &[u32] = if one_says { std::slice::from_ref(&who) } else { &[] };
-            trial.compare(&[1, 0], says, text % 5 == 0);
+            let greedy: &[u32] = if is_given { std::slice::from_ref(&who) } else { &[] };
+            trial.compare(&[1, 0], greedy, reference % 5 == 0);
             let reward =
                 |of: u32, rate: f64| f64::from(u8::from((f64::from(of) * 0.3819) % 1.0 < rate));
-            match text % 5 {
-                _ if text >= offers => {}
-                0 => trial.judge(0, 1.0 - CANDIDATE_SHARE, reward(text / 5, 0.3)),
-                _ => trial.judge(1, CANDIDATE_SHARE, reward(text, taken)),
+            match reference % 5 {
+                _ if reference >= offers => {}
+                0 => trial.observe_reward(0, 1.0 - CANDIDATE_SHARE, reward(reference / 5, 0.3)),
+                _ => trial.observe_reward(1, CANDIDATE_SHARE, reward(reference, accepted)),
             }
         }
         trial
@@ -422,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_promote_unless_the_verdicts_speak_against_it() {
+    fn references_promote_unless_verdicts_are_against_the_candidate() {
         assert_eq!(end(&trial(100, 0.3, 0.15)), Some(End::Promoted));
         assert_eq!(end(&trial(95, 0.3, 0.15)), None, "19 offers of the incumbent are too few");
         assert_eq!(end(&trial(100, 0.28, 0.15)), Some(End::Promoted), "a little behind is chance");
@@ -430,30 +440,36 @@ mod tests {
         assert_eq!(end(&trial(100, 0.3, -0.15)), Some(End::Dropped));
     }
 
-    /// Two arms that never say the same, to a user who takes whatever is offered.
+    /// The two arms never give the same text, and the user accepts every offer.
     #[test]
-    fn who_answers_more_often_is_not_the_better_one_for_that() {
+    fn the_arm_that_answers_more_often_does_not_look_better() {
         for incumbent in [0, 3] {
             let arms = Arms { candidate: 4, incumbent, since: 0 };
             let mut trial = Trial::new(arms, Rewards::default());
-            for text in 0..1_000 {
-                let (version, _) = arms.draw((f64::from(text) * 0.618) % 1.0);
+            for reference in 0..1_000 {
+                let (version, _) = arms.draw((f64::from(reference) * 0.618) % 1.0);
                 if version == 0 && incumbent > 0 {
                     continue;
                 }
                 trial.compare(&[4, incumbent], &[version], version == incumbent);
             }
             assert!(trial.gained > 3 * trial.lost, "{} {}", trial.gained, trial.lost);
-            assert!(trial.status().text_gain.abs() < 0.05, "{}", trial.status().text_gain);
-            assert!(trial.texts_better.evidence() < 5.0 && trial.texts_worse.evidence() < 5.0);
+            assert!(
+                trial.status().reference_gain.abs() < 0.05,
+                "{}",
+                trial.status().reference_gain
+            );
+            assert!(
+                trial.references_better.evidence() < 5.0 && trial.references_worse.evidence() < 5.0
+            );
         }
     }
 
     #[test]
-    fn texts_have_verdicts_say_more_but_not_nothing() {
+    fn references_for_a_candidate_delay_but_do_not_prevent_dropping_it() {
         let (alone, with) = (trial(60, 0.1, 0.0), trial(60, 0.1, 0.15));
         assert!(alone.worse.evidence() >= DROPPING || alone.below.evidence() >= DROPPING_BELOW);
         assert_eq!((end(&alone), end(&with)), (Some(End::Dropped), None));
-        assert_eq!(end(&trial(60, 0.0, 0.15)), Some(End::Dropped), "nobody takes it");
+        assert_eq!(end(&trial(60, 0.0, 0.15)), Some(End::Dropped), "nobody accepts it");
     }
 }

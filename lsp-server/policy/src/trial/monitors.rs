@@ -1,43 +1,44 @@
-//! Watch over what an adapter could learn that pays without helping: saying
-//! nothing, saying only what is safe, saying more or less than before. Each is
-//! held against the incumbent over the same requests; an alarm ends the trial.
+//! Monitors: they watch for behaviour that an adapter could learn because it pays without helping,
+//! such as offering nothing, offering only what is safe, or longer or shorter texts than before.
+//! Each monitor compares the candidate with the incumbent over the same requests, and an alarm ends
+//! the trial.
 
 use super::Arms;
 use feedback::event::{Completion, Event, EventKind, KeptCheck, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 
-/// Answers of each arm before an alarm is believed.
-const ENOUGH: u64 = 16;
+/// Answers of each arm that an alarm needs.
+const ANSWERS_MIN: u64 = 16;
 
-/// Offers whose arm is remembered for what happens to them later.
-const REMEMBERED: usize = 1024;
+/// Offers whose arm is remembered for their later fate.
+const REMEMBERED_OFFERS: usize = 1024;
 
-/// The candidate offers something less than this often as the incumbent does.
-const SILENT: f64 = 0.5;
+/// An alarm is raised if the candidate offers something less than this often as the incumbent.
+const OFFERING_SHARE: f64 = 0.5;
 
-/// This share of its offers are closing marks alone, and so much more than the
-/// incumbent's.
-const MARKS: f64 = 0.5;
+/// An alarm is raised if this share of the candidate's offers are closing marks alone, and if that
+/// is so much more than the incumbent's share.
+const MARKS_SHARE: f64 = 0.5;
 const MARKS_MORE: f64 = 0.3;
 
-/// The same for broken texts, and for texts that say one word again and again.
-const FAULTY: f64 = 0.3;
-const FAULTY_MORE: f64 = 0.2;
+/// The same limits for defective texts, and for texts that repeat one word again and again.
+const DEFECTIVE_SHARE: f64 = 0.3;
+const DEFECTIVE_MORE: f64 = 0.2;
 
-/// Mean length against the incumbent's.
+/// Bounds of the mean length relative to the incumbent's.
 const SHORTER: f64 = 1.0 / 3.0;
 const LONGER: f64 = 3.0;
 
-/// Mean −log-prob of its own tokens against the incumbent's: it has become sure
-/// of everything.
-const CERTAIN: f64 = 0.1;
+/// An alarm is raised if the mean −log-prob of the candidate's tokens is below this share of the
+/// incumbent's, since it is then certain of everything.
+const SURPRISE_SHARE: f64 = 0.1;
 
-/// Of what was taken, this share was taken back at once.
-const TAKEN_BACK: f64 = 0.5;
-const TAKEN_ENOUGH: u64 = 6;
+/// An alarm is raised if this share of the accepted offers was undone at once.
+const UNDONE_SHARE: f64 = 0.5;
+const UNDONE_ACCEPTED_MIN: u64 = 6;
 
-/// KL to the base that an update may have reached, in nats a token.
+/// The highest KL divergence from the base that an update may reach, in nats a token.
 pub const KL_LIMIT: f32 = 2.0;
 
 /// What one arm did.
@@ -47,13 +48,16 @@ pub struct Conduct {
     pub offers: u64,
     pub characters: u64,
     pub marks_only: u64,
-    pub broken: u64,
+    #[serde(rename = "broken")]
+    pub defective: u64,
     pub repeating: u64,
     pub tokens: u64,
-    /// Sum of −log-prob, in nats.
+    /// The sum of −log-prob, in nats.
     pub surprise: f64,
-    pub taken: u64,
-    pub taken_back: u64,
+    #[serde(rename = "taken")]
+    pub accepted: u64,
+    #[serde(rename = "taken_back")]
+    pub undone: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -78,20 +82,20 @@ impl Monitors {
             }
             EventKind::Outcome { id, outcome: Outcome::Accepted, .. } => {
                 if let Some(is_incumbent) = self.arms.get(id).copied() {
-                    self.of(is_incumbent).taken += 1;
+                    self.of(is_incumbent).accepted += 1;
                 }
             }
             EventKind::Kept { id, check: KeptCheck::Undone, .. } => {
                 if let Some(is_incumbent) = self.arms.get(id).copied() {
-                    self.of(is_incumbent).taken_back += 1;
+                    self.of(is_incumbent).undone += 1;
                 }
             }
             _ => {}
         }
     }
 
-    /// Whether the incumbent answered this request of the trial, or the candidate;
-    /// `None` for one of another.
+    /// Tells whether the incumbent answered this request of the trial (or the candidate). `None`
+    /// for a request of another trial.
     pub fn was_incumbent(&self, id: &str) -> Option<bool> {
         self.arms.get(id).copied()
     }
@@ -101,7 +105,7 @@ impl Monitors {
     }
 
     fn remember(&mut self, id: String, is_incumbent: bool) {
-        if self.order.len() == REMEMBERED
+        if self.order.len() == REMEMBERED_OFFERS
             && let Some(oldest) = self.order.pop_front()
         {
             self.arms.remove(&oldest);
@@ -110,28 +114,28 @@ impl Monitors {
         self.arms.insert(id, is_incumbent);
     }
 
-    /// What is wrong with the candidate, in words.
+    /// The reason why the candidate is dropped, in words for the user.
     pub fn alarm(&self) -> Option<String> {
         let (candidate, incumbent) = (&self.candidate, &self.incumbent);
-        if candidate.taken >= TAKEN_ENOUGH
-            && share(candidate.taken_back, candidate.taken) >= TAKEN_BACK
-            && share(incumbent.taken_back, incumbent.taken) < TAKEN_BACK
+        if candidate.accepted >= UNDONE_ACCEPTED_MIN
+            && share(candidate.undone, candidate.accepted) >= UNDONE_SHARE
+            && share(incumbent.undone, incumbent.accepted) < UNDONE_SHARE
         {
-            let back = percent(candidate.taken_back, candidate.taken);
-            return Some(format!("{back} of what was taken from it was undone at once"));
+            let back = percent(candidate.undone, candidate.accepted);
+            return Some(format!("{back} of what was accepted from it was undone at once"));
         }
-        if candidate.answers.min(incumbent.answers) < ENOUGH {
+        if candidate.answers.min(incumbent.answers) < ANSWERS_MIN {
             return None;
         }
         let offering = |conduct: &Conduct| share(conduct.offers, conduct.answers);
-        if offering(candidate) < SILENT * offering(incumbent) {
+        if offering(candidate) < OFFERING_SHARE * offering(incumbent) {
             return Some(format!(
-                "it goes silent: it answers {} of the requests, what served before {}",
+                "it seldom offers anything: it answers {} of the requests, what served before {}",
                 percent(candidate.offers, candidate.answers),
                 percent(incumbent.offers, incumbent.answers)
             ));
         }
-        let faulty = |count: fn(&Conduct) -> u64, least: f64, more: f64| {
+        let is_alarming = |count: fn(&Conduct) -> u64, least: f64, more: f64| {
             let (own, before) = (
                 share(count(candidate), candidate.answers),
                 share(count(incumbent), incumbent.answers),
@@ -141,16 +145,16 @@ impl Monitors {
         let of_its = |count: u64, what: &str| {
             Some(format!("{} of its answers are {what}", percent(count, candidate.answers)))
         };
-        if faulty(|conduct| conduct.marks_only, MARKS, MARKS_MORE) {
+        if is_alarming(|conduct| conduct.marks_only, MARKS_SHARE, MARKS_MORE) {
             return of_its(candidate.marks_only, "closing brackets and marks alone");
         }
-        if faulty(|conduct| conduct.broken, FAULTY, FAULTY_MORE) {
-            return of_its(candidate.broken, "broken (blank, unbalanced, or there already)");
+        if is_alarming(|conduct| conduct.defective, DEFECTIVE_SHARE, DEFECTIVE_MORE) {
+            return of_its(candidate.defective, "defective (blank, unbalanced, or there already)");
         }
-        if faulty(|conduct| conduct.repeating, FAULTY, FAULTY_MORE) {
+        if is_alarming(|conduct| conduct.repeating, DEFECTIVE_SHARE, DEFECTIVE_MORE) {
             return of_its(candidate.repeating, "one word again and again");
         }
-        if candidate.offers.min(incumbent.offers) < ENOUGH {
+        if candidate.offers.min(incumbent.offers) < ANSWERS_MIN {
             return None;
         }
         let length = |conduct: &Conduct| share(conduct.characters, conduct.offers);
@@ -162,8 +166,8 @@ impl Monitors {
             ));
         }
         let surprise = |conduct: &Conduct| conduct.surprise / conduct.tokens.max(1) as f64;
-        if surprise(candidate) < CERTAIN * surprise(incumbent) {
-            return Some("it has become certain of everything it says".into());
+        if surprise(candidate) < SURPRISE_SHARE * surprise(incumbent) {
+            return Some("it has become certain of everything it offers".into());
         }
         None
     }
@@ -172,8 +176,8 @@ impl Monitors {
 impl Conduct {
     fn note(&mut self, completion: &Completion) {
         self.answers += 1;
-        self.broken += u64::from(completion.decision.defect.is_some());
-        // What the gate held back was said all the same.
+        self.defective += u64::from(completion.decision.defect.is_some());
+        // An answer that the gate held back counts as an offer too.
         let held_back = completion.decision.gate.as_ref().and_then(|gate| gate.held_back.as_ref());
         let text = held_back.unwrap_or(&completion.shown);
         if text.is_empty() {
@@ -190,7 +194,7 @@ impl Conduct {
     }
 }
 
-/// Four words or more, most of them the same.
+/// Tells whether a text has four words or more and most of them are the same.
 fn repeats(text: &str) -> bool {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
@@ -216,21 +220,21 @@ mod tests {
 
     const ARMS: Arms = Arms { candidate: 4, incumbent: 3, since: 10 };
 
-    struct Story {
+    struct Scenario {
         monitors: Monitors,
         count: usize,
     }
 
-    impl Story {
-        fn new() -> Story {
-            Story { monitors: Monitors::default(), count: 0 }
+    impl Scenario {
+        fn new() -> Scenario {
+            Scenario { monitors: Monitors::default(), count: 0 }
         }
 
         fn event(&mut self, kind: EventKind) {
             self.monitors.apply(&Event { seq: 11, at_ms: 0, kind }, ARMS);
         }
 
-        fn answers(&mut self, adapter: u32, text: &str, broken: Option<Defect>) -> String {
+        fn answers(&mut self, adapter: u32, text: &str, defect: Option<Defect>) -> String {
             self.count += 1;
             let id = format!("o{}", self.count);
             let arm = Some(ArmRecord { trial: ARMS.since, propensity: 0.5 });
@@ -250,74 +254,74 @@ mod tests {
                 shown: text.into(),
                 shown_from: 0,
                 timing: Default::default(),
-                decision: Decision { arm, defect: broken, ..Decision::default() },
+                decision: Decision { arm, defect, ..Decision::default() },
             })));
             id
         }
 
-        /// Twenty answers of either arm; the incumbent's are sound.
+        /// Compares twenty answers of each arm. The incumbent's answers are sound.
         fn against_sound(candidate: impl Fn(usize) -> &'static str) -> Option<String> {
-            let mut story = Story::new();
+            let mut scenario = Scenario::new();
             for i in 0..20 {
-                story.answers(3, "let total = sum(values);", None);
-                story.answers(4, candidate(i), None);
+                scenario.answers(3, "let total = sum(values);", None);
+                scenario.answers(4, candidate(i), None);
             }
-            story.monitors.alarm()
+            scenario.monitors.alarm()
         }
     }
 
     #[test]
     fn a_sound_candidate_raises_no_alarm() {
-        assert_eq!(Story::against_sound(|_| "let count = values.len();"), None);
-        assert_eq!(Story::against_sound(|i| if i < 8 { ");" } else { "return values;" }), None);
+        assert_eq!(Scenario::against_sound(|_| "let count = values.len();"), None);
+        assert_eq!(Scenario::against_sound(|i| if i < 8 { ");" } else { "return values;" }), None);
     }
 
     #[test]
-    fn the_planted_hacks_are_named() {
-        let brackets = Story::against_sound(|_| "})").unwrap();
+    fn each_planted_hack_raises_its_alarm() {
+        let brackets = Scenario::against_sound(|_| "})").unwrap();
         assert!(brackets.contains("closing brackets"), "{brackets}");
-        let silent = Story::against_sound(|_| "").unwrap();
-        assert!(silent.contains("goes silent"), "{silent}");
-        let again = Story::against_sound(|_| "self self self self self").unwrap();
+        let no_offer = Scenario::against_sound(|_| "").unwrap();
+        assert!(no_offer.contains("seldom offers anything"), "{no_offer}");
+        let again = Scenario::against_sound(|_| "self self self self self").unwrap();
         assert!(again.contains("again and again"), "{again}");
-        let short = Story::against_sound(|_| "x1").unwrap();
+        let short = Scenario::against_sound(|_| "x1").unwrap();
         assert!(short.contains("characters on average"), "{short}");
     }
 
     #[test]
-    fn broken_answers_and_what_is_taken_back_are_named() {
-        let mut story = Story::new();
+    fn defective_answers_and_undone_accepts_raise_an_alarm() {
+        let mut scenario = Scenario::new();
         for i in 0..20 {
-            story.answers(3, "let total = sum(values);", None);
-            let broken = (i % 2 == 0).then_some(Defect::RepeatsSuffix);
-            story.answers(4, "let total = sum(values);", broken);
+            scenario.answers(3, "let total = sum(values);", None);
+            let defect = (i % 2 == 0).then_some(Defect::RepeatsSuffix);
+            scenario.answers(4, "let total = sum(values);", defect);
         }
-        let alarm = story.monitors.alarm().unwrap();
-        assert!(alarm.contains("50 % of its answers are broken"), "{alarm}");
+        let alarm = scenario.monitors.alarm().unwrap();
+        assert!(alarm.contains("50 % of its answers are defective"), "{alarm}");
 
-        let mut story = Story::new();
-        for _ in 0..TAKEN_ENOUGH {
-            let id = story.answers(4, "value", None);
+        let mut scenario = Scenario::new();
+        for _ in 0..UNDONE_ACCEPTED_MIN {
+            let id = scenario.answers(4, "value", None);
             let outcome = Outcome::Accepted;
-            story.event(EventKind::Outcome {
+            scenario.event(EventKind::Outcome {
                 id: id.clone(),
                 outcome,
                 evidence: Evidence::Command,
             });
-            story.event(EventKind::Kept { id, check: KeptCheck::Undone, share: 0.0 });
+            scenario.event(EventKind::Kept { id, check: KeptCheck::Undone, share: 0.0 });
         }
-        let alarm = story.monitors.alarm().unwrap();
-        assert!(alarm.contains("100 % of what was taken from it was undone"), "{alarm}");
+        let alarm = scenario.monitors.alarm().unwrap();
+        assert!(alarm.contains("100 % of what was accepted from it was undone"), "{alarm}");
     }
 
     #[test]
     fn answers_of_another_trial_are_not_counted() {
-        let mut story = Story::new();
+        let mut scenario = Scenario::new();
         let arms = Arms { since: 99, ..ARMS };
         let kind = EventKind::Kept { id: "o".into(), check: KeptCheck::Undone, share: 0.0 };
-        story.answers(4, "x", None);
-        let before = story.monitors.candidate;
-        story.monitors.apply(&Event { seq: 100, at_ms: 0, kind }, arms);
-        assert_eq!(story.monitors.candidate, before);
+        scenario.answers(4, "x", None);
+        let before = scenario.monitors.candidate;
+        scenario.monitors.apply(&Event { seq: 100, at_ms: 0, kind }, arms);
+        assert_eq!(scenario.monitors.candidate, before);
     }
 }

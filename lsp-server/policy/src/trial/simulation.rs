@@ -1,30 +1,31 @@
-//! What a trial can tell apart: simulated users with known acceptance.
+//! Simulates trials of users with a known acceptance rate, to show which differences a trial can
+//! detect.
 
 use super::{Arms, End, Rewards, Trial};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
 
-/// How the candidate's acceptance differs from the incumbent's, relative.
+/// Relative differences between the candidate's and the incumbent's acceptance rate.
 pub const EFFECTS: [f64; 6] = [-1.0, -0.5, -0.2, 0.0, 0.2, 0.5];
 
 /// Verdicts on the incumbent that are known when a trial begins.
 const KNOWN: u64 = 100;
 
-/// Many trials of one true effect. Evidence from texts is left out: how it comes
-/// with acceptance nobody can know.
+/// The results of many trials with the same true effect. They leave out the evidence from
+/// references, because nobody can know how that depends on acceptance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Operation {
+pub struct SimulatedTrials {
     pub effect: f64,
     pub promoted: f64,
     pub dropped: f64,
     pub undecided: f64,
-    /// Judged offers until the end, candidate and incumbent together.
+    /// Judged offers of candidate and incumbent until the end.
     pub offers_p50: u64,
     pub offers_p95: u64,
 }
 
-pub fn operate(effect: f64, accept_rate: f64, runs: usize, seed: u64) -> Operation {
+pub fn simulate_trials(effect: f64, accept_rate: f64, runs: usize, seed: u64) -> SimulatedTrials {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut lengths = vec![];
     let mut ends = [0usize; 3];
@@ -36,7 +37,7 @@ pub fn operate(effect: f64, accept_rate: f64, runs: usize, seed: u64) -> Operati
     lengths.sort_unstable();
     let share = |end: End| ends[end as usize] as f64 / runs as f64;
     let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share).round() as usize];
-    Operation {
+    SimulatedTrials {
         effect,
         promoted: share(End::Promoted),
         dropped: share(End::Dropped),
@@ -54,7 +55,7 @@ fn run(effect: f64, accept_rate: f64, rng: &mut StdRng) -> (End, u64) {
         let (version, arm) = arms.draw(rng.random());
         let rate = if version == 1 { accept_rate * (1.0 + effect) } else { accept_rate };
         let reward = f64::from(u8::from(rng.random::<f64>() < rate));
-        trial.judge(version, f64::from(arm.propensity), reward);
+        trial.observe_reward(version, f64::from(arm.propensity), reward);
         if let Some(verdict) = trial.verdict() {
             return (verdict.end, verdict.offers);
         }
@@ -68,36 +69,36 @@ mod tests {
     const RUNS: usize = 1_000;
 
     #[test]
-    fn a_candidate_that_is_no_better_is_hardly_ever_promoted() {
+    fn a_candidate_that_is_not_better_is_rarely_promoted() {
         for effect in [-0.2, 0.0] {
-            let operation = operate(effect, 0.3, RUNS, 1);
-            assert!(operation.promoted <= 0.05, "{operation:?}");
+            let trials = simulate_trials(effect, 0.3, RUNS, 1);
+            assert!(trials.promoted <= 0.05, "{trials:?}");
         }
     }
 
     #[test]
-    fn a_candidate_nobody_accepts_is_out_within_thirty_offers() {
-        let operation = operate(-1.0, 0.3, RUNS, 2);
-        assert!(operation.dropped == 1.0 && operation.offers_p95 <= 30, "{operation:?}");
+    fn a_candidate_that_is_never_accepted_is_dropped_within_thirty_offers() {
+        let trials = simulate_trials(-1.0, 0.3, RUNS, 2);
+        assert!(trials.dropped == 1.0 && trials.offers_p95 <= 30, "{trials:?}");
     }
 
     #[test]
-    fn a_candidate_that_halves_acceptance_is_out_within_two_hundred() {
-        let operation = operate(-0.5, 0.3, RUNS, 3);
-        assert!(operation.dropped > 0.95 && operation.offers_p95 <= 200, "{operation:?}");
+    fn a_candidate_that_halves_acceptance_is_dropped_within_two_hundred_offers() {
+        let trials = simulate_trials(-0.5, 0.3, RUNS, 3);
+        assert!(trials.dropped > 0.95 && trials.offers_p95 <= 200, "{trials:?}");
     }
 
     #[test]
-    fn what_was_learned_is_seldom_given_up_by_chance() {
+    fn a_candidate_that_is_as_good_is_rarely_dropped_by_chance() {
         for (effect, at_most) in [(0.0, 0.15), (0.2, 0.03)] {
-            let operation = operate(effect, 0.3, RUNS, 5);
-            assert!(operation.dropped <= at_most, "{operation:?}");
+            let trials = simulate_trials(effect, 0.3, RUNS, 5);
+            assert!(trials.dropped <= at_most, "{trials:?}");
         }
     }
 
     #[test]
     fn a_much_better_candidate_is_mostly_promoted() {
-        let operation = operate(0.5, 0.3, RUNS, 4);
-        assert!(operation.promoted > 0.6, "{operation:?}");
+        let trials = simulate_trials(0.5, 0.3, RUNS, 4);
+        assert!(trials.promoted > 0.6, "{trials:?}");
     }
 }

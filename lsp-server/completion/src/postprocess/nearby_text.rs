@@ -1,0 +1,43 @@
+//! The text around a cursor that an offer is compared with.
+
+use ropey::Rope;
+
+/// The most characters of a line that are read, since a minified file is one line.
+pub(super) const LINE_CHARS: usize = 4096;
+
+/// Lines below the cursor that are searched for the next line that is not blank.
+const LINES_BELOW: usize = 4;
+
+/// The text around the cursor.
+#[derive(Debug, Default)]
+pub struct NearbyText {
+    /// The cursor's line up to the cursor.
+    pub line_before: String,
+    pub rest_of_line: String,
+    /// The line above. It is empty if there is none, or if the line is very long.
+    pub above: String,
+    /// The next line that is not blank. It is empty if there is none close by.
+    pub below: String,
+}
+
+impl NearbyText {
+    /// Reads the text around `cursor`, which is in characters and must not lie past the end.
+    pub fn of(text: &Rope, cursor: usize) -> NearbyText {
+        let number = text.char_to_line(cursor);
+        let whole = |number: usize| {
+            let line = text.get_line(number).filter(|line| line.len_chars() <= LINE_CHARS);
+            let line = line.map_or_else(String::new, |line| line.to_string());
+            line.trim_end_matches(['\n', '\r']).to_owned()
+        };
+        let start = text.line_to_char(number).max(cursor.saturating_sub(LINE_CHARS));
+        let end = text.line_to_char(number + 1).min(cursor + LINE_CHARS);
+        let rest = text.slice(cursor..end).to_string();
+        let mut below = (number + 1..=number + LINES_BELOW).map(whole);
+        NearbyText {
+            line_before: text.slice(start..cursor).to_string(),
+            rest_of_line: rest.trim_end_matches(['\n', '\r']).to_owned(),
+            above: number.checked_sub(1).map_or_else(String::new, whole),
+            below: below.find(|line| !line.trim().is_empty()).unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+use super::*;
+use crate::prompt::LINE_CHARS;
+
+const ALWAYS: MultilineSetting = MultilineSetting { multiline: Multiline::Always, max_lines: 8 };
+
+/// The stop rule at the cursor, which `|` marks.
+fn stop_rule(language: &str, marked: &str, invoked: bool, setting: MultilineSetting) -> StopRule {
+    let cursor = marked.chars().position(|c| c == '|').unwrap();
+    let text = Rope::from_str(&marked.replacen('|', "", 1));
+    StopRule::at(&text, cursor, language, invoked, setting)
+}
+
+fn lines(language: &str, marked: &str, invoked: bool, multiline: Multiline) -> usize {
+    stop_rule(language, marked, invoked, MultilineSetting { multiline, max_lines: 8 }).lines()
+}
+
+fn typing(language: &str, marked: &str) -> usize {
+    lines(language, marked, false, Multiline::Always)
+}
+
+/// The part of `said` that is shown where the user invokes the completion.
+fn within<'a>(language: &str, marked: &str, said: &'a str) -> &'a str {
+    let stop_rule = stop_rule(language, marked, true, ALWAYS);
+    std::str::from_utf8(stop_rule.within(said.as_bytes())).unwrap().trim_end()
+}
+
+#[test]
+fn by_default_only_an_invoked_completion_has_several_lines() {
+    let place = "fn a() {\n    |\n}\n";
+    for (multiline, typing, invoked) in
+        [(Multiline::Never, 1, 1), (Multiline::ByHand, 1, 8), (Multiline::Always, 8, 8)]
+    {
+        assert_eq!(lines("rust", place, false, multiline), typing, "{multiline:?}");
+        assert_eq!(lines("rust", place, true, multiline), invoked, "{multiline:?}");
+    }
+}
+
+#[test]
+fn while_typing_an_empty_block_gets_several_lines() {
+    for (language, place) in [
+        ("rust", "fn a() {\n    |\n}\n"),
+        ("rust", "fn a() {|\n}\n"),
+        ("rust", "fn a() {|"),
+        ("rust", "fn a() {\n|\n}\n\nfn b() {}\n"),
+        ("rust", "fn a() { // why\n    |\n}\n"),
+        ("python", "def a(b: int) -> int:\n    |\n"),
+        ("python", "class A:\n    def a(self):|\n\nb = 1\n"),
+        ("c", "void a(void)\n{\n\t|\n}\n"),
+        ("cpp", "class A {\n public:\n  |\n};\n"),
+        ("go", "func a() {\n\tfor {\n\t\t|\n\t}\n}\n"),
+        ("javascript", "const a = () => {\n  |\n};\n"),
+        ("typescriptreact", "function A() {\n  |\n}\n"),
+        ("lua", "if a then\n  |\nend\n"),
+        ("swift", "func a() {\n    |\n}\n"),
+    ] {
+        assert_eq!(typing(language, place), 8, "{language}: {place}");
+    }
+}
+
+#[test]
+fn while_typing_every_other_place_gets_one_line() {
+    for (language, place) in [
+        ("rust", "fn a() {\n    |\n    b();\n}\n"),
+        ("rust", "fn a() {\n    b();\n    |\n}\n"),
+        ("rust", "fn a() {\n    let b = |\n}\n"),
+        ("rust", "fn a() {\n    b(|)\n}\n"),
+        ("rust", "fn a() {\n    let b = B {\n        |\n    };\n}\n"),
+        ("rust", "fn a() {\n    b(\n        |\n    );\n}\n"),
+        ("rust", "// The brace {\n|\n"),
+        ("rust", "fn a() {\n    b(\"{\n    |\n\");\n}\n"),
+        ("python", "def a():\n    b()\n    |\n"),
+        ("python", "def a():\n    \"\"\"Note:\n    |\n    \"\"\"\n"),
+        ("javascript", "const a = {\n  |\n};\n"),
+        ("rust", "|"),
+    ] {
+        assert_eq!(typing(language, place), 1, "{language}: {place}");
+    }
+}
+
+#[test]
+fn an_invoked_completion_before_text_gets_one_line() {
+    let invoked = |place| lines("rust", place, true, Multiline::ByHand);
+    assert_eq!(invoked("fn a() {\n    b(|)\n}\n"), 1);
+    assert_eq!(invoked("fn a() {\n    b|();\n}\n"), 1);
+    assert_eq!(invoked("fn a() {\n    let b = |  \n}\n"), 8);
+    let minified = format!("{}|\n", "x=1;".repeat(LINE_CHARS));
+    assert_eq!(invoked(&minified), 1);
+}
+
+/// With `\r\n` in the file, a completion of several lines would insert other line breaks than the
+/// file has.
+#[test]
+fn a_file_with_other_line_breaks_gets_one_line() {
+    assert_eq!(lines("rust", "fn a() {\r\n    |\r\n}\r\n", true, Multiline::ByHand), 1);
+    assert_eq!(lines("rust", "fn a() {|\r\n}", true, Multiline::ByHand), 1);
+}
+
+#[test]
+fn a_body_ends_before_the_bracket_that_closes_it() {
+    for (language, place, said, shown) in [
+        ("rust", "fn a() {\n    |\n}\n", "b();\n    c();\n}\n\nfn d() {", "b();\n    c();"),
+        ("rust", "fn a() {|\n}\n", "\n    b();\n}\n\nfn d() {", "\n    b();"),
+        (
+            "rust",
+            "fn a() {\n    |\n}\n",
+            "if b {\n        c();\n    }\n}\n",
+            "if b {\n        c();\n    }",
+        ),
+        ("rust", "fn a() {\n    |\n}\n", "b(\"}\");\n    c(); }\n}", "b(\"}\");\n    c();"),
+        ("rust", "fn a() {\n    |\n}\n", "b();\n    }\n", "b();"),
+        ("rust", "fn a() {\n    |\n}\n", "b(r\"\n}\n\");\n}", "b(r\"\n}\n\");"),
+        ("c", "void a(void)\n{\n\t|\n}\n", "b('}');\n\tc();\n}\n", "b('}');\n\tc();"),
+        (
+            "c",
+            "void a(void)\n{\n\tswitch (b) {\n\t|\n\t}\n}\n",
+            "case 1:\n\t\tc();\n\t}\n",
+            "case 1:\n\t\tc();",
+        ),
+        ("go", "func a() {\n\t|\n}\n", "b := `\n}\n`\n}\n", "b := `\n}\n`"),
+        ("javascript", "a(() => {\n  |\n});\n", "b();\n});\nc();", "b();"),
+        ("swift", "func a() {\n    |\n}\n", "b()\n    c()\n}\n", "b()\n    c()"),
+        ("lua", "if a then\n  |\nend\n", "b()\n  c()\nend\nd()", "b()\n  c()"),
+    ] {
+        assert_eq!(within(language, place, said), shown, "{language}: {place}");
+    }
+}
+
+#[test]
+fn a_body_by_indentation_ends_where_a_line_is_less_deep() {
+    for (place, said, shown) in [
+        ("def a():\n    |\n", "b()\n\n    c()\n\nd = 1\n", "b()\n\n    c()"),
+        (
+            "def a():\n    |\n",
+            "\"\"\"Says\n\nmore.\n\"\"\"\n    b()\nc",
+            "\"\"\"Says\n\nmore.\n\"\"\"\n    b()",
+        ),
+        ("def a():|\n", "\n    b(\n  c,\n    )\nd", "\n    b(\n  c,\n    )"),
+        (
+            "def a():|\nb = 1\n",
+            "\n    if c:\n        d()\n    else:\n        e()\nf",
+            "\n    if c:\n        d()\n    else:\n        e()",
+        ),
+    ] {
+        assert_eq!(within("python", place, said), shown, "{place}");
+    }
+}
+
+#[test]
+fn a_block_includes_its_closing_bracket_if_it_is_not_written_yet() {
+    for (place, said, shown) in [
+        ("fn a() {|", "\n    b();\n}\n\nfn c", "\n    b();\n}"),
+        ("fn a() {\n    |\n\nfn c() {}\n", "b();\n}\n\nfn d", "b();\n}"),
+        ("impl A {\n    fn a() {|\n}\n", "\n        b();\n    }\n}\n", "\n        b();\n    }"),
+    ] {
+        assert_eq!(within("rust", place, said), shown, "{place}");
+    }
+}
+
+#[test]
+fn a_statement_ends_with_the_block_it_opens() {
+    for (language, place, said, shown) in [
+        ("rust", "|\nfn b() {}\n", "fn a() {\n    c();\n}\n\nfn d() {", "fn a() {\n    c();\n}"),
+        ("rust", "|\n", "#[test]\n/// Does.\nfn a() {\n}\nfn d", "#[test]\n/// Does.\nfn a() {\n}"),
+        (
+            "rust",
+            "    if b |\n",
+            "{\n        c();\n    } else {\n        d();\n    }\n    e",
+            "{\n        c();\n    } else {\n        d();\n    }",
+        ),
+        (
+            "rust",
+            "    let b = |\n",
+            "c\n        .d()\n        .e();\n    f",
+            "c\n        .d()\n        .e();",
+        ),
+        ("rust", "    b(c,|\n", "\n        d,\n    );\n    e", "\n        d,\n    );"),
+        (
+            "rust",
+            "    b();|\n",
+            "\n    c(\n        d,\n    );\n    e",
+            "\n    c(\n        d,\n    );",
+        ),
+        ("rust", "    b();|\n}\n", "\n}\n", ""),
+        ("c", "void a(void)|\n", "\n{\n\tb();\n}\n\nvoid", "\n{\n\tb();\n}"),
+        ("python", "if a|\n", ":\n    b()\nelif c:\n    d()\ne()", ":\n    b()\nelif c:\n    d()"),
+        ("lua", "if a |\n", "then\n  b()\nend\nc()", "then\n  b()\nend"),
+        ("swift", "|\n", "func a() {\n    b()\n}\nc()", "func a() {\n    b()\n}"),
+    ] {
+        assert_eq!(within(language, place, said), shown, "{language}: {place}");
+    }
+}
+
+#[test]
+fn an_answer_has_at_most_the_lines_that_are_set() {
+    let setting = MultilineSetting { max_lines: 2, ..ALWAYS };
+    let of = |place, said: &'static str| {
+        let stop_rule = stop_rule("rust", place, true, setting);
+        std::str::from_utf8(stop_rule.within(said.as_bytes())).unwrap()
+    };
+    assert_eq!(of("fn a() {\n    |\n}\n", "b();\n    c();\n    d();\n"), "b();\n    c();");
+    assert_eq!(of("fn a() {|\n}\n", "\n    b();\n    c();\n    d();\n"), "\n    b();\n    c();");
+}
+
+#[test]
+fn an_answer_that_leaves_the_blank_line_is_empty() {
+    assert_eq!(within("rust", "fn a() {\n    |\n}\n", "\n    b();\n"), "");
+}
+
+/// Feeds an answer to the stop rule piece by piece, as tokens come. Answers the index of the piece
+/// that ends it.
+fn stopped(place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
+    stopped_in("rust", place, pieces)
+}
+
+fn stopped_in(language: &str, place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
+    let stop_rule = stop_rule(language, place, true, ALWAYS);
+    let mut said = vec![];
+    for (index, piece) in pieces.iter().enumerate() {
+        said.extend_from_slice(piece.as_bytes());
+        if let Some(stop) = stop_rule.stop(&said, piece.as_bytes()) {
+            return (index, Some(stop));
+        }
+    }
+    (pieces.len(), None)
+}
+
+#[test]
+fn decoding_ends_with_the_token_that_shows_the_end() {
+    let place = "fn a() {\n    |\n}\n";
+    let end = Some(StopReason::BlockEnd);
+    assert_eq!(stopped(place, &["b", "();\n", "   ", " c();", "\n", "}", "\n"]), (5, end));
+    assert_eq!(stopped(place, &["b();\n    c();\n}\n"]), (0, end));
+    assert_eq!(stopped(place, &["b", "();", "\n   ", " c("]), (4, None));
+    let pieces = ["b", ":\n", "   ", " c()\n", "el", "se", ":\n", "    d()\n", "e", " = 1", "\n"];
+    assert_eq!(stopped_in("python", "if a |\n", &pieces), (10, end), "`e` may be an `else`");
+    let many: Vec<&str> = [" b();\n"].repeat(9);
+    assert_eq!(stopped("fn a() {\n|\n}\n", &many), (7, Some(StopReason::MaxLines)));
+    let one = StopRule::LINE;
+    assert_eq!(one.stop(b"b();\n", b"\n"), Some(StopReason::Newline));
+    assert_eq!(one.stop(b"b();", b";"), None);
+}
+
+/// Any text, cut at any byte, must neither cause a panic nor end behind its own end.
+#[test]
+fn the_end_lies_in_the_answer_for_any_text() {
+    let said = "größe();\n\tif a {\n\u{a0} b(\"}\n\");\n\n}\r\n]) else {\n'''\n";
+    let places = ["|", "fn ä() {\n\t|\n}\n", "\n\n  |", "if a:|\n\tb", "}}}\n  ) x |\n"];
+    for language in ["rust", "python", "c", "go", "typescript", "markdown"] {
+        for place in places {
+            let stop_rule = stop_rule(language, place, true, ALWAYS);
+            for end in 0..=said.len() {
+                let said = &said.as_bytes()[..end];
+                assert!(said.starts_with(stop_rule.within(said)), "{language}: {place}");
+                stop_rule.stop(said, &said[end.saturating_sub(3)..]);
+            }
+        }
+    }
+}
