@@ -224,7 +224,7 @@ async fn import(
         }
     };
     println!("imported as v{version}; `hone adapter use {version}` serves it");
-    let hyper = &config.learning.ppo;
+    let hyper = &config.lab.ppo;
     if (adapter.rank, adapter.alpha) != (hyper.lora_rank, hyper.lora_alpha) {
         println!(
             "note: learning goes on from it with its own rank {} and alpha {}; the settings hold \

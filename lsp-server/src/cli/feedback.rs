@@ -195,7 +195,7 @@ impl Replay {
 
 async fn replay(home: &Home, other: RewardVersion, as_json: bool) -> Result<()> {
     let config = Config::load(&home.config_file())?;
-    let value = config.learning.ppo.baseline;
+    let value = config.lab.ppo.baseline;
     let mut replay = Replay::new(value, other);
     each_offer(home, |told| {
         replay.add(&told);

@@ -1,6 +1,6 @@
 //! The settings as JSON Schema.
 
-use super::Config;
+use super::{Config, LAB};
 use feedback::schema::{field, schema_of};
 use serde_json::Value;
 
@@ -8,6 +8,15 @@ use serde_json::Value;
 /// `x-new-adapter` what an adapter that has learned already cannot.
 pub fn schema() -> Value {
     schema_of::<Config>()
+}
+
+/// [`schema`] without the table `[lab]`: what editors and `hone config` show.
+pub fn schema_for_users() -> Value {
+    let mut schema = schema();
+    if let Some(tables) = schema["properties"].as_object_mut() {
+        tables.remove(LAB);
+    }
+    schema
 }
 
 /// The part of a schema that tells about a key such as `completion.max_tokens`.
@@ -28,7 +37,7 @@ mod tests {
         assert_eq!(tokens["description"], described);
         assert_eq!(tokens["default"], 32);
         assert_eq!((&tokens["minimum"], &tokens["maximum"]), (&json!(1), &json!(128)));
-        assert_eq!(node(&schema, "learning.ppo.clip_low").unwrap()["default"], 0.2);
+        assert_eq!(node(&schema, "lab.ppo.clip_low").unwrap()["default"], 0.2);
         assert_eq!(node(&schema, "model.threads").unwrap()["x-restart"], true);
         assert_eq!(node(&schema, "completion.languages.rust").unwrap()["type"], "boolean");
         assert_eq!(node(&schema, "completion.max_token"), None);
@@ -36,6 +45,18 @@ mod tests {
         assert_eq!(multiline["default"], "by_hand");
         assert_eq!(multiline["oneOf"][0]["const"], "never");
         assert_eq!(multiline["oneOf"][0]["description"], "Nowhere.");
+    }
+
+    #[test]
+    fn users_are_not_shown_what_only_experiments_change() {
+        let (all, shown) = (schema(), schema_for_users());
+        assert_eq!(node(&shown, "lab"), None);
+        assert_eq!(node(&shown, "learning.ppo"), None);
+        let tables = |schema: &Value| schema["properties"].as_object().unwrap().len();
+        assert_eq!(tables(&shown) + 1, tables(&all));
+        for kept in ["completion.context_chars", "learning.batch_episodes", "gate.threshold"] {
+            assert_eq!(node(&shown, kept), node(&all, kept));
+        }
     }
 
     /// An editor shows it beside the switch: no setting goes without a word.

@@ -228,18 +228,14 @@ impl Session {
             state.prompts.visit(document);
             let terms = self.terms(&config, &rules);
             if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
-                self.services.engine.warm(as_set(&config.completion, prompt));
+                self.services.engine.warm(as_set(&config.lab, prompt));
             }
         }
         Ok(())
     }
 
     fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> Terms<'a> {
-        Terms {
-            window: config.completion.window(),
-            context_chars: self.context_chars(config),
-            rules,
-        }
+        Terms { window: config.lab.window(), context_chars: self.context_chars(config), rules }
     }
 
     /// Characters of other code that a prompt may hold.
@@ -390,7 +386,7 @@ impl Session {
             arm,
             draw,
             window: terms.window,
-            request: place.request(prompt, adapter, extent, trigger, completion),
+            request: place.request(prompt, adapter, extent, trigger, &config),
             place,
         };
         state.newest = Some(abort);

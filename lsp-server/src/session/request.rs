@@ -1,6 +1,6 @@
 //! A completion that is asked for: where, by what, and what the engine is to do.
 
-use crate::config::CompletionConfig;
+use crate::config::{CompletionConfig, Config, LabConfig};
 use completion::document::{Document, Position};
 use completion::postprocess::Around;
 use completion::prompt::{FimPrompt, Window};
@@ -91,18 +91,18 @@ impl Place {
         adapter: AdapterVersion,
         extent: Extent,
         trigger: Trigger,
-        config: &CompletionConfig,
+        config: &Config,
     ) -> Request {
         Request {
-            prompt: as_set(config, prompt),
+            prompt: as_set(&config.lab, prompt),
             adapter,
-            sampling: self.sampling(config.temperature),
-            max_tokens: config.max_tokens,
+            sampling: self.sampling(config.lab.temperature),
+            max_tokens: config.completion.max_tokens,
             extent,
-            budget: Duration::from_millis(config.budget_ms),
+            budget: Duration::from_millis(config.completion.budget_ms),
             // Who asks by hand wants to see how it goes on, sure or not.
             min_probability: match trigger {
-                Trigger::Automatic => config.min_probability,
+                Trigger::Automatic => config.completion.min_probability,
                 Trigger::Invoked => 0.0,
             },
             alternatives: if trigger == Trigger::Invoked { ALTERNATIVES } else { 0 },
@@ -140,7 +140,7 @@ pub fn extent(
 }
 
 /// A prompt without what is switched off.
-pub fn as_set(config: &CompletionConfig, mut prompt: FimPrompt) -> FimPrompt {
+pub fn as_set(config: &LabConfig, mut prompt: FimPrompt) -> FimPrompt {
     if !config.token_healing {
         prompt = prompt.unhealed();
     }
