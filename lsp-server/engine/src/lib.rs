@@ -1,7 +1,9 @@
-//! What answers a prompt. [`llama`] is real, [`scripted`] is for unit tests of
-//! everything around it; [`worker`] gives either its own thread and queue.
+//! What answers a prompt. [`llama`] is the real engine, and [`scripted`] is for unit tests of
+//! everything around it. [`cached`] wraps an engine for rehearsals. [`worker`] gives each its
+//! own thread and queue.
 
 mod answer_cache;
+pub mod cached;
 mod ffi;
 mod gpu_layers;
 mod line_end;
