@@ -359,7 +359,7 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
         ),
         ("mean reward", format!("{:+.3}", report.mean_reward)),
         ("steps", format!("{} over {} tokens{early}{parent}", report.steps, report.tokens_trained)),
-        ("taken offers", change(&report.logprob_rewarded)),
+        ("accepted offers", change(&report.logprob_rewarded)),
         ("rejected offers", change(&report.logprob_unrewarded)),
         ("KL to the model", format!("{:.4} nats per token", report.kl_base)),
         ("change of weights", format!("{:.1} %", 100.0 * report.update_ratio)),

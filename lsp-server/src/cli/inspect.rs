@@ -42,9 +42,10 @@ pub async fn current(home: &Home) -> Result<Status> {
 
 pub async fn status(home: &Home, json: bool) -> Result<()> {
     let status = current(home).await?;
-    match json {
-        true => println!("{}", serde_json::to_string_pretty(&status)?),
-        false => println!("{}", screen(&status)),
+    if json {
+        println!("{}", serde_json::to_string_pretty(&status)?);
+    } else {
+        println!("{}", screen(&status));
     }
     Ok(())
 }
@@ -56,9 +57,10 @@ fn from_files(home: &Home) -> Result<Status> {
     let catalogue = Catalogue::load(&home.models())?;
     let manifest = configured_manifest(home, &catalogue, &config)?;
     let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256);
-    let log: Box<dyn EventLog> = match home.event_log().exists() {
-        true => Box::new(SledLog::open(&home.event_log())?),
-        false => Box::new(MemoryLog::default()),
+    let log: Box<dyn EventLog> = if home.event_log().exists() {
+        Box::new(SledLog::open(&home.event_log())?)
+    } else {
+        Box::new(MemoryLog::default())
     };
     let Reading { fold, knowledge, .. } =
         Reading::of(&*log, &Terms::of(&registry, &manifest.sha256))?;

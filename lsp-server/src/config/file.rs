@@ -1,7 +1,7 @@
-//! The user's own file: read, and changed one key at a time with everything
-//! else left as it was written.
+//! Reads the user's own file, and changes one key at a time. Everything else in the file stays
+//! as the user wrote it.
 
-use super::lab::old_name;
+use super::renamed::old_name;
 use super::{Config, current_name, node, schema};
 use anyhow::{Context, Result, bail, ensure};
 use models::file::write_atomic;
@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, TableLike, Value};
 
-/// A file that is not there is an empty one.
+/// Reads the file. A file that does not exist counts as empty.
 pub fn read(path: &Path) -> Result<String> {
     match std::fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
@@ -50,7 +50,7 @@ pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Config> {
     let config = match Config::parse(&text) {
         Ok(config) => config,
         Err(error) => {
-            // A mistake that was there before is the one to tell.
+            // If the file had a mistake before, that is the one to tell.
             Config::load(path)?;
             return Err(error.context(format!("{key}: not set")));
         }
@@ -76,7 +76,7 @@ fn remove(table: &mut dyn TableLike, key: &str) {
     }
 }
 
-/// Replaces a value where it stands, the comment behind it kept.
+/// Replaces a value where it stands, and keeps the comment behind it.
 fn put(table: &mut dyn TableLike, name: &str, mut value: Value) {
     match table.get_mut(name).and_then(Item::as_value_mut) {
         Some(old) => {
@@ -188,9 +188,9 @@ mod tests {
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(text.contains("[lab.ppo]\nepochs = 5") && !text.contains('3'), "{text}");
             let config = set(&path, key, None).unwrap();
-            assert_eq!((config.lab.ppo.epochs, config.lab.ppo.clip_low), (4, 0.1));
+            assert_eq!((config.lab.ppo.epochs, config.lab.ppo.clip_low), (2, 0.1));
             std::fs::write(&path, before).unwrap();
-            assert_eq!(set(&path, key, None).unwrap().lab.ppo.epochs, 4, "its default");
+            assert_eq!(set(&path, key, None).unwrap().lab.ppo.epochs, 2, "its default");
         }
     }
 

@@ -1,19 +1,20 @@
-//! `config.toml`: every key has a default, an unknown one is an error.
+//! `config.toml`. Every key has a default, and an unknown key is an error.
 //!
-//! These types are the one definition of the settings: what a key means, its
-//! default and its range are read from them by the check below, by
-//! `hone config schema`, and through it by the editors.
+//! These types are the one definition of the settings. The check below, `hone config schema`
+//! and through it the editors read from them what a key means, its default and its range.
 
 mod file;
 mod lab;
 pub mod patterns;
 #[cfg(test)]
 mod properties;
+mod renamed;
 mod schema;
 
 pub use completion::stop_rule::Multiline;
 pub use file::set;
-pub use lab::{LAB, LabConfig, current_name};
+pub use lab::{LAB, LabConfig};
+pub use renamed::current_name;
 pub use schema::{node, schema, schema_for_users};
 
 use anyhow::{Context, Result, anyhow};
@@ -29,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::{DeTable, Deserializer};
 
-/// Most lines that can be asked for: what is longer is not read before it is taken.
+/// The most lines that can be asked for. Nobody reads a longer offer before accepting it.
 const MAX_LINES: usize = 50;
 
 /// Stands for every language that is not named.
@@ -52,14 +53,14 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelConfig {
-    /// A name from `hone model list`; absent: the default model.
+    /// A name from `hone model list`. If it is not set, Hone uses the default model.
     #[schemars(extend("x-restart" = true))]
     pub name: Option<String>,
-    /// Inference threads; 0: one a core that nothing else uses, at most eight.
+    /// Inference threads. 0 means one for each core that nothing else uses, at most eight.
     #[schemars(extend("x-restart" = true), range(max = 512))]
     pub threads: usize,
-    /// Layers on the GPU, where Hone was built for one; absent: as many as its free
-    /// memory holds.
+    /// Layers on the GPU, if Hone was built for one. If it is not set, there are as many as
+    /// the GPU's free memory holds.
     #[schemars(extend("x-restart" = true), range(max = 1000))]
     pub gpu_layers: Option<u32>,
 }
@@ -67,36 +68,39 @@ pub struct ModelConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompletionConfig {
-    /// Whether anything is completed as you type; asking by hand is always answered.
+    /// Whether anything is completed as you type. A completion that you invoke is always
+    /// answered.
     pub enabled: bool,
-    /// Languages that are completed as you type, by their editor's id; `*` is every other.
-    /// On unless said otherwise; asking by hand is always answered.
+    /// Languages that are completed as you type, by their editor's id. `*` is every other
+    /// language. A language that is not named is on. A completion that you invoke is always
+    /// answered.
     pub languages: BTreeMap<String, bool>,
     /// Files in which nothing is completed as you type, as patterns of a `.gitignore`,
-    /// such as `*.min.js` or `~/notes/`; asking by hand is always answered.
+    /// such as `*.min.js` or `~/notes/`. A completion that you invoke is always answered.
     pub ignore: Vec<String>,
-    /// Whether a completion waits for a rest in your typing where the next key would
-    /// come before it, as your own rhythm tells; at most 0.3 s.
-    pub follow_rhythm: bool,
-    /// Where a completion may have several lines; everywhere else it ends with its
-    /// line.
+    /// Whether a completion waits for a rest in your typing, at most 0.3 s, if your typing
+    /// so far says that your next key would come before it.
+    pub adaptive_debounce: bool,
+    /// Where a completion may have several lines. Everywhere else it ends with its line.
     pub multiline: Multiline,
-    /// Lines a completion of several may have.
+    /// The most lines that a completion of several lines may have.
     #[schemars(range(min = 1, max = MAX_LINES))]
     pub max_lines: usize,
-    /// Tokens a line of a completion may have; all of its lines at most 128.
+    /// The most tokens that a line of a completion may have. All of its lines have at most
+    /// 128.
     #[schemars(range(min = 1, max = TOKENS_MAX))]
     pub max_tokens: usize,
-    /// Milliseconds a completion may take.
+    /// The most milliseconds that a completion may take.
     #[schemars(range(min = 1))]
     pub budget_ms: u64,
-    /// A line less likely than this, as a whole, is not offered as you type; decoding
-    /// is given up as soon as that is known.
+    /// A line whose probability as a whole is less than this is not offered as you type.
+    /// Decoding ends as soon as that is known.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_probability: f32,
-    /// Characters of other code that the model sees: pieces, of the documents you are
-    /// at work in and of the files they import, that speak of the same names, and up
-    /// to a quarter of it what you changed of late. 0: none.
+    /// Characters of other code that the model sees; 0 means none. They are pieces of the
+    /// documents that you work in and of the files they import, chosen by the names that
+    /// they share with the text around the cursor. At most a quarter is what you changed
+    /// lately.
     #[schemars(range(max = 20_000))]
     pub context_chars: usize,
 }
@@ -107,7 +111,7 @@ impl Default for CompletionConfig {
             enabled: true,
             languages: BTreeMap::new(),
             ignore: vec![],
-            follow_rhythm: true,
+            adaptive_debounce: true,
             multiline: Multiline::default(),
             max_lines: 8,
             max_tokens: 32,
@@ -121,11 +125,11 @@ impl Default for CompletionConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateConfig {
-    /// Whether offers that are not likely enough to be taken are held back. The
-    /// gate learns from every verdict either way.
+    /// Whether offers that you are not likely enough to accept are held back. The gate
+    /// learns from every verdict either way.
     pub enabled: bool,
-    /// The chance of being taken from which on an offer is worth showing: higher
-    /// shows fewer, more of which are taken.
+    /// The least probability of being accepted at which an offer is shown. A higher
+    /// threshold shows fewer offers, and you accept more of them.
     #[schemars(range(min = 0.01, max = 0.99))]
     pub threshold: f64,
 }
@@ -150,17 +154,17 @@ impl CompletionConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LearningConfig {
-    /// Whether labels start updates; they are recorded either way.
+    /// Whether labels start updates. They are recorded either way.
     pub enabled: bool,
-    /// Whether an update must prove itself against what served before it: until
-    /// then it answers a part of the requests. Off: it serves at once.
+    /// Whether an update must prove itself against what served before it. Until then it
+    /// answers a part of the requests. If this is off, an update serves at once.
     pub trial: bool,
-    /// Labelled episodes that start an update.
+    /// The number of labelled episodes that starts an update.
     #[schemars(range(min = 1, max = WAITING_EPISODES_MAX))]
     pub batch_episodes: usize,
     /// Whether to learn while the machine runs on its battery.
     pub on_battery: bool,
-    /// Memory the learner may hold, in MiB; 0: half of the machine's.
+    /// The most memory that the learner may hold, in MiB. 0 means half of the machine's.
     #[schemars(range(max = MEMORY_LIMIT_MB_MAX))]
     pub memory_limit_mb: u64,
 }
@@ -180,12 +184,12 @@ impl Default for LearningConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PrivacyConfig {
-    /// Days after which what was recorded is forgotten, really and daily; 0: never.
+    /// Days after which what was recorded is deleted. 0 means never.
     #[schemars(range(max = 36_500))]
     pub retention_days: u32,
-    /// Files of which nothing is stored, as patterns of a `.gitignore`, such as
-    /// `*.sql` or `~/clients/`. Completions work there all the same. Credentials files
-    /// and what `.gitignore` and `.honeignore` name need not be repeated here.
+    /// Files of which nothing is stored, as patterns of a `.gitignore`, such as `*.sql` or
+    /// `~/clients/`. Completions work there all the same. Files with credentials, and those
+    /// that `.gitignore` and `.honeignore` name, need not be named here.
     pub ignore: Vec<String>,
 }
 
@@ -245,14 +249,14 @@ impl Config {
 /// The settings in a text, and the old names that it has.
 fn read(text: &str) -> Result<(Config, Vec<&'static str>), toml::de::Error> {
     let mut file = DeTable::parse(text)?;
-    let old_names = lab::rename(file.get_mut());
+    let old_names = renamed::rename(file.get_mut());
     Ok((Config::deserialize(Deserializer::from(file))?, old_names))
 }
 
 /// The error, with the name that the setting has in the file if that is an old one.
 fn with_old_name(error: SchemaError, old_names: &[&str]) -> anyhow::Error {
     if let SchemaError::OutOfRange { key, .. } = &error
-        && let Some(old) = lab::old_name(key)
+        && let Some(old) = renamed::old_name(key)
         && old_names.iter().any(|name| old.starts_with(name))
     {
         return anyhow!("{error} (its old name is {old})");

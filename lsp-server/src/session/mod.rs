@@ -366,7 +366,7 @@ impl Session {
             return Ok(Begun::Silent);
         }
         let wait = state.rhythm.wait(Stand::behind(&place.around.line_before), place.rejects_here);
-        let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
+        let waits = completion.adaptive_debounce && trigger == Trigger::Automatic;
         let extent = match beside_a_line {
             // Whoever turns to others of a line compares lines, and soon.
             true => Extent::LINE,

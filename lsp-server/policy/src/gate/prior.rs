@@ -11,7 +11,7 @@ pub struct Prior {
     pub deviation: [f64; FEATURES],
 }
 
-/// Mean and deviation of each weight, as `hone gate --fit HOME…` printed them
+/// Mean and deviation of each weight, as `hone lab gate --fit HOME…` printed them
 /// for rehearsals of fd, httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). That was
 /// by features version 1, where a line's end was less likely by what the tokenizer
 /// merges with it.

@@ -37,7 +37,7 @@ pub const PROMOTING_TEXTS: f64 = 100.0;
 /// Evidence that fewer of the candidate's offers are taken than of the
 /// incumbent's, at which the trial ends. To keep a bad one costs the user, to drop a
 /// good one costs what was learned from some hundred verdicts. These values and those
-/// of [`REACH_BETS`] are where `hone trial --simulate` meets its two bounds.
+/// of [`REACH_BETS`] are where `hone lab trial` meets its two bounds.
 pub const DROPPING: f64 = 20.0;
 
 /// The same of texts: it says less often than the incumbent what is written.
