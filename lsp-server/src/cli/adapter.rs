@@ -157,7 +157,7 @@ async fn choose(
 }
 
 /// The registry while no daemon runs, and none may start. It is read after the daemon's lock
-/// is taken: a daemon that has just ended may have changed it until then.
+/// is taken, because a daemon that has just ended may have changed it until then.
 struct OwnRegistry {
     registry: Registry,
     _elected: File,

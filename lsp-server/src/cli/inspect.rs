@@ -1,5 +1,5 @@
-//! `hone status`, `hone events`, `hone learn`: from the daemon if one runs,
-//! else from its files.
+//! `hone status`, `hone events` and `hone learn`. They ask the daemon if one runs, and else
+//! read its files.
 
 use crate::adapters::registry::Registry;
 use crate::app::startup::configured_manifest;
@@ -28,7 +28,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
 /// Bytes between the log's reader and this command's printing.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// From the daemon if one runs, else from its files.
+/// The status, from the daemon if one runs, and else from its files.
 pub async fn current(home: &Home) -> Result<Status> {
     match client::connect_settled(home, Purpose::Status).await? {
         Some(mut connection) => {
@@ -104,7 +104,7 @@ pub async fn events(home: &Home, with_code: bool) -> Result<()> {
     })
     .await?;
     match failed {
-        // `hone events | head` is no error.
+        // A reader that has enough, such as `head`, ends the pipe; that is no error.
         Some(error) if !is_broken_pipe(&error) => Err(error),
         _ => Ok(()),
     }
@@ -130,7 +130,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// Visits what was recorded, in order: from the daemon if one runs.
+/// Visits what was recorded, in order. It comes from the daemon if one runs.
 async fn each_event(home: &Home, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
     if let Some(connection) = client::connect_settled(home, Purpose::Events).await? {
         return each_line(connection.read, visit).await.map(drop);
@@ -145,7 +145,7 @@ async fn each_event(home: &Home, visit: impl FnMut(Event) -> ControlFlow<()>) ->
     visited.and_then(|all| if all { written } else { Ok(()) })
 }
 
-/// Answers whether all were visited.
+/// Visits each line, and returns whether all were visited.
 async fn each_line(
     reader: impl AsyncBufRead + Unpin,
     mut visit: impl FnMut(Event) -> ControlFlow<()>,

@@ -108,7 +108,7 @@ mod tests {
             ("completion.token_healing = false", "lab.token_healing = false"),
             ("completion.line_behind_middle = false", "lab.line_behind_middle = false"),
             ("learning.replay_episodes = 3", "lab.replay_episodes = 3"),
-            ("learning.ppo.learning_rate = 1e-4", "lab.ppo.learning_rate = 1e-4"),
+            ("learning.ppo.learning_rate = 3e-4", "lab.ppo.learning_rate = 3e-4"),
             ("[learning.ppo]\nadvantage = \"group\"", "[lab.ppo]\nadvantage = \"group\""),
             (
                 "learning.ppo = { epochs = 3 }\n[lab]\nprefix_chars = 7",
