@@ -17,7 +17,6 @@ const settings = (model) => `
 name = "${model}"
 threads = 1
 [completion]
-prefix_chars = 400
 budget_ms = 60000
 min_probability = 0
 [gate]
@@ -25,6 +24,8 @@ enabled = false
 [learning]
 trial = false
 batch_episodes = 1000
+[lab]
+prefix_chars = 400
 `;
 
 export class Hone {

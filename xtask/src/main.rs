@@ -32,8 +32,9 @@ enum Command {
     Demo(demo::Arguments),
     /// Run what CI runs: format, lints, every test, with the real models
     Test(suite::Arguments),
-    /// Build the book, and check the links of every document
-    Docs,
+    /// Build the book, check the links of every document, and check the pages that are
+    /// made from the programs
+    Docs(docs::Arguments),
     /// Hold the imports between modules and crates to the tables in ARCHITECTURE.md
     Layers,
     /// Run the tests of faults, hostile input and load in their long form (hours)
@@ -73,7 +74,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
         Command::Test(arguments) => suite::run(&workspace, &arguments),
-        Command::Docs => docs::run(&workspace),
+        Command::Docs(arguments) => docs::run(&workspace, &arguments),
         Command::Layers => layers::run(&workspace),
         Command::Soak(arguments) => soak::run(&workspace, &arguments),
         Command::Bench(command) => bench::run(&workspace, &command),

@@ -123,6 +123,7 @@ fn stories(
     tools: &Tools,
     models: &Path,
 ) -> Result<()> {
+    docs::check_generated(workspace, &mut steps)?;
     editors::settings(workspace, tools, &mut steps)?;
     if !arguments.no_editors {
         editors::stories(workspace, tools, &mut steps, models)?;

@@ -330,7 +330,7 @@ fn read_parent(
     })?;
     if own != *hyper {
         eprintln!(
-            "hone-learner: {} has LoRA rank {} and alpha {} and keeps them; learning.ppo.lora_rank \
+            "hone-learner: {} has LoRA rank {} and alpha {} and keeps them; lab.ppo.lora_rank \
              = {} and lora_alpha = {} are for the next adapter that starts from the base",
             path.display(),
             own.lora_rank,

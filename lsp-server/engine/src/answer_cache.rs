@@ -1,7 +1,8 @@
-//! What the base says, shared by the daemons of one rehearsal: its arms meet the same
-//! places, and decoded greedily the base answers the same at each, and sees a text
-//! the same. Beside the prompts on the [`DiskCache`], and like them never there in daily
-//! use.
+//! A cache of what the base model answers, shared by the daemons of one rehearsal.
+//!
+//! The arms of a rehearsal meet the same places. When the base decodes greedily, it answers
+//! the same at each place and gives each text the same score. [`super::cached`] uses this
+//! cache; daily use has none.
 
 use super::{Request, ScoreRequest};
 use models::disk_cache::DiskCache;
@@ -9,26 +10,26 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// What the form of the stored is called; another form is another name.
+/// The name of the stored form. Another form needs another name.
 const FORMAT: &str = "base 1";
 
-/// A folder of its own within that of the prompts.
+/// The folder of the answers within that of the prompts.
 const FOLDER: &str = "answers";
 
-/// The first words of a key: what is asked.
+/// The first word of a key says what is asked.
 const ANSWER: u32 = 0;
 const SCORE: u32 = 1;
 
-pub struct Answers {
-    shelf: DiskCache,
+pub struct AnswerCache {
+    cache: DiskCache,
 }
 
-/// Names a question: two with the same key have the same answer.
+/// Names a question. Two questions with the same key have the same answer.
 pub struct Key(Vec<u32>);
 
 impl Key {
-    /// Of what is answered. `None` where that depends on more than is in a key: on an
-    /// adapter, on draws, or on the code around that says where several lines end.
+    /// The key of an answer. None if the answer depends on more than a key holds: on an
+    /// adapter, on random draws, or on the code around, which says where several lines end.
     pub fn of_answer(request: &Request, prompt: &[u32], adapter_from: usize) -> Option<Key> {
         let is_greedy = request.sampling.temperature == 0.0;
         let is_plain = request.alternatives == 0 && request.stop_rule.lines() == 1;
@@ -37,13 +38,12 @@ impl Key {
             .then(|| Key::new(ANSWER, prompt, adapter_from, &request.prompt.healing, &limits))
     }
 
-    /// Of how a text is seen.
+    /// The key of a text's score under the base.
     pub fn of_score(request: &ScoreRequest, prompt: &[u32], adapter_from: usize) -> Key {
         Key::new(SCORE, prompt, adapter_from, &request.healing, &request.tokens)
     }
 
-    /// What is asked, and each part preceded by its length, so that none runs into
-    /// another.
+    /// What is asked, then each part behind its length, so that no part runs into another.
     fn new(asked: u32, prompt: &[u32], adapter_from: usize, healing: &str, rest: &[u32]) -> Key {
         let mut words = vec![asked, adapter_from as u32, prompt.len() as u32];
         words.extend(prompt);
@@ -54,23 +54,25 @@ impl Key {
     }
 }
 
-impl Answers {
+impl AnswerCache {
     /// # Errors
     /// The folder cannot be made or read.
-    pub fn new(prompts: &Path, whose: &str) -> Result<Answers, String> {
-        Ok(Answers { shelf: DiskCache::new(&prompts.join(FOLDER), &format!("{FORMAT} {whose}"))? })
+    pub fn new(prompts: &Path, whose: &str) -> Result<AnswerCache, String> {
+        Ok(AnswerCache {
+            cache: DiskCache::new(&prompts.join(FOLDER), &format!("{FORMAT} {whose}"))?,
+        })
     }
 
     pub fn take<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
-        serde_json::from_slice(&self.shelf.get(&key.0)?).ok()
+        serde_json::from_slice(&self.cache.get(&key.0)?).ok()
     }
 
-    pub fn put<T: Serialize>(&mut self, key: &Key, said: &T) {
-        let kept = serde_json::to_vec(said)
+    pub fn put<T: Serialize>(&mut self, key: &Key, answer: &T) {
+        let stored = serde_json::to_vec(answer)
             .map_err(std::io::Error::from)
-            .and_then(|bytes| self.shelf.put(&key.0, &bytes));
-        if let Err(error) = kept {
-            tracing::warn!("what the base said could not be kept: {error}");
+            .and_then(|bytes| self.cache.put(&key.0, &bytes));
+        if let Err(error) = stored {
+            tracing::warn!("an answer of the base could not be cached: {error}");
         }
     }
 }
@@ -122,11 +124,11 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let key = Key::of_answer(&request("a"), &[1, 2], 1).unwrap();
         let said = answer(StopReason::Newline);
-        Answers::new(folder.path(), "m").unwrap().put(&key, &said);
-        let other = Answers::new(folder.path(), "m").unwrap();
+        AnswerCache::new(folder.path(), "m").unwrap().put(&key, &said);
+        let other = AnswerCache::new(folder.path(), "m").unwrap();
         let found: Answer = other.take(&key).unwrap();
         assert_eq!(format!("{found:?}"), format!("{said:?}"));
-        let of_another_model = Answers::new(folder.path(), "n").unwrap();
+        let of_another_model = AnswerCache::new(folder.path(), "n").unwrap();
         assert!(of_another_model.take::<Answer>(&key).is_none());
         for unlike in [
             Key::of_answer(&request("b"), &[1, 2], 1),

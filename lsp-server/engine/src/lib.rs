@@ -1,7 +1,9 @@
 //! The engine, which answers prompts. [`llama`] runs llama.cpp, [`scripted`] serves unit tests of
-//! everything around the engine, and [`worker`] gives either of them its own thread and queue.
+//! everything around the engine, [`cached`] wraps an engine for rehearsals, and [`worker`] gives
+//! each its own thread and queue.
 
 mod answer_cache;
+pub mod cached;
 mod ffi;
 mod gpu_layers;
 mod line_end;

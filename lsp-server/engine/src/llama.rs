@@ -1,22 +1,22 @@
-//! The real engine: llama.cpp, prefix KV kept between keystrokes, the adapter
-//! acting from the current line on, token healing, and the exact record of what
-//! the policy did.
+//! The real engine: it runs llama.cpp, keeps the KV of prompts between keystrokes, has the
+//! adapter act from the current line on, heals tokens, and records exactly what the sampler did.
 
-use super::answer_cache::{Answers, Key};
+mod decode;
+
+use super::cached::{KvAccess, KvSlot};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::GpuLayers;
 use super::line_end::LineEndVariants;
-use super::sampler::{Chosen, Sampler};
 use super::threads::Threads;
 use super::{
-    Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
+    Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
     Tokenizer,
 };
 use completion::limits::TOKENS_MAX;
 use completion::prompt::{FimPrompt, PromptContext};
-use feedback::event::{AdapterVersion, StopReason, TokenRecord};
+use decode::{Answered, Decoding};
+use feedback::event::AdapterVersion;
 use llama_cpp_2::model::LlamaModel;
-use models::disk_cache::DiskCache;
 use models::fim::FimTemplate;
 use models::fim_tokens::{FileMarkers, FimTokens};
 use models::gguf::Gguf;
@@ -38,17 +38,6 @@ const SUFFIX_SHARE: usize = 4;
 /// Prompt tokens decoded between two looks at the time budget.
 const PROMPT_CHUNK: usize = 256;
 
-/// Tokens among which an alternative may part from the first answer: one that
-/// parts late reads the same.
-const FORK_TOKENS: usize = 8;
-
-/// Alternatives tried for each one wanted: some read like an answer there is.
-const FORK_ATTEMPTS: usize = 2;
-
-/// Share of a request's time budget that alternatives may add to it: the user
-/// waits for the first answer too.
-const ALTERNATIVES_SHARE: u32 = 4;
-
 /// The sequence in which texts are scored, so that no document loses its KV.
 const SCORING: usize = SEQUENCES;
 
@@ -69,9 +58,6 @@ pub struct LlamaConfig {
     pub adapts_threads: bool,
     /// `None`: as many as fit.
     pub gpu_layers: Option<u32>,
-    /// A folder that prompts, and the base's answers, are shared through, and the
-    /// model's name there.
-    pub shelf: Option<(PathBuf, String)>,
 }
 
 /// One KV cell: which token, computed under which adapter (0 is the base).
@@ -88,9 +74,6 @@ pub struct LlamaEngine {
     clock: u64,
     /// After which sequence's how manieth cell the context's logits are.
     logits: Option<(usize, usize)>,
-    shelf: Option<DiskCache>,
-    /// What the base said in other arms of a rehearsal; there where `shelf` is.
-    said: Option<Answers>,
     info: EngineInfo,
 }
 
@@ -99,35 +82,6 @@ struct Sequence {
     cells: Vec<Cell>,
     used_at: u64,
     answered: Answered,
-}
-
-/// What the model last said after a prompt. Decoded greedily, it says the same
-/// once a part of that has been typed, and nothing needs to be computed again.
-#[derive(Default)]
-struct Answered {
-    /// The prompt, and what was said.
-    path: Vec<Cell>,
-    /// Index in `path` of the first token chosen freely, and those from there on.
-    from: usize,
-    tokens: Vec<Chosen>,
-}
-
-impl Answered {
-    /// The token after `path`, if that is what was said before.
-    fn after(&self, path: &[Cell]) -> Option<Chosen> {
-        let next = path.len().checked_sub(self.from)?;
-        let token = self.tokens.get(next)?;
-        self.path.starts_with(path).then_some(*token)
-    }
-
-    /// What the model says after `path`, now that it was computed.
-    fn goes_on(&mut self, path: &[Cell], next: Chosen, adapter: AdapterVersion) {
-        if self.path != path {
-            *self = Answered { path: path.to_vec(), from: path.len(), tokens: vec![] };
-        }
-        self.path.push((next.token.id, adapter));
-        self.tokens.push(next);
-    }
 }
 
 impl LlamaEngine {
@@ -142,8 +96,6 @@ impl LlamaEngine {
         let gpu = free_gpu().map_err(failed)?;
         let gpu_layers = GpuLayers::choose(&gguf, gpu, config.gpu_layers, CELLS);
         let model = load_model(&config.path, gpu_layers.gpu_layers).map_err(failed)?;
-        let shelf = config.shelf.as_ref().map(|(folder, model)| DiskCache::new(folder, model));
-        let said = config.shelf.as_ref().map(|(folder, model)| Answers::new(folder, model));
         let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
         let info = EngineInfo { backend: gpu_layers.to_string(), reads_files: fim.files.is_some() };
@@ -156,8 +108,6 @@ impl LlamaEngine {
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
             clock: 0,
             logits: None,
-            shelf: shelf.transpose().map_err(failed)?,
-            said: said.transpose().map_err(failed)?,
             info,
         })
     }
@@ -225,8 +175,8 @@ impl LlamaEngine {
         if excerpts.is_empty() { vec![] } else { [head, excerpts, last].concat() }
     }
 
-    /// Makes a sequence's KV equal `cells`, decoding what is missing, so that the
-    /// logits are those after the last. Answers (reused, evaluated).
+    /// Makes a sequence's KV equal `cells` and decodes what is missing, so that the
+    /// logits are those after the last cell. Returns (reused, evaluated).
     fn reach(
         &mut self,
         sequence: usize,
@@ -242,7 +192,7 @@ impl LlamaEngine {
         Ok((reused as u32, (cells.len() - reused) as u32))
     }
 
-    /// Has a sequence hold `cells`, the first `kept` of which it has.
+    /// Makes a sequence's KV equal `cells`, of which it has the first `kept` already.
     fn complete(
         &mut self,
         sequence: usize,
@@ -266,40 +216,8 @@ impl LlamaEngine {
         Ok(())
     }
 
-    /// Has a prompt, as the base computes it, taken from the shelf or put there.
-    fn share(
-        &mut self,
-        sequence: usize,
-        prompt: &[Cell],
-        deadline: Option<Instant>,
-        abort: &AtomicBool,
-    ) -> Result<(), EngineError> {
-        let known = common_prefix(&self.sequences[sequence].cells, prompt);
-        let worth = |shelf: &DiskCache| shelf.is_worth(prompt.len() - known);
-        if !self.shelf.as_ref().is_some_and(worth) {
-            return Ok(());
-        }
-        let tokens: Vec<u32> = prompt.iter().map(|cell| cell.0).collect();
-        if let Some(state) = self.shelf.as_ref().and_then(|shelf| shelf.get(&tokens)) {
-            self.truncate(sequence, 0);
-            if self.context.restore(sequence, &state)
-                && self.context.length(sequence) == prompt.len()
-            {
-                self.sequences[sequence].cells = prompt.to_vec();
-                return Ok(());
-            }
-            self.context.forget(sequence, 0);
-        }
-        self.reach(sequence, prompt, deadline, abort)?;
-        let state = self.context.state(sequence);
-        if let Some(Err(error)) = self.shelf.as_mut().map(|shelf| shelf.put(&tokens, &state)) {
-            tracing::warn!("a prompt could not be kept: {error}");
-        }
-        Ok(())
-    }
-
-    /// Lends the scoring sequence what a document's has of this prompt: a text is
-    /// asked about soon after its place was, and most of that prompt is still there.
+    /// Lends the scoring sequence what a document's has of this prompt. A text is scored soon
+    /// after a completion at the same place, and most of that prompt is still there.
     fn lend(&mut self, prompt: &[Cell]) {
         let shared = |sequence: &Sequence| common_prefix(&sequence.cells, prompt);
         let best = (0..SEQUENCES).max_by_key(|&i| shared(&self.sequences[i])).unwrap_or(0);
@@ -311,8 +229,8 @@ impl LlamaEngine {
         }
     }
 
-    /// A text in the eyes of one adapter; the scoring sequence holds the prompt up to
-    /// `from`, and nothing more afterwards.
+    /// Scores a text under one adapter. The scoring sequence holds the prompt up to
+    /// `from`, and holds no more afterwards.
     fn see(
         &mut self,
         prompt: &[u32],
@@ -332,8 +250,9 @@ impl LlamaEngine {
         let score = decoded.map(|()| text.score(row, healing.as_bytes(), &self.vocab));
         self.context.forget(SCORING, from);
         match score {
-            Ok(score) => score
-                .ok_or_else(|| EngineError::Failed("the text is none the policy could say".into())),
+            Ok(score) => score.ok_or_else(|| {
+                EngineError::Failed("the text is none the sampler could say".into())
+            }),
             Err(DecodeError::Aborted) => Err(EngineError::Aborted),
             Err(DecodeError::Code(code)) => {
                 self.truncate(SCORING, 0);
@@ -379,126 +298,38 @@ impl LlamaEngine {
         }
     }
 
-    /// One answer behind the prompt, `beginning` given. Where it may be left for
-    /// another goes into `forks`, if the request wants any.
-    fn answer(
-        &mut self,
-        decoding: &Decoding,
-        sampler: &mut Sampler,
-        beginning: &[TokenRecord],
-        forks: &mut Vec<Fork>,
-    ) -> Result<Answer, EngineError> {
-        let Decoding { request, prompt, sequence, deadline, abort } = *decoding;
-        let started = Instant::now();
-        let looks_for_forks = beginning.is_empty() && request.alternatives > 0;
-        let may_repeat = request.sampling.temperature == 0.0 && !looks_for_forks;
-        let mut need = request.prompt.healing.as_bytes();
-        let mut given = beginning.iter();
-        let mut path = prompt.to_vec();
-        let mut tokens: Vec<TokenRecord> = Vec::new();
-        let mut visible_logprobs = Vec::new();
-        let mut text = Vec::new();
-        let mut ends = Vec::new();
-        let mut joint = 0.0;
-        let mut healed = 0;
-        let mut line = Line::default();
-        let stop = loop {
-            if tokens.len() >= (line.first_token + request.max_tokens).min(TOKENS_MAX) {
-                break StopReason::MaxTokens;
-            }
-            let said_before = || self.sequences[sequence].answered.after(&path);
-            let next = if let Some(token) = given.next() {
-                Chosen { token: *token, visible_logprob: token.logprob }
-            } else if let (true, Some(token)) = (may_repeat && need.is_empty(), said_before()) {
-                token
-            } else {
-                if !tokens.is_empty() && Instant::now() >= deadline {
-                    break StopReason::Budget;
-                }
-                self.reach(sequence, &path, None, abort)?;
-                let logits = self.context.logits();
-                let Some(next) = sampler.choose(logits, &self.vocab, need) else {
-                    break StopReason::HealingFailed;
-                };
-                if looks_for_forks && tokens.len() < FORK_TOKENS {
-                    let others = sampler.runners_up(logits, &self.vocab, need, next.token);
-                    forks.extend(others.into_iter().map(|token| Fork {
-                        at: tokens.len(),
-                        token,
-                        logprob: joint + token.logprob,
-                    }));
-                }
-                if may_repeat && need.is_empty() {
-                    let answered = &mut self.sequences[sequence].answered;
-                    answered.goes_on(&path, next, request.adapter);
-                }
-                next
-            };
-            let Chosen { token, visible_logprob } = next;
-            let piece = self.vocab.piece(token.id);
-            let spilled = piece.len() > need.len();
-            healed += usize::from(!spilled && !need.is_empty());
-            tokens.push(token);
-            visible_logprobs.push(visible_logprob);
-            path.push((token.id, request.adapter));
-            joint += token.logprob;
-            if spilled {
-                line.logprob += visible_logprob;
-            }
-            text.extend_from_slice(piece);
-            ends.push(text.len());
-            need = &need[piece.len().min(need.len())..];
-            if line.logprob.exp() < request.min_probability {
-                break StopReason::LowConfidence;
-            }
-            if piece.is_empty() || self.fim.stop.contains(&token.id) {
-                break StopReason::StopToken;
-            }
-            let said = &text[request.prompt.healing.len().min(text.len())..];
-            if spilled && let Some(stop) = request.stop_rule.stop(said, piece) {
-                break stop;
-            }
-            if piece.contains(&b'\n') {
-                line = Line { first_token: tokens.len(), first_byte: text.len(), logprob: 0.0 };
-            }
-        };
-        let given_up = (stop == StopReason::LowConfidence).then_some(line.first_byte);
-        let decode_time = started.elapsed();
-        Ok(Answer { tokens, visible_logprobs, healed, text, ends, given_up, stop, decode_time })
-    }
-
-    /// Tokens at which another answer may part from this one and be seen to: of
-    /// several lines, some behind the last may have been needed to know it.
-    fn visible(&self, answer: &Answer, request: &Request) -> usize {
-        if request.stop_rule.lines() == 1 {
-            return usize::MAX;
-        }
-        let end = request.prompt.healing.len() + showable(answer, request).len();
-        let mut start = 0;
-        let begins_within = |token: &&TokenRecord| {
-            let is_within = start <= end;
-            start += self.vocab.piece(token.id).len();
-            is_within
-        };
-        answer.tokens.iter().take_while(begins_within).count()
-    }
-
     fn truncate(&mut self, sequence: usize, length: usize) {
         self.context.forget(sequence, length);
         self.sequences[sequence].cells.truncate(length);
     }
 
     /// The sequence that holds most of this prompt, or else the one used longest ago.
-    fn choose_sequence(&mut self, cells: &[Cell]) -> usize {
+    fn choose_sequence(&self, cells: &[Cell]) -> usize {
         let shared = |s: &Sequence| common_prefix(&s.cells, cells);
         let best = (0..SEQUENCES).max_by_key(|&i| shared(&self.sequences[i])).unwrap_or(0);
         // Sharing only a header is no reason to throw another document's KV away.
         let worth_it = shared(&self.sequences[best]) * 2 >= self.sequences[best].cells.len();
         let oldest = (0..SEQUENCES).min_by_key(|&i| self.sequences[i].used_at).unwrap_or(0);
-        let chosen = if worth_it { best } else { oldest };
+        if worth_it { best } else { oldest }
+    }
+
+    /// Chooses a sequence for this prompt, and remembers that it was used last.
+    fn use_sequence(&mut self, cells: &[Cell]) -> usize {
+        let chosen = self.choose_sequence(cells);
         self.clock += 1;
         self.sequences[chosen].used_at = self.clock;
         chosen
+    }
+
+    /// The sequence of a slot for a prompt. The scoring sequence is lent what a document's has.
+    fn sequence_of(&mut self, slot: KvSlot, cells: &[Cell]) -> usize {
+        match slot {
+            KvSlot::Document => self.choose_sequence(cells),
+            KvSlot::Scoring => {
+                self.lend(cells);
+                SCORING
+            }
+        }
     }
 }
 
@@ -507,37 +338,9 @@ fn tokenize(model: &LlamaModel, text: &str) -> Vec<u32> {
     tokens.into_iter().map(|token| token.0 as u32).collect()
 }
 
-/// What the answers to one request have in common.
-struct Decoding<'a> {
-    request: &'a Request,
-    prompt: &'a [Cell],
-    sequence: usize,
-    deadline: Instant,
-    abort: &'a AtomicBool,
-}
-
-/// The line that decoding is at.
-#[derive(Default)]
-struct Line {
-    first_token: usize,
-    first_byte: usize,
-    /// ln π of what was said of it, healing aside.
-    logprob: f32,
-}
-
-/// Where another answer may part from the first.
-struct Fork {
-    /// Index of the token that would be another.
-    at: usize,
-    token: TokenRecord,
-    /// ln π of the beginning with it.
-    logprob: f32,
-}
-
-/// What of an answer can be shown.
-fn showable<'a>(answer: &'a Answer, request: &Request) -> &'a [u8] {
-    let said = answer.offered().get(request.prompt.healing.len()..).unwrap_or_default();
-    request.stop_rule.within(said).trim_ascii_end()
+/// Cells that the base computes.
+fn base_cells(tokens: &[u32]) -> Vec<Cell> {
+    tokens.iter().map(|&token| (token, 0)).collect()
 }
 
 fn common_prefix(a: &[Cell], b: &[Cell]) -> usize {
@@ -563,64 +366,18 @@ impl Engine for LlamaEngine {
         let deadline = started + request.budget;
         self.context.set_threads(self.threads.now());
         let (prompt, adapter_from) = self.prompt_tokens(&request.prompt);
-        let is_shared = self.said.is_some();
-        let key = is_shared.then(|| Key::of_answer(request, &prompt, adapter_from)).flatten();
-        if let (Some(said), Some(key)) = (&self.said, &key)
-            && let Some(answer) = said.take(key)
-        {
-            return Ok(Generated {
-                prompt_reused: prompt.len() as u32,
-                prompt_evaluated: 0,
-                prompt_time: started.elapsed(),
-                prompt,
-                adapter_from,
-                answers: vec![answer],
-            });
-        }
-        let cells: Vec<Cell> = prompt
-            .iter()
-            .enumerate()
-            .map(|(i, &token)| (token, if i < adapter_from { 0 } else { request.adapter }))
-            .collect();
-        let sequence = self.choose_sequence(&cells);
-        let is_repeated = request.sampling.temperature == 0.0
-            && request.alternatives == 0
-            && request.prompt.healing.is_empty()
-            && self.sequences[sequence].answered.after(&cells).is_some();
-        let (prompt_reused, prompt_evaluated) = if is_repeated {
+        let (above, line) = prompt.split_at(adapter_from);
+        let mut cells = base_cells(above);
+        cells.extend(line.iter().map(|&token| (token, request.adapter)));
+        let sequence = self.use_sequence(&cells);
+        let (prompt_reused, prompt_evaluated) = if self.repeats(request, sequence, &cells) {
             (cells.len() as u32, 0)
         } else {
-            self.share(sequence, &cells[..adapter_from], Some(deadline), abort)?;
             self.reach(sequence, &cells, Some(deadline), abort)?
         };
         let prompt_time = started.elapsed();
-
-        let mut decoding = Decoding { request, prompt: &cells, sequence, deadline, abort };
-        let mut sampler = Sampler::new(request.sampling);
-        let mut forks = vec![];
-        let first = self.answer(&decoding, &mut sampler, &[], &mut forks)?;
-        forks.retain(|fork| fork.at < self.visible(&first, request));
-        if let (Some(said), Some(key)) = (&mut self.said, &key)
-            && first.is_whole()
-        {
-            said.put(key, &first);
-        }
-        let mut answers = vec![first];
-        decoding.deadline = deadline.min(Instant::now() + request.budget / ALTERNATIVES_SHARE);
-        // The likeliest beginnings first.
-        forks.sort_by(|a, b| b.logprob.total_cmp(&a.logprob));
-        for fork in forks.iter().take(FORK_ATTEMPTS * request.alternatives) {
-            if answers.len() > request.alternatives || Instant::now() >= decoding.deadline {
-                break;
-            }
-            let mut beginning = answers[0].tokens[..fork.at].to_vec();
-            beginning.push(fork.token);
-            let other = self.answer(&decoding, &mut sampler, &beginning, &mut vec![])?;
-            let text = showable(&other, request);
-            if other.is_whole() && answers.iter().all(|known| showable(known, request) != text) {
-                answers.push(other);
-            }
-        }
+        let decoding = Decoding { request, prompt: &cells, sequence, deadline, abort };
+        let answers = self.answers(&decoding)?;
         Ok(Generated {
             prompt,
             adapter_from,
@@ -633,8 +390,8 @@ impl Engine for LlamaEngine {
 
     fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
         let (prompt, adapter_from) = self.prompt_tokens(prompt);
-        let cells: Vec<Cell> = prompt[..adapter_from].iter().map(|&token| (token, 0)).collect();
-        let sequence = self.choose_sequence(&cells);
+        let cells = base_cells(&prompt[..adapter_from]);
+        let sequence = self.use_sequence(&cells);
         if common_prefix(&self.sequences[sequence].cells, &cells) < cells.len() {
             self.reach(sequence, &cells, None, abort)?;
         }
@@ -654,29 +411,15 @@ impl Engine for LlamaEngine {
         if count == 0 || count > SCORED_TOKENS || prompt.len() - from > SCORED_TAIL {
             return Err(EngineError::Failed("the text is empty or too long to be scored".into()));
         }
-        let cells: Vec<Cell> = prompt[..from].iter().map(|&token| (token, 0)).collect();
+        let cells = base_cells(&prompt[..from]);
         self.lend(&cells);
-        self.share(SCORING, &cells, None, abort)?;
         let held = common_prefix(&self.sequences[SCORING].cells, &cells);
         self.complete(SCORING, &cells, held, None, abort)?;
         let text = LineEndVariants::new(&request.tokens, &self.vocab);
-        let key = self.said.is_some().then(|| Key::of_score(request, &prompt, from));
-        let mut scores = Vec::with_capacity(request.adapters.len());
-        for &adapter in &request.adapters {
-            let key = key.as_ref().filter(|_| adapter == 0);
-            if let (Some(said), Some(key)) = (&self.said, key)
-                && let Some(score) = said.take(key)
-            {
-                scores.push(score);
-                continue;
-            }
-            let score = self.see(&prompt, from, &text, &request.healing, adapter, abort)?;
-            if let (Some(said), Some(key)) = (&mut self.said, key) {
-                said.put(key, &score);
-            }
-            scores.push(score);
-        }
-        Ok(scores)
+        let adapters = request.adapters.iter();
+        adapters
+            .map(|&adapter| self.see(&prompt, from, &text, &request.healing, adapter, abort))
+            .collect()
     }
 
     fn load_adapter(
@@ -690,5 +433,45 @@ impl Engine for LlamaEngine {
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())
+    }
+}
+
+impl KvAccess for LlamaEngine {
+    fn prompt_tokens(&self, prompt: &FimPrompt) -> (Vec<u32>, usize) {
+        LlamaEngine::prompt_tokens(self, prompt)
+    }
+
+    fn missing_tokens(&mut self, slot: KvSlot, prompt: &[u32]) -> usize {
+        let cells = base_cells(prompt);
+        let sequence = self.sequence_of(slot, &cells);
+        cells.len() - common_prefix(&self.sequences[sequence].cells, &cells)
+    }
+
+    fn compute_kv(
+        &mut self,
+        slot: KvSlot,
+        prompt: &[u32],
+        deadline: Option<Instant>,
+        abort: &AtomicBool,
+    ) -> Result<Vec<u8>, EngineError> {
+        let cells = base_cells(prompt);
+        let sequence = self.sequence_of(slot, &cells);
+        self.context.set_threads(self.threads.now());
+        self.reach(sequence, &cells, deadline, abort)?;
+        Ok(self.context.state(sequence))
+    }
+
+    fn restore_kv(&mut self, slot: KvSlot, prompt: &[u32], state: &[u8]) -> bool {
+        let cells = base_cells(prompt);
+        let sequence = self.sequence_of(slot, &cells);
+        self.truncate(sequence, 0);
+        let is_restored =
+            self.context.restore(sequence, state) && self.context.length(sequence) == cells.len();
+        if is_restored {
+            self.sequences[sequence].cells = cells;
+        } else {
+            self.context.forget(sequence, 0);
+        }
+        is_restored
     }
 }

@@ -11,6 +11,7 @@ use crate::paths::Home;
 use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result};
 use engine::EngineError;
+use engine::cached::CachedEngine;
 use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::worker::EngineHandle;
 use feedback::clock::{Clock, ManualClock, SystemClock};
@@ -124,17 +125,23 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<App>, Lear
         threads,
         adapts_threads: config.model.threads == 0,
         gpu_layers: config.model.gpu_layers,
-        shelf: options.prompt_shelf.clone().map(|folder| (folder, model.sha256.clone())),
     };
     let leash = Arc::new(Leash::default());
     let holds = leash.clone();
     let on_busy = move |busy| holds.computing(busy);
-    let engine = EngineHandle::start(move || LlamaEngine::load(&llama), on_busy).map_err(
-        |error| match error {
-            EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
-            other => other.into(),
-        },
-    )?;
+    let load = move || LlamaEngine::load(&llama);
+    let engine = match options.prompt_shelf.clone() {
+        None => EngineHandle::start(load, on_busy),
+        Some(folder) => {
+            let model = model.sha256.clone();
+            let cached = move || CachedEngine::new(load()?, &folder, &model);
+            EngineHandle::start(cached, on_busy)
+        }
+    };
+    let engine = engine.map_err(|error| match error {
+        EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
+        other => other.into(),
+    })?;
     let clock: Arc<dyn Clock> = if options.manual_clock {
         Arc::new(ManualClock::starting_at(MANUAL_EPOCH_MS))
     } else {

@@ -51,6 +51,13 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
             break;
         }
     }
+    // The trial ends in a task of its own, which writes the registry.
+    let ended = async {
+        while adapters.serving().trial().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the trial ends");
     (adapters.serving().active(), screen(&app.status()))
 }
 

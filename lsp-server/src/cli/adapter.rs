@@ -157,7 +157,7 @@ async fn choose(
 }
 
 /// The registry while no daemon runs, and none may start. It is read after the daemon's lock
-/// is taken: a daemon that has just ended may have changed it until then.
+/// is taken, because a daemon that has just ended may have changed it until then.
 struct OwnRegistry {
     registry: Registry,
     _elected: File,
@@ -224,7 +224,7 @@ async fn import(
         }
     };
     println!("imported as v{version}; `hone adapter use {version}` serves it");
-    let hyper = &config.learning.ppo;
+    let hyper = &config.lab.ppo;
     if (adapter.rank, adapter.alpha) != (hyper.lora_rank, hyper.lora_alpha) {
         println!(
             "note: learning goes on from it with its own rank {} and alpha {}; the settings hold \
@@ -359,7 +359,7 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
         ),
         ("mean reward", format!("{:+.3}", report.mean_reward)),
         ("steps", format!("{} over {} tokens{early}{parent}", report.steps, report.tokens_trained)),
-        ("taken offers", change(&report.logprob_rewarded)),
+        ("accepted offers", change(&report.logprob_rewarded)),
         ("rejected offers", change(&report.logprob_unrewarded)),
         ("KL to the model", format!("{:.4} nats per token", report.kl_base)),
         ("change of weights", format!("{:.1} %", 100.0 * report.update_ratio)),

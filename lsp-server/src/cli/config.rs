@@ -1,7 +1,7 @@
-//! `hone config`: show and change settings. The file is their only owner; a
-//! running daemon is told to read it again.
+//! `hone config`: show and change settings. Only the file holds them, and a running daemon is
+//! told to read it again.
 
-use crate::config::{self, Config, node, schema};
+use crate::config::{self, Config, LAB, current_name, node, schema, schema_for_users};
 use crate::daemon::client;
 use crate::daemon::handshake::Purpose;
 use crate::paths::Home;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use models::manifest::Catalogue;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
@@ -16,6 +17,9 @@ pub enum ConfigCommand {
     Path,
     /// Print every setting's meaning, default and range, as JSON Schema
     Schema {
+        /// Include the table `[lab]`, which only experiments change
+        #[arg(long)]
+        all: bool,
         /// JSON; the only format there is
         #[arg(long)]
         json: bool,
@@ -24,6 +28,9 @@ pub enum ConfigCommand {
     Get {
         /// Such as `completion.max_tokens`; all settings if left out
         key: Option<String>,
+        /// Include the table `[lab]`, which only experiments change
+        #[arg(long, conflicts_with = "key")]
+        all: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -41,40 +48,59 @@ pub enum ConfigCommand {
     },
 }
 
-/// The setting whose values are the names of manifests: the schema cannot tell them.
+/// The setting whose values are the names of manifests. The schema does not know them.
 pub const MODEL_NAME: &str = "model.name";
 
 pub async fn run(home: &Home, command: ConfigCommand) -> Result<()> {
     match command {
         ConfigCommand::Path => println!("{}", home.config_file().display()),
-        ConfigCommand::Schema { json: _ } => {
-            println!("{}", serde_json::to_string_pretty(&schema())?);
+        ConfigCommand::Schema { all, json: _ } => {
+            let schema = if all { schema() } else { schema_for_users() };
+            println!("{}", serde_json::to_string_pretty(&schema)?);
         }
-        ConfigCommand::Get { key, json } => get(home, key.as_deref(), json)?,
+        ConfigCommand::Get { key: Some(key), all: _, json } => get(home, &key, json)?,
+        ConfigCommand::Get { key: None, all, json } => get_every(home, all, json)?,
         ConfigCommand::Set { key, value, json } => set(home, &key, value.as_deref(), json).await?,
     }
     Ok(())
 }
 
-fn get(home: &Home, key: Option<&str>, json: bool) -> Result<()> {
+fn get(home: &Home, key: &str, json: bool) -> Result<()> {
     let all = Config::load(&home.config_file())?.to_json()?;
-    let value = match key {
-        None => &all,
-        Some(key) => {
-            node(&schema(), key)
-                .with_context(|| format!("{key}: no such setting; `hone config get` lists them"))?;
-            value_of(&all, key)
-        }
-    };
+    let key = today(key);
+    node(&schema(), &key)
+        .with_context(|| format!("{key}: no such setting; `hone config get` lists them"))?;
+    print(&key, value_of(&all, &key), json)
+}
+
+/// Prints every setting, those of `[lab]` only if `all` is set.
+fn get_every(home: &Home, all: bool, json: bool) -> Result<()> {
+    let mut settings = Config::load(&home.config_file())?.to_json()?;
+    if let Some(tables) = settings.as_object_mut().filter(|_| !all) {
+        tables.remove(LAB);
+    }
+    print("", &settings, json)
+}
+
+fn print(key: &str, value: &Value, json: bool) -> Result<()> {
     if json {
         println!("{}", serde_json::to_string_pretty(value)?);
     } else {
-        print_below(key.unwrap_or_default(), value);
+        print_below(key, value);
     }
     Ok(())
 }
 
-/// One line a setting, by the name that `hone config set` takes.
+/// The name that a setting has today. Whoever uses an old name is told.
+fn today(key: &str) -> Cow<'_, str> {
+    let name = current_name(key);
+    if name != key {
+        eprintln!("{key} is an old name of {name}");
+    }
+    name
+}
+
+/// Prints one line for each setting, with the name that `hone config set` accepts.
 fn print_below(key: &str, value: &Value) {
     match value.as_object().filter(|table| !table.is_empty()) {
         None => println!("{key} = {value}"),
@@ -87,13 +113,14 @@ fn print_below(key: &str, value: &Value) {
     }
 }
 
-/// Null for what is not set and has no default.
+/// The value of a setting; null if it is not set and has no default.
 fn value_of<'a>(all: &'a Value, key: &str) -> &'a Value {
     key.split('.').fold(all, |table, name| &table[name])
 }
 
 async fn set(home: &Home, key: &str, text: Option<&str>, json: bool) -> Result<()> {
     let schema = schema();
+    let key = &*today(key);
     let known = node(&schema, key);
     let value = text.map(|text| read(known, text));
     let (config, running) = change(home, key, value.as_ref()).await?;
@@ -116,7 +143,7 @@ async fn set(home: &Home, key: &str, text: Option<&str>, json: bool) -> Result<(
     Ok(())
 }
 
-/// Changes the file, then tells the daemon; answers whether one runs.
+/// Changes the file and then tells the daemon. The answer says whether a daemon runs.
 pub async fn change(home: &Home, key: &str, value: Option<&Value>) -> Result<(Config, bool)> {
     home.create()?;
     if key == MODEL_NAME
@@ -130,7 +157,7 @@ pub async fn change(home: &Home, key: &str, value: Option<&Value>) -> Result<(Co
     Ok((config, running))
 }
 
-/// What the user typed, as the setting takes it: a text needs no quotes.
+/// What the user typed as a value of the setting. A text needs no quotes.
 fn read(known: Option<&Value>, text: &str) -> Value {
     let is_text = known.is_some_and(|known| match &known["type"] {
         Value::Array(types) => types.contains(&json!("string")),
@@ -139,6 +166,6 @@ fn read(known: Option<&Value>, text: &str) -> Value {
     if is_text {
         return text.into();
     }
-    // What is no JSON is refused by the setting's type, which names it.
+    // Text that is not JSON does not fit the setting's type, and the error names the setting.
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }

@@ -1,4 +1,4 @@
-//! `hone forget`: through the daemon if one runs, else in its files.
+//! `hone forget`. The daemon does it if one runs; else this process does it in the files.
 
 use crate::adapters::registry::Registry;
 use crate::app::startup::configured_manifest;
@@ -50,7 +50,7 @@ impl What {
     /// The scope, and how to call it when asking.
     fn scope(&self) -> Result<(Scope, String)> {
         let names = |path: &str| {
-            // Every path would start with it.
+            // An empty path is the beginning of every path.
             ensure!(!path.is_empty(), "an empty path names nothing; --all forgets everything");
             Ok(names_of(path))
         };
@@ -106,7 +106,7 @@ async fn forget(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
 }
 
 fn in_files(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
-    // No daemon; none may start while its files change.
+    // No daemon runs, and none may start while its files change.
     let _elected = election::elect(home)?;
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;

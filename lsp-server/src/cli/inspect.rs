@@ -1,5 +1,5 @@
-//! `hone status`, `hone events`, `hone learn`: from the daemon if one runs,
-//! else from its files.
+//! `hone status`, `hone events` and `hone learn`. They ask the daemon if one runs, and else
+//! read its files.
 
 use crate::adapters::registry::Registry;
 use crate::app::startup::configured_manifest;
@@ -28,7 +28,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
 /// Bytes between the log's reader and this command's printing.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// From the daemon if one runs, else from its files.
+/// The status, from the daemon if one runs, and else from its files.
 pub async fn current(home: &Home) -> Result<Status> {
     match client::connect_settled(home, Purpose::Status).await? {
         Some(mut connection) => {
@@ -42,9 +42,10 @@ pub async fn current(home: &Home) -> Result<Status> {
 
 pub async fn status(home: &Home, json: bool) -> Result<()> {
     let status = current(home).await?;
-    match json {
-        true => println!("{}", serde_json::to_string_pretty(&status)?),
-        false => println!("{}", screen(&status)),
+    if json {
+        println!("{}", serde_json::to_string_pretty(&status)?);
+    } else {
+        println!("{}", screen(&status));
     }
     Ok(())
 }
@@ -56,9 +57,10 @@ fn from_files(home: &Home) -> Result<Status> {
     let catalogue = Catalogue::load(&home.models())?;
     let manifest = configured_manifest(home, &catalogue, &config)?;
     let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256);
-    let log: Box<dyn EventLog> = match home.event_log().exists() {
-        true => Box::new(SledLog::open(&home.event_log())?),
-        false => Box::new(MemoryLog::default()),
+    let log: Box<dyn EventLog> = if home.event_log().exists() {
+        Box::new(SledLog::open(&home.event_log())?)
+    } else {
+        Box::new(MemoryLog::default())
     };
     let Reading { fold, knowledge, .. } =
         Reading::of(&*log, &Terms::of(&registry, &manifest.sha256))?;
@@ -102,7 +104,7 @@ pub async fn events(home: &Home, with_code: bool) -> Result<()> {
     })
     .await?;
     match failed {
-        // `hone events | head` is no error.
+        // A reader that has enough, such as `head`, ends the pipe; that is no error.
         Some(error) if !is_broken_pipe(&error) => Err(error),
         _ => Ok(()),
     }
@@ -128,7 +130,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// Visits what was recorded, in order: from the daemon if one runs.
+/// Visits what was recorded, in order. It comes from the daemon if one runs.
 async fn each_event(home: &Home, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
     if let Some(connection) = client::connect_settled(home, Purpose::Events).await? {
         return each_line(connection.read, visit).await.map(drop);
@@ -143,7 +145,7 @@ async fn each_event(home: &Home, visit: impl FnMut(Event) -> ControlFlow<()>) ->
     visited.and_then(|all| if all { written } else { Ok(()) })
 }
 
-/// Answers whether all were visited.
+/// Visits each line, and returns whether all were visited.
 async fn each_line(
     reader: impl AsyncBufRead + Unpin,
     mut visit: impl FnMut(Event) -> ControlFlow<()>,

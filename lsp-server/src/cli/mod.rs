@@ -6,6 +6,7 @@ mod feedback;
 mod forget;
 mod gate;
 mod inspect;
+mod lab;
 mod model;
 mod pause;
 mod report;
@@ -33,7 +34,7 @@ use tracing_subscriber::prelude::*;
 /// First steps:
 ///   hone model pull     fetch the default model (about 490 MB)
 ///   hone lsp            what your editor runs
-///   hone status         what was offered, taken and learned
+///   hone status         what was offered, accepted and learned
 #[derive(Parser)]
 #[command(name = "hone", version, verbatim_doc_comment)]
 struct Cli {
@@ -56,8 +57,8 @@ enum Command {
     },
     /// Run the daemon in the foreground
     ///
-    /// Editors start it by themselves; this is for service managers and for
-    /// looking on. It listens on a private Unix socket, never on the network.
+    /// Editors start it by themselves. This is for service managers, and for
+    /// watching it. It listens on a private Unix socket, never on the network.
     Serve {
         #[command(flatten)]
         options: ServeOptions,
@@ -82,13 +83,12 @@ enum Command {
     /// Show how the newest adapter fares against what served before it
     ///
     /// An update must prove itself: until it has, it answers a part of the
-    /// requests. `--simulate` prints what such a trial can tell apart, and after
-    /// how many offers.
+    /// requests.
     Trial(gate::TrialArgs),
-    /// Export the verdicts on the offers, or judge them by another reward
+    /// Export the verdicts on the offers
     #[command(subcommand)]
     Feedback(feedback::FeedbackCommand),
-    /// Show how often offers were taken, adapter by adapter, with what confidence
+    /// Show how often offers were accepted, adapter by adapter, with what confidence
     ///
     ///   hone report                   a table
     ///   hone report --html            hone-report.html: accept rate, characters saved,
@@ -102,7 +102,7 @@ enum Command {
     ///
     ///   hone pause                 learning: completions and their log go on
     ///   hone pause completions     suggestions as you type, in every editor;
-    ///                              asking by hand is still answered
+    ///                              those that you invoke are still answered
     #[command(verbatim_doc_comment)]
     Pause(pause::PauseArgs),
     /// Take up again what `hone pause` stopped: learning, or completions
@@ -131,10 +131,13 @@ enum Command {
     /// List, fetch and choose models
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Do what only experiments need
+    #[command(subcommand, hide = true)]
+    Lab(lab::LabCommand),
     /// Measure what Hone would give you, on your own git history
     ///
     /// A simulated developer types your real commits into a temporary daemon,
-    /// takes what matches and rejects the rest; `hone rehearse --help` tells more.
+    /// accepts what matches and rejects the rest; `hone rehearse --help` tells more.
     #[command(disable_help_flag = true)]
     Rehearse {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -220,7 +223,8 @@ async fn run_async(home: Home, command: Command) -> Result<()> {
             Ok(())
         }
         Command::Model(command) => model::run(&home, command).await,
-        // Taken care of before the runtime was built.
+        Command::Lab(command) => lab::run(&home, command).await,
+        // `run` handles it before it builds the runtime.
         Command::Rehearse { .. } => Ok(()),
     }
 }
@@ -233,5 +237,53 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// The help of a command, as a user sees it.
+    fn help(command: &[&str]) -> String {
+        let all = ["hone"].iter().chain(command).chain(&["--help"]);
+        let Err(error) = Cli::try_parse_from(all) else { panic!("{command:?} shows no help") };
+        error.to_string()
+    }
+
+    #[test]
+    fn what_only_experiments_need_is_shown_by_hone_lab_alone() {
+        assert!(!help(&[]).contains(" lab "));
+        for (command, options) in [
+            ("gate", ["--replay", "--fit", "--between-users"].as_slice()),
+            ("trial", &["--accept-rate", "--runs"]),
+        ] {
+            let (plain, lab) = (help(&[command]), help(&["lab", command]));
+            for option in options {
+                assert!(!plain.contains(option), "{option}: {plain}");
+                assert!(lab.contains(option), "{option}: {lab}");
+            }
+        }
+        assert!(help(&["gate"]).contains("--adopt"));
+        assert!(!help(&["feedback"]).contains("replay"));
+        assert!(help(&["lab", "reward"]).contains("--reward"));
+    }
+
+    #[test]
+    fn the_commands_of_hone_lab_keep_their_old_names() {
+        let parses = |line: &str| Cli::try_parse_from(line.split(' ')).map(|_| ());
+        for line in [
+            "hone gate --replay a --replay b --fit c --between-users 0.3 --json",
+            "hone trial --simulate --accept-rate 0.2 --runs 10",
+            "hone feedback replay --reward v2 --json",
+            "hone lab gate --replay a --fit c --between-users 0.3",
+            "hone lab trial --accept-rate 0.2 --runs 10",
+            "hone lab reward --reward v2",
+        ] {
+            parses(line).unwrap_or_else(|error| panic!("{error}"));
+        }
+        for line in [
+            "hone gate --adopt a --fit b",
+            "hone gate --between-users 0.3",
+            "hone trial --runs 10",
+            "hone lab gate --between-users 0.3",
+        ] {
+            assert!(parses(line).is_err(), "{line}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! `hone pause`, `hone resume`: in the running daemon and for the ones to come.
-//! What is paused is a setting like any other; `config.toml` is its one owner.
+//! `hone pause` and `hone resume`, for the running daemon and for later ones. What is paused is
+//! a setting, and only `config.toml` holds it.
 
 use crate::cli::config;
 use crate::paths::Home;
@@ -8,15 +8,15 @@ use clap::ValueEnum;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum What {
-    /// Updates; what you take and reject is still recorded
+    /// Updates; what you accept and reject is still recorded
     Learning,
-    /// Suggestions as you type; asking by hand is still answered
+    /// Suggestions as you type; those that you invoke are still answered
     Completions,
 }
 
 #[derive(clap::Args)]
 pub struct PauseArgs {
-    /// What; learning if left out
+    /// What to pause or resume; learning if left out
     #[arg(value_enum, default_value = "learning")]
     what: Vec<What>,
 }
@@ -33,11 +33,11 @@ impl What {
         match (self, enabled) {
             (What::Learning, true) => "learning goes on",
             (What::Learning, false) => {
-                "learning is paused; what you take and reject is still recorded"
+                "learning is paused; what you accept and reject is still recorded"
             }
             (What::Completions, true) => "completions are offered as you type",
             (What::Completions, false) => {
-                "completions are paused; asking by hand is still answered"
+                "completions are paused; those that you invoke are still answered"
             }
         }
     }

@@ -1,7 +1,8 @@
-//! The user's own file: read, and changed one key at a time with everything
-//! else left as it was written.
+//! Reads the user's own file, and changes one key at a time. Everything else in the file stays
+//! as the user wrote it.
 
-use super::{Config, node, schema};
+use super::renamed::old_name;
+use super::{Config, current_name, node, schema};
 use anyhow::{Context, Result, bail, ensure};
 use models::file::write_atomic;
 use serde_json::Value as Json;
@@ -9,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, TableLike, Value};
 
-/// A file that is not there is an empty one.
+/// Reads the file. A file that does not exist counts as empty.
 pub fn read(path: &Path) -> Result<String> {
     match std::fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
@@ -17,14 +18,19 @@ pub fn read(path: &Path) -> Result<String> {
     }
 }
 
-/// Sets one key, or with `None` gives it its default back. Nothing is written
-/// that would not load, so a mistake in the file is left alone unless this corrects it.
+/// Sets one key, or with `None` gives it its default back. An old name stands for the new
+/// one, and leaves the file. Nothing is written that would not load, so a mistake in the file
+/// is left alone unless this corrects it.
 pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Config> {
     let schema = schema();
+    let key = &*current_name(key);
     let known = node(&schema, key).with_context(|| format!("{key}: {UNKNOWN}"))?;
     ensure!(known.get("properties").is_none(), "{key}: is a table; name a setting in it");
     let mut document: DocumentMut =
         read(path)?.parse().with_context(|| path.display().to_string())?;
+    if let Some(old) = old_name(key) {
+        remove(document.as_table_mut(), &old);
+    }
     let (tables, name) = key.rsplit_once('.').with_context(|| format!("{key}: {UNKNOWN}"))?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in tables.split('.') {
@@ -44,7 +50,7 @@ pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Config> {
     let config = match Config::parse(&text) {
         Ok(config) => config,
         Err(error) => {
-            // A mistake that was there before is the one to tell.
+            // If the file had a mistake before, that is the one to tell.
             Config::load(path)?;
             return Err(error.context(format!("{key}: not set")));
         }
@@ -56,7 +62,21 @@ pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Config> {
 
 const UNKNOWN: &str = "no such setting; `hone config get` lists them";
 
-/// Replaces a value where it stands, the comment behind it kept.
+/// Removes a key, if it is there.
+fn remove(table: &mut dyn TableLike, key: &str) {
+    match key.split_once('.') {
+        None => {
+            table.remove(key);
+        }
+        Some((name, rest)) => {
+            if let Some(below) = table.get_mut(name).and_then(Item::as_table_like_mut) {
+                remove(below, rest);
+            }
+        }
+    }
+}
+
+/// Replaces a value where it stands, and keeps the comment behind it.
 fn put(table: &mut dyn TableLike, name: &str, mut value: Value) {
     match table.get_mut(name).and_then(Item::as_value_mut) {
         Some(old) => {
@@ -152,7 +172,26 @@ mod tests {
         assert!(refused("completion.max_tokens", json!("many")).contains("invalid type"));
         assert!(refused("completion.max_token", json!(1)).contains("no such setting"));
         assert!(refused("completion", json!(1)).contains("is a table"));
-        assert!(refused("learning.ppo.epochs.x", json!(1)).contains("no such setting"));
+        assert!(refused("lab", json!(1)).contains("is a table"));
+        assert!(refused("lab.ppo.epochs.x", json!(1)).contains("no such setting"));
+    }
+
+    #[test]
+    fn an_old_name_is_set_under_the_new_one_and_leaves_the_file() {
+        let (_folder, path) = folder();
+        let before = "[learning.ppo]\nepochs = 3\nclip_low = 0.1\n";
+        for key in ["learning.ppo.epochs", "lab.ppo.epochs"] {
+            std::fs::write(&path, before).unwrap();
+            let config = set(&path, key, Some(&json!(5))).unwrap();
+            assert_eq!((config.lab.ppo.epochs, config.lab.ppo.clip_low), (5, 0.1));
+            assert_eq!(Config::load(&path).unwrap(), config);
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains("[lab.ppo]\nepochs = 5") && !text.contains('3'), "{text}");
+            let config = set(&path, key, None).unwrap();
+            assert_eq!((config.lab.ppo.epochs, config.lab.ppo.clip_low), (2, 0.1));
+            std::fs::write(&path, before).unwrap();
+            assert_eq!(set(&path, key, None).unwrap().lab.ppo.epochs, 2, "its default");
+        }
     }
 
     #[test]

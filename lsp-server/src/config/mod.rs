@@ -1,34 +1,36 @@
-//! `config.toml`: every key has a default, an unknown one is an error.
+//! `config.toml`. Every key has a default, and an unknown key is an error.
 //!
-//! These types are the one definition of the settings: what a key means, its
-//! default and its range are read from them by the check below, by
-//! `hone config schema`, and through it by the editors.
+//! These types are the one definition of the settings. The check below, `hone config schema`
+//! and through it the editors read from them what a key means, its default and its range.
 
 mod file;
+mod lab;
 pub mod patterns;
 #[cfg(test)]
 mod properties;
+mod renamed;
 mod schema;
 
+pub use completion::stop_rule::Multiline;
 pub use file::set;
-pub use schema::{node, schema};
+pub use lab::{LAB, LabConfig};
+pub use renamed::current_name;
+pub use schema::{node, schema, schema_for_users};
 
 use anyhow::{Context, Result, anyhow};
 use completion::limits::TOKENS_MAX;
-use completion::prompt::Window;
-pub use completion::stop_rule::Multiline;
-use feedback::job::Hyper;
-use feedback::limits::{MEMORY_LIMIT_MB_MAX, REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
+use feedback::limits::{MEMORY_LIMIT_MB_MAX, WAITING_EPISODES_MAX};
 use feedback::reward::VALUE;
-use feedback::schema::{check, shortest};
+use feedback::schema::{SchemaError, check, shortest};
 use patterns::Patterns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use toml::de::{DeTable, Deserializer};
 
-/// Most lines that can be asked for: what is longer is not read before it is taken.
+/// The most lines that can be asked for. Nobody reads a longer offer before accepting it.
 const MAX_LINES: usize = 50;
 
 /// Stands for every language that is not named.
@@ -44,20 +46,21 @@ pub struct Config {
     pub learning: LearningConfig,
     pub privacy: PrivacyConfig,
     pub daemon: DaemonConfig,
+    pub lab: LabConfig,
 }
 
 /// What is loaded when the daemon starts; a change needs a restart of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelConfig {
-    /// A name from `hone model list`; absent: the default model.
+    /// A name from `hone model list`. If it is not set, Hone uses the default model.
     #[schemars(extend("x-restart" = true))]
     pub name: Option<String>,
-    /// Inference threads; 0: one a core that nothing else uses, at most eight.
+    /// Inference threads. 0 means one for each core that nothing else uses, at most eight.
     #[schemars(extend("x-restart" = true), range(max = 512))]
     pub threads: usize,
-    /// Layers on the GPU, where Hone was built for one; absent: as many as its free
-    /// memory holds.
+    /// Layers on the GPU, if Hone was built for one. If it is not set, there are as many as
+    /// the GPU's free memory holds.
     #[schemars(extend("x-restart" = true), range(max = 1000))]
     pub gpu_layers: Option<u32>,
 }
@@ -65,53 +68,41 @@ pub struct ModelConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompletionConfig {
-    /// Whether anything is completed as you type; asking by hand is always answered.
+    /// Whether anything is completed as you type. A completion that you invoke is always
+    /// answered.
     pub enabled: bool,
-    /// Languages that are completed as you type, by their editor's id; `*` is every other.
-    /// On unless said otherwise; asking by hand is always answered.
+    /// Languages that are completed as you type, by their editor's id. `*` is every other
+    /// language. A language that is not named is on. A completion that you invoke is always
+    /// answered.
     pub languages: BTreeMap<String, bool>,
     /// Files in which nothing is completed as you type, as patterns of a `.gitignore`,
-    /// such as `*.min.js` or `~/notes/`; asking by hand is always answered.
+    /// such as `*.min.js` or `~/notes/`. A completion that you invoke is always answered.
     pub ignore: Vec<String>,
-    /// Whether a completion waits for a rest in your typing where the next key would
-    /// come before it, as your own rhythm tells; at most 0.3 s.
-    pub follow_rhythm: bool,
-    /// Where a completion may have several lines; everywhere else it ends with its
-    /// line.
+    /// Whether a completion waits for a rest in your typing, at most 0.3 s, if your typing
+    /// so far says that your next key would come before it.
+    pub adaptive_debounce: bool,
+    /// Where a completion may have several lines. Everywhere else it ends with its line.
     pub multiline: Multiline,
-    /// Lines a completion of several may have.
+    /// The most lines that a completion of several lines may have.
     #[schemars(range(min = 1, max = MAX_LINES))]
     pub max_lines: usize,
-    /// Tokens a line of a completion may have; all of its lines at most 128.
+    /// The most tokens that a line of a completion may have. All of its lines have at most
+    /// 128.
     #[schemars(range(min = 1, max = TOKENS_MAX))]
     pub max_tokens: usize,
-    /// Milliseconds a completion may take.
+    /// The most milliseconds that a completion may take.
     #[schemars(range(min = 1))]
     pub budget_ms: u64,
-    /// 0 decodes greedily.
-    #[schemars(range(min = 0.0, max = 2.0))]
-    pub temperature: f32,
-    /// A line less likely than this, as a whole, is not offered as you type; decoding
-    /// is given up as soon as that is known.
+    /// A line whose probability as a whole is less than this is not offered as you type.
+    /// Decoding ends as soon as that is known.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_probability: f32,
-    /// Characters before the cursor that the model sees.
-    #[schemars(range(max = 100_000))]
-    pub prefix_chars: usize,
-    /// Characters after the cursor that the model sees.
-    #[schemars(range(max = 100_000))]
-    pub suffix_chars: usize,
-    /// Characters of other code that the model sees: pieces, of the documents you are
-    /// at work in and of the files they import, that speak of the same names, and up
-    /// to a quarter of it what you changed of late. 0: none.
+    /// Characters of other code that the model sees; 0 means none. They are pieces of the
+    /// documents that you work in and of the files they import, chosen by the names that
+    /// they share with the text around the cursor. At most a quarter is what you changed
+    /// lately.
     #[schemars(range(max = 20_000))]
     pub context_chars: usize,
-    /// Whether the prompt ends before the token that the cursor may stand in, and the
-    /// completion begins with what was typed of it. Off: it ends at the cursor.
-    pub token_healing: bool,
-    /// Whether the line that is typed comes last in the prompt, so that a key costs
-    /// little. Off: what follows the cursor does, and is read again at every key.
-    pub line_behind_middle: bool,
 }
 
 impl Default for CompletionConfig {
@@ -120,18 +111,13 @@ impl Default for CompletionConfig {
             enabled: true,
             languages: BTreeMap::new(),
             ignore: vec![],
-            follow_rhythm: true,
+            adaptive_debounce: true,
             multiline: Multiline::default(),
             max_lines: 8,
             max_tokens: 32,
             budget_ms: 10_000,
-            temperature: 0.0,
             min_probability: 0.02,
-            prefix_chars: 1_500,
-            suffix_chars: 500,
             context_chars: 0,
-            token_healing: true,
-            line_behind_middle: true,
         }
     }
 }
@@ -139,11 +125,11 @@ impl Default for CompletionConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateConfig {
-    /// Whether offers that are not likely enough to be taken are held back. The
-    /// gate learns from every verdict either way.
+    /// Whether offers that you are not likely enough to accept are held back. The gate
+    /// learns from every verdict either way.
     pub enabled: bool,
-    /// The chance of being taken from which on an offer is worth showing: higher
-    /// shows fewer, more of which are taken.
+    /// The least probability of being accepted at which an offer is shown. A higher
+    /// threshold shows fewer offers, and you accept more of them.
     #[schemars(range(min = 0.01, max = 0.99))]
     pub threshold: f64,
 }
@@ -155,11 +141,6 @@ impl Default for GateConfig {
 }
 
 impl CompletionConfig {
-    /// How much of a document a prompt holds.
-    pub fn window(&self) -> Window {
-        Window { prefix_chars: self.prefix_chars, suffix_chars: self.suffix_chars }
-    }
-
     /// Whether this language is completed as the user types.
     pub fn is_on(&self, language: &str) -> bool {
         if !self.enabled {
@@ -173,24 +154,19 @@ impl CompletionConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LearningConfig {
-    /// Whether labels start updates; they are recorded either way.
+    /// Whether labels start updates. They are recorded either way.
     pub enabled: bool,
-    /// Whether an update must prove itself against what served before it: until
-    /// then it answers a part of the requests. Off: it serves at once.
+    /// Whether an update must prove itself against what served before it. Until then it
+    /// answers a part of the requests. If this is off, an update serves at once.
     pub trial: bool,
-    /// Labelled episodes that start an update.
+    /// The number of labelled episodes that starts an update.
     #[schemars(range(min = 1, max = WAITING_EPISODES_MAX))]
     pub batch_episodes: usize,
-    /// Episodes of earlier updates that an update learns from again, the freshest
-    /// first.
-    #[schemars(range(max = REPLAY_EPISODES_MAX))]
-    pub replay_episodes: usize,
     /// Whether to learn while the machine runs on its battery.
     pub on_battery: bool,
-    /// Memory the learner may hold, in MiB; 0: half of the machine's.
+    /// The most memory that the learner may hold, in MiB. 0 means half of the machine's.
     #[schemars(range(max = MEMORY_LIMIT_MB_MAX))]
     pub memory_limit_mb: u64,
-    pub ppo: Hyper,
 }
 
 impl Default for LearningConfig {
@@ -199,10 +175,8 @@ impl Default for LearningConfig {
             enabled: true,
             trial: true,
             batch_episodes: 16,
-            replay_episodes: 0,
             on_battery: false,
             memory_limit_mb: 0,
-            ppo: Hyper::default(),
         }
     }
 }
@@ -210,12 +184,12 @@ impl Default for LearningConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PrivacyConfig {
-    /// Days after which what was recorded is forgotten, really and daily; 0: never.
+    /// Days after which what was recorded is deleted. 0 means never.
     #[schemars(range(max = 36_500))]
     pub retention_days: u32,
-    /// Files of which nothing is stored, as patterns of a `.gitignore`, such as
-    /// `*.sql` or `~/clients/`. Completions work there all the same. Credentials files
-    /// and what `.gitignore` and `.honeignore` name need not be repeated here.
+    /// Files of which nothing is stored, as patterns of a `.gitignore`, such as `*.sql` or
+    /// `~/clients/`. Completions work there all the same. Files with credentials, and those
+    /// that `.gitignore` and `.honeignore` name, need not be named here.
     pub ignore: Vec<String>,
 }
 
@@ -248,8 +222,14 @@ impl Config {
     }
 
     fn parse(text: &str) -> Result<Config> {
-        let config: Config = toml::from_str(text)?;
-        check(&config)?;
+        let (config, old_names) = read(text).map_err(|mut error| {
+            error.set_input(Some(text));
+            error
+        })?;
+        if !old_names.is_empty() {
+            tracing::info!("config.toml has old names of settings: {}", old_names.join(", "));
+        }
+        check(&config).map_err(|error| with_old_name(error, &old_names))?;
         let lists = [
             ("privacy.ignore", &config.privacy.ignore),
             ("completion.ignore", &config.completion.ignore),
@@ -260,15 +240,34 @@ impl Config {
         Ok(config)
     }
 
-    /// Every setting with the value it has, defaults included.
+    /// Every setting with its value, defaults and the table `[lab]` included.
     pub fn to_json(&self) -> Result<Value> {
         Ok(shortest(serde_json::to_value(self)?))
     }
 }
 
+/// The settings in a text, and the old names that it has.
+fn read(text: &str) -> Result<(Config, Vec<&'static str>), toml::de::Error> {
+    let mut file = DeTable::parse(text)?;
+    let old_names = renamed::rename(file.get_mut());
+    Ok((Config::deserialize(Deserializer::from(file))?, old_names))
+}
+
+/// The error, with the name that the setting has in the file if that is an old one.
+fn with_old_name(error: SchemaError, old_names: &[&str]) -> anyhow::Error {
+    if let SchemaError::OutOfRange { key, .. } = &error
+        && let Some(old) = renamed::old_name(key)
+        && old_names.iter().any(|name| old.starts_with(name))
+    {
+        return anyhow!("{error} (its old name is {old})");
+    }
+    error.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedback::job::Hyper;
     use serde_json::json;
 
     fn load(text: &str) -> Result<Config> {
@@ -297,10 +296,10 @@ mod tests {
     fn a_value_out_of_range_is_refused() {
         let error = format!("{:#}", load("[completion]\nmax_tokens = 0\n").unwrap_err());
         assert!(error.contains("completion.max_tokens must be from 1 to 128"), "{error}");
-        let error = format!("{:#}", load("completion.temperature = 2.5\n").unwrap_err());
-        assert!(error.contains("completion.temperature must be from 0 to 2"), "{error}");
-        let error = format!("{:#}", load("learning.ppo.epochs = 0\n").unwrap_err());
-        assert!(error.contains("learning.ppo.epochs must be at least 1"), "{error}");
+        let error = format!("{:#}", load("lab.temperature = 2.5\n").unwrap_err());
+        assert!(error.contains("lab.temperature must be from 0 to 2"), "{error}");
+        let error = format!("{:#}", load("lab.ppo.epochs = 0\n").unwrap_err());
+        assert!(error.contains("lab.ppo.epochs must be at least 1"), "{error}");
     }
 
     /// `daemon.idle_exit_s = 0` was accepted. The daemon ended as soon as it listened, and
@@ -321,13 +320,13 @@ mod tests {
         for value in ["nan", "inf", "-inf", "1e300"] {
             let error = format!("{:#}", load(&format!("gate.threshold = {value}\n")).unwrap_err());
             assert!(error.contains("gate.threshold must be from 0.01 to 0.99"), "{error}");
-            let text = format!("learning.ppo.baseline = {value}\n");
+            let text = format!("lab.ppo.baseline = {value}\n");
             let error = format!("{:#}", load(&text).unwrap_err());
-            assert!(error.contains("learning.ppo.baseline must be a number"), "{error}");
+            assert!(error.contains("lab.ppo.baseline must be a number"), "{error}");
         }
     }
 
-    /// The settings took values of `learning.ppo` that the learner refuses. Every update
+    /// The settings took values of `lab.ppo` that the learner refuses. Every update
     /// failed then, and its labels were set aside.
     #[test]
     fn what_the_learner_refuses_cannot_be_set() {
@@ -340,14 +339,14 @@ mod tests {
                 let whole = value.parse::<u32>().map(|value| json!({ key: value }));
                 let hyper = serde_json::from_value(whole.unwrap_or(hyper));
                 let learns = hyper.is_ok_and(|hyper: Hyper| hyper.check().is_ok());
-                let set = load(&format!("learning.ppo.{key} = {value}\n"));
+                let set = load(&format!("lab.ppo.{key} = {value}\n"));
                 assert_eq!(set.is_ok(), learns, "{key} = {value}: {set:?}");
                 *(if learns { &mut taken } else { &mut refused }) += 1;
             }
         }
         assert!(taken > 20 && refused > 20, "{taken} {refused}");
-        let error = format!("{:#}", load("learning.ppo.lora_alpha = 0\n").unwrap_err());
-        assert!(error.contains("learning.ppo.lora_alpha must be above 0, such as 32"), "{error}");
+        let error = format!("{:#}", load("lab.ppo.lora_alpha = 0\n").unwrap_err());
+        assert!(error.contains("lab.ppo.lora_alpha must be above 0, such as 32"), "{error}");
     }
 
     /// The smallest and the largest value that the schema allows load, and those beyond

@@ -1,5 +1,4 @@
-//! A settings file that somebody, or something, has damaged is taken or refused in
-//! words that name it.
+//! A damaged settings file is accepted, or refused with an error that names it.
 
 use crate::config::Config;
 use rand::rngs::StdRng;
@@ -18,15 +17,17 @@ temperature = 0.5
 \"c++\" = false
 [learning.ppo]
 learning_rate = 1e-4
+[lab]
+prefix_chars = 700
 [privacy]
 ignore = [\"*.sql\", \"~/x/\"]
 ";
 
 #[test]
-fn a_damaged_settings_file_is_taken_or_refused_by_name() {
+fn a_damaged_settings_file_is_accepted_or_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
-    let (mut taken, mut refused) = (0, 0);
+    let (mut accepted, mut refused) = (0, 0);
     for seed in 0..FILES {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut bytes = WHOLE.as_bytes().to_vec();
@@ -42,7 +43,7 @@ fn a_damaged_settings_file_is_taken_or_refused_by_name() {
         }
         std::fs::write(&path, &bytes).unwrap();
         match Config::load(&path) {
-            Ok(_) => taken += 1,
+            Ok(_) => accepted += 1,
             Err(error) => {
                 refused += 1;
                 let error = format!("{error:#}");
@@ -50,5 +51,5 @@ fn a_damaged_settings_file_is_taken_or_refused_by_name() {
             }
         }
     }
-    assert!(taken > 0 && refused > FILES / 2, "{taken} taken, {refused} refused");
+    assert!(accepted > 0 && refused > FILES / 2, "{accepted} accepted, {refused} refused");
 }

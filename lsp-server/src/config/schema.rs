@@ -1,6 +1,6 @@
 //! The settings as JSON Schema.
 
-use super::Config;
+use super::{Config, LAB};
 use feedback::schema::{field, schema_of};
 use serde_json::Value;
 
@@ -10,7 +10,16 @@ pub fn schema() -> Value {
     schema_of::<Config>()
 }
 
-/// The part of a schema that tells about a key such as `completion.max_tokens`.
+/// [`schema`] without the table `[lab]`: what editors and `hone config` show.
+pub fn schema_for_users() -> Value {
+    let mut schema = schema();
+    if let Some(tables) = schema["properties"].as_object_mut() {
+        tables.remove(LAB);
+    }
+    schema
+}
+
+/// The part of a schema that describes a key such as `completion.max_tokens`.
 pub fn node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     key.split('.').try_fold(schema, field)
 }
@@ -24,11 +33,11 @@ mod tests {
     fn a_key_has_its_description_default_and_range() {
         let schema = schema();
         let tokens = node(&schema, "completion.max_tokens").unwrap();
-        let described = "Tokens a line of a completion may have; all of its lines at most 128.";
-        assert_eq!(tokens["description"], described);
+        let described = tokens["description"].as_str().unwrap();
+        assert!(described.starts_with("The most tokens that a line"), "{described}");
         assert_eq!(tokens["default"], 32);
         assert_eq!((&tokens["minimum"], &tokens["maximum"]), (&json!(1), &json!(128)));
-        assert_eq!(node(&schema, "learning.ppo.clip_low").unwrap()["default"], 0.2);
+        assert_eq!(node(&schema, "lab.ppo.clip_low").unwrap()["default"], 0.2);
         assert_eq!(node(&schema, "model.threads").unwrap()["x-restart"], true);
         assert_eq!(node(&schema, "completion.languages.rust").unwrap()["type"], "boolean");
         assert_eq!(node(&schema, "completion.max_token"), None);
@@ -38,7 +47,19 @@ mod tests {
         assert_eq!(multiline["oneOf"][0]["description"], "Nowhere.");
     }
 
-    /// An editor shows it beside the switch: no setting goes without a word.
+    #[test]
+    fn users_are_not_shown_what_only_experiments_change() {
+        let (all, shown) = (schema(), schema_for_users());
+        assert_eq!(node(&shown, "lab"), None);
+        assert_eq!(node(&shown, "learning.ppo"), None);
+        let tables = |schema: &Value| schema["properties"].as_object().unwrap().len();
+        assert_eq!(tables(&shown) + 1, tables(&all));
+        for kept in ["completion.context_chars", "learning.batch_episodes", "gate.threshold"] {
+            assert_eq!(node(&shown, kept), node(&all, kept));
+        }
+    }
+
+    /// An editor shows the description beside each setting, so each one has one.
     #[test]
     fn every_setting_is_described() {
         fn undescribed(schema: &Value, key: &str) -> Vec<String> {

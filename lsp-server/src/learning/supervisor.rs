@@ -249,7 +249,7 @@ impl Supervisor {
             optimizer_out,
             seed: u64::from(candidate),
             reward: reward::CURRENT,
-            hyper: settings.learning.ppo.clone(),
+            hyper: settings.lab.ppo.clone(),
             episodes: services.recorder.to_learn(batch.episodes.clone()),
             replay: services.recorder.to_learn(services.recorder.replay()),
             memory_limit_mb,

@@ -311,7 +311,7 @@ impl Recorder {
     }
 
     fn waiting_in(&self, state: &State) -> usize {
-        let imitates = self.settings.current().learning.ppo.demonstration_coefficient > 0.0;
+        let imitates = self.settings.current().lab.ppo.demonstration_coefficient > 0.0;
         state.fold.waiting() + if imitates { state.fold.waiting_demonstrations() } else { 0 }
     }
 
@@ -329,7 +329,7 @@ impl Recorder {
 
     /// Episodes of earlier updates to learn from again.
     pub fn replay(&self) -> Vec<Episode> {
-        let limit = self.settings.current().learning.replay_episodes;
+        let limit = self.settings.current().lab.replay_episodes;
         self.state.lock().fold.replay(limit)
     }
 

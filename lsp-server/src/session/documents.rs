@@ -113,7 +113,7 @@ impl Session {
             state.prompts.visit(document);
             let terms = self.terms(&config, &rules);
             if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
-                self.services.engine.warm(as_set(&config.completion, prompt));
+                self.services.engine.warm(as_set(&config.lab, prompt));
             }
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Session {
 
     pub(super) fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> PromptLimits<'a> {
         PromptLimits {
-            window: config.completion.window(),
+            window: config.lab.window(),
             context_chars: self.context_chars(config),
             rules,
         }

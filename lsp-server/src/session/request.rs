@@ -2,7 +2,7 @@
 //! answered from what is on screen or from what was computed before, without the engine.
 
 use super::{Session, SessionError, State, Suggestion, suggestion};
-use crate::config::CompletionConfig;
+use crate::config::{CompletionConfig, Config, LabConfig};
 use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
@@ -125,18 +125,18 @@ impl CursorContext {
         adapter: AdapterVersion,
         stop_rule: StopRule,
         trigger: Trigger,
-        config: &CompletionConfig,
+        config: &Config,
     ) -> Request {
         Request {
-            prompt: as_set(config, prompt),
+            prompt: as_set(&config.lab, prompt),
             adapter,
-            sampling: self.sampling(config.temperature),
-            max_tokens: config.max_tokens,
+            sampling: self.sampling(config.lab.temperature),
+            max_tokens: config.completion.max_tokens,
             stop_rule,
-            budget: Duration::from_millis(config.budget_ms),
+            budget: Duration::from_millis(config.completion.budget_ms),
             // Whoever invokes it wants to see how the text goes on, however likely that is.
             min_probability: match trigger {
-                Trigger::Automatic => config.min_probability,
+                Trigger::Automatic => config.completion.min_probability,
                 Trigger::Invoked => 0.0,
             },
             alternatives: if trigger == Trigger::Invoked { ALTERNATIVES } else { 0 },
@@ -262,7 +262,7 @@ impl Session {
         let (completion, trigger) = (&config.completion, choice.trigger);
         let stand = CursorKind::behind(&context.around.line_before);
         let wait = state.debounce.wait(stand, context.rejects_here);
-        let waits = completion.follow_rhythm && trigger == Trigger::Automatic;
+        let waits = completion.adaptive_debounce && trigger == Trigger::Automatic;
         let not_open = || SessionError::NotOpen { uri: context.uri.clone() };
         let stop_rule = if live.is_line {
             // Whoever turns to others of a line compares lines, and wants them soon.
@@ -287,7 +287,7 @@ impl Session {
             arm: choice.arm,
             draw: choice.draw,
             window: terms.window,
-            request: context.request(prompt, choice.adapter, stop_rule, trigger, completion),
+            request: context.request(prompt, choice.adapter, stop_rule, trigger, config),
             context,
         })
     }
@@ -342,7 +342,7 @@ pub fn stop_rule(
 }
 
 /// The prompt without what the settings switch off.
-pub fn as_set(config: &CompletionConfig, mut prompt: FimPrompt) -> FimPrompt {
+pub fn as_set(config: &LabConfig, mut prompt: FimPrompt) -> FimPrompt {
     if !config.token_healing {
         prompt = prompt.unhealed();
     }

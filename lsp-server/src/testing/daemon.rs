@@ -37,7 +37,7 @@ impl Rig {
         let mut config = Config::default();
         config.gate.enabled = false;
         // What an editor waits for by design is not what the server costs.
-        config.completion.follow_rhythm = false;
+        config.completion.adaptive_debounce = false;
         config.learning.enabled = false;
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
         let clock = Arc::new(SystemClock::default());

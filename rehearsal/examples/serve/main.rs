@@ -322,7 +322,7 @@ fn main() -> Result<()> {
     )?;
     // Here the next key follows each answer at once, so the pause in typing means nothing.
     let mut config = format!(
-        "model.name = \"{}\"\nlearning.enabled = false\ncompletion.follow_rhythm = false\n",
+        "model.name = \"{}\"\nlearning.enabled = false\ncompletion.adaptive_debounce = false\n",
         arguments.model
     );
     for line in &arguments.settings {

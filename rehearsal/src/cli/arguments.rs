@@ -33,7 +33,7 @@ Examples:
   hone rehearse --live --limit 40            watch it type
   hone rehearse --arm frozen --arm gate --arm ppo --work ~/rehearsal
                                              three arms; stop with Ctrl-C, continue later
-  hone rehearse --arm 'hot=ppo,learning.ppo.learning_rate=3e-4'
+  hone rehearse --arm 'hot=ppo,lab.ppo.learning_rate=3e-4'
                                              PPO with another learning rate
   hone rehearse --limit 1000 --adopt         start from what your history teaches
   hone rehearse --json > report.json

@@ -68,6 +68,8 @@ impl ArmKind {
             ArmKind::Demo => (0.0, 1.0),
             ArmKind::Frozen | ArmKind::Gate | ArmKind::Everything => return settings,
         };
+        // These are the old names. A daemon reads them too, but an arm's own setting counts
+        // more under either name.
         settings.push(("learning.ppo.policy_coefficient", policy.into()));
         settings.push(("learning.ppo.demonstration_coefficient", demonstration.into()));
         settings

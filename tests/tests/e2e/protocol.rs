@@ -26,7 +26,7 @@ fn home() -> Home {
 /// A home, and a document whose prompt takes the model seconds. On any machine, that is long
 /// enough for another message to arrive meanwhile.
 fn slow_home() -> (Home, String) {
-    let home = Home::with(Model::Smol, &format!("{QUICK}completion.prefix_chars = 20000\n"));
+    let home = Home::with(Model::Smol, &format!("{QUICK}lab.prefix_chars = 20000\n"));
     let lines = (0..400).map(|n| format!("let value_{n} = compute(\"{n}\", {n});\n"));
     (home, lines.chain(["let last = |\n".to_owned()]).collect())
 }

@@ -19,8 +19,8 @@ const VARIANTS: [&str; 6] = [
     "completion.min_probability=0",
     "completion.min_probability=0.1",
     "completion.min_probability=0.3",
-    "completion.token_healing=false",
-    "completion.line_behind_middle=false",
+    "lab.token_healing=false",
+    "lab.line_behind_middle=false",
 ];
 
 #[derive(Args)]

@@ -57,27 +57,27 @@ impl Axis {
             // The limit on the change of one update would hide the effect of the rate, so it is
             // wider for all of these, the default rate (1e-4) among them.
             Axis::LearningRate => each("rate", &["3e-5", "1e-4", "3e-4", "1e-3"], &|value| {
-                format!("learning.ppo.learning_rate={value},learning.ppo.max_update_ratio=0.3")
+                format!("lab.ppo.learning_rate={value},lab.ppo.max_update_ratio=0.3")
             }),
             // Alpha changes with the rank, so that the update keeps its scale.
             Axis::Rank => each("rank", &["4", "32"], &|value| {
                 let alpha = 2.0 * value.parse().unwrap_or(0.0);
-                format!("learning.ppo.lora_rank={value},learning.ppo.lora_alpha={alpha:.1}")
+                format!("lab.ppo.lora_rank={value},lab.ppo.lora_alpha={alpha:.1}")
             }),
             Axis::Batch => {
                 each("batch", &["8", "32"], &|value| format!("learning.batch_episodes={value}"))
             }
             Axis::Baseline => {
-                each("V", &["0.1", "0.4"], &|value| format!("learning.ppo.baseline={value}"))
+                each("V", &["0.1", "0.4"], &|value| format!("lab.ppo.baseline={value}"))
             }
             Axis::Clip => each("clip", &["0.1", "0.4"], &|value| {
-                format!("learning.ppo.clip_low={value},learning.ppo.clip_high={value}")
+                format!("lab.ppo.clip_low={value},lab.ppo.clip_high={value}")
             }),
             Axis::Replay => {
-                each("replay", &["16", "64"], &|value| format!("learning.replay_episodes={value}"))
+                each("replay", &["16", "64"], &|value| format!("lab.replay_episodes={value}"))
             }
             Axis::Demonstrations => each("demonstrations", &["0.3", "3.0"], &|value| {
-                format!("learning.ppo.demonstration_coefficient={value}")
+                format!("lab.ppo.demonstration_coefficient={value}")
             }),
             Axis::Objective => objectives(),
         }
@@ -90,12 +90,10 @@ impl Axis {
 /// √π ∂ln π here, because ∂ln π vanishes like 1 − π where π is near 1.
 fn objectives() -> Vec<(String, String)> {
     let demonstrations = |exponent: &str| {
-        format!(
-            "learning.ppo.policy_coefficient=0.0,learning.ppo.demonstration_exponent={exponent}"
-        )
+        format!("lab.ppo.policy_coefficient=0.0,lab.ppo.demonstration_exponent={exponent}")
     };
-    let labels = "learning.ppo.demonstration_coefficient=0.0";
-    let faster = "learning.ppo.learning_rate=3e-4,learning.ppo.max_update_ratio=0.3";
+    let labels = "lab.ppo.demonstration_coefficient=0.0";
+    let faster = "lab.ppo.learning_rate=3e-4,lab.ppo.max_update_ratio=0.3";
     [
         ("PPO alone", labels.to_owned()),
         ("PPO alone at 3e-4", format!("{labels},{faster}")),

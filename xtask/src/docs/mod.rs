@@ -1,5 +1,7 @@
-//! `cargo xtask docs`: the book builds, no link is broken, and the first pages are short.
+//! `cargo xtask docs`: the book builds, no link is broken, the pages that are made from the
+//! programs are up to date, and the first pages are short.
 
+mod generated;
 mod names;
 mod page;
 
@@ -7,6 +9,7 @@ use crate::editors::Tools;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 use page::{Link, Page};
 use std::collections::HashMap;
 use std::fs;
@@ -37,12 +40,26 @@ const README_LINES_MAX: usize = 100;
 /// What mdBook makes for a place that does not exist, whose links depend on it.
 const NOT_FOUND_PAGE: &str = "404.html";
 
-pub fn run(workspace: &Workspace) -> Result<()> {
+#[derive(Args)]
+pub struct Arguments {
+    /// Write the pages that are made from the programs, instead of only checking them
+    #[arg(long)]
+    write: bool,
+}
+
+pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();
+    steps.run("programs", &mut workspace.cargo_build())?;
+    steps.check("pages made from the programs", || generated::check(workspace, arguments.write))?;
     let tools = Tools::install(workspace, &mut steps)?;
     check(workspace, &tools, &mut steps)?;
     steps.print();
     Ok(())
+}
+
+/// Checks that the pages made from the programs say what the built programs say.
+pub fn check_generated(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
+    steps.check("pages made from the programs", || generated::check(workspace, false))
 }
 
 /// Builds the book and checks what can be checked of words by a program.

@@ -36,8 +36,8 @@ pub const PROMOTING_REFERENCES: f64 = 100.0;
 
 /// Evidence of verdicts that drops: fewer of the candidate's offers are accepted than of the
 /// incumbent's. To keep a bad candidate costs the user, and to drop a good one costs what was
-/// learned from some hundred verdicts. With these values and those of [`KNOWN_RATE_BETS`] `hone
-/// trial --simulate` meets its two bounds.
+/// learned from some hundred verdicts. With these values and those of [`KNOWN_RATE_BETS`] `hone lab
+/// trial` meets its two bounds.
 pub const DROPPING: f64 = 20.0;
 
 /// Evidence of references that drops: the candidate gives the reference less often than the

@@ -1,0 +1,294 @@
+//! Decoding: from a prompt in the KV to the answers behind it.
+
+use super::{Cell, LlamaEngine};
+use crate::sampler::{Chosen, Sampler};
+use crate::{Answer, EngineError, Request};
+use completion::limits::TOKENS_MAX;
+use feedback::event::{AdapterVersion, StopReason, TokenRecord};
+use models::vocab::Vocab;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Tokens among which an alternative may part from the first answer. One that parts late
+/// reads the same.
+const FORK_TOKENS: usize = 8;
+
+/// Alternatives tried for each one wanted, because some read like an answer there is.
+const FORK_ATTEMPTS: usize = 2;
+
+/// Part of a request's time budget that alternatives may add to it, because the user waits
+/// for the first answer too.
+const ALTERNATIVES_SHARE: u32 = 4;
+
+/// What the model last said after a prompt. When it decodes greedily, it says the same once a
+/// part of that has been typed, and nothing needs to be computed again.
+#[derive(Default)]
+pub struct Answered {
+    /// The prompt, and what was said.
+    path: Vec<Cell>,
+    /// Index in `path` of the first token chosen freely, and those from there on.
+    from: usize,
+    tokens: Vec<Chosen>,
+}
+
+impl Answered {
+    /// The token after `path`, if that is what was said before.
+    pub fn after(&self, path: &[Cell]) -> Option<Chosen> {
+        let next = path.len().checked_sub(self.from)?;
+        let token = self.tokens.get(next)?;
+        self.path.starts_with(path).then_some(*token)
+    }
+
+    /// Remembers what the model says after `path`.
+    fn goes_on(&mut self, path: &[Cell], next: Chosen, adapter: AdapterVersion) {
+        if self.path != path {
+            *self = Answered { path: path.to_vec(), from: path.len(), tokens: vec![] };
+        }
+        self.path.push((next.token.id, adapter));
+        self.tokens.push(next);
+    }
+}
+
+/// What the answers to one request have in common.
+pub struct Decoding<'a> {
+    pub request: &'a Request,
+    pub prompt: &'a [Cell],
+    pub sequence: usize,
+    pub deadline: Instant,
+    pub abort: &'a AtomicBool,
+}
+
+/// The line that decoding is at.
+#[derive(Default)]
+struct Line {
+    first_token: usize,
+    first_byte: usize,
+    /// ln π of what was said of it, healing aside.
+    logprob: f32,
+}
+
+/// Where another answer may part from the first.
+struct Fork {
+    /// Index of the token that would be another.
+    at: usize,
+    token: TokenRecord,
+    /// ln π of the beginning with it.
+    logprob: f32,
+}
+
+/// An answer in the making.
+struct PartialAnswer<'a> {
+    request: &'a Request,
+    /// What healing has yet to reproduce.
+    need: &'a [u8],
+    /// The prompt, and what was said.
+    path: Vec<Cell>,
+    tokens: Vec<TokenRecord>,
+    visible_logprobs: Vec<f32>,
+    healed: usize,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    /// ln π of all tokens.
+    logprob: f32,
+    line: Line,
+}
+
+impl<'a> PartialAnswer<'a> {
+    fn new(decoding: &Decoding<'a>) -> PartialAnswer<'a> {
+        PartialAnswer {
+            request: decoding.request,
+            need: decoding.request.prompt.healing.as_bytes(),
+            path: decoding.prompt.to_vec(),
+            tokens: vec![],
+            visible_logprobs: vec![],
+            healed: 0,
+            text: vec![],
+            ends: vec![],
+            logprob: 0.0,
+            line: Line::default(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.tokens.len() >= (self.line.first_token + self.request.max_tokens).min(TOKENS_MAX)
+    }
+
+    /// Appends a token, and breaks if the answer ends with it.
+    fn push(&mut self, next: Chosen, vocab: &Vocab, stop: &[u32]) -> ControlFlow<StopReason> {
+        let Chosen { token, visible_logprob } = next;
+        let piece = vocab.piece(token.id);
+        let spilled = piece.len() > self.need.len();
+        self.healed += usize::from(!spilled && !self.need.is_empty());
+        self.tokens.push(token);
+        self.visible_logprobs.push(visible_logprob);
+        self.path.push((token.id, self.request.adapter));
+        self.logprob += token.logprob;
+        if spilled {
+            self.line.logprob += visible_logprob;
+        }
+        self.text.extend_from_slice(piece);
+        self.ends.push(self.text.len());
+        self.need = &self.need[piece.len().min(self.need.len())..];
+        if self.line.logprob.exp() < self.request.min_probability {
+            return ControlFlow::Break(StopReason::LowConfidence);
+        }
+        if piece.is_empty() || stop.contains(&token.id) {
+            return ControlFlow::Break(StopReason::StopToken);
+        }
+        let said = &self.text[self.request.prompt.healing.len().min(self.text.len())..];
+        if spilled && let Some(stop) = self.request.stop_rule.stop(said, piece) {
+            return ControlFlow::Break(stop);
+        }
+        if piece.contains(&b'\n') {
+            let (first_token, first_byte) = (self.tokens.len(), self.text.len());
+            self.line = Line { first_token, first_byte, logprob: 0.0 };
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn end(self, stop: StopReason, decode_time: Duration) -> Answer {
+        Answer {
+            tokens: self.tokens,
+            visible_logprobs: self.visible_logprobs,
+            healed: self.healed,
+            text: self.text,
+            ends: self.ends,
+            given_up: (stop == StopReason::LowConfidence).then_some(self.line.first_byte),
+            stop,
+            decode_time,
+        }
+    }
+}
+
+impl LlamaEngine {
+    /// Whether what follows the prompt is known from an earlier answer.
+    pub fn repeats(&self, request: &Request, sequence: usize, prompt: &[Cell]) -> bool {
+        request.sampling.temperature == 0.0
+            && request.alternatives == 0
+            && request.prompt.healing.is_empty()
+            && self.sequences[sequence].answered.after(prompt).is_some()
+    }
+
+    /// The first answer behind the prompt, and the alternatives that the request wants.
+    pub fn answers(&mut self, decoding: &Decoding) -> Result<Vec<Answer>, EngineError> {
+        let request = decoding.request;
+        let mut sampler = Sampler::new(request.sampling);
+        let mut forks = vec![];
+        let wanted = (request.alternatives > 0).then_some(&mut forks);
+        let first = self.answer(decoding, &mut sampler, &[], wanted)?;
+        forks.retain(|fork| fork.at < self.visible(&first, request));
+        let mut answers = vec![first];
+        let deadline = decoding.deadline.min(Instant::now() + request.budget / ALTERNATIVES_SHARE);
+        let decoding = Decoding { deadline, ..*decoding };
+        // The likeliest beginnings first.
+        forks.sort_by(|a, b| b.logprob.total_cmp(&a.logprob));
+        for fork in forks.iter().take(FORK_ATTEMPTS * request.alternatives) {
+            if answers.len() > request.alternatives || Instant::now() >= decoding.deadline {
+                break;
+            }
+            let mut beginning = answers[0].tokens[..fork.at].to_vec();
+            beginning.push(fork.token);
+            let other = self.answer(&decoding, &mut sampler, &beginning, None)?;
+            let text = showable(&other, request);
+            if other.is_whole() && answers.iter().all(|known| showable(known, request) != text) {
+                answers.push(other);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// One answer behind the prompt that begins with `beginning`. Places where another answer
+    /// may part from it go into `forks`.
+    fn answer(
+        &mut self,
+        decoding: &Decoding,
+        sampler: &mut Sampler,
+        beginning: &[TokenRecord],
+        mut forks: Option<&mut Vec<Fork>>,
+    ) -> Result<Answer, EngineError> {
+        let started = Instant::now();
+        let mut answer = PartialAnswer::new(decoding);
+        let mut given = beginning.iter();
+        let stop = loop {
+            if answer.is_full() {
+                break StopReason::MaxTokens;
+            }
+            let next = if let Some(token) = given.next() {
+                Chosen { token: *token, visible_logprob: token.logprob }
+            } else {
+                match self.next(decoding, &answer, sampler, forks.as_deref_mut())? {
+                    ControlFlow::Continue(next) => next,
+                    ControlFlow::Break(stop) => break stop,
+                }
+            };
+            if let ControlFlow::Break(stop) = answer.push(next, &self.vocab, &self.fim.stop) {
+                break stop;
+            }
+        };
+        Ok(answer.end(stop, started.elapsed()))
+    }
+
+    /// The token that follows, or why none does.
+    fn next(
+        &mut self,
+        decoding: &Decoding,
+        answer: &PartialAnswer,
+        sampler: &mut Sampler,
+        forks: Option<&mut Vec<Fork>>,
+    ) -> Result<ControlFlow<StopReason, Chosen>, EngineError> {
+        let Decoding { request, sequence, deadline, abort, .. } = *decoding;
+        // To find forks, the probabilities of other tokens are needed too.
+        let may_repeat =
+            request.sampling.temperature == 0.0 && forks.is_none() && answer.need.is_empty();
+        if may_repeat && let Some(next) = self.sequences[sequence].answered.after(&answer.path) {
+            return Ok(ControlFlow::Continue(next));
+        }
+        if !answer.tokens.is_empty() && Instant::now() >= deadline {
+            return Ok(ControlFlow::Break(StopReason::Budget));
+        }
+        self.reach(sequence, &answer.path, None, abort)?;
+        let logits = self.context.logits();
+        let Some(next) = sampler.choose(logits, &self.vocab, answer.need) else {
+            return Ok(ControlFlow::Break(StopReason::HealingFailed));
+        };
+        let at = answer.tokens.len();
+        if let Some(forks) = forks
+            && at < FORK_TOKENS
+        {
+            let others = sampler.runners_up(logits, &self.vocab, answer.need, next.token);
+            forks.extend(others.into_iter().map(|token| Fork {
+                at,
+                token,
+                logprob: answer.logprob + token.logprob,
+            }));
+        }
+        if may_repeat {
+            let answered = &mut self.sequences[sequence].answered;
+            answered.goes_on(&answer.path, next, request.adapter);
+        }
+        Ok(ControlFlow::Continue(next))
+    }
+
+    /// Number of tokens at which another answer may part from this one and look different. An
+    /// answer of several lines may end with tokens that were only needed to find its end.
+    fn visible(&self, answer: &Answer, request: &Request) -> usize {
+        if request.stop_rule.lines() == 1 {
+            return usize::MAX;
+        }
+        let end = request.prompt.healing.len() + showable(answer, request).len();
+        let mut start = 0;
+        let begins_within = |token: &&TokenRecord| {
+            let is_within = start <= end;
+            start += self.vocab.piece(token.id).len();
+            is_within
+        };
+        answer.tokens.iter().take_while(begins_within).count()
+    }
+}
+
+/// The part of an answer that can be shown.
+fn showable<'a>(answer: &'a Answer, request: &Request) -> &'a [u8] {
+    let said = answer.offered().get(request.prompt.healing.len()..).unwrap_or_default();
+    request.stop_rule.within(said).trim_ascii_end()
+}

@@ -1,0 +1,61 @@
+//! The table `[lab]`: settings that only experiments change. They were in other tables before;
+//! [`super::renamed`] still reads those names.
+
+use completion::prompt::Window;
+use feedback::job::Hyper;
+use feedback::limits::REPLAY_EPISODES_MAX;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The table's name.
+pub const LAB: &str = "lab";
+
+/// What only experiments change. Nobody needs to set any of it to use Hone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LabConfig {
+    /// The temperature of sampling; 0 decodes greedily.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: f32,
+    /// Characters before the cursor that the model sees.
+    #[schemars(range(max = 100_000))]
+    pub prefix_chars: usize,
+    /// Characters after the cursor that the model sees.
+    #[schemars(range(max = 100_000))]
+    pub suffix_chars: usize,
+    /// Whether the prompt ends before the token that the cursor may stand in, and the
+    /// completion begins with what was typed of it. If it is off, the prompt ends at the
+    /// cursor.
+    pub token_healing: bool,
+    /// Whether the line that is typed comes last in the prompt, so that a key costs
+    /// little. If it is off, what follows the cursor comes last, and the model reads that
+    /// again at every key.
+    pub line_behind_middle: bool,
+    /// Episodes of earlier updates that an update learns from again, the freshest
+    /// first.
+    #[schemars(range(max = REPLAY_EPISODES_MAX))]
+    pub replay_episodes: usize,
+    /// The hyperparameters of an update.
+    pub ppo: Hyper,
+}
+
+impl Default for LabConfig {
+    fn default() -> Self {
+        LabConfig {
+            temperature: 0.0,
+            prefix_chars: 1_500,
+            suffix_chars: 500,
+            token_healing: true,
+            line_behind_middle: true,
+            replay_episodes: 0,
+            ppo: Hyper::default(),
+        }
+    }
+}
+
+impl LabConfig {
+    /// How much of a document a prompt holds.
+    pub fn window(&self) -> Window {
+        Window { prefix_chars: self.prefix_chars, suffix_chars: self.suffix_chars }
+    }
+}
