@@ -57,7 +57,7 @@ impl Home {
     }
 
     /// Which times the clock has shown, for retention.
-    pub fn clock_witness(&self) -> PathBuf {
+    pub fn clock_history(&self) -> PathBuf {
         self.root.join("data").join("clock.json")
     }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 const FILE: &str = "gate-prior.json";
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredPrior {
     features_version: u32,
     #[serde(flatten)]
     prior: Prior,
@@ -33,7 +33,8 @@ fn read(path: &Path) -> Result<Option<Prior>> {
         text => text.with_context(|| format!("{}: cannot be read", path.display()))?,
     };
     let damaged = || format!("{}: damaged; delete it, or rehearse again", path.display());
-    let Kept { features_version, prior } = serde_json::from_slice(&text).with_context(damaged)?;
+    let StoredPrior { features_version, prior } =
+        serde_json::from_slice(&text).with_context(damaged)?;
     ensure!(
         features_version == FEATURES_VERSION,
         "{}: from another version of Hone; rehearse again",
@@ -47,9 +48,9 @@ fn read(path: &Path) -> Result<Option<Prior>> {
 
 /// Makes the gate start from this prior when the log is read the next time.
 pub fn save(prior: &Prior, folder: &Path) -> Result<()> {
-    let kept = Kept { features_version: FEATURES_VERSION, prior: prior.clone() };
+    let stored = StoredPrior { features_version: FEATURES_VERSION, prior: prior.clone() };
     let path = folder.join(FILE);
-    write_atomic(&path, &serde_json::to_vec_pretty(&kept)?)
+    write_atomic(&path, &serde_json::to_vec_pretty(&stored)?)
         .with_context(|| format!("{}: cannot be written", path.display()))
 }
 

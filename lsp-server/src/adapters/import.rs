@@ -21,17 +21,17 @@ pub fn read(path: &Path, base: &Path, base_sha256: &str) -> Result<LoraAdapter> 
     Ok(adapter)
 }
 
-pub struct Incoming {
+pub struct ImportedFile {
     file: TempPath,
     sha256: String,
 }
 
-impl Incoming {
-    pub fn write(folder: &Path, adapter: &LoraAdapter) -> Result<Incoming> {
+impl ImportedFile {
+    pub fn write(folder: &Path, adapter: &LoraAdapter) -> Result<ImportedFile> {
         let file = tempfile::Builder::new().prefix(IMPORT_PREFIX).tempfile_in(folder);
         let file = file.with_context(|| folder.display().to_string())?.into_temp_path();
         let sha256 = adapter.write(&file)?;
-        Ok(Incoming { file, sha256 })
+        Ok(ImportedFile { file, sha256 })
     }
 
     /// Asks the registry for a number, under which the file then lies.
@@ -92,7 +92,7 @@ pub mod tests {
             std::fs::write(&first, "the first adapter").unwrap();
             std::fs::write(&registry, text).unwrap();
             let (mut opened, _) = Registry::open(folder.path(), "base");
-            let file = Incoming::write(folder.path(), &adapter("base")).unwrap();
+            let file = ImportedFile::write(folder.path(), &adapter("base")).unwrap();
             let refused = file.import(&mut opened, "base", 0).unwrap_err().to_string();
             assert!(refused.contains("registry.json"), "{refused}");
             assert_eq!(std::fs::read(&first).unwrap(), b"the first adapter", "{text}");
@@ -111,7 +111,7 @@ pub mod tests {
         std::fs::write(&first, "the first adapter").unwrap();
         std::fs::write(folder.path().join("v0002.optimizer"), "another's state").unwrap();
         let (mut registry, _) = Registry::open(folder.path(), "base");
-        let file = Incoming::write(folder.path(), &adapter("base")).unwrap();
+        let file = ImportedFile::write(folder.path(), &adapter("base")).unwrap();
         assert_eq!(file.import(&mut registry, "base", 0).unwrap(), 3);
         assert_eq!(std::fs::read(&first).unwrap(), b"the first adapter");
         assert!(registry.check(3, "base").is_ok());

@@ -95,7 +95,7 @@ pub struct Registry {
     index: Index,
     /// Why `registry.json` must not be replaced: it cannot be read, and what it
     /// names is not lost yet.
-    sealed: Option<String>,
+    read_only_reason: Option<String>,
     /// It was read from the copy, which may be older than an adapter.
     is_from_copy: bool,
 }
@@ -193,31 +193,32 @@ impl Registry {
     /// and nothing is learned. The second value says why.
     pub fn open(folder: &Path, base_sha256: &str) -> (Registry, Option<String>) {
         let (index, damage) = Index::of(folder);
-        let (index, sealed) = match index {
+        let (index, read_only_reason) = match index {
             Ok(index) => (index, None),
             Err(error) => (Index::empty(), Some(format!("{error:#}"))),
         };
         let is_from_copy = damage.is_some();
-        let mut registry = Registry { folder: folder.to_owned(), index, sealed, is_from_copy };
-        let trouble = registry.settle(base_sha256).or(damage).or(registry.sealed.clone());
+        let mut registry =
+            Registry { folder: folder.to_owned(), index, read_only_reason, is_from_copy };
+        let trouble = registry.settle(base_sha256).or(damage).or(registry.read_only_reason.clone());
         (registry, trouble)
     }
 
     /// Why no update can be registered, if so.
-    pub fn sealed(&self) -> Option<&str> {
-        self.sealed.as_deref()
+    pub fn read_only_reason(&self) -> Option<&str> {
+        self.read_only_reason.as_deref()
     }
 
     /// The same, in a sentence for the user.
     pub fn learning_refusal(&self) -> Option<String> {
-        let reason = self.sealed.as_ref()?;
+        let reason = self.read_only_reason.as_ref()?;
         Some(format!("nothing is learned, because an update could not be registered: {reason}"))
     }
 
     /// # Errors
     /// The registry is read-only; why.
     pub fn check_writable(&self) -> Result<()> {
-        match &self.sealed {
+        match &self.read_only_reason {
             Some(reason) => bail!("{reason}"),
             None => Ok(()),
         }
@@ -357,7 +358,7 @@ impl Registry {
 
     /// Registers a candidate, and has it take part in the trial under way, or in one that
     /// begins at log position `now`.
-    pub fn try_out(&mut self, candidate: &Candidate, now: u64) -> Result<Arms> {
+    pub fn start_trial(&mut self, candidate: &Candidate, now: u64) -> Result<Arms> {
         let version = candidate.entry.version;
         let since = self.index.trial.map_or(now, |trial| trial.since);
         let arms = Arms { candidate: version, incumbent: self.index.active, since };
@@ -463,29 +464,29 @@ impl Registry {
 
     /// Versions that learned from any of these offers, themselves or through
     /// what they grew from.
-    pub fn taught_by(&self, offers: &HashSet<OfferId>) -> Vec<AdapterVersion> {
-        let mut taught = vec![];
+    pub fn learned_from(&self, offers: &HashSet<OfferId>) -> Vec<AdapterVersion> {
+        let mut learned = vec![];
         if offers.is_empty() {
-            return taught;
+            return learned;
         }
         // A parent stands before its children.
         for entry in self.index.adapters.iter().filter(|entry| !entry.forgotten) {
             let own = entry.offers.as_ref();
             if own.is_none_or(|own| own.iter().any(|offer| offers.contains(offer)))
-                || taught.contains(&entry.parent)
+                || learned.contains(&entry.parent)
             {
-                taught.push(entry.version);
+                learned.push(entry.version);
             }
         }
-        taught
+        learned
     }
 
     /// What may serve once these versions are forgotten: the active one or its
     /// nearest sound ancestor.
-    pub fn active_without(&self, taught: &[AdapterVersion], base_sha256: &str) -> AdapterVersion {
+    pub fn active_without(&self, learned: &[AdapterVersion], base_sha256: &str) -> AdapterVersion {
         let mut version = self.index.active;
         while let Some(entry) = self.entry(version) {
-            if !taught.contains(&version) && self.usable(entry, base_sha256).is_ok() {
+            if !learned.contains(&version) && self.usable(entry, base_sha256).is_ok() {
                 break;
             }
             version = entry.parent;
@@ -502,7 +503,7 @@ impl Registry {
     /// Removes the files of a job or an import that was cut short. The caller holds whoever
     /// else might be at work in the folder.
     pub fn remove_leftovers(&self) {
-        if self.sealed.is_some() || self.is_from_copy {
+        if self.read_only_reason.is_some() || self.is_from_copy {
             return;
         }
         let Ok(files) = std::fs::read_dir(&self.folder) else { return };
@@ -538,14 +539,14 @@ impl Registry {
     }
 
     /// Removes these versions for good, and has `active` serve.
-    pub fn forget(&mut self, taught: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
+    pub fn forget(&mut self, learned: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
         self.check_writable()?;
         let mut index = self.index.clone();
-        let head_goes = index.head.is_some_and(|head| taught.contains(&head));
+        let head_goes = index.head.is_some_and(|head| learned.contains(&head));
         if active != index.active || head_goes {
             index.serve(active);
         }
-        for entry in index.adapters.iter_mut().filter(|entry| taught.contains(&entry.version)) {
+        for entry in index.adapters.iter_mut().filter(|entry| learned.contains(&entry.version)) {
             entry.forgotten = true;
         }
         self.replace(index)?;
@@ -756,10 +757,10 @@ mod tests {
         let (registry, trouble) = Registry::open(dir.path(), "base");
         let trouble = trouble.expect("it is told");
         assert!(trouble.contains("missing") && trouble.contains(REGISTRY_COPY), "{trouble}");
-        assert_eq!((registry.active(), registry.sealed()), (3, None));
+        assert_eq!((registry.active(), registry.read_only_reason()), (3, None));
         std::fs::write(dir.path().join(REGISTRY_COPY), "").unwrap();
         let (registry, _) = Registry::open(dir.path(), "base");
-        assert!(registry.active() == 0 && registry.sealed().is_some());
+        assert!(registry.active() == 0 && registry.read_only_reason().is_some());
     }
 
     #[test]
@@ -821,7 +822,7 @@ mod tests {
             let (registry, trouble) = Registry::open(folder.path(), "base");
             let trouble = trouble.expect("it is told");
             assert!(trouble.contains("damaged") && trouble.contains(REGISTRY_COPY), "{trouble}");
-            assert_eq!((registry.active(), registry.sealed()), (1, None));
+            assert_eq!((registry.active(), registry.read_only_reason()), (1, None));
         }
         // What is written next heals it.
         let (mut registry, _) = Registry::open(folder.path(), "base");
@@ -832,7 +833,7 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         std::fs::write(folder.path().join(REGISTRY_COPY), "").unwrap();
         let (registry, _) = Registry::open(folder.path(), "base");
-        assert!(registry.active() == 0 && registry.sealed().is_some());
+        assert!(registry.active() == 0 && registry.read_only_reason().is_some());
     }
 
     /// Somebody else's number would serve, or be learned on from.
@@ -907,20 +908,20 @@ mod tests {
         let sibling = candidate(&registry, "base");
         registry.promote(&sibling).unwrap();
         let offers = HashSet::from(["offer-2".to_owned()]);
-        let taught = registry.taught_by(&offers);
-        assert_eq!(taught, [2, 3], "v4 grew from v1");
-        assert_eq!(registry.active_without(&taught, "base"), 4);
+        let learned = registry.learned_from(&offers);
+        assert_eq!(learned, [2, 3], "v4 grew from v1");
+        assert_eq!(registry.active_without(&learned, "base"), 4);
         registry.activate(3).unwrap();
-        assert_eq!(registry.active_without(&taught, "base"), 1);
+        assert_eq!(registry.active_without(&learned, "base"), 1);
 
-        registry.forget(&taught, 1).unwrap();
+        registry.forget(&learned, 1).unwrap();
         let (registry, trouble) = Registry::open(dir.path(), "base");
         assert_eq!((registry.active(), trouble, registry.next_version()), (1, None, 5));
         assert!(!registry.adapter_file(2).exists() && !registry.adapter_file(3).exists());
         assert!(registry.adapter_file(1).exists() && registry.adapter_file(4).exists());
         assert!(registry.check(2, "base").unwrap_err().to_string().contains("went with it"));
-        assert_eq!(registry.taught_by(&offers), Vec::<AdapterVersion>::new());
-        assert_eq!(registry.taught_by(&HashSet::new()), Vec::<AdapterVersion>::new());
+        assert_eq!(registry.learned_from(&offers), Vec::<AdapterVersion>::new());
+        assert_eq!(registry.learned_from(&HashSet::new()), Vec::<AdapterVersion>::new());
     }
 
     #[test]
@@ -933,9 +934,9 @@ mod tests {
         silent.entry.offers = None;
         registry.promote(&silent).unwrap();
         assert_eq!(registry.learned_through("base"), Some(29));
-        let taught = registry.taught_by(&HashSet::from(["elsewhere".to_owned()]));
-        assert_eq!(taught, [2]);
-        registry.forget(&taught, 1).unwrap();
+        let learned = registry.learned_from(&HashSet::from(["elsewhere".to_owned()]));
+        assert_eq!(learned, [2]);
+        registry.forget(&learned, 1).unwrap();
         assert_eq!(registry.learned_through("base"), Some(19));
     }
 
@@ -957,10 +958,10 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut registry = with_three(dir.path());
             let first = candidate(&registry, "base");
-            assert_eq!(registry.try_out(&first, 70).unwrap().candidate, 4);
+            assert_eq!(registry.start_trial(&first, 70).unwrap().candidate, 4);
             assert_eq!((registry.active(), registry.head()), (3, 4), "v3 serves meanwhile");
             let second = candidate(&registry, "base");
-            let arms = registry.try_out(&second, 99).unwrap();
+            let arms = registry.start_trial(&second, 99).unwrap();
             assert_eq!(arms, Arms { candidate: 5, incumbent: 3, since: 70 }, "the same trial");
             registry.conclude(Verdict { end, reason: "why".into(), offers: 9 }).unwrap();
             let (registry, trouble) = Registry::open(dir.path(), "base");
@@ -978,7 +979,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut registry = with_three(dir.path());
         let first = candidate(&registry, "base");
-        registry.try_out(&first, 70).unwrap();
+        registry.start_trial(&first, 70).unwrap();
         std::fs::write(registry.adapter_file(4), "flipped").unwrap();
         let (reopened, trouble) = Registry::open(dir.path(), "base");
         assert!(trouble.unwrap().contains("its trial is over"));

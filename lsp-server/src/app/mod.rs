@@ -9,7 +9,7 @@ pub mod startup;
 mod status;
 mod status_line;
 
-use crate::adapters::import::{self, Incoming};
+use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::Registry;
 use crate::config::Config;
 use crate::learning::trial_runner;
@@ -19,7 +19,7 @@ use crate::report::status::StatusLine;
 use crate::services::Services;
 use crate::services::adapter_service::{AdapterService, ServedModel};
 use crate::services::checkpoint::Checkpoints;
-use crate::services::derived_state::{Reading, Terms};
+use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::health::{Health, Source};
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recorder::Recorder;
@@ -62,8 +62,8 @@ impl App {
             health.report(Source::EventLog, damage);
         }
         let generation = log.generation();
-        let reading = Reading::of(&*log, &Terms::of(&registry, &model.sha256))?;
-        let checkpoint = reading.checkpoint_if_worth(generation)?;
+        let derived = DerivedState::of(&*log, &DerivedInputs::of(&registry, &model.sha256))?;
+        let checkpoint = derived.checkpoint_if_worth(generation)?;
         let privacy = Arc::new(Privacy::default());
         let settings = Arc::new(Settings::new(config));
         let recorder = Arc::new(Recorder::new(
@@ -72,7 +72,7 @@ impl App {
             privacy.clone(),
             settings.clone(),
             health.clone(),
-            reading,
+            derived,
         ));
         let adapters = AdapterService::new(model, engine.clone(), recorder.clone(), registry);
         let services = Arc::new(Services {
@@ -125,7 +125,7 @@ impl App {
         // Nobody waits for tens of megabytes that are read and written.
         let file = tokio::task::spawn_blocking(move || {
             let adapter = import::read(&path, &model.path, &model.sha256)?;
-            Incoming::write(&folder, &adapter)
+            ImportedFile::write(&folder, &adapter)
         });
         let (file, now_ms) = (file.await??, self.services.clock.unix_ms());
         let change = self.services.adapters.change().await;

@@ -21,13 +21,13 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// time zone that somebody had set by hand.
 const BELIEVED_MS: u64 = 2 * DAY_MS;
 
-/// Version of [`Witness`] on disk.
+/// Version of [`ClockHistory`] on disk.
 const FORMAT: u32 = 1;
 
 /// Which times the clock has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Witness {
+struct ClockHistory {
     format: u32,
     /// The last that was believed.
     believed_ms: u64,
@@ -35,7 +35,7 @@ struct Witness {
     doubted_ms: Option<u64>,
 }
 
-impl Witness {
+impl ClockHistory {
     /// The time to go by.
     fn look(&mut self, now_ms: u64) -> u64 {
         let is_past = |doubted: &mut u64| now_ms >= doubted.saturating_add(DAY_MS);
@@ -51,19 +51,19 @@ impl Witness {
     }
 
     /// None, or one that nobody can read, has seen nothing yet.
-    fn read(path: &Path) -> Result<Option<Witness>> {
+    fn read(path: &Path) -> Result<Option<ClockHistory>> {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read.with_context(|| path.display().to_string())?,
         };
-        let Ok(witness) = serde_json::from_str::<Witness>(&text) else { return Ok(None) };
+        let Ok(history) = serde_json::from_str::<ClockHistory>(&text) else { return Ok(None) };
         ensure!(
-            witness.format <= FORMAT,
+            history.format <= FORMAT,
             "{}: format {}, this Hone knows up to {FORMAT}; update Hone",
             path.display(),
-            witness.format
+            history.format
         );
-        Ok(Some(witness))
+        Ok(Some(history))
     }
 }
 
@@ -107,7 +107,7 @@ impl Retention {
 }
 
 async fn forget_older(app: &Arc<App>, days: u32, now_ms: u64) -> Result<()> {
-    let believed_ms = believed(&app.paths.clock_witness(), now_ms)?;
+    let believed_ms = believed(&app.paths.clock_history(), now_ms)?;
     let at_ms = believed_ms.saturating_sub(u64::from(days) * DAY_MS);
     // On most days there is nothing to do, and a long log to read for that.
     if app.services.recorder.oldest_event_ms().await.is_some_and(|oldest| oldest < at_ms) {
@@ -117,10 +117,10 @@ async fn forget_older(app: &Arc<App>, days: u32, now_ms: u64) -> Result<()> {
 }
 
 fn believed(path: &Path, now_ms: u64) -> Result<u64> {
-    let unseen = Witness { format: FORMAT, believed_ms: 0, doubted_ms: None };
-    let mut witness = Witness::read(path)?.unwrap_or(unseen);
-    let believed_ms = witness.look(now_ms);
-    write_atomic(path, &serde_json::to_vec(&witness)?)
+    let unseen = ClockHistory { format: FORMAT, believed_ms: 0, doubted_ms: None };
+    let mut history = ClockHistory::read(path)?.unwrap_or(unseen);
+    let believed_ms = history.look(now_ms);
+    write_atomic(path, &serde_json::to_vec(&history)?)
         .with_context(|| path.display().to_string())?;
     Ok(believed_ms)
 }

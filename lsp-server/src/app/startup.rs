@@ -4,8 +4,8 @@
 use crate::app::App;
 use crate::config::Config;
 use crate::learning::LearnNow;
-use crate::learning::Program;
-use crate::learning::preemption::Leash;
+use crate::learning::LearnerProgram;
+use crate::learning::preemption::LearnerPreemption;
 use crate::learning::supervisor::Supervisor;
 use crate::paths::Home;
 use crate::services::adapter_service::ServedModel;
@@ -43,8 +43,8 @@ pub struct ServeOptions {
     #[arg(long, hide = true)]
     pub manual_clock: bool,
     /// Share the prompts' KV with other daemons through this folder (rehearsal)
-    #[arg(long, value_name = "DIR", hide = true)]
-    pub prompt_shelf: Option<PathBuf>,
+    #[arg(long, alias = "prompt-shelf", value_name = "DIR", hide = true)]
+    pub prompt_cache: Option<PathBuf>,
 }
 
 impl ServeOptions {
@@ -60,8 +60,8 @@ impl ServeOptions {
         if self.manual_clock {
             args.push("--manual-clock".into());
         }
-        if let Some(folder) = &self.prompt_shelf {
-            args.extend(["--prompt-shelf".into(), folder.into()]);
+        if let Some(folder) = &self.prompt_cache {
+            args.extend(["--prompt-cache".into(), folder.into()]);
         }
         args
     }
@@ -124,11 +124,11 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<App>, Lear
         threads,
         adapts_threads: config.model.threads == 0,
         gpu_layers: config.model.gpu_layers,
-        shelf: options.prompt_shelf.clone().map(|folder| (folder, model.sha256.clone())),
+        shelf: options.prompt_cache.clone().map(|folder| (folder, model.sha256.clone())),
     };
-    let leash = Arc::new(Leash::default());
-    let holds = leash.clone();
-    let on_busy = move |busy| holds.computing(busy);
+    let preemption = Arc::new(LearnerPreemption::default());
+    let preempts = preemption.clone();
+    let on_busy = move |busy| preempts.set_busy(busy);
     let engine = EngineHandle::start(move || LlamaEngine::load(&llama), on_busy).map_err(
         |error| match error {
             EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
@@ -142,8 +142,10 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<App>, Lear
     };
     let app = App::start(&home, config, model, engine, clock, log).await?;
     let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
-    let learner = Program { path: learner_program()?, prompt_shelf: options.prompt_shelf.clone() };
-    let supervisor = Supervisor::new(app.services.clone(), app.learner.clone(), learner, leash);
+    let learner =
+        LearnerProgram { path: learner_program()?, prompt_cache: options.prompt_cache.clone() };
+    let supervisor =
+        Supervisor::new(app.services.clone(), app.learner.clone(), learner, preemption);
     tokio::spawn(supervisor.run(asked));
     Ok((app, learn_now))
 }

@@ -197,9 +197,9 @@ async fn a_trial_is_the_same_after_a_restart() {
     };
     assert_eq!(testing::app::try_first_adapter(&app, between).await.unwrap(), None);
     verdict("after");
-    let terms = Terms::of(&app.services.adapters.serving(), "base");
-    let read = Reading::of(&**recorder.log(), &terms).unwrap();
-    assert!(read.knowledge.trial.is_some());
+    let inputs = DerivedInputs::of(&app.services.adapters.serving(), "base");
+    let read = DerivedState::of(&**recorder.log(), &inputs).unwrap();
+    assert!(read.learned_state.trial.is_some());
     let live = recorder.learned_state(|state| state.trial.clone());
-    assert_eq!(live, read.knowledge.trial);
+    assert_eq!(live, read.learned_state.trial);
 }

@@ -5,7 +5,7 @@ use crate::cli::inspect::{each_offer, is_broken_pipe};
 use crate::config::Config;
 use crate::paths::Home;
 use crate::report::export::without_code;
-use crate::report::offers::Told;
+use crate::report::offers::OfferHistory;
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};
@@ -67,7 +67,7 @@ fn version(text: &str) -> Result<RewardVersion, String> {
 
 async fn export(home: &Home, with_code: bool) -> Result<()> {
     let mut output = std::io::stdout().lock();
-    let exported = each_offer(home, |told| match line(&told, with_code)? {
+    let exported = each_offer(home, |history| match line(&history, with_code)? {
         Some(line) => Ok(writeln!(output, "{line}")?),
         None => Ok(()),
     });
@@ -79,10 +79,10 @@ async fn export(home: &Home, with_code: bool) -> Result<()> {
 }
 
 /// `None` for what was never judged.
-fn line(told: &Told, with_code: bool) -> Result<Option<Value>> {
-    let Some(episode) = told.episode(reward::CURRENT) else { return Ok(None) };
+fn line(history: &OfferHistory, with_code: bool) -> Result<Option<Value>> {
+    let Some(episode) = history.episode(reward::CURRENT) else { return Ok(None) };
     let Some(value) = episode.reward(reward::CURRENT) else { return Ok(None) };
-    let first = told.first();
+    let first = history.first();
     let mut completion = match with_code {
         true => serde_json::to_value(first)?,
         false => without_code(first)?,
@@ -91,11 +91,11 @@ fn line(told: &Told, with_code: bool) -> Result<Option<Value>> {
     for said_outside in ["id", "at_ms", "event", "seq"] {
         fields.remove(said_outside);
     }
-    let judged = told.outcome(&episode);
+    let judged = history.outcome(&episode);
     let mut line = json!({
-        "offer": told.completion().id,
+        "offer": history.completion().id,
         "at_ms": first.at_ms,
-        "adapter": told.completion().adapter,
+        "adapter": history.completion().adapter,
         "outcome": judged.map(|(outcome, ..)| outcome),
         "evidence": judged.map(|(_, evidence, _)| evidence),
         "judged_at_ms": judged.map(|(.., at_ms)| at_ms),
@@ -166,9 +166,9 @@ impl Replay {
         Replay { value, versions: [reward::CURRENT, other], rows }
     }
 
-    fn add(&mut self, told: &Told) {
+    fn add(&mut self, history: &OfferHistory) {
         // An offer's fate is the same under both; its worth may not be.
-        let episodes = self.versions.map(|version| told.episode(version));
+        let episodes = self.versions.map(|version| history.episode(version));
         let Some(episode) = episodes.iter().flatten().next() else { return };
         let outcome = episode.outcome.map(|(outcome, _)| outcome);
         let row = &mut self.rows[fate(outcome, episode.is_no_offer())];
@@ -197,8 +197,8 @@ async fn replay(home: &Home, other: RewardVersion, as_json: bool) -> Result<()> 
     let config = Config::load(&home.config_file())?;
     let value = config.learning.ppo.baseline;
     let mut replay = Replay::new(value, other);
-    each_offer(home, |told| {
-        replay.add(&told);
+    each_offer(home, |history| {
+        replay.add(&history);
         Ok(())
     })
     .await?;
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn a_line_tells_the_verdict_and_no_code() {
         let mut lines = vec![];
-        tell([judged("a", Outcome::Accepted), judged("b", Outcome::Unseen)].concat(), |told| {
-            lines.push((line(&told, false).unwrap(), line(&told, true).unwrap()));
+        tell([judged("a", Outcome::Accepted), judged("b", Outcome::Unseen)].concat(), |history| {
+            lines.push((line(&history, false).unwrap(), line(&history, true).unwrap()));
         });
         let (bare, whole) = (lines[0].0.clone().unwrap(), lines[0].1.clone().unwrap());
         assert_eq!((&bare["offer"], &bare["outcome"]["kind"]), (&json!("a"), &json!("accepted")));
@@ -277,7 +277,7 @@ mod tests {
             judged("d", Outcome::Unseen),
         ];
         let mut replay = Replay::new(0.25, RewardVersion::V2);
-        tell(events.concat(), |told| replay.add(&told));
+        tell(events.concat(), |history| replay.add(&history));
         let rows = replay.rows();
         let names: Vec<_> = rows.iter().map(|row| row.outcome).collect();
         assert_eq!(names, ["accepted", "partly accepted", "rejected: Esc", "unseen"]);

@@ -3,7 +3,7 @@
 
 use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;
-use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
 use crate::paths::{self, Home};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, BufReader, copy};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 // Unlike the standard library's, it leaves no zombie of a daemon that died.
-use tokio::process::{Child, Command};
+use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep};
 
 /// Time a daemon gets to load its model and listen; hashing a large model for
@@ -49,8 +49,8 @@ enum Refusal {
 }
 
 /// Connects to a running daemon; `None` if there is none.
-pub async fn connect(home: &Home, purpose: Purpose) -> Result<Option<Connection>> {
-    match dial(home, purpose).await? {
+pub async fn connect(home: &Home, command: Command) -> Result<Option<Connection>> {
+    match dial(home, command).await? {
         Ok(connection) => Ok(Some(connection)),
         Err(Refusal::NoDaemon) => Ok(None),
         Err(Refusal::MakesWay) => {
@@ -60,10 +60,10 @@ pub async fn connect(home: &Home, purpose: Purpose) -> Result<Option<Connection>
 }
 
 /// The same, but waits for a daemon that is just starting or just ending.
-pub async fn connect_settled(home: &Home, purpose: Purpose) -> Result<Option<Connection>> {
+pub async fn connect_settled(home: &Home, command: Command) -> Result<Option<Connection>> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
-        let connection = connect(home, purpose.clone()).await?;
+        let connection = connect(home, command.clone()).await?;
         if connection.is_some() || !lock_is_held(home)? || Instant::now() > deadline {
             return Ok(connection);
         }
@@ -78,7 +78,7 @@ fn is_nobody(error: ErrorKind) -> bool {
     matches!(error, NotFound | ConnectionRefused | ConnectionReset)
 }
 
-async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusal>> {
+async fn dial(home: &Home, command: Command) -> Result<Result<Connection, Refusal>> {
     let path = home.socket()?;
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
@@ -92,7 +92,7 @@ async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusa
     );
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
-    let said = write_line(&mut write, &Hello::new(purpose)).await;
+    let said = write_line(&mut write, &Hello::new(command)).await;
     let welcome: Welcome = match (said, read_line(&mut read).await) {
         (Ok(()), Ok(welcome)) => welcome,
         // It ended between our connecting and its answer.
@@ -119,7 +119,7 @@ async fn connect_or_start_by(
     let mut child: Option<Child> = None;
     let mut unreached = 0;
     loop {
-        if let Ok(connection) = dial(home, Purpose::Lsp).await? {
+        if let Ok(connection) = dial(home, Command::Lsp).await? {
             return Ok(connection);
         }
         match child.as_mut().map(Child::try_wait).transpose()?.flatten() {
@@ -174,7 +174,7 @@ fn start_daemon(home: &Home, options: &ServeOptions) -> Result<Child> {
             format!("{}: cannot write the daemon's log; make room for it", path.display())
         })?;
     let this = std::env::current_exe().context("cannot tell where this program is")?;
-    Command::new(this)
+    process::Command::new(this)
         .arg("serve")
         .args(options.to_args())
         .stdin(Stdio::null())
@@ -207,17 +207,17 @@ fn last_line(log: &Path) -> String {
 ///
 /// # Errors
 /// The daemon's reason not to.
-pub async fn ask(home: &Home, purpose: Purpose) -> Result<bool> {
-    match question::<Answer>(home, purpose).await? {
+pub async fn ask(home: &Home, command: Command) -> Result<bool> {
+    match question::<Reply>(home, command).await? {
         None => Ok(false),
-        Some(Answer { error: None }) => Ok(true),
-        Some(Answer { error: Some(error) }) => bail!("{error}"),
+        Some(Reply { error: None }) => Ok(true),
+        Some(Reply { error: Some(error) }) => bail!("{error}"),
     }
 }
 
 /// What a running daemon answers; `None` if none runs.
-pub async fn question<T: DeserializeOwned>(home: &Home, purpose: Purpose) -> Result<Option<T>> {
-    let Some(mut connection) = connect_settled(home, purpose).await? else { return Ok(None) };
+pub async fn question<T: DeserializeOwned>(home: &Home, command: Command) -> Result<Option<T>> {
+    let Some(mut connection) = connect_settled(home, command).await? else { return Ok(None) };
     let mut text = String::new();
     connection.read.read_to_string(&mut text).await?;
     serde_json::from_str(&text).map(Some).context("the daemon gave no answer")
@@ -225,7 +225,7 @@ pub async fn question<T: DeserializeOwned>(home: &Home, purpose: Purpose) -> Res
 
 /// `hone stop`: answers whether there was a daemon to stop.
 pub async fn stop(home: &Home) -> Result<bool> {
-    let Some(mut connection) = connect(home, Purpose::Stop).await? else { return Ok(false) };
+    let Some(mut connection) = connect(home, Command::Stop).await? else { return Ok(false) };
     copy(&mut connection.read, &mut tokio::io::sink()).await?;
     let deadline = Instant::now() + STOP_LIMIT;
     while lock_is_held(home)? {
@@ -245,7 +245,7 @@ mod tests {
 
     /// A process that ends well at once.
     fn ends_well() -> Result<Child> {
-        Ok(Command::new("true").spawn()?)
+        Ok(process::Command::new("true").spawn()?)
     }
 
     /// The home of a daemon that never was.
@@ -305,6 +305,6 @@ mod tests {
         drop(listener);
         let error = knocking.take_error().unwrap().expect("the kernel says so");
         assert!(is_nobody(error.kind()), "{error}");
-        assert!(dial(&home, Purpose::Status).await.unwrap().is_err(), "nobody listens");
+        assert!(dial(&home, Command::Status).await.unwrap().is_err(), "nobody listens");
     }
 }

@@ -22,7 +22,7 @@ const INLINE_COMPLETION: &str = "textDocument/inlineCompletion";
 const AGENT_COMPLETIONS: [&str; 2] = ["getCompletions", "getCompletionsCycling"];
 
 #[derive(Default)]
-pub struct Mirror {
+pub struct EditorState {
     /// The editor's `initialize`, once it was answered.
     handshake: Option<Value>,
     /// The editor has said `initialized`.
@@ -33,7 +33,7 @@ pub struct Mirror {
     pending: Vec<Pending>,
     /// The editor has said `exit`.
     left: bool,
-    /// The daemon has answered something since the last [`Mirror::rejoin`].
+    /// The daemon has answered something since the last [`EditorState::replay`].
     served: bool,
 }
 
@@ -45,14 +45,14 @@ struct Pending {
 
 /// What puts a new daemon into the place of the one that died.
 #[derive(Debug, Default, PartialEq)]
-pub struct Rejoin {
+pub struct Replay {
     /// To be answered before anything else is said; the editor had its answer.
     pub handshake: Option<Vec<u8>>,
     pub to_daemon: Vec<Vec<u8>>,
     pub to_editor: Vec<Vec<u8>>,
 }
 
-impl Mirror {
+impl EditorState {
     pub fn editor_says(&mut self, body: &[u8]) {
         // What is no message changes nothing; the daemon will say so.
         let Ok(message) = serde_json::from_slice::<Value>(body) else { return };
@@ -111,32 +111,32 @@ impl Mirror {
     }
 
     /// What to say now that the daemon is another one.
-    pub fn rejoin(&mut self) -> Rejoin {
+    pub fn replay(&mut self) -> Replay {
         self.served = false;
-        let mut rejoin = Rejoin::default();
+        let mut replay = Replay::default();
         if let Some(handshake) = &self.handshake {
             let mut again = handshake.clone();
             again["id"] = OWN_ID.into();
-            rejoin.handshake = Some(bytes(&again));
+            replay.handshake = Some(bytes(&again));
             if self.confirmed {
-                rejoin.to_daemon.push(bytes(&notification("initialized", json!({}))));
+                replay.to_daemon.push(bytes(&notification("initialized", json!({}))));
             }
             for (uri, document) in &self.documents {
                 let opened = json!({"uri": uri, "languageId": document.language,
                     "version": document.version, "text": document.text.to_string()});
                 let opened = notification("textDocument/didOpen", json!({"textDocument": opened}));
-                rejoin.to_daemon.push(bytes(&opened));
+                replay.to_daemon.push(bytes(&opened));
             }
         }
         self.pending.retain(|pending| {
             if pending.superseded {
-                rejoin.to_editor.push(bytes(&superseded(&pending.message)));
+                replay.to_editor.push(bytes(&superseded(&pending.message)));
             } else {
-                rejoin.to_daemon.push(bytes(&pending.message));
+                replay.to_daemon.push(bytes(&pending.message));
             }
             !pending.superseded
         });
-        rejoin
+        replay
     }
 
     fn open(&mut self, opened: &Value) {
@@ -214,57 +214,57 @@ mod tests {
 
     const URI: &str = "file:///a.rs";
 
-    fn says(mirror: &mut Mirror, message: Value) {
-        mirror.editor_says(&bytes(&message));
+    fn says(state: &mut EditorState, message: Value) {
+        state.editor_says(&bytes(&message));
     }
 
-    fn asks(mirror: &mut Mirror, id: u32, method: &str) {
-        says(mirror, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}));
+    fn asks(state: &mut EditorState, id: u32, method: &str) {
+        says(state, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}));
     }
 
-    fn answers(mirror: &mut Mirror, id: u32, result: Value) -> bool {
-        mirror.daemon_says(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
+    fn answers(state: &mut EditorState, id: u32, result: Value) -> bool {
+        state.daemon_says(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
     }
 
     /// An editor whose handshake is done.
-    fn mirror(encoding: &str) -> Mirror {
-        let mut mirror = Mirror::default();
-        asks(&mut mirror, 1, "initialize");
-        assert!(answers(&mut mirror, 1, json!({"capabilities": {"positionEncoding": encoding}})));
-        says(&mut mirror, notification("initialized", json!({})));
-        mirror
+    fn state(encoding: &str) -> EditorState {
+        let mut state = EditorState::default();
+        asks(&mut state, 1, "initialize");
+        assert!(answers(&mut state, 1, json!({"capabilities": {"positionEncoding": encoding}})));
+        says(&mut state, notification("initialized", json!({})));
+        state
     }
 
-    fn open(mirror: &mut Mirror, text: &str) {
+    fn open(state: &mut EditorState, text: &str) {
         let document = json!({"uri": URI, "languageId": "rust", "version": 1, "text": text});
-        says(mirror, notification("textDocument/didOpen", json!({"textDocument": document})));
+        says(state, notification("textDocument/didOpen", json!({"textDocument": document})));
     }
 
-    fn change(mirror: &mut Mirror, from: u32, to: u32, text: &str) {
+    fn change(state: &mut EditorState, from: u32, to: u32, text: &str) {
         let at = |character: u32| json!({"line": 0, "character": character});
         let change = json!({"range": {"start": at(from), "end": at(to)}, "text": text});
         let params =
             json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": [change]});
-        says(mirror, notification("textDocument/didChange", params));
+        says(state, notification("textDocument/didChange", params));
     }
 
     fn messages(bodies: &[Vec<u8>]) -> Vec<Value> {
         bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect()
     }
 
-    fn methods(rejoin: &Rejoin) -> Vec<Value> {
-        messages(&rejoin.to_daemon).into_iter().map(|message| message["method"].clone()).collect()
+    fn methods(replay: &Replay) -> Vec<Value> {
+        messages(&replay.to_daemon).into_iter().map(|message| message["method"].clone()).collect()
     }
 
     #[test]
     fn documents_are_opened_again_as_they_stand() {
         for (encoding, column) in [("utf-16", 3), ("utf-8", 5)] {
-            let mut mirror = mirror(encoding);
-            open(&mut mirror, "a😀b\n");
-            change(&mut mirror, column, column, "é");
-            let rejoin = mirror.rejoin();
-            assert_eq!(methods(&rejoin), ["initialized", "textDocument/didOpen"]);
-            let opened = &messages(&rejoin.to_daemon)[1]["params"]["textDocument"];
+            let mut state = state(encoding);
+            open(&mut state, "a😀b\n");
+            change(&mut state, column, column, "é");
+            let replay = state.replay();
+            assert_eq!(methods(&replay), ["initialized", "textDocument/didOpen"]);
+            let opened = &messages(&replay.to_daemon)[1]["params"]["textDocument"];
             let expected =
                 json!({"uri": URI, "languageId": "rust", "version": 2, "text": "a😀éb\n"});
             assert_eq!(opened, &expected);
@@ -273,65 +273,65 @@ mod tests {
 
     #[test]
     fn what_is_closed_stays_closed() {
-        let mut mirror = mirror("utf-16");
-        open(&mut mirror, "a");
+        let mut state = state("utf-16");
+        open(&mut state, "a");
         let closed = json!({"textDocument": {"uri": URI}});
-        says(&mut mirror, notification("textDocument/didClose", closed));
-        assert_eq!(methods(&mirror.rejoin()), ["initialized"]);
+        says(&mut state, notification("textDocument/didClose", closed));
+        assert_eq!(methods(&state.replay()), ["initialized"]);
     }
 
     #[test]
     fn the_editor_does_not_hear_of_a_handshake_it_did_not_ask_for() {
-        let mut mirror = mirror("utf-16");
-        let again = mirror.rejoin().handshake.expect("a handshake");
+        let mut state = state("utf-16");
+        let again = state.replay().handshake.expect("a handshake");
         let again: Value = serde_json::from_slice(&again).unwrap();
         assert_eq!((&again["method"], &again["id"]), (&json!("initialize"), &json!(OWN_ID)));
-        assert!(!mirror.daemon_says(&bytes(&json!({"id": OWN_ID, "result": {}}))));
-        assert!(!mirror.served(), "that is no answer to the editor");
-        assert!(mirror.daemon_says(br#"{"method":"didChangeStatus"}"#));
+        assert!(!state.daemon_says(&bytes(&json!({"id": OWN_ID, "result": {}}))));
+        assert!(!state.served(), "that is no answer to the editor");
+        assert!(state.daemon_says(br#"{"method":"didChangeStatus"}"#));
     }
 
     #[test]
     fn an_unanswered_handshake_is_the_editors_own_again() {
-        let mut mirror = Mirror::default();
-        asks(&mut mirror, 1, "initialize");
-        let rejoin = mirror.rejoin();
+        let mut state = EditorState::default();
+        asks(&mut state, 1, "initialize");
+        let replay = state.replay();
         assert_eq!(
-            (rejoin.handshake.is_none(), methods(&rejoin)),
+            (replay.handshake.is_none(), methods(&replay)),
             (true, vec!["initialize".into()])
         );
     }
 
     #[test]
     fn requests_are_asked_again_but_those_that_are_superseded() {
-        let mut mirror = mirror("utf-16");
-        open(&mut mirror, "");
-        asks(&mut mirror, 2, "hone/status");
-        asks(&mut mirror, 3, INLINE_COMPLETION);
-        asks(&mut mirror, 4, "getCompletions");
-        change(&mut mirror, 0, 0, "x");
-        asks(&mut mirror, 5, INLINE_COMPLETION);
-        asks(&mut mirror, 6, "workspace/executeCommand");
-        assert!(answers(&mut mirror, 2, json!({})));
-        assert!(mirror.served());
-        let rejoin = mirror.rejoin();
+        let mut state = state("utf-16");
+        open(&mut state, "");
+        asks(&mut state, 2, "hone/status");
+        asks(&mut state, 3, INLINE_COMPLETION);
+        asks(&mut state, 4, "getCompletions");
+        change(&mut state, 0, 0, "x");
+        asks(&mut state, 5, INLINE_COMPLETION);
+        asks(&mut state, 6, "workspace/executeCommand");
+        assert!(answers(&mut state, 2, json!({})));
+        assert!(state.served());
+        let replay = state.replay();
         let expected =
             ["initialized", "textDocument/didOpen", INLINE_COMPLETION, "workspace/executeCommand"];
-        assert_eq!(methods(&rejoin), expected);
-        let told = messages(&rejoin.to_editor);
+        assert_eq!(methods(&replay), expected);
+        let told = messages(&replay.to_editor);
         assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&json!(3), &json!(-32800)));
         assert_eq!((&told[1]["id"], &told[1]["result"]["completions"]), (&json!(4), &json!([])));
-        assert!(!mirror.served());
-        assert_eq!(mirror.rejoin().to_editor.len(), 0, "said once");
+        assert!(!state.served());
+        assert_eq!(state.replay().to_editor.len(), 0, "said once");
     }
 
     #[test]
     fn what_is_no_message_changes_nothing() {
-        let mut mirror = mirror("utf-16");
+        let mut state = state("utf-16");
         for noise in [&b"{"[..], b"[]", b"7", b"{\"method\":7,\"id\":8}", b"\xff"] {
-            mirror.editor_says(noise);
-            assert!(mirror.daemon_says(noise));
+            state.editor_says(noise);
+            assert!(state.daemon_says(noise));
         }
-        assert_eq!(methods(&mirror.rejoin()), ["initialized"]);
+        assert_eq!(methods(&state.replay()), ["initialized"]);
     }
 }

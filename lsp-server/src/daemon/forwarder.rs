@@ -3,7 +3,7 @@
 
 use crate::app::startup::ServeOptions;
 use crate::daemon::client::{Connection, connect_or_start};
-use crate::daemon::editor_state::{Mirror, Rejoin};
+use crate::daemon::editor_state::{EditorState, Replay};
 use crate::paths::Home;
 use crate::protocol::framing::{self, Frame, Frames};
 use anyhow::{Context, Result, bail};
@@ -37,7 +37,7 @@ enum Gone {
 struct Editor {
     messages: Receiver<Vec<u8>>,
     answers: Sender<Vec<u8>>,
-    mirror: Mutex<Mirror>,
+    state: Mutex<EditorState>,
 }
 
 pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
@@ -47,17 +47,17 @@ pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
     // Tasks of their own: a message must not be cut when a daemon is exchanged.
     let writing = tokio::spawn(write_all(to_write));
     let reading = tokio::spawn(read_all(received, answers.clone()));
-    let mut editor = Editor { messages, answers, mirror: Mutex::default() };
-    let mut rejoin = Rejoin::default();
+    let mut editor = Editor { messages, answers, state: Mutex::default() };
+    let mut replay = Replay::default();
     let mut fruitless = 0;
     loop {
-        let gone = carry(&mut editor, connection, rejoin).await;
+        let gone = carry(&mut editor, connection, replay).await;
         // One that ends as it should removes its socket first: then it was asked to,
         // and so do we, or asking would be in vain.
-        if gone == Gone::Editor || editor.mirror.lock().left() || !home.socket()?.exists() {
+        if gone == Gone::Editor || editor.state.lock().left() || !home.socket()?.exists() {
             break;
         }
-        fruitless = if editor.mirror.lock().served() { 0 } else { fruitless + 1 };
+        fruitless = if editor.state.lock().served() { 0 } else { fruitless + 1 };
         if fruitless == FRUITLESS_LIMIT {
             bail!(
                 "{}: {FRUITLESS_LIMIT} daemons in a row ended without an answer; this log says why",
@@ -67,7 +67,7 @@ pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
         tracing::warn!("the daemon is gone; another takes its place");
         sleep(FRUITLESS_PAUSE * fruitless).await;
         connection = connect_or_start(home, options).await?;
-        rejoin = editor.mirror.lock().rejoin();
+        replay = editor.state.lock().replay();
     }
     reading.abort();
     drop(editor);
@@ -75,26 +75,26 @@ pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
 }
 
 /// Carries messages either way until one end is gone.
-async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) -> Gone {
-    for answer in rejoin.to_editor {
+async fn carry(editor: &mut Editor, mut connection: Connection, replay: Replay) -> Gone {
+    for answer in replay.to_editor {
         if editor.answers.send(answer).await.is_err() {
             return Gone::Editor;
         }
     }
-    if let Some(handshake) = rejoin.handshake {
+    if let Some(handshake) = replay.handshake {
         let shaken = shake_hands(editor, &mut connection, &handshake);
         if !matches!(timeout(HANDSHAKE_LIMIT, shaken).await, Ok(Ok(()))) {
             return Gone::Daemon;
         }
     }
     let Connection { read, mut write } = connection;
-    let Editor { messages, answers, mirror } = editor;
+    let Editor { messages, answers, state } = editor;
     let to_daemon = async {
-        for message in rejoin.to_daemon {
+        for message in replay.to_daemon {
             framing::write(&mut write, &message).await?;
         }
         while let Some(message) = messages.recv().await {
-            mirror.lock().editor_says(&message);
+            state.lock().editor_says(&message);
             framing::write(&mut write, &message).await?;
         }
         write.shutdown().await
@@ -103,7 +103,7 @@ async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) 
         let mut frames = Frames::new(read);
         while let Ok(Some(frame)) = frames.next().await {
             if let Frame::Body(body) = frame
-                && mirror.lock().daemon_says(&body)
+                && state.lock().daemon_says(&body)
                 && answers.send(body).await.is_err()
             {
                 return Gone::Editor;
@@ -133,7 +133,7 @@ async fn shake_hands(
     let mut frames = Frames::new(&mut connection.read);
     while let Some(frame) = frames.next().await? {
         let Frame::Body(body) = frame else { continue };
-        if !editor.mirror.lock().daemon_says(&body) {
+        if !editor.state.lock().daemon_says(&body) {
             return Ok(());
         }
         let _ = editor.answers.send(body).await;

@@ -1,5 +1,5 @@
 //! The first line on the daemon's socket, either way: who is there, which
-//! version, what for. After `Welcome` the connection belongs to its purpose.
+//! version, what for. After `Welcome` the connection belongs to its command.
 
 use crate::privacy::forget_scope::Scope;
 use feedback::event::AdapterVersion;
@@ -22,12 +22,12 @@ pub struct Hello {
     pub protocol: u32,
     pub version: String,
     #[serde(flatten)]
-    pub purpose: Purpose,
+    pub command: Command,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "purpose", rename_all = "snake_case")]
-pub enum Purpose {
+pub enum Command {
     /// What follows is LSP.
     Lsp,
     /// One line of status JSON follows, then the end.
@@ -38,17 +38,17 @@ pub enum Purpose {
     Stop,
     /// Starts an update with whatever labels wait.
     Learn,
-    /// Serves another registered adapter; an [`Answer`] follows.
+    /// Serves another registered adapter; an [`Reply`] follows.
     UseAdapter { adapter: AdapterVersion },
     /// Registers the adapter in this PEFT folder or GGUF file; one line of
     /// `Result<AdapterVersion, String>` follows.
     ImportAdapter { path: PathBuf },
-    /// Takes what changed in `config.toml`; an [`Answer`] follows.
+    /// Takes what changed in `config.toml`; an [`Reply`] follows.
     Configure,
     /// Forgets what is recorded within a scope, or with `plan` only says what that
     /// would be; one line of `Result<Forgotten, String>` follows.
     Forget { scope: Scope, plan: bool },
-    /// A purpose of a later version.
+    /// A command of a later version.
     #[serde(other)]
     Unknown,
 }
@@ -66,21 +66,21 @@ pub struct Welcome {
 
 /// How a request that changes the daemon ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Reply {
     /// Why not, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-impl From<anyhow::Result<()>> for Answer {
-    fn from(result: anyhow::Result<()>) -> Answer {
-        Answer { error: result.err().map(|error| format!("{error:#}")) }
+impl From<anyhow::Result<()>> for Reply {
+    fn from(result: anyhow::Result<()>) -> Reply {
+        Reply { error: result.err().map(|error| format!("{error:#}")) }
     }
 }
 
 impl Hello {
-    pub fn new(purpose: Purpose) -> Hello {
-        Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), purpose }
+    pub fn new(command: Command) -> Hello {
+        Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), command }
     }
 }
 
@@ -127,21 +127,21 @@ mod tests {
     fn a_purpose_of_a_later_version_is_still_a_hello() {
         let later = r#"{"protocol":9,"version":"9.0.0","purpose":"teleport","speed":3}"#;
         let hello: Hello = serde_json::from_str(later).unwrap();
-        assert_eq!((hello.protocol, hello.purpose), (9, Purpose::Unknown));
+        assert_eq!((hello.protocol, hello.command), (9, Command::Unknown));
     }
 
-    /// A purpose's fields lie beside those of `Hello`: a name of both would be lost.
+    /// A command's fields lie beside those of `Hello`: a name of both would be lost.
     #[test]
     fn every_purpose_comes_back_as_it_was_said() {
-        for purpose in [
-            Purpose::Lsp,
-            Purpose::Configure,
-            Purpose::UseAdapter { adapter: 3 },
-            Purpose::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
-            Purpose::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
-            Purpose::Forget { scope: Scope::All, plan: true },
+        for command in [
+            Command::Lsp,
+            Command::Configure,
+            Command::UseAdapter { adapter: 3 },
+            Command::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
+            Command::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
+            Command::Forget { scope: Scope::All, plan: true },
         ] {
-            let hello = Hello::new(purpose);
+            let hello = Hello::new(command);
             let line = serde_json::to_string(&hello).unwrap();
             assert_eq!(serde_json::from_str::<Hello>(&line).unwrap(), hello, "{line}");
         }

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::app::startup::{self, ServeOptions};
 use crate::config::Config;
 use crate::daemon::election::elect;
-use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
 use crate::learning::LearnNow;
 use crate::paths::{self, Home};
 use crate::protocol::handlers;
@@ -126,36 +126,36 @@ async fn connection(
         return Ok(());
     }
     write_line(&mut write, &Welcome::yes()).await?;
-    match hello.purpose {
-        Purpose::Lsp => handlers::serve(app.clone(), learn, read, &mut write).await,
-        Purpose::Status => write_line(&mut write, &app.status()).await?,
-        Purpose::Learn => write_line(&mut write, &learn_now(app, &learn)).await?,
-        Purpose::UseAdapter { adapter } => {
+    match hello.command {
+        Command::Lsp => handlers::serve(app.clone(), learn, read, &mut write).await,
+        Command::Status => write_line(&mut write, &app.status()).await?,
+        Command::Learn => write_line(&mut write, &learn_now(app, &learn)).await?,
+        Command::UseAdapter { adapter } => {
             let used = app.services.adapters.use_adapter(adapter).await;
-            write_line(&mut write, &Answer::from(used)).await?;
+            write_line(&mut write, &Reply::from(used)).await?;
         }
-        Purpose::ImportAdapter { path } => {
+        Command::ImportAdapter { path } => {
             write_line(&mut write, &told(app.import_adapter(path).await)).await?;
         }
-        Purpose::Configure => {
+        Command::Configure => {
             let config = Config::load(&app.paths.config_file());
             let taken = config.map(|config| app.services.settings.replace(config));
-            write_line(&mut write, &Answer::from(taken)).await?;
+            write_line(&mut write, &Reply::from(taken)).await?;
         }
-        Purpose::Forget { scope, plan: true } => {
+        Command::Forget { scope, plan: true } => {
             write_line(&mut write, &told(app.plan_to_forget(scope).await)).await?;
         }
-        Purpose::Forget { scope, plan: false } => {
+        Command::Forget { scope, plan: false } => {
             write_line(&mut write, &told(app.forget(scope).await)).await?;
         }
-        Purpose::Events => export::stream(app.services.recorder.log().clone(), &mut write).await?,
-        Purpose::Stop => {
+        Command::Events => export::stream(app.services.recorder.log().clone(), &mut write).await?,
+        Command::Stop => {
             stop.notify_one();
             // The end of this stream tells the caller that all is on disk, or in the daemon's log
             // why not.
             let _ = app.services.recorder.flush().await;
         }
-        Purpose::Unknown => {}
+        Command::Unknown => {}
     }
     write.shutdown().await.ok();
     Ok(())
@@ -174,8 +174,8 @@ fn refusal(hello: &Hello) -> Option<String> {
             hello.version,
         ));
     }
-    let is_unknown = hello.purpose == Purpose::Unknown;
-    is_unknown.then(|| "unknown purpose; update the program that asked".to_owned())
+    let is_unknown = hello.command == Command::Unknown;
+    is_unknown.then(|| "unknown command; update the program that asked".to_owned())
 }
 
 fn learn_now(app: &App, learn: &LearnNow) -> serde_json::Value {

@@ -7,7 +7,7 @@ mod resources;
 pub mod supervisor;
 pub mod trial_runner;
 
-pub use process::Program;
+pub use process::LearnerProgram;
 
 /// Asks the supervisor for an update now.
 pub type LearnNow = tokio::sync::mpsc::Sender<()>;

@@ -12,37 +12,37 @@ use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
-pub struct Leash(Mutex<State>);
+pub struct LearnerPreemption(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     /// A process that was not waited for yet: its number is nobody else's.
     learner: Option<u32>,
-    computing: bool,
+    is_busy: bool,
     stopped_at: Option<Instant>,
     stopped: Duration,
 }
 
-impl Leash {
-    /// The learner of this number works, until [`Leash::let_go`].
-    pub fn take(&self, learner: u32) {
+impl LearnerPreemption {
+    /// The learner of this number works, until [`LearnerPreemption::detach`].
+    pub fn attach(&self, learner: u32) {
         let mut state = self.0.lock();
         state.learner = Some(learner);
-        state.act();
+        state.update();
     }
 
     /// Before the learner is waited for, and when its work is done.
-    pub fn let_go(&self) {
+    pub fn detach(&self) {
         let mut state = self.0.lock();
-        state.go_on();
+        state.resume();
         state.learner = None;
     }
 
     /// The engine begins, or ends, to compute.
-    pub fn computing(&self, yes: bool) {
+    pub fn set_busy(&self, is_busy: bool) {
         let mut state = self.0.lock();
-        state.computing = yes;
-        state.act();
+        state.is_busy = is_busy;
+        state.update();
     }
 
     /// How long learners were stopped, all together.
@@ -53,9 +53,9 @@ impl Leash {
 }
 
 impl State {
-    fn act(&mut self) {
-        if !self.computing {
-            self.go_on();
+    fn update(&mut self) {
+        if !self.is_busy {
+            self.resume();
         } else if let Some(learner) = self.learner
             && self.stopped_at.is_none()
             && signal(learner, Signal::Stop)
@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    fn go_on(&mut self) {
+    fn resume(&mut self) {
         if let (Some(since), Some(learner)) = (self.stopped_at.take(), self.learner) {
             self.stopped += since.elapsed();
             signal(learner, Signal::Continue);
@@ -119,23 +119,23 @@ mod tests {
 
     #[test]
     fn the_learner_stands_still_exactly_while_the_engine_computes() {
-        let leash = Leash::default();
+        let preemption = LearnerPreemption::default();
         let mut learner = child();
-        leash.computing(true);
-        leash.take(learner.id());
+        preemption.set_busy(true);
+        preemption.attach(learner.id());
         becomes(&learner, true);
-        leash.computing(false);
+        preemption.set_busy(false);
         becomes(&learner, false);
-        leash.computing(true);
+        preemption.set_busy(true);
         becomes(&learner, true);
-        leash.let_go();
+        preemption.detach();
         becomes(&learner, false);
-        let stopped = leash.stopped();
+        let stopped = preemption.stopped();
         assert!(stopped > Duration::ZERO);
-        leash.computing(false);
-        leash.computing(true);
+        preemption.set_busy(false);
+        preemption.set_busy(true);
         assert!(!is_stopped(&learner), "it is not ours any more");
-        assert_eq!(leash.stopped(), stopped);
+        assert_eq!(preemption.stopped(), stopped);
         learner.kill().unwrap();
         learner.wait().unwrap();
     }

@@ -1,7 +1,7 @@
 //! The learner's process: started on demand, spoken to in lines of JSON, and stopped with its
 //! parent.
 
-use crate::learning::preemption::Leash;
+use crate::learning::preemption::LearnerPreemption;
 use anyhow::{Context, Result, bail, ensure};
 use completion::limits::TOKENS_MAX;
 use feedback::job::{Cancel, Job, LearnerLine};
@@ -27,10 +27,10 @@ const LINE_LIMIT: usize = 4 * 1024 * 1024;
 const _: () = assert!(TOKENS_MAX * 1024 < LINE_LIMIT);
 
 /// How a learner is started.
-pub struct Program {
+pub struct LearnerProgram {
     pub path: PathBuf,
     /// Where it shares prompts with others (rehearsal).
-    pub prompt_shelf: Option<PathBuf>,
+    pub prompt_cache: Option<PathBuf>,
 }
 
 pub struct Learner {
@@ -39,16 +39,16 @@ pub struct Learner {
     stdout: BufReader<ChildStdout>,
     /// What was read of the line that is next.
     line: Vec<u8>,
-    leash: Arc<Leash>,
+    preemption: Arc<LearnerPreemption>,
 }
 
 impl Learner {
-    pub fn start(program: &Program, leash: Arc<Leash>) -> Result<Learner> {
+    pub fn start(program: &LearnerProgram, preemption: Arc<LearnerPreemption>) -> Result<Learner> {
         let mut command = Command::new(&program.path);
-        if let Some(folder) = &program.prompt_shelf {
-            command.arg("--prompt-shelf").arg(folder);
+        if let Some(folder) = &program.prompt_cache {
+            command.arg("--prompt-cache").arg(folder);
         }
-        // The leash tells why.
+        // The preemption tells why.
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command
@@ -60,12 +60,12 @@ impl Learner {
             .with_context(|| format!("{}: cannot be started", program.path.display()))?;
         let stdin = child.stdin.take().context("the learner has no stdin")?;
         let stdout = child.stdout.take().context("the learner has no stdout")?;
-        Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], leash })
+        Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], preemption })
     }
 
     pub async fn send(&mut self, job: &Job) -> Result<()> {
         if let Some(process) = self.child.id() {
-            self.leash.take(process);
+            self.preemption.attach(process);
         }
         self.send_line(job).await
     }
@@ -76,7 +76,7 @@ impl Learner {
 
     /// The job is over: the learner may run beside the engine.
     pub fn rest(&self) {
-        self.leash.let_go();
+        self.preemption.detach();
     }
 
     async fn send_line(&mut self, line: &impl Serialize) -> Result<()> {
@@ -94,21 +94,21 @@ impl Learner {
     /// The next line. May be given up between two polls without losing a byte.
     pub async fn next_line(&mut self) -> Result<LearnerLine> {
         loop {
-            let stopped = self.leash.stopped();
+            let stopped = self.preemption.stopped();
             match timeout(SILENCE_LIMIT, self.read_line()).await {
                 Ok(read) => {
                     read?;
                     break;
                 }
                 // Time it was stopped is no silence of its own.
-                Err(_) if self.leash.stopped() > stopped => {}
+                Err(_) if self.preemption.stopped() > stopped => {}
                 Err(_) => return Err(silent()),
             }
         }
         let line = std::mem::take(&mut self.line);
         ensure!(line.len() <= LINE_LIMIT, "the learner wrote a line over {LINE_LIMIT} bytes");
         if !line.ends_with(b"\n") {
-            self.leash.let_go();
+            self.preemption.detach();
             let how = match timeout(EXIT_LIMIT, self.child.wait()).await {
                 Ok(Ok(status)) => status.to_string(),
                 _ => "it closed its output".into(),
@@ -132,7 +132,7 @@ impl Learner {
 impl Drop for Learner {
     /// The child is killed next, and its number is then anybody's.
     fn drop(&mut self) {
-        self.leash.let_go();
+        self.preemption.detach();
     }
 }
 

@@ -3,9 +3,9 @@
 //! update and never a completion.
 
 use crate::adapters::registry::{Candidate, Entry, Registry};
-use crate::learning::preemption::Leash;
-use crate::learning::process::{Learner, Program};
-use crate::learning::resources::Machine;
+use crate::learning::preemption::LearnerPreemption;
+use crate::learning::process::{Learner, LearnerProgram};
+use crate::learning::resources::Resources;
 use crate::learning::trial_runner;
 use crate::services::Services;
 use crate::services::health::Source;
@@ -44,8 +44,8 @@ const ATTEMPTS: u32 = 3;
 pub struct Supervisor {
     services: Arc<Services>,
     status: watch::Sender<LearnerStatus>,
-    program: Program,
-    leash: Arc<Leash>,
+    program: LearnerProgram,
+    preemption: Arc<LearnerPreemption>,
     child: Option<Learner>,
     failures: u32,
     /// Makes the files of a job differ from those of any job before it: a learner of a
@@ -75,14 +75,14 @@ impl Supervisor {
     pub fn new(
         services: Arc<Services>,
         status: watch::Sender<LearnerStatus>,
-        program: Program,
-        leash: Arc<Leash>,
+        program: LearnerProgram,
+        preemption: Arc<LearnerPreemption>,
     ) -> Supervisor {
         Supervisor {
             services,
             status,
             program,
-            leash,
+            preemption,
             child: None,
             failures: 0,
             life: rand::random(),
@@ -192,12 +192,12 @@ impl Supervisor {
 
     /// Why no update may start by itself now.
     async fn forbidden(&self) -> Option<String> {
-        let machine = machine().await?;
+        let resources = resources().await?;
         let path = &self.services.adapters.model().path;
         let bytes = std::fs::metadata(path).map_or(0, |model| model.len());
         // A warm learner has most of it already.
         let bytes = if self.child.is_some() { 0 } else { bytes };
-        machine.forbids(&self.services.settings.current().learning, bytes)
+        resources.reason_not_to_start(&self.services.settings.current().learning, bytes)
     }
 
     /// Why the running update is not wanted any more.
@@ -218,7 +218,7 @@ impl Supervisor {
         if trigger == Trigger::Now {
             return None;
         }
-        machine().await?.ends(&settings.learning)
+        resources().await?.reason_to_stop(&settings.learning)
     }
 
     /// One update, from frozen batch to served adapter.
@@ -226,7 +226,7 @@ impl Supervisor {
         let settings = self.services.settings.current();
         self.was_learning = settings.learning.enabled;
         let limit_mb =
-            machine().await.map_or(0, |machine| machine.learner_limit_mb(&settings.learning));
+            resources().await.map_or(0, |resources| resources.learner_limit_mb(&settings.learning));
         let job = self.job(batch, limit_mb);
         let report = self.train(&job, batch, trigger).await?;
         self.install(&job, batch, report).await
@@ -261,7 +261,7 @@ impl Supervisor {
     async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<UpdateReport> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
-            None => Learner::start(&self.program, self.leash.clone())?,
+            None => Learner::start(&self.program, self.preemption.clone())?,
         };
         let named = || self.program.path.display().to_string();
         learner.send(job).await.with_context(named)?;
@@ -413,8 +413,8 @@ fn tell(progress: &JobProgress) -> String {
 }
 
 /// What the machine can spare; `None` where that cannot be asked.
-async fn machine() -> Option<Machine> {
-    tokio::task::spawn_blocking(Machine::now).await.ok()
+async fn resources() -> Option<Resources> {
+    tokio::task::spawn_blocking(Resources::now).await.ok()
 }
 
 /// Whether enough labels wait for an update that may be registered.
@@ -422,7 +422,7 @@ fn is_due(services: &Services) -> bool {
     let learning = &services.settings.current().learning;
     learning.enabled
         && services.recorder.labels_waiting() >= learning.batch_episodes
-        && services.adapters.serving().sealed().is_none()
+        && services.adapters.serving().read_only_reason().is_none()
 }
 
 /// Resolves when an automatic update may start.
@@ -449,7 +449,7 @@ mod tests {
     use std::path::PathBuf;
 
     /// A learner that writes both files of its job and reports something else of them.
-    fn untrue_learner(home: &Home) -> Program {
+    fn untrue_learner(home: &Home) -> LearnerProgram {
         let report = UpdateReport {
             job: "JOB".into(),
             adapter_sha256: "no".into(),
@@ -469,7 +469,7 @@ exec sleep 1000
         let path = home.adapters().with_file_name("learner.sh");
         std::fs::write(&path, script).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
-        Program { path, prompt_shelf: None }
+        LearnerProgram { path, prompt_cache: None }
     }
 
     /// A home with files of an adapter v1 and, if given, this registry.
@@ -498,10 +498,10 @@ exec sleep 1000
         let (learn, asked) = mpsc::channel(1);
         learn.send(()).await.unwrap();
         drop(learn);
-        let (status, leash) = (watch::Sender::default(), Arc::default());
+        let (status, preemption) = (watch::Sender::default(), Arc::default());
         let seen = status.subscribe();
         let program = untrue_learner(home);
-        Supervisor::new(app.services.clone(), status, program, leash).run(asked).await;
+        Supervisor::new(app.services.clone(), status, program, preemption).run(asked).await;
         let failure = seen.borrow().failure.clone();
         (app, failure)
     }

@@ -55,29 +55,29 @@ impl Forgotten {
 }
 
 /// The offers within a scope.
-pub struct Found {
+pub struct OffersToForget {
     scope: Scope,
     offers: HashSet<OfferId>,
     events: u64,
 }
 
-impl Found {
-    pub fn search(log: &dyn EventLog, scope: Scope) -> Result<Found, LogError> {
-        let mut found = Found { scope, offers: HashSet::new(), events: 0 };
+impl OffersToForget {
+    pub fn search(log: &dyn EventLog, scope: Scope) -> Result<OffersToForget, LogError> {
+        let mut offers = OffersToForget { scope, offers: HashSet::new(), events: 0 };
         log.scan(0, &mut |event| {
-            if found.scope.holds(&event) {
-                found.offers.insert(event.kind.offer_id().clone());
+            if offers.scope.holds(&event) {
+                offers.offers.insert(event.kind.offer_id().clone());
             }
             ControlFlow::Continue(())
         })?;
         // Only now is it known of all offers; their first events may lie before.
         let mut events = 0;
         log.scan(0, &mut |event| {
-            events += u64::from(found.tells(&event));
+            events += u64::from(offers.tells(&event));
             ControlFlow::Continue(())
         })?;
-        found.events = events;
-        Ok(found)
+        offers.events = events;
+        Ok(offers)
     }
 
     pub fn offers(&self) -> &HashSet<OfferId> {
@@ -93,7 +93,7 @@ impl Found {
         let adapters = match self.scope {
             Scope::All => registry.kept(),
             Scope::Before { .. } => vec![],
-            _ => registry.taught_by(&self.offers),
+            _ => registry.learned_from(&self.offers),
         };
         let serves = registry.active_without(&adapters, base_sha256);
         let adapters_left = self.adapters_left(registry);
@@ -108,7 +108,7 @@ impl Found {
             Scope::Before { .. } => false,
             _ => !self.offers.is_empty(),
         };
-        let reason = registry.sealed().filter(|_| may_have_learned)?;
+        let reason = registry.read_only_reason().filter(|_| may_have_learned)?;
         Some(format!(
             "the adapters in {} are left as they are, because Hone cannot read their registry \
              ({reason}). None of them serves, but any of them may have learned from it. To be \
@@ -128,7 +128,7 @@ impl Found {
     /// nobody from forgetting: its adapters are left, as the plan says.
     pub fn withdraw(&self, registry: &mut Registry, plan: &Forgotten) -> Result<()> {
         match self.scope {
-            _ if registry.sealed().is_some() => Ok(()),
+            _ if registry.read_only_reason().is_some() => Ok(()),
             Scope::Before { .. } => Ok(()),
             Scope::All => {
                 registry.forget(&plan.adapters, plan.serves)?;
@@ -204,15 +204,15 @@ mod tests {
     /// The offers that are left, by their numbers; nothing of others is.
     fn left(scope: Scope) -> Vec<String> {
         let log = log();
-        let found = Found::search(&log, scope).unwrap();
-        found.erase(&log).unwrap();
+        let offers = OffersToForget::search(&log, scope).unwrap();
+        offers.erase(&log).unwrap();
         let mut ids = vec![];
         log.scan(0, &mut |event| {
             ids.push(event.kind.offer_id().clone());
             ControlFlow::Continue(())
         })
         .unwrap();
-        assert_eq!(found.events, 6 - ids.len() as u64);
+        assert_eq!(offers.events, 6 - ids.len() as u64);
         ids.dedup();
         ids
     }

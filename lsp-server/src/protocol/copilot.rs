@@ -38,15 +38,15 @@ pub fn speaks_agent(initialization_options: Option<&Value>) -> bool {
 /// Answers those questions before the language server sees them.
 pub struct Account<S>(pub S);
 
-type Answered<E> = Ready<Result<Option<Response>, E>>;
+type AccountReply<E> = Ready<Result<Option<Response>, E>>;
 
 /// Either the account's answer or the language server's.
-pub enum Answering<F, E> {
-    Account(Answered<E>),
+pub enum Reply<F, E> {
+    Account(AccountReply<E>),
     Server(F),
 }
 
-impl<F, E> Future for Answering<F, E>
+impl<F, E> Future for Reply<F, E>
 where
     F: Future<Output = Result<Option<Response>, E>> + Unpin,
     E: Unpin,
@@ -55,8 +55,8 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         match self.get_mut() {
-            Answering::Account(answered) => Pin::new(answered).poll(context),
-            Answering::Server(answer) => Pin::new(answer).poll(context),
+            Reply::Account(reply) => Pin::new(reply).poll(context),
+            Reply::Server(answer) => Pin::new(answer).poll(context),
         }
     }
 }
@@ -69,7 +69,7 @@ where
 {
     type Response = Option<Response>;
     type Error = S::Error;
-    type Future = Answering<S::Future, S::Error>;
+    type Future = Reply<S::Future, S::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.0.poll_ready(context)
@@ -78,9 +78,9 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         match (request.id(), answer(request.method())) {
             (Some(id), Some(answer)) => {
-                Answering::Account(ready(Ok(Some(Response::from_ok(id.clone(), answer)))))
+                Reply::Account(ready(Ok(Some(Response::from_ok(id.clone(), answer)))))
             }
-            _ => Answering::Server(self.0.call(request)),
+            _ => Reply::Server(self.0.call(request)),
         }
     }
 }
@@ -88,11 +88,11 @@ where
 /// `getCompletions`, `getCompletionsCycling`
 #[derive(Debug, Deserialize)]
 pub struct CompletionsParams {
-    pub doc: Place,
+    pub doc: DocumentPosition,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Place {
+pub struct DocumentPosition {
     pub uri: Uri,
     pub position: lsp::Position,
 }

@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_of_nothing() {
-        let empty = crate::report::Gathering::new(jiff::tz::TimeZone::UTC).report("m", vec![]);
+        let empty = crate::report::ReportBuilder::new(jiff::tz::TimeZone::UTC).report("m", vec![]);
         for draw in [accept_by_version, rates, saved, latency] {
             assert_eq!(draw(&empty).unwrap(), "");
         }

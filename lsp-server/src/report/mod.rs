@@ -10,7 +10,7 @@ pub mod status;
 pub mod table;
 
 use crate::adapters::registry::{Entry, IMPORTED};
-use crate::report::offers::Told;
+use crate::report::offers::OfferHistory;
 use feedback::event::{AdapterVersion, Outcome};
 use feedback::reward;
 use jiff::Timestamp;
@@ -144,7 +144,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, offer: &Offer) {
+    fn add(&mut self, offer: &OfferSummary) {
         let figures = &mut self.figures;
         figures.asked += 1;
         figures.shown += u64::from(offer.utf16 > 0);
@@ -179,7 +179,7 @@ impl Tally {
 }
 
 /// What counts of one offer.
-struct Offer {
+struct OfferSummary {
     utf16: u32,
     outcome: Option<Outcome>,
     judged: bool,
@@ -189,12 +189,12 @@ struct Offer {
     latency_ms: f32,
 }
 
-impl Offer {
-    fn of(told: &Told) -> Offer {
-        let episode = told.episode(reward::CURRENT);
+impl OfferSummary {
+    fn of(history: &OfferHistory) -> OfferSummary {
+        let episode = history.episode(reward::CURRENT);
         let outcome = episode.as_ref().and_then(|episode| episode.outcome).map(|(o, _)| o);
         let (judged, taken, saved) = match outcome {
-            Some(Outcome::Accepted) => (true, true, told.offer_utf16()),
+            Some(Outcome::Accepted) => (true, true, history.offer_utf16()),
             Some(Outcome::PartlyAccepted { utf16 }) => (true, true, utf16),
             // Recognised, and typed all the same.
             Some(Outcome::TypedThrough { .. }) => (true, true, 0),
@@ -204,14 +204,14 @@ impl Offer {
             Some(Outcome::Superseded | Outcome::Unseen) | None => (false, false, 0),
         };
         let kept = episode.as_ref().and_then(|episode| episode.kept);
-        Offer {
-            utf16: told.offer_utf16(),
+        OfferSummary {
+            utf16: history.offer_utf16(),
             outcome,
             judged,
             taken,
             saved: u64::from(saved),
             kept: kept.filter(|_| outcome == Some(Outcome::Accepted)),
-            latency_ms: told.completion().timing.total_ms,
+            latency_ms: history.completion().timing.total_ms,
         }
     }
 }
@@ -230,7 +230,7 @@ const OUTCOMES: [(&str, &str); 10] = [
     ("silence", "unjudged"),
 ];
 
-fn outcome_index(offer: &Offer) -> usize {
+fn outcome_index(offer: &OfferSummary) -> usize {
     match offer.outcome {
         Some(Outcome::Accepted) => 0,
         Some(Outcome::PartlyAccepted { .. }) => 1,
@@ -246,7 +246,7 @@ fn outcome_index(offer: &Offer) -> usize {
 }
 
 /// Takes offers one by one; memory grows with days, versions and 4 bytes an offer.
-pub struct Gathering {
+pub struct ReportBuilder {
     zone: TimeZone,
     all: Tally,
     /// By model and adapter.
@@ -255,9 +255,9 @@ pub struct Gathering {
     outcomes: [u64; OUTCOMES.len()],
 }
 
-impl Gathering {
-    pub fn new(zone: TimeZone) -> Gathering {
-        Gathering {
+impl ReportBuilder {
+    pub fn new(zone: TimeZone) -> ReportBuilder {
+        ReportBuilder {
             zone,
             all: Tally::default(),
             versions: BTreeMap::new(),
@@ -266,11 +266,11 @@ impl Gathering {
         }
     }
 
-    pub fn add(&mut self, told: &Told) {
-        let offer = Offer::of(told);
-        let completion = told.completion();
+    pub fn add(&mut self, history: &OfferHistory) {
+        let offer = OfferSummary::of(history);
+        let completion = history.completion();
         let version = (completion.model_sha256.clone(), completion.adapter);
-        let at = Timestamp::from_millisecond(told.first().at_ms.try_into().unwrap_or(i64::MAX));
+        let at = Timestamp::from_millisecond(history.first().at_ms.try_into().unwrap_or(i64::MAX));
         let date = at.unwrap_or(Timestamp::MAX).to_zoned(self.zone.clone()).date();
         self.all.add(&offer);
         self.versions.entry(version).or_default().add(&offer);
@@ -319,9 +319,9 @@ pub mod tests {
 
     /// Three weeks of a base model and three adapters, each a little better.
     pub fn report() -> Report {
-        let mut gathering = Gathering::new(TimeZone::UTC);
-        let mut offers = Offers::new(|told| {
-            gathering.add(&told);
+        let mut builder = ReportBuilder::new(TimeZone::UTC);
+        let mut offers = Offers::new(|history| {
+            builder.add(&history);
             Ok(())
         });
         let mut seq = 0;
@@ -364,7 +364,7 @@ pub mod tests {
             forgotten: version == 2,
             imported: false,
         };
-        gathering.report("qwen2.5-coder-0.5b", vec![adapter(1, 0), adapter(2, 1), adapter(3, 1)])
+        builder.report("qwen2.5-coder-0.5b", vec![adapter(1, 0), adapter(2, 1), adapter(3, 1)])
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Offers<F> {
     each: F,
 }
 
-impl<F: FnMut(Told) -> anyhow::Result<()>> Offers<F> {
+impl<F: FnMut(OfferHistory) -> anyhow::Result<()>> Offers<F> {
     pub fn new(each: F) -> Self {
         Offers { order: VecDeque::new(), open: HashMap::new(), each }
     }
@@ -54,16 +54,16 @@ impl<F: FnMut(Told) -> anyhow::Result<()>> Offers<F> {
 
     fn close_oldest(&mut self) -> anyhow::Result<()> {
         let oldest = self.order.pop_front().and_then(|id| self.open.remove(&id));
-        oldest.map_or(Ok(()), |events| (self.each)(Told { events }))
+        oldest.map_or(Ok(()), |events| (self.each)(OfferHistory { events }))
     }
 }
 
 /// One offer's events; the first is its completion.
-pub struct Told {
+pub struct OfferHistory {
     events: Vec<Event>,
 }
 
-impl Told {
+impl OfferHistory {
     pub fn first(&self) -> &Event {
         &self.events[0]
     }
@@ -130,9 +130,9 @@ pub mod tests {
     }
 
     /// Ten milliseconds from each event to the next.
-    pub fn tell(events: Vec<EventKind>, mut each: impl FnMut(Told)) {
-        let mut offers = Offers::new(|told| {
-            each(told);
+    pub fn tell(events: Vec<EventKind>, mut each: impl FnMut(OfferHistory)) {
+        let mut offers = Offers::new(|history| {
+            each(history);
             Ok(())
         });
         for (seq, kind) in (0..).zip(events) {
@@ -141,19 +141,19 @@ pub mod tests {
         offers.finish().unwrap();
     }
 
-    fn told(events: Vec<EventKind>) -> Vec<(OfferId, Option<f32>, Option<u64>)> {
+    fn history(events: Vec<EventKind>) -> Vec<(OfferId, Option<f32>, Option<u64>)> {
         let mut all = vec![];
-        tell(events, |told| {
-            let episode = told.episode(RewardVersion::V1).unwrap();
-            let at = told.outcome(&episode).map(|(_, _, at_ms)| at_ms);
-            all.push((told.completion().id.clone(), episode.reward(RewardVersion::V1), at));
+        tell(events, |history| {
+            let episode = history.episode(RewardVersion::V1).unwrap();
+            let at = history.outcome(&episode).map(|(_, _, at_ms)| at_ms);
+            all.push((history.completion().id.clone(), episode.reward(RewardVersion::V1), at));
         });
         all
     }
 
     #[test]
     fn each_offer_is_told_once_with_the_outcome_that_holds() {
-        let all = told(vec![
+        let all = history(vec![
             completion("a", "/a.rs"),
             completion("b", "/a.rs"),
             outcome("a", Outcome::TypedThrough { utf16: 5 }, Evidence::Document),
@@ -168,9 +168,9 @@ pub mod tests {
     #[test]
     fn a_long_log_takes_no_more_memory_than_a_short_one() {
         let mut open = 0;
-        let mut told = 0;
+        let mut history = 0;
         let mut offers = Offers::new(|_| {
-            told += 1;
+            history += 1;
             Ok(())
         });
         for seq in 0..OPEN_LIMIT as u64 + 100 {
@@ -179,6 +179,6 @@ pub mod tests {
             open = open.max(offers.open.len());
         }
         offers.finish().unwrap();
-        assert_eq!((open, told), (OPEN_LIMIT, OPEN_LIMIT + 100));
+        assert_eq!((open, history), (OPEN_LIMIT, OPEN_LIMIT + 100));
     }
 }

@@ -43,7 +43,7 @@ fn thousands(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Gathering;
+    use crate::report::ReportBuilder;
     use crate::report::tests::report;
 
     #[test]
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn an_empty_log_makes_a_page_too() {
-        let empty = Gathering::new(jiff::tz::TimeZone::UTC).report("<model>", vec![]);
+        let empty = ReportBuilder::new(jiff::tz::TimeZone::UTC).report("<model>", vec![]);
         let page = page(&empty).unwrap();
         assert!(
             page.contains("&lt;model&gt;") && page.contains("Nothing is recorded yet"),

@@ -48,14 +48,14 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    pub fn of(knowledge: &Knowledge, registry: &Registry, gate_enabled: bool) -> Evidence {
+    pub fn of(learned_state: &Knowledge, registry: &Registry, gate_enabled: bool) -> Evidence {
         let ended = registry.entries().iter().rev();
         let mut ended = ended.filter_map(|entry| Some((entry.version, entry.verdict.clone()?)));
         Evidence {
-            trend: knowledge.trend.clone(),
-            gate: Some(knowledge.gate.status()),
+            trend: learned_state.trend.clone(),
+            gate: Some(learned_state.gate.status()),
             gate_enabled,
-            trial: knowledge.trial.as_ref().map(|trial| trial.status()),
+            trial: learned_state.trial.as_ref().map(|trial| trial.status()),
             last_trial: ended.next(),
         }
     }
@@ -120,7 +120,7 @@ impl LearnerView {
         last_error: Option<String>,
     ) -> LearnerView {
         let batch = learning.batch_episodes;
-        let is_on = learning.enabled && registry.sealed().is_none();
+        let is_on = learning.enabled && registry.read_only_reason().is_none();
         let state = match learner.state {
             LearnerState::Idle | LearnerState::Backoff if !is_on => LearnerState::Off,
             LearnerState::Idle if waiting >= batch => LearnerState::Waiting,

@@ -189,7 +189,7 @@ impl AdapterChange {
         let recorder = self.service.recorder.clone();
         let arms = recorder.announce_trial(candidate.entry.version, self.registry.active());
         let (change, started) =
-            self.blocking(move |registry| registry.try_out(&candidate, arms.since)).await?;
+            self.blocking(move |registry| registry.start_trial(&candidate, arms.since)).await?;
         match started {
             Ok(_) => change.publish(),
             Err(error) => {

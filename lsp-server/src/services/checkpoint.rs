@@ -2,7 +2,7 @@
 //! nobody waits for it and no lock is held.
 
 use crate::services::Services;
-use crate::services::derived_state::{CHECKPOINT_EVENTS, Reading, Terms};
+use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
 use crate::services::recorder::Recorder;
 use feedback::checkpoint::Checkpoint;
 use parking_lot::Mutex;
@@ -62,8 +62,8 @@ pub fn tick(services: &Arc<Services>) {
     let services = services.clone();
     tokio::task::spawn_blocking(move || {
         let adapters = &services.adapters;
-        let terms = Terms::of(&adapters.serving(), &adapters.model().sha256);
-        let kept = Reading::keep(&**services.recorder.log(), &terms);
+        let inputs = DerivedInputs::of(&adapters.serving(), &adapters.model().sha256);
+        let kept = DerivedState::keep(&**services.recorder.log(), &inputs);
         services.checkpoints.tell(kept.err().map(|error| format!("{error:#}")));
         services.checkpoints.under_way.store(false, Ordering::Relaxed);
     });

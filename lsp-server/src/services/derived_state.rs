@@ -3,7 +3,7 @@
 //! reads only what is younger. That is a copy and nothing more: where it cannot be
 //! used, all of the log is read, and the result is the same (ADR 0005).
 //!
-//! [`keep`]: Reading::keep
+//! [`keep`]: DerivedState::keep
 
 use crate::adapters::gate_prior;
 use crate::adapters::registry::Registry;
@@ -27,7 +27,7 @@ const FORMAT: u32 = 5;
 
 /// What beside the events decides what they mean.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct DerivedInputs {
     pub model_sha256: String,
     /// Log position of the last label that an update has learned from.
     pub learned_through: Option<u64>,
@@ -36,9 +36,9 @@ pub struct Terms {
     pub prior: Prior,
 }
 
-impl Terms {
-    pub fn of(registry: &Registry, model_sha256: &str) -> Terms {
-        Terms {
+impl DerivedInputs {
+    pub fn of(registry: &Registry, model_sha256: &str) -> DerivedInputs {
+        DerivedInputs {
             model_sha256: model_sha256.to_owned(),
             learned_through: registry.learned_through(model_sha256),
             trial: registry.trial(),
@@ -48,73 +48,77 @@ impl Terms {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct DerivedState {
     pub fold: Fold,
-    pub knowledge: Knowledge,
+    #[serde(rename = "knowledge")]
+    pub learned_state: Knowledge,
     /// Events read since it was last written down.
     #[serde(skip)]
     pub young: u64,
 }
 
-impl Reading {
-    fn new(terms: &Terms) -> Reading {
-        Reading {
-            fold: Fold::new(reward::CURRENT, &terms.model_sha256, terms.learned_through),
-            knowledge: Knowledge::new(&terms.model_sha256, terms.trial, &terms.prior),
+impl DerivedState {
+    fn new(inputs: &DerivedInputs) -> DerivedState {
+        DerivedState {
+            fold: Fold::new(reward::CURRENT, &inputs.model_sha256, inputs.learned_through),
+            learned_state: Knowledge::new(&inputs.model_sha256, inputs.trial, &inputs.prior),
             young: 0,
         }
     }
 
     /// All that is in the log.
-    pub fn of(log: &dyn EventLog, terms: &Terms) -> Result<Reading, LogError> {
-        let mut reading = match Reading::kept(log, terms) {
-            Ok(Some(reading)) => reading,
-            Ok(None) => Reading::new(terms),
+    pub fn of(log: &dyn EventLog, inputs: &DerivedInputs) -> Result<DerivedState, LogError> {
+        let mut derived = match DerivedState::kept(log, inputs) {
+            Ok(Some(derived)) => derived,
+            Ok(None) => DerivedState::new(inputs),
             Err(error) => {
                 tracing::info!("all of the event log is read: {error:#}");
-                Reading::new(terms)
+                DerivedState::new(inputs)
             }
         };
-        reading.go_on(log)?;
-        if reading.knowledge.trial.is_none() {
-            reading.knowledge.follow(terms.trial);
+        derived.go_on(log)?;
+        if derived.learned_state.trial.is_none() {
+            derived.learned_state.follow(inputs.trial);
         }
-        Ok(reading)
+        Ok(derived)
     }
 
     /// What was appended since.
     pub fn go_on(&mut self, log: &dyn EventLog) -> Result<(), LogError> {
-        log.scan(self.knowledge.next_seq(), &mut |event| {
+        log.scan(self.learned_state.next_seq(), &mut |event| {
             let judged = self.fold.apply(&event);
-            self.knowledge.apply(&event, judged.as_ref());
+            self.learned_state.apply(&event, judged.as_ref());
             self.young += 1;
             ControlFlow::Continue(())
         })
     }
 
-    /// What was written down last, in today's terms.
-    fn kept(log: &dyn EventLog, terms: &Terms) -> Result<Option<Reading>> {
+    /// What was written down last, in today's inputs.
+    fn kept(log: &dyn EventLog, inputs: &DerivedInputs) -> Result<Option<DerivedState>> {
         let Some(checkpoint) = log.checkpoint()? else { return Ok(None) };
         ensure!(checkpoint.generation == log.generation(), "something was forgotten since");
         let json = checkpoint.content.strip_prefix(stamp().as_bytes());
         let json = json.context("what was made of it was made by another Hone")?;
-        let mut reading: Reading = serde_json::from_slice(json)?;
-        ensure!(reading.knowledge.next_seq() == checkpoint.next_seq, "it ends elsewhere");
+        let mut derived: DerivedState = serde_json::from_slice(json)?;
+        ensure!(derived.learned_state.next_seq() == checkpoint.next_seq, "it ends elsewhere");
         ensure!(
-            reading.fold.is_of(reward::CURRENT, &terms.model_sha256),
+            derived.fold.is_of(reward::CURRENT, &inputs.model_sha256),
             "another model is served"
         );
-        ensure!(reading.knowledge.began_with(&terms.prior), "the gate starts from elsewhere");
-        ensure!(reading.fold.learned_through(terms.learned_through), "an update was taken back");
-        ensure!(reading.knowledge.take_up(terms.trial), "it does not know the trial under way");
-        Ok(Some(reading))
+        ensure!(derived.learned_state.began_with(&inputs.prior), "the gate starts from elsewhere");
+        ensure!(derived.fold.learned_through(inputs.learned_through), "an update was taken back");
+        ensure!(
+            derived.learned_state.take_up(inputs.trial),
+            "it does not know the trial under way"
+        );
+        Ok(Some(derived))
     }
 
     /// As it is written down; `generation` of the log that it was read from.
     pub fn checkpoint(&self, generation: u64) -> serde_json::Result<Checkpoint> {
         let mut content = stamp().into_bytes();
         serde_json::to_writer(&mut content, self)?;
-        Ok(Checkpoint { generation, next_seq: self.knowledge.next_seq(), content })
+        Ok(Checkpoint { generation, next_seq: self.learned_state.next_seq(), content })
     }
 
     /// A checkpoint, if so much was read that the next start should not read it again.
@@ -124,9 +128,9 @@ impl Reading {
     }
 
     /// Reads what there is, and writes it down.
-    pub fn keep(log: &dyn EventLog, terms: &Terms) -> Result<()> {
+    pub fn keep(log: &dyn EventLog, inputs: &DerivedInputs) -> Result<()> {
         let generation = log.generation();
-        let checkpoint = Reading::of(log, terms)?.checkpoint(generation)?;
+        let checkpoint = DerivedState::of(log, inputs)?.checkpoint(generation)?;
         log.save_checkpoint(&checkpoint)?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! again once that is possible: without a restart, and with nobody waiting for it.
 
 use crate::services::Services;
-use crate::services::derived_state::Terms;
+use crate::services::derived_state::DerivedInputs;
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,12 +36,12 @@ impl LogRecovery {
 async fn reopen(services: &Arc<Services>) -> Result<()> {
     // One try at a time, and none while something is forgotten.
     let Some(change) = services.adapters.try_change() else { return Ok(()) };
-    let terms = Terms::of(change.registry(), &services.adapters.model().sha256);
+    let inputs = DerivedInputs::of(change.registry(), &services.adapters.model().sha256);
     let reopening = services.clone();
     let checkpoint = tokio::task::spawn_blocking(move || {
         reopening.recorder.log().reopen()?;
         // What was never on disk is in the folds, and nowhere else.
-        reopening.recorder.read_again(&terms)
+        reopening.recorder.read_again(&inputs)
     })
     .await??;
     drop(change);

@@ -2,7 +2,7 @@
 //! They change together, behind one lock, so that the log has the order in which things happened.
 
 use crate::privacy::{self, Privacy};
-use crate::services::derived_state::{Reading, Terms};
+use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::health::{Health, Source};
 use crate::services::settings::Settings;
 use anyhow::{Result, bail, ensure};
@@ -46,7 +46,7 @@ pub struct Recorder {
 
 struct State {
     fold: Fold,
-    knowledge: Knowledge,
+    learned_state: Knowledge,
     to_compare: VecDeque<Text>,
     outage: Outage,
 }
@@ -67,12 +67,12 @@ impl Recorder {
         privacy: Arc<Privacy>,
         settings: Arc<Settings>,
         health: Arc<Health>,
-        reading: Reading,
+        derived: DerivedState,
     ) -> Recorder {
-        let gate = ArcSwap::from_pointee(reading.knowledge.gate.clone());
+        let gate = ArcSwap::from_pointee(derived.learned_state.gate.clone());
         let state = State {
-            fold: reading.fold,
-            knowledge: reading.knowledge,
+            fold: derived.fold,
+            learned_state: derived.learned_state,
             to_compare: VecDeque::new(),
             outage: Outage::default(),
         };
@@ -121,14 +121,14 @@ impl Recorder {
 
     fn fold_in(&self, state: &mut State, event: &event::Event) {
         let judged = state.fold.apply(event);
-        let reference = state.knowledge.apply(event, judged.as_ref());
+        let reference = state.learned_state.apply(event, judged.as_ref());
         if judged.is_some() {
-            self.gate.store(Arc::new(state.knowledge.gate.clone()));
+            self.gate.store(Arc::new(state.learned_state.gate.clone()));
         }
         if let Some(reference) = reference.filter(|_| state.to_compare.len() < COMPARISONS_MAX) {
             state.to_compare.push_back(reference);
         }
-        if state.knowledge.trial.is_some() {
+        if state.learned_state.trial.is_some() {
             self.trial_news.notify_one();
         }
     }
@@ -210,16 +210,16 @@ impl Recorder {
 
     /// Makes everything anew that is made of the log, because the log is not what it was. Answers
     /// what is worth writing down of it. Reads the disk.
-    pub fn read_again(&self, terms: &Terms) -> Result<Option<Checkpoint>> {
+    pub fn read_again(&self, inputs: &DerivedInputs) -> Result<Option<Checkpoint>> {
         let generation = self.log.generation();
-        let mut reading = Reading::of(&*self.log, terms)?;
-        let checkpoint = reading.checkpoint_if_worth(generation)?;
+        let mut derived = DerivedState::of(&*self.log, inputs)?;
+        let checkpoint = derived.checkpoint_if_worth(generation)?;
         // Nothing is appended while the state is held.
         let mut state = self.state.lock();
-        reading.go_on(&*self.log)?;
-        state.fold.replace(reading.fold);
-        state.knowledge = reading.knowledge;
-        self.gate.store(Arc::new(state.knowledge.gate.clone()));
+        derived.go_on(&*self.log)?;
+        state.fold.replace(derived.fold);
+        state.learned_state = derived.learned_state;
+        self.gate.store(Arc::new(state.learned_state.gate.clone()));
         self.publish_labels(&state);
         Ok(checkpoint)
     }
@@ -231,12 +231,12 @@ impl Recorder {
 
     /// Looks at what was learned from the events so far.
     pub fn learned_state<T>(&self, look: impl FnOnce(&Knowledge) -> T) -> T {
-        look(&self.state.lock().knowledge)
+        look(&self.state.lock().learned_state)
     }
 
     /// Log position of the next event.
     pub fn next_seq(&self) -> u64 {
-        self.state.lock().knowledge.next_seq()
+        self.state.lock().learned_state.next_seq()
     }
 
     /// When the first event that is left was recorded.
@@ -259,24 +259,24 @@ impl Recorder {
     /// Begins the live trial with the next event, as a replay of the log does, or has the candidate
     /// take part in the one under way.
     pub fn announce_trial(&self, candidate: AdapterVersion, incumbent: AdapterVersion) -> Arms {
-        self.state.lock().knowledge.announce(candidate, incumbent)
+        self.state.lock().learned_state.announce(candidate, incumbent)
     }
 
     /// Has the live trial be the one that the registry names.
     pub fn follow_trial(&self, arms: Option<Arms>) {
-        self.state.lock().knowledge.follow(arms);
+        self.state.lock().learned_state.follow(arms);
     }
 
     /// How the trial ends, once its evidence is in.
     pub fn trial_verdict(&self) -> Option<Verdict> {
-        self.state.lock().knowledge.trial.as_ref().and_then(|trial| trial.verdict())
+        self.state.lock().learned_state.trial.as_ref().and_then(|trial| trial.verdict())
     }
 
     /// The next reference to compare the arms of the running trial by. Those of an earlier trial
     /// are passed over.
     pub fn next_comparison(&self) -> Option<(Text, Arms)> {
         let mut state = self.state.lock();
-        let arms = state.knowledge.trial.as_ref().map(|trial| trial.arms);
+        let arms = state.learned_state.trial.as_ref().map(|trial| trial.arms);
         while let Some(text) = state.to_compare.pop_front() {
             if let Some(arms) = arms.filter(|arms| Some(arms.since) == text.trial) {
                 return Some((text, arms));
@@ -337,7 +337,7 @@ impl Recorder {
     pub fn to_learn(&self, mut episodes: Vec<Episode>) -> Vec<Episode> {
         let state = self.state.lock();
         for episode in &mut episodes {
-            if state.knowledge.texts.is_held_out(&episode.completion.id) {
+            if state.learned_state.texts.is_held_out(&episode.completion.id) {
                 episode.replacement = None;
             }
         }

@@ -1,7 +1,7 @@
 //! A macro, or somebody who holds a key down: edits come faster than the engine can
 //! give up.
 
-use crate::testing::daemon::{Editor, Rig};
+use crate::testing::daemon::{Editor, TestDaemon};
 use completion::document::Position;
 use completion::prompt::FimPrompt;
 use engine::scripted::ScriptedEngine;
@@ -76,8 +76,8 @@ async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superse
     let (asked, mut asks) = unbounded_channel();
     let (release, hold) = channel();
     let scripted = ScriptedEngine { answers: &["call(x);"], learned: None, takes: Duration::ZERO };
-    let rig = Rig::start(HeldEngine { scripted, asked, hold: Some(hold) }).await;
-    let mut editor = Editor::over(rig.connect()).await;
+    let daemon = TestDaemon::start(HeldEngine { scripted, asked, hold: Some(hold) }).await;
+    let mut editor = Editor::over(daemon.connect()).await;
     editor.open(URI, "fn a() {\n    \n}\n").await;
     let mut at = Position { line: 1, column: 4 };
     let (first, request) = editor.completion(URI, at);
@@ -119,5 +119,5 @@ async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superse
     assert_eq!(item["range"], json!({"start": end, "end": end}));
     let line = format!("    {}", "x".repeat(EDITS as usize));
     assert_eq!(asks.recv().await.unwrap(), line, "no request between them was computed");
-    assert_eq!(rig.app.services.recorder.counts().total, 1);
+    assert_eq!(daemon.app.services.recorder.counts().total, 1);
 }

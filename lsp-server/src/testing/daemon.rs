@@ -21,16 +21,16 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-pub struct Rig {
+pub struct TestDaemon {
     pub app: Arc<App>,
     pub log: Arc<SledLog>,
     /// Dropped last: the log lies in it.
     _folder: TempDir,
 }
 
-impl Rig {
+impl TestDaemon {
     /// Without a gate, so that every answer of the engine is an offer.
-    pub async fn start<E: Engine + Send + 'static>(engine: E) -> Rig {
+    pub async fn start<E: Engine + Send + 'static>(engine: E) -> TestDaemon {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path().into());
         home.create().unwrap();
@@ -42,7 +42,7 @@ impl Rig {
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
         let clock = Arc::new(SystemClock::default());
         let app = super::app::start(&home, config, engine, clock, log.clone()).await;
-        Rig { app, log, _folder: folder }
+        TestDaemon { app, log, _folder: folder }
     }
 
     /// An editor's end of a new connection, which is served as the daemon's socket

@@ -2,7 +2,7 @@
 //! connections and into a real log, on an engine that answers at once. A measurement,
 //! for `cargo xtask bench overhead`: it asserts that all was answered, not how fast.
 
-use crate::testing::daemon::{Editor, Rig};
+use crate::testing::daemon::{Editor, TestDaemon};
 use completion::document::Position;
 use engine::scripted::ScriptedEngine;
 use rand::rngs::StdRng;
@@ -97,10 +97,11 @@ fn row(mut times: Vec<Duration>) -> Value {
 #[ignore = "a measurement: `cargo xtask bench overhead`"]
 async fn bench_overhead_of_fifty_editors() {
     let takes = Duration::ZERO;
-    let rig = Rig::start(ScriptedEngine { answers: &["call(x);"], learned: None, takes }).await;
+    let daemon =
+        TestDaemon::start(ScriptedEngine { answers: &["call(x);"], learned: None, takes }).await;
     let (mut report, mut computed) = (json!({"editors": EDITORS}), 0);
     for (name, hurried) in [("typing", false), ("hurried", true)] {
-        let sockets = (0..EDITORS).map(|_| rig.connect()).collect();
+        let sockets = (0..EDITORS).map(|_| daemon.connect()).collect();
         let typing = tokio::task::spawn_blocking(move || type_all(sockets, hurried));
         let seen = typing.await.unwrap();
         let times: Vec<Duration> = seen.iter().flat_map(|seen| seen.times.clone()).collect();
@@ -108,8 +109,12 @@ async fn bench_overhead_of_fifty_editors() {
         computed += seen.iter().map(|seen| seen.offers.len()).sum::<usize>();
         report[name] = row(times);
     }
-    assert_eq!(rig.app.services.recorder.counts().total, computed as u64);
-    assert_eq!(rig.completions_on_disk(), computed, "nothing was dropped on the way to the disk");
+    assert_eq!(daemon.app.services.recorder.counts().total, computed as u64);
+    assert_eq!(
+        daemon.completions_on_disk(),
+        computed,
+        "nothing was dropped on the way to the disk"
+    );
     report["computed"] = json!(computed);
     // On a line of its own, whatever the test's runner writes before it.
     println!("\n{report}");

@@ -1,7 +1,7 @@
-//! A reading that goes on from what was written down is the reading of all of the
+//! A derived that goes on from what was written down is the derived of all of the
 //! log: random streams, cut anywhere, with updates and trials between the cuts.
 
-use crate::services::derived_state::{Reading, Terms};
+use crate::services::derived_state::{DerivedInputs, DerivedState};
 use feedback::event::{
     ArmRecord, Completion, Decision, Defect, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
     Sampling, StopReason, TokenRecord,
@@ -19,7 +19,7 @@ const MODEL: &str = "base";
 const STORIES: u64 = 60;
 const LONGEST: u64 = 3_000;
 
-/// More than any bounded part of a reading holds.
+/// More than any bounded part of a derived holds.
 const LONG: u64 = 40_000;
 
 /// An update learns from labels of this many events.
@@ -28,7 +28,7 @@ const LEARNS_EVERY: u64 = 500;
 /// Of the log on which a start is measured.
 const EVENTS: u64 = 12_000;
 const EVENTS_LONG: u64 = 1_000_000;
-/// Those recorded since the reading of it was written down.
+/// Those recorded since the derived of it was written down.
 const YOUNG: u64 = 4_000;
 
 const PROMPT_TOKENS: u32 = 500;
@@ -105,7 +105,7 @@ fn fate(rng: &mut StdRng, id: String, trial: Option<Arms>) -> EventKind {
     }
 }
 
-fn fresh(log: &dyn EventLog, terms: &Terms) -> Reading {
+fn fresh(log: &dyn EventLog, inputs: &DerivedInputs) -> DerivedState {
     // A log without what was written down.
     let bare = MemoryLog::default();
     log.scan(0, &mut |event| {
@@ -113,29 +113,33 @@ fn fresh(log: &dyn EventLog, terms: &Terms) -> Reading {
         std::ops::ControlFlow::Continue(())
     })
     .unwrap();
-    Reading { young: 0, ..Reading::of(&bare, terms).unwrap() }
+    DerivedState { young: 0, ..DerivedState::of(&bare, inputs).unwrap() }
 }
 
 /// Whether it went on from what was written down.
 fn story(seed: u64, events: u64) -> bool {
     let mut rng = StdRng::seed_from_u64(seed);
     let log = MemoryLog::default();
-    let mut terms =
-        Terms { model_sha256: MODEL.into(), learned_through: None, trial: None, prior: shipped() };
+    let mut inputs = DerivedInputs {
+        model_sha256: MODEL.into(),
+        learned_through: None,
+        trial: None,
+        prior: shipped(),
+    };
     let cuts = [0.002, 0.0005][usize::from(events > LONGEST)];
     for seq in 0..events {
         let number = rng.random_range(seq.saturating_sub(400)..=seq);
         let id = format!("o{number}");
         let kind = match number == seq || rng.random_bool(0.3) {
-            true => completion(&mut rng, format!("o{seq}"), terms.trial, 2),
-            false => fate(&mut rng, id, terms.trial),
+            true => completion(&mut rng, format!("o{seq}"), inputs.trial, 2),
+            false => fate(&mut rng, id, inputs.trial),
         };
         log.append(seq, kind).unwrap();
         if rng.random_bool(cuts) {
-            Reading::keep(&log, &terms).unwrap();
+            DerivedState::keep(&log, &inputs).unwrap();
         }
         if rng.random_bool(cuts) {
-            terms.trial = match terms.trial {
+            inputs.trial = match inputs.trial {
                 None => Some(Arms { candidate: 2, incumbent: 1, since: seq + 1 }),
                 Some(arms) if rng.random() => Some(Arms { candidate: arms.candidate + 1, ..arms }),
                 Some(_) => None,
@@ -143,12 +147,12 @@ fn story(seed: u64, events: u64) -> bool {
         }
         if seq % LEARNS_EVERY == 0 && rng.random_bool(0.8) {
             let behind = rng.random_range(0..=seq.min(LEARNS_EVERY));
-            terms.learned_through = terms.learned_through.max(Some(seq - behind));
+            inputs.learned_through = inputs.learned_through.max(Some(seq - behind));
         }
     }
-    let mut going_on = Reading::of(&log, &terms).unwrap();
+    let mut going_on = DerivedState::of(&log, &inputs).unwrap();
     let young = std::mem::take(&mut going_on.young);
-    assert!(going_on == fresh(&log, &terms), "seed {seed}");
+    assert!(going_on == fresh(&log, &inputs), "seed {seed}");
     young < events
 }
 
@@ -160,7 +164,7 @@ fn going_on_from_what_was_written_down_is_reading_all_of_it() {
     assert!(story(STORIES, LONG));
 }
 
-/// So that the test above cannot pass by reading everything each time.
+/// So that the test above cannot pass by derived everything each time.
 #[test]
 fn what_was_written_down_is_not_read_again() {
     let log = MemoryLog::default();
@@ -171,45 +175,48 @@ fn what_was_written_down_is_not_read_again() {
         });
     };
     append(&mut rng, 0, 100);
-    let mut terms = Terms {
+    let mut inputs = DerivedInputs {
         model_sha256: MODEL.into(),
         learned_through: Some(50),
         trial: None,
         prior: shipped(),
     };
-    Reading::keep(&log, &terms).unwrap();
+    DerivedState::keep(&log, &inputs).unwrap();
     append(&mut rng, 100, 130);
-    let read = |terms: &Terms| Reading::of(&log, terms).unwrap().young;
-    assert_eq!(read(&terms), 30);
-    terms.learned_through = Some(90);
-    assert_eq!(read(&terms), 30, "an update has learned since");
-    terms.trial = Some(Arms { candidate: 1, incumbent: 0, since: 100 });
-    assert_eq!(read(&terms), 30, "a trial has begun since");
+    let read = |inputs: &DerivedInputs| DerivedState::of(&log, inputs).unwrap().young;
+    assert_eq!(read(&inputs), 30);
+    inputs.learned_through = Some(90);
+    assert_eq!(read(&inputs), 30, "an update has learned since");
+    inputs.trial = Some(Arms { candidate: 1, incumbent: 0, since: 100 });
+    assert_eq!(read(&inputs), 30, "a trial has begun since");
 
     let unlike = [
-        Terms { learned_through: Some(49), ..terms.clone() },
-        Terms { learned_through: None, ..terms.clone() },
-        Terms { model_sha256: "another".into(), ..terms.clone() },
-        Terms { prior: assumed(), ..terms.clone() },
-        Terms { trial: Some(Arms { candidate: 1, incumbent: 0, since: 99 }), ..terms.clone() },
+        DerivedInputs { learned_through: Some(49), ..inputs.clone() },
+        DerivedInputs { learned_through: None, ..inputs.clone() },
+        DerivedInputs { model_sha256: "another".into(), ..inputs.clone() },
+        DerivedInputs { prior: assumed(), ..inputs.clone() },
+        DerivedInputs {
+            trial: Some(Arms { candidate: 1, incumbent: 0, since: 99 }),
+            ..inputs.clone()
+        },
     ];
     for unlike in unlike {
         assert_eq!(read(&unlike), 130, "{unlike:?}");
-        let all = Reading { young: 0, ..Reading::of(&log, &unlike).unwrap() };
+        let all = DerivedState { young: 0, ..DerivedState::of(&log, &unlike).unwrap() };
         assert!(all == fresh(&log, &unlike));
     }
     let mut checkpoint = log.checkpoint().unwrap().unwrap();
     checkpoint.content[0] += 1;
     assert!(log.save_checkpoint(&checkpoint).unwrap());
-    assert_eq!(read(&terms), 130, "another format");
+    assert_eq!(read(&inputs), 130, "another format");
     checkpoint.content.truncate(40);
     checkpoint.content[0] -= 1;
     assert!(log.save_checkpoint(&checkpoint).unwrap());
-    assert_eq!(read(&terms), 130, "cut short");
-    Reading::keep(&log, &terms).unwrap();
-    assert_eq!(read(&terms), 0, "and written anew");
+    assert_eq!(read(&inputs), 130, "cut short");
+    DerivedState::keep(&log, &inputs).unwrap();
+    assert_eq!(read(&inputs), 0, "and written anew");
     log.retain(&|event| event.seq != 7).unwrap();
-    assert_eq!(read(&terms), 129, "something was forgotten");
+    assert_eq!(read(&inputs), 129, "something was forgotten");
 }
 
 /// Nothing is asserted of a time; `cargo xtask soak` prints them for docs/lab/long-runs.md.
@@ -221,7 +228,7 @@ fn soak_a_start_on_a_long_log_reads_what_is_young() {
     };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sled");
-    let terms = Terms {
+    let inputs = DerivedInputs {
         model_sha256: MODEL.into(),
         learned_through: Some(events),
         trial: None,
@@ -242,16 +249,16 @@ fn soak_a_start_on_a_long_log_reads_what_is_young() {
         let begun = Instant::now();
         let log = SledLog::open(&path).unwrap();
         let opened = begun.elapsed().as_secs_f64();
-        let reading = Reading::of(&log, &terms).unwrap();
-        let (young, ready) = (reading.young, begun.elapsed().as_secs_f64());
+        let derived = DerivedState::of(&log, &inputs).unwrap();
+        let (young, ready) = (derived.young, begun.elapsed().as_secs_f64());
         eprintln!("{what}: log open {opened:.2} s, ready {ready:.2} s, {young} events read");
-        (log, reading)
+        (log, derived)
     };
     append(&SledLog::open(&path).unwrap(), 0, events - YOUNG);
-    let (log, reading) = start("a start that reads all");
-    assert_eq!(reading.young, events - YOUNG);
+    let (log, derived) = start("a start that reads all");
+    assert_eq!(derived.young, events - YOUNG);
     let begun = Instant::now();
-    let checkpoint = reading.checkpoint(log.generation()).unwrap();
+    let checkpoint = derived.checkpoint(log.generation()).unwrap();
     log.save_checkpoint(&checkpoint).unwrap();
     let (took, bytes) = (begun.elapsed().as_secs_f64(), checkpoint.content.len());
     eprintln!("written down in {took:.2} s, {} KiB", bytes >> 10);
