@@ -9,9 +9,9 @@ fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
     let mut state = EditorState::default();
     for (from_editor, body) in messages {
         if from_editor {
-            state.editor_says(&body);
+            state.from_editor(&body);
         } else {
-            state.daemon_says(&body);
+            state.from_daemon(&body);
         }
     }
     for message in state.replay().to_daemon {

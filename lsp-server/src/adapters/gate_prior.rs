@@ -1,5 +1,6 @@
-//! `gate-prior.json`: where the gate starts for this user, if a rehearsal of their own history has
-//! left a prior. It lies beside the adapters, because it comes with one and is forgotten with all.
+//! The file `gate-prior.json` holds the prior that the gate starts from for this user. A rehearsal
+//! of the user's own history can leave it. It lies beside the adapters, because it comes with an
+//! adapter and is forgotten together with all of them.
 
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
@@ -18,7 +19,7 @@ struct StoredPrior {
     prior: Prior,
 }
 
-/// The prior that was left in this folder, else the one that is shipped.
+/// The prior in this folder, or the shipped one if the folder has none.
 pub fn load(folder: &Path) -> Prior {
     let own = read(&folder.join(FILE)).unwrap_or_else(|error| {
         tracing::warn!("{error:#}; the gate starts from the prior that is shipped");
@@ -60,7 +61,7 @@ mod tests {
     use policy::gate::features::FEATURES;
 
     #[test]
-    fn a_prior_of_ones_own_is_used_unless_it_is_damaged() {
+    fn the_users_own_prior_is_used_unless_it_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         assert_eq!(load(folder.path()), shipped());

@@ -1,4 +1,4 @@
-//! Forgetting what was offered within a scope, and what was learned from it.
+//! Forgets the offers within a scope, and the adapters that learned from them.
 
 use crate::adapters::registry::Registry;
 use crate::app::App;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 impl App {
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let services = &self.services;
-        // No update is promoted meanwhile.
+        // While this change lives, no update is promoted.
         let change = services.adapters.change().await;
-        if scope.is_asked_for() {
+        if scope.is_by_user() {
             // Sessions forget first. Otherwise a prompt that is recorded after the search would
             // quote what is to be forgotten.
             self.sessions.all().iter().for_each(|session| session.forget());
@@ -31,8 +31,8 @@ impl App {
         if found.changes_nothing(&plan) {
             return Ok(plan);
         }
-        // Sessions let go of these offers before they are erased: what is told of them until then
-        // goes with them.
+        // Sessions drop these offers before they are erased, so that no later event about them is
+        // recorded.
         self.sessions.all().iter().for_each(|session| session.forget_offers(found.offers()));
         if plan.serves != change.registry().active() {
             let file = change.registry().adapter_file(plan.serves);

@@ -1,4 +1,4 @@
-//! What only the whole process shows: trials, checkpoints and forgetting.
+//! Tests of what only the whole process shows: trials, checkpoints and forgetting.
 
 use super::*;
 use crate::privacy::forget_scope::Scope;
@@ -21,8 +21,8 @@ const CURSOR: Position = Position { line: 1, column: 4 };
 const ANSWERS: &[&str] = &["call(x);", "call(y);", "close();"];
 const AUTOMATIC: Trigger = Trigger::Automatic;
 
-/// Types at many places with a candidate on trial that says `learned`, and
-/// answers which adapter serves afterwards, and what the status says.
+/// Types at many places while a candidate is on trial whose adapter answers `learned`. Answers the
+/// adapter that serves afterwards, and the status screen.
 async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) {
     let takes = Duration::ZERO;
     let engine = ScriptedEngine { answers: ANSWERS, learned: Some(learned), takes };
@@ -43,7 +43,7 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
         session.open(uri.clone(), Document { path, language, version: 1, text });
         let offers = session.complete(&uri, CURSOR, AUTOMATIC).await.unwrap();
         if let Some(offer) = offers.first() {
-            // A hack pays: whatever is offered is taken.
+            // Every offer is accepted, so that the hack seems to pay.
             session.accepted(&offer.id).unwrap();
         }
         tokio::task::yield_now().await;
@@ -55,7 +55,7 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
 }
 
 #[tokio::test]
-async fn planted_hacks_end_their_trial_and_the_status_names_them() {
+async fn a_hack_ends_its_trial_and_the_status_names_it() {
     let (serves, screen) = trial_of(&["});"]).await;
     assert_eq!(serves, 0);
     assert!(screen.contains("closing brackets"), "{screen}");
@@ -73,8 +73,8 @@ async fn app(home: &Home) -> Arc<App> {
     testing::app::start(home, Config::default(), engine, clock, log).await
 }
 
-/// Waits for what is done on another thread.
-async fn kept(app: &App) -> u64 {
+/// Waits for the checkpoint, which another thread writes. Answers its log position.
+async fn checkpointed(app: &App) -> u64 {
     loop {
         if let Some(checkpoint) = app.services.recorder.log().checkpoint().unwrap() {
             return checkpoint.next_seq;
@@ -83,20 +83,19 @@ async fn kept(app: &App) -> u64 {
     }
 }
 
-fn is_below(folder: &Path, text: &str) -> bool {
+fn is_in_files_of(folder: &Path, text: &str) -> bool {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
-        match path.is_dir() {
-            true => is_below(&path, text),
-            false => {
-                let bytes = std::fs::read(&path).unwrap_or_default();
-                bytes.windows(text.len()).any(|window| window == text.as_bytes())
-            }
+        if path.is_dir() {
+            is_in_files_of(&path, text)
+        } else {
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
         }
     })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_is_written_down_by_itself_and_what_is_forgotten_is_gone_from_it() {
+async fn checkpoints_are_written_regularly_and_hold_nothing_that_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path().into());
     home.create().unwrap();
@@ -105,14 +104,17 @@ async fn it_is_written_down_by_itself_and_what_is_forgotten_is_gone_from_it() {
         let path = if number % 7 == 0 { CANARY } else { "/project/kept.rs" };
         first.services.recorder.record(vec![completion(&format!("o{number}"), path)]);
     }
-    assert_eq!(kept(&first).await, CHECKPOINT_EVENTS);
+    assert_eq!(checkpointed(&first).await, CHECKPOINT_EVENTS);
     let checkpoint = first.services.recorder.log().checkpoint().unwrap().unwrap();
     let content = String::from_utf8(checkpoint.content).unwrap();
-    assert!(content.contains(CANARY), "or this test tells nothing");
+    assert!(
+        content.contains(CANARY),
+        "the checkpoint must hold the path, or the test shows nothing"
+    );
 
     let names = vec![CANARY.to_owned()];
     first.forget(Scope::File { names }).await.unwrap();
-    assert!(!is_below(folder.path(), CANARY));
+    assert!(!is_in_files_of(folder.path(), CANARY));
     assert_eq!(
         first.services.recorder.counts().total,
         CHECKPOINT_EVENTS - CHECKPOINT_EVENTS.div_ceil(7)
@@ -132,7 +134,11 @@ async fn the_next_daemon_knows_what_the_last_one_did() {
         log.flush().unwrap();
     }
     let first = app(&home).await;
-    assert_eq!(kept(&first).await, CHECKPOINT_EVENTS + 10, "all of it was read at the start");
+    assert_eq!(
+        checkpointed(&first).await,
+        CHECKPOINT_EVENTS + 10,
+        "all of it was read at the start"
+    );
     first.services.recorder.record(vec![completion("late", "/project/a.rs")]);
     first.services.recorder.flush().await.unwrap();
     let counts = first.services.recorder.counts();

@@ -243,7 +243,7 @@ async fn replay(home: &Home, other: RewardVersion, as_json: bool) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::offers::tests::{completion, tell};
+    use crate::report::offers::tests::{completion, group};
     use feedback::event::{EventKind, Evidence};
 
     fn judged(id: &str, outcome: Outcome) -> Vec<EventKind> {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_line_tells_the_verdict_and_no_code() {
         let mut lines = vec![];
-        tell([judged("a", Outcome::Accepted), judged("b", Outcome::Unseen)].concat(), |history| {
+        group([judged("a", Outcome::Accepted), judged("b", Outcome::Unseen)].concat(), |history| {
             lines.push((line(&history, false).unwrap(), line(&history, true).unwrap()));
         });
         let (bare, whole) = (lines[0].0.clone().unwrap(), lines[0].1.clone().unwrap());
@@ -277,7 +277,7 @@ mod tests {
             judged("d", Outcome::Unseen),
         ];
         let mut replay = Replay::new(0.25, RewardVersion::V2);
-        tell(events.concat(), |history| replay.add(&history));
+        group(events.concat(), |history| replay.add(&history));
         let rows = replay.rows();
         let names: Vec<_> = rows.iter().map(|row| row.outcome).collect();
         assert_eq!(names, ["accepted", "partly accepted", "rejected: Esc", "unseen"]);

@@ -1,21 +1,21 @@
-//! What a daemon would have to be told, had it never heard of this editor: the
-//! forwarder keeps it, so that the daemon may die and nobody notices.
+//! The state of an editor that a new daemon must get. The forwarder keeps it, so that the user does
+//! not notice when a daemon dies.
 //!
-//! Only what the protocol makes state of is kept: the handshake, the text of
-//! every open document, and the requests that nobody has answered. What a lost
-//! daemon knew of an offer on screen is lost; the offer itself is in its log.
+//! It holds only what the protocol makes state of: the handshake, the text of every open document,
+//! and the requests without an answer. What a dead daemon knew of an offer on screen is lost; the
+//! offer itself is in its log.
 
 use completion::document::{Document, Encoding, Position};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Requests remembered; an editor has a handful under way.
+/// The most requests that are remembered. An editor has a handful under way.
 const PENDING_LIMIT: usize = 1024;
 
-/// LSP's code for a request that a newer one replaced.
+/// LSP's code for a request that a newer one has replaced.
 const REQUEST_CANCELLED: i32 = -32800;
 
-/// Carried by the handshake that no editor asked for.
+/// The id of the handshake that the forwarder sends itself.
 const OWN_ID: &str = "hone-reconnect";
 
 const INLINE_COMPLETION: &str = "textDocument/inlineCompletion";
@@ -23,38 +23,38 @@ const AGENT_COMPLETIONS: [&str; 2] = ["getCompletions", "getCompletionsCycling"]
 
 #[derive(Default)]
 pub struct EditorState {
-    /// The editor's `initialize`, once it was answered.
+    /// The editor's `initialize` request, after it was answered.
     handshake: Option<Value>,
-    /// The editor has said `initialized`.
+    /// The editor has sent `initialized`.
     confirmed: bool,
     encoding: Option<Encoding>,
     documents: BTreeMap<String, Document>,
-    /// In the order in which they came.
+    /// Requests without an answer, in their order.
     pending: Vec<Pending>,
-    /// The editor has said `exit`.
+    /// The editor has sent `exit`.
     left: bool,
-    /// The daemon has answered something since the last [`EditorState::replay`].
+    /// The daemon has answered a request since the last [`EditorState::replay`].
     served: bool,
 }
 
 struct Pending {
     message: Value,
-    /// A newer request or edit took its place.
+    /// A newer request or edit has replaced it.
     superseded: bool,
 }
 
-/// What puts a new daemon into the place of the one that died.
+/// The messages that bring a new daemon to the state of the one that died.
 #[derive(Debug, Default, PartialEq)]
 pub struct Replay {
-    /// To be answered before anything else is said; the editor had its answer.
+    /// The handshake that the new daemon must answer first. The editor has had its answer already.
     pub handshake: Option<Vec<u8>>,
     pub to_daemon: Vec<Vec<u8>>,
     pub to_editor: Vec<Vec<u8>>,
 }
 
 impl EditorState {
-    pub fn editor_says(&mut self, body: &[u8]) {
-        // What is no message changes nothing; the daemon will say so.
+    pub fn from_editor(&mut self, body: &[u8]) {
+        // An invalid message changes nothing; the daemon will answer that it is invalid.
         let Ok(message) = serde_json::from_slice::<Value>(body) else { return };
         let method = message["method"].as_str().unwrap_or_default();
         let (params, text) = (&message["params"], &message["params"]["textDocument"]);
@@ -77,8 +77,8 @@ impl EditorState {
         }
     }
 
-    /// Whether the editor is to hear it.
-    pub fn daemon_says(&mut self, body: &[u8]) -> bool {
+    /// Takes a message of the daemon; answers whether the editor should get it.
+    pub fn from_daemon(&mut self, body: &[u8]) -> bool {
         let Ok(message) = serde_json::from_slice::<Value>(body) else { return true };
         if message.get("method").is_some() {
             return true;
@@ -100,17 +100,17 @@ impl EditorState {
         true
     }
 
-    /// The editor wants no daemon any more.
+    /// Whether the editor has sent `exit`, so that no other daemon is needed.
     pub fn left(&self) -> bool {
         self.left
     }
 
-    /// Whether the daemon that died had answered anything.
+    /// Whether the daemon that died had answered a request.
     pub fn served(&self) -> bool {
         self.served
     }
 
-    /// What to say now that the daemon is another one.
+    /// The messages for a new daemon and for the editor.
     pub fn replay(&mut self) -> Replay {
         self.served = false;
         let mut replay = Replay::default();
@@ -177,17 +177,16 @@ fn is_completion(method: &str) -> bool {
     method == INLINE_COMPLETION || AGENT_COMPLETIONS.contains(&method)
 }
 
-/// The answer that the daemon gives to a completion request nobody waits for.
+/// The answer that the daemon gives to a superseded completion request.
 fn superseded(request: &Value) -> Value {
     let id = &request["id"];
-    match request["method"] == INLINE_COMPLETION {
-        true => {
-            let message = "superseded by a newer request or edit";
-            let error = json!({"code": REQUEST_CANCELLED, "message": message});
-            json!({"jsonrpc": "2.0", "id": id, "error": error})
-        }
-        // These clients show errors, and an old request's end is none.
-        false => json!({"jsonrpc": "2.0", "id": id, "result": {"completions": []}}),
+    if request["method"] == INLINE_COMPLETION {
+        let message = "superseded by a newer request or edit";
+        let error = json!({"code": REQUEST_CANCELLED, "message": message});
+        json!({"jsonrpc": "2.0", "id": id, "error": error})
+    } else {
+        // These clients show errors to the user, and the end of an old request is none.
+        json!({"jsonrpc": "2.0", "id": id, "result": {"completions": []}})
     }
 }
 
@@ -215,7 +214,7 @@ mod tests {
     const URI: &str = "file:///a.rs";
 
     fn says(state: &mut EditorState, message: Value) {
-        state.editor_says(&bytes(&message));
+        state.from_editor(&bytes(&message));
     }
 
     fn asks(state: &mut EditorState, id: u32, method: &str) {
@@ -223,10 +222,10 @@ mod tests {
     }
 
     fn answers(state: &mut EditorState, id: u32, result: Value) -> bool {
-        state.daemon_says(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
+        state.from_daemon(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
     }
 
-    /// An editor whose handshake is done.
+    /// The state of an editor whose handshake is done.
     fn state(encoding: &str) -> EditorState {
         let mut state = EditorState::default();
         asks(&mut state, 1, "initialize");
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_opened_again_as_they_stand() {
+    fn documents_are_opened_again_with_their_current_text() {
         for (encoding, column) in [("utf-16", 3), ("utf-8", 5)] {
             let mut state = state(encoding);
             open(&mut state, "a😀b\n");
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_closed_stays_closed() {
+    fn a_closed_document_stays_closed() {
         let mut state = state("utf-16");
         open(&mut state, "a");
         let closed = json!({"textDocument": {"uri": URI}});
@@ -281,18 +280,18 @@ mod tests {
     }
 
     #[test]
-    fn the_editor_does_not_hear_of_a_handshake_it_did_not_ask_for() {
+    fn the_editor_does_not_get_the_answer_to_the_forwarders_handshake() {
         let mut state = state("utf-16");
         let again = state.replay().handshake.expect("a handshake");
         let again: Value = serde_json::from_slice(&again).unwrap();
         assert_eq!((&again["method"], &again["id"]), (&json!("initialize"), &json!(OWN_ID)));
-        assert!(!state.daemon_says(&bytes(&json!({"id": OWN_ID, "result": {}}))));
+        assert!(!state.from_daemon(&bytes(&json!({"id": OWN_ID, "result": {}}))));
         assert!(!state.served(), "that is no answer to the editor");
-        assert!(state.daemon_says(br#"{"method":"didChangeStatus"}"#));
+        assert!(state.from_daemon(br#"{"method":"didChangeStatus"}"#));
     }
 
     #[test]
-    fn an_unanswered_handshake_is_the_editors_own_again() {
+    fn an_unanswered_handshake_is_sent_again_as_the_editors_own() {
         let mut state = EditorState::default();
         asks(&mut state, 1, "initialize");
         let replay = state.replay();
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_asked_again_but_those_that_are_superseded() {
+    fn requests_are_sent_again_unless_they_are_superseded() {
         let mut state = state("utf-16");
         open(&mut state, "");
         asks(&mut state, 2, "hone/status");
@@ -318,19 +317,19 @@ mod tests {
         let expected =
             ["initialized", "textDocument/didOpen", INLINE_COMPLETION, "workspace/executeCommand"];
         assert_eq!(methods(&replay), expected);
-        let told = messages(&replay.to_editor);
-        assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&json!(3), &json!(-32800)));
-        assert_eq!((&told[1]["id"], &told[1]["result"]["completions"]), (&json!(4), &json!([])));
+        let sent = messages(&replay.to_editor);
+        assert_eq!((&sent[0]["id"], &sent[0]["error"]["code"]), (&json!(3), &json!(-32800)));
+        assert_eq!((&sent[1]["id"], &sent[1]["result"]["completions"]), (&json!(4), &json!([])));
         assert!(!state.served());
-        assert_eq!(state.replay().to_editor.len(), 0, "said once");
+        assert_eq!(state.replay().to_editor.len(), 0, "it is answered once");
     }
 
     #[test]
-    fn what_is_no_message_changes_nothing() {
+    fn invalid_messages_change_nothing() {
         let mut state = state("utf-16");
         for noise in [&b"{"[..], b"[]", b"7", b"{\"method\":7,\"id\":8}", b"\xff"] {
-            state.editor_says(noise);
-            assert!(state.daemon_says(noise));
+            state.from_editor(noise);
+            assert!(state.from_daemon(noise));
         }
         assert_eq!(methods(&state.replay()), ["initialized"]);
     }

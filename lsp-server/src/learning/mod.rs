@@ -1,4 +1,4 @@
-//! Runs the learner, checks its candidates and conducts trials.
+//! Learning: runs the learner, checks its candidates and conducts trials.
 
 mod holdout_check;
 pub mod preemption;

@@ -1,5 +1,5 @@
-//! The learner's process: started on demand, spoken to in lines of JSON, and stopped with its
-//! parent.
+//! The learner's process. It is started on demand, gets and sends lines of JSON, and is stopped
+//! with its parent.
 
 use crate::learning::preemption::LearnerPreemption;
 use anyhow::{Context, Result, bail, ensure};
@@ -14,22 +14,22 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// A learner that says nothing for this long has hung. Its slowest silent step
-/// is one episode of a 7B model.
-const SILENCE_LIMIT: Duration = Duration::from_secs(300);
+/// A learner that writes nothing for this long hangs. The slowest step without a line is one
+/// episode of a 7B model.
+const HANG_LIMIT: Duration = Duration::from_secs(300);
 
-/// Time a learner that closed its output gets to say how it ended.
+/// The time in which a learner that has closed its output must end.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Longest line the learner may write, in bytes.
+/// The longest line that the learner may write, in bytes.
 const LINE_LIMIT: usize = 4 * 1024 * 1024;
 
 const _: () = assert!(TOKENS_MAX * 1024 < LINE_LIMIT);
 
-/// How a learner is started.
+/// The learner's program and options.
 pub struct LearnerProgram {
     pub path: PathBuf,
-    /// Where it shares prompts with others (rehearsal).
+    /// The folder in which rehearsals share prompts.
     pub prompt_cache: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ pub struct Learner {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
-    /// What was read of the line that is next.
+    /// The part of the next line that has been read.
     line: Vec<u8>,
     preemption: Arc<LearnerPreemption>,
 }
@@ -48,7 +48,7 @@ impl Learner {
         if let Some(folder) = &program.prompt_cache {
             command.arg("--prompt-cache").arg(folder);
         }
-        // The preemption tells why.
+        // A stopped learner that is orphaned then ends; see `preemption`.
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command
@@ -74,7 +74,7 @@ impl Learner {
         self.send_line(&Cancel { cancel: job.id.clone() }).await
     }
 
-    /// The job is over: the learner may run beside the engine.
+    /// Notes that the job is over, so the learner may run beside the engine.
     pub fn rest(&self) {
         self.preemption.detach();
     }
@@ -82,27 +82,27 @@ impl Learner {
     async fn send_line(&mut self, line: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
-        // A learner that does not read blocks us once the pipe is full.
+        // A learner that does not read blocks the daemon once the pipe is full.
         let sending = async {
             self.stdin.write_all(&line).await?;
             self.stdin.flush().await
         };
-        let sent = timeout(SILENCE_LIMIT, sending).await;
-        sent.map_err(|_| silent())?.context("the learner takes no job")
+        let sent = timeout(HANG_LIMIT, sending).await;
+        sent.map_err(|_| hangs())?.context("the learner takes no job")
     }
 
-    /// The next line. May be given up between two polls without losing a byte.
+    /// Reads the next line. The future can be dropped at any await without losing a byte.
     pub async fn next_line(&mut self) -> Result<LearnerLine> {
         loop {
             let stopped = self.preemption.stopped();
-            match timeout(SILENCE_LIMIT, self.read_line()).await {
+            match timeout(HANG_LIMIT, self.read_line()).await {
                 Ok(read) => {
                     read?;
                     break;
                 }
-                // Time it was stopped is no silence of its own.
+                // The time for which it was stopped does not count.
                 Err(_) if self.preemption.stopped() > stopped => {}
-                Err(_) => return Err(silent()),
+                Err(_) => return Err(hangs()),
             }
         }
         let line = std::mem::take(&mut self.line);
@@ -130,12 +130,12 @@ impl Learner {
 }
 
 impl Drop for Learner {
-    /// The child is killed next, and its number is then anybody's.
+    /// The child is killed next, and then another process may get its id.
     fn drop(&mut self) {
         self.preemption.detach();
     }
 }
 
-fn silent() -> anyhow::Error {
-    anyhow::anyhow!("the learner was silent for {SILENCE_LIMIT:?}")
+fn hangs() -> anyhow::Error {
+    anyhow::anyhow!("the learner wrote nothing for {HANG_LIMIT:?}")
 }

@@ -1,14 +1,14 @@
-//! What the machine can spare for learning: power and memory.
+//! The machine's resources for learning: power and memory.
 
 use crate::config::LearningConfig;
 use starship_battery::{Manager, State};
 use sysinfo::{MemoryRefreshKind, System};
 
-/// Memory that stays free beside a running update, in MiB.
+/// The memory that must stay free beside a running update, in MiB.
 const SPARE_MB: u64 = 512;
 
-/// Memory an update needs beside the base model: prompts, activations, the
-/// adapter with its gradient and the optimizer's state, in MiB.
+/// The memory that an update needs beside the base model, in MiB: for prompts, activations, the
+/// adapter with its gradient, and the optimizer's state.
 const UPDATE_MB: u64 = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Asks the operating system; may take some milliseconds.
+    /// Asks the operating system, which may take some milliseconds.
     pub fn now() -> Resources {
         let mut system = System::new();
         system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
@@ -30,7 +30,7 @@ impl Resources {
         }
     }
 
-    /// Why no update may start, if none may.
+    /// The reason why no update may start, if there is one.
     pub fn reason_not_to_start(&self, config: &LearningConfig, model_bytes: u64) -> Option<String> {
         self.power(config).or_else(|| {
             let needed = (model_bytes >> 20) + UPDATE_MB + SPARE_MB;
@@ -40,7 +40,7 @@ impl Resources {
         })
     }
 
-    /// Why the update that runs must stop, if it must.
+    /// The reason why the running update must stop, if there is one.
     pub fn reason_to_stop(&self, config: &LearningConfig) -> Option<String> {
         self.power(config).or_else(|| {
             (self.available_mb < SPARE_MB)
@@ -54,7 +54,7 @@ impl Resources {
         })
     }
 
-    /// The learner's limit in MiB: the configured one, or half of all there is.
+    /// The learner's memory limit in MiB: the configured one, or half of the machine's memory.
     pub fn learner_limit_mb(&self, config: &LearningConfig) -> u64 {
         match config.memory_limit_mb {
             0 => self.memory_mb / 2,
@@ -63,7 +63,7 @@ impl Resources {
     }
 }
 
-/// False where there is no battery, or none that can be asked.
+/// Whether the machine runs on battery power; false if there is no battery or it cannot be asked.
 fn on_battery() -> bool {
     let batteries = Manager::new().and_then(|manager| manager.batteries());
     let discharges = |state: State| matches!(state, State::Discharging | State::Empty);
@@ -103,7 +103,7 @@ mod tests {
             reason_not_to_start(tight, &config),
             "1523 MiB of memory are free, an update needs 1524"
         );
-        assert_eq!(tight.reason_to_stop(&config), None, "what has started has its memory already");
+        assert_eq!(tight.reason_to_stop(&config), None, "a running update has its memory already");
         let starved = Resources { available_mb: 511, ..PLUGGED };
         assert_eq!(starved.reason_to_stop(&config).unwrap(), "only 511 MiB of memory are free");
     }

@@ -1,6 +1,6 @@
-//! What clients written for GitHub's Copilot say beside the language server
-//! protocol: questions about an account, which nobody needs here, and in those
-//! that speak as its agent did, completions by messages of their own.
+//! The messages beside LSP that clients written for GitHub's Copilot send: requests about an
+//! account, which Hone does not need, and, from clients of the older agent, requests of their own
+//! for completions.
 
 use crate::session::Suggestion;
 use completion::document::Position;
@@ -13,11 +13,11 @@ use tower_lsp::jsonrpc::{Request, Response};
 use tower_lsp::ls_types::{self as lsp, Uri};
 use tower_service::Service;
 
-/// These clients ask for nothing until somebody is signed in.
+/// The user that these clients are told is signed in. Before that they request no completions.
 const USER: &str = "hone";
 
-/// The answer to a question about the account or the editor: the same for
-/// everybody, at any time, whatever the params.
+/// The answer to a request about the account or the editor. It is always the same, whatever the
+/// parameters are.
 fn answer(method: &str) -> Option<Value> {
     Some(match method {
         "checkStatus" | "signInConfirm" => json!({ "status": "OK", "user": USER }),
@@ -29,18 +29,18 @@ fn answer(method: &str) -> Option<Value> {
     })
 }
 
-/// Whether a client was written for the agent. Such count in UTF-16 even where
-/// the editor they run in offers another encoding.
+/// Whether a client was written for the older agent. Such a client counts in UTF-16, even if its
+/// editor offers another encoding.
 pub fn speaks_agent(initialization_options: Option<&Value>) -> bool {
     initialization_options.is_some_and(|options| options.get("editorPluginInfo").is_some())
 }
 
-/// Answers those questions before the language server sees them.
+/// Answers requests about the account before the language server sees them.
 pub struct Account<S>(pub S);
 
 type AccountReply<E> = Ready<Result<Option<Response>, E>>;
 
-/// Either the account's answer or the language server's.
+/// The answer of either the account or the language server.
 pub enum Reply<F, E> {
     Account(AccountReply<E>),
     Server(F),
@@ -102,8 +102,8 @@ pub struct Completions {
     pub completions: Vec<Completion>,
 }
 
-/// These clients count in the line's own text, so it comes with what stands
-/// before the cursor.
+/// A completion that begins at the start of the line: its text has the line's text before the
+/// cursor in front, because these clients replace the whole line.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
@@ -138,7 +138,7 @@ pub struct OfferParams {
     pub uuid: String,
 }
 
-/// `notifyRejected`: every offer that was on screen since the last answer.
+/// `notifyRejected` names every offer that was on screen since the last answer.
 #[derive(Debug, Deserialize)]
 pub struct OffersParams {
     pub uuids: Vec<String>,

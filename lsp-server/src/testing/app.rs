@@ -1,4 +1,4 @@
-//! The app on a scripted engine, as unit tests of what lies around it start it.
+//! Starts the app with a scripted engine, for unit tests.
 
 use crate::adapters::registry::{Candidate, Entry, Registry};
 use crate::app::App;
@@ -16,7 +16,7 @@ use feedback::sled_log::SledLog;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an app serves whose engine is scripted.
+/// The model of an app whose engine is scripted.
 pub fn scripted_model() -> ServedModel {
     ServedModel {
         name: "scripted".into(),
@@ -37,8 +37,8 @@ pub async fn start<E: Engine + Send + 'static>(
     App::start(paths, config, scripted_model(), engine, clock, log).await.unwrap()
 }
 
-/// An app over the files of this home, on an engine that always answers the same. Its clock stands
-/// still, and it holds no offer back.
+/// Starts an app on the files of this home. Its engine always gives the same answer, its clock does
+/// not move, and its gate is off.
 pub async fn start_in(paths: &Home) -> Arc<App> {
     paths.create().unwrap();
     let engine = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
@@ -48,7 +48,7 @@ pub async fn start_in(paths: &Home) -> Arc<App> {
     start(paths, config, engine, Arc::new(ManualClock::starting_at(0)), log).await
 }
 
-/// Has the app's first adapter, in a file of any content, take part in a trial.
+/// Starts a trial of the app's first adapter, whose file has any content.
 pub async fn try_first_adapter(
     app: &App,
     still_wanted: impl FnOnce(&Registry) -> Result<()>,

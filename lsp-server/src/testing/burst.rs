@@ -1,5 +1,5 @@
-//! A macro, or somebody who holds a key down: edits come faster than the engine can
-//! give up.
+//! A burst of edits, as by a macro or a key that is held down: they come faster than the engine can
+//! abort a request.
 
 use crate::testing::daemon::{Editor, TestDaemon};
 use completion::document::Position;
@@ -18,8 +18,8 @@ const URI: &str = "file:///a.rs";
 const EDITS: u32 = 200;
 const CANCELLED: i64 = -32800;
 
-/// Takes as long with its first request as the test wants, given up or not, and
-/// tells which lines it is asked about.
+/// An engine that takes as long with its first request as the test wants, aborted or not. It
+/// reports the lines that it is asked to complete.
 struct HeldEngine {
     scripted: ScriptedEngine,
     asked: UnboundedSender<String>,
@@ -70,9 +70,9 @@ impl Engine for HeldEngine {
     }
 }
 
-/// All of them wait for the engine at once, and it computes the last alone.
+/// All requests wait for the engine at the same time, and it computes only the last.
 #[tokio::test]
-async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superseded() {
+async fn only_the_last_of_200_edits_in_a_burst_is_computed() {
     let (asked, mut asks) = unbounded_channel();
     let (release, hold) = channel();
     let scripted = ScriptedEngine { answers: &["call(x);"], learned: None, takes: Duration::ZERO };
@@ -93,7 +93,7 @@ async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superse
         editor.send(&request).await;
         last = id;
     }
-    // Messages are taken in their order: with this answered, all have been.
+    // Messages are handled in order, so after this answer all have been handled.
     let (status, request) = editor.request("hone/status", Value::Null);
     editor.send(&request).await;
     let mut answers = vec![];
@@ -108,7 +108,7 @@ async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superse
 
     answers.sort_by_key(|answer| answer["id"].as_u64());
     let ids: Vec<u64> = answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
-    assert_eq!(ids, (first..=last).collect::<Vec<_>>(), "each is answered, and once");
+    assert_eq!(ids, (first..=last).collect::<Vec<_>>(), "each request is answered once");
     let newest = answers.pop().unwrap();
     for answer in &answers {
         assert_eq!(answer["error"]["code"], CANCELLED, "{answer}");

@@ -1,4 +1,4 @@
-//! An app for unit tests, and the measurements that use it.
+//! Fixtures for unit tests, and the measurements that use them.
 
 pub mod app;
 mod burst;
