@@ -69,14 +69,14 @@ mod tests {
         save(&own, folder.path()).unwrap();
         assert_eq!(load(folder.path()), own);
         let text = std::fs::read_to_string(&path).unwrap();
-        for (broken, says) in [
+        for (damaged, part) in [
             (text.replace("\"features_version\": 2", "\"features_version\": 9"), "another version"),
             (text.replace("0.1", "0.0"), "damaged"),
             (text[..text.len() / 2].to_owned(), "damaged"),
         ] {
-            std::fs::write(&path, broken).unwrap();
+            std::fs::write(&path, damaged).unwrap();
             let error = format!("{:#}", read(&path).unwrap_err());
-            assert!(error.contains(says) && error.contains(FILE), "{error}");
+            assert!(error.contains(part) && error.contains(FILE), "{error}");
             assert_eq!(load(folder.path()), shipped());
         }
     }

@@ -637,6 +637,7 @@ fn remove<'a>(files: impl IntoIterator<Item = &'a PathBuf>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::fixtures;
 
     fn candidate(registry: &Registry, base: &str) -> Candidate {
         let version = registry.next_version();
@@ -644,16 +645,11 @@ mod tests {
         std::fs::write(&adapter, format!("adapter {version}")).unwrap();
         std::fs::write(&optimizer, format!("state {version}")).unwrap();
         let entry = Entry {
-            version,
             parent: registry.active(),
-            sha256: sha256(&adapter).unwrap(),
             base_sha256: base.into(),
-            created_at_ms: 0,
             labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
             offers: Some(vec![format!("offer-{version}")]),
-            forgotten: false,
-            verdict: None,
-            report: serde_json::from_value(report()).unwrap(),
+            ..fixtures::entry(version, sha256(&adapter).unwrap())
         };
         Candidate { entry, adapter, optimizer: Some(optimizer) }
     }

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::privacy::forget_scope::Scope;
-use crate::report::offers::tests::completion;
 use crate::report::status::screen;
 use crate::services::derived_state::CHECKPOINT_EVENTS;
 use crate::session::request::Trigger;
 use crate::testing;
+use crate::testing::fixtures::{self, completion, home};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
@@ -24,11 +24,8 @@ const AUTOMATIC: Trigger = Trigger::Automatic;
 /// Types at many places while a candidate is on trial whose adapter answers `learned`. Answers the
 /// adapter that serves afterwards, and the status screen.
 async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) {
-    let takes = Duration::ZERO;
-    let engine = ScriptedEngine { answers: ANSWERS, learned: Some(learned), takes };
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
-    home.create().unwrap();
+    let engine = ScriptedEngine { learned: Some(learned), ..fixtures::engine(ANSWERS) };
+    let (_folder, home) = home();
     let clock = Arc::new(ManualClock::starting_at(0));
     let mut config = Config::default();
     config.gate.enabled = false;
@@ -67,10 +64,9 @@ async fn a_hack_ends_its_trial_and_the_status_names_it() {
 const CANARY: &str = "/project/canary7391.rs";
 
 async fn app(home: &Home) -> Arc<App> {
-    let engine = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
     let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
     let clock = Arc::new(ManualClock::starting_at(0));
-    testing::app::start(home, Config::default(), engine, clock, log).await
+    testing::app::start(home, Config::default(), fixtures::engine(&["x"]), clock, log).await
 }
 
 /// Waits for the checkpoint, which another thread writes. Answers its log position.
@@ -96,9 +92,7 @@ fn is_in_files_of(folder: &Path, text: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn checkpoints_are_written_regularly_and_hold_nothing_that_is_forgotten() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
-    home.create().unwrap();
+    let (folder, home) = home();
     let first = app(&home).await;
     for number in 0..CHECKPOINT_EVENTS {
         let path = if number % 7 == 0 { CANARY } else { "/project/kept.rs" };
@@ -123,9 +117,7 @@ async fn checkpoints_are_written_regularly_and_hold_nothing_that_is_forgotten() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_daemon_knows_what_the_last_one_did() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
-    home.create().unwrap();
+    let (_folder, home) = home();
     {
         let log = SledLog::open(&home.event_log()).unwrap();
         for number in 0..CHECKPOINT_EVENTS + 10 {
@@ -153,9 +145,7 @@ async fn the_next_daemon_knows_what_the_last_one_did() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_are_forgotten_though_the_registry_cannot_be_read() {
     for scope in [Scope::File { names: vec!["/secret.rs".into()] }, Scope::All] {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
-        home.create().unwrap();
+        let (_folder, home) = home();
         let (registry, adapter) =
             (home.adapters().join("registry.json"), home.adapters().join("v0001.gguf"));
         std::fs::write(&registry, "{\"format\": 99}").unwrap();
@@ -187,8 +177,7 @@ async fn events_are_forgotten_though_the_registry_cannot_be_read() {
 /// while the daemon ran, and to the trial when the log was read at the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trial_is_the_same_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
+    let (_folder, home) = home();
     let app = testing::app::start_in(&home).await;
     let recorder = app.services.recorder.clone();
     let verdict = |id: &str| {

@@ -243,7 +243,8 @@ async fn replay(home: &Home, other: RewardVersion, as_json: bool) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::offers::tests::{completion, group};
+    use crate::report::offers::tests::group;
+    use crate::testing::fixtures::completion;
     use feedback::event::{EventKind, Evidence};
 
     fn judged(id: &str, outcome: Outcome) -> Vec<EventKind> {

@@ -45,7 +45,7 @@ enum Refusal {
     /// No daemon listens.
     NoDaemon,
     /// The daemon speaks an older protocol and ends now.
-    MakesWay,
+    Older,
 }
 
 /// Connects to a running daemon; answers `None` if there is none.
@@ -53,7 +53,7 @@ pub async fn connect(home: &Home, command: Command) -> Result<Option<Connection>
     match dial(home, command).await? {
         Ok(connection) => Ok(Some(connection)),
         Err(Refusal::NoDaemon) => Ok(None),
-        Err(Refusal::MakesWay) => {
+        Err(Refusal::Older) => {
             bail!("the running daemon is of an older Hone and ends now; try again")
         }
     }
@@ -100,7 +100,7 @@ async fn dial(home: &Home, command: Command) -> Result<Result<Connection, Refusa
     };
     match welcome.error {
         None => Ok(Ok(Connection { read, write })),
-        Some(_) if welcome.protocol < PROTOCOL => Ok(Err(Refusal::MakesWay)),
+        Some(_) if welcome.protocol < PROTOCOL => Ok(Err(Refusal::Older)),
         Some(error) => bail!("{error}"),
     }
 }

@@ -213,12 +213,12 @@ mod tests {
 
     const URI: &str = "file:///a.rs";
 
-    fn says(state: &mut EditorState, message: Value) {
+    fn notify(state: &mut EditorState, message: Value) {
         state.from_editor(&bytes(&message));
     }
 
     fn asks(state: &mut EditorState, id: u32, method: &str) {
-        says(state, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}));
+        notify(state, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}));
     }
 
     fn answers(state: &mut EditorState, id: u32, result: Value) -> bool {
@@ -230,13 +230,13 @@ mod tests {
         let mut state = EditorState::default();
         asks(&mut state, 1, "initialize");
         assert!(answers(&mut state, 1, json!({"capabilities": {"positionEncoding": encoding}})));
-        says(&mut state, notification("initialized", json!({})));
+        notify(&mut state, notification("initialized", json!({})));
         state
     }
 
     fn open(state: &mut EditorState, text: &str) {
         let document = json!({"uri": URI, "languageId": "rust", "version": 1, "text": text});
-        says(state, notification("textDocument/didOpen", json!({"textDocument": document})));
+        notify(state, notification("textDocument/didOpen", json!({"textDocument": document})));
     }
 
     fn change(state: &mut EditorState, from: u32, to: u32, text: &str) {
@@ -244,7 +244,7 @@ mod tests {
         let change = json!({"range": {"start": at(from), "end": at(to)}, "text": text});
         let params =
             json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": [change]});
-        says(state, notification("textDocument/didChange", params));
+        notify(state, notification("textDocument/didChange", params));
     }
 
     fn messages(bodies: &[Vec<u8>]) -> Vec<Value> {
@@ -275,7 +275,7 @@ mod tests {
         let mut state = state("utf-16");
         open(&mut state, "a");
         let closed = json!({"textDocument": {"uri": URI}});
-        says(&mut state, notification("textDocument/didClose", closed));
+        notify(&mut state, notification("textDocument/didClose", closed));
         assert_eq!(methods(&state.replay()), ["initialized"]);
     }
 

@@ -172,8 +172,8 @@ async fn connection(
         }
         Command::Configure => {
             let config = Config::load(&app.paths.config_file());
-            let taken = config.map(|config| app.services.settings.replace(config));
-            write_line(&mut write, &Reply::from(taken)).await?;
+            let replaced = config.map(|config| app.services.settings.replace(config));
+            write_line(&mut write, &Reply::from(replaced)).await?;
         }
         Command::Forget { scope, plan: true } => {
             write_line(&mut write, &sendable(app.plan_to_forget(scope).await)).await?;

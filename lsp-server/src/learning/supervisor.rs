@@ -451,7 +451,8 @@ mod tests {
     use crate::app::App;
     use crate::paths::Home;
     use crate::testing;
-    use feedback::event::{EventKind, Evidence, Outcome};
+    use crate::testing::fixtures;
+    use feedback::testing::accepted;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
@@ -496,11 +497,8 @@ exec sleep 1000
     /// Runs `hone learn` with one waiting label, and waits until the update has ended.
     async fn learn_now(home: &Home) -> (Arc<App>, Option<String>) {
         let app = testing::app::start_in(home).await;
-        let id = "o".to_owned();
         let recorder = &app.services.recorder;
-        recorder.record(vec![crate::report::offers::tests::completion(&id, "/a.rs")]);
-        let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
-        recorder.record(vec![EventKind::Outcome { id, outcome, evidence }]);
+        recorder.record(vec![fixtures::completion("o", "/a.rs"), accepted("o")]);
         assert_eq!(recorder.labels_waiting(), 1);
         let (learn, asked) = mpsc::channel(1);
         learn.send(()).await.unwrap();

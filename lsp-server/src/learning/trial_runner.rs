@@ -105,11 +105,11 @@ async fn compare(services: &Services, text: Text, arms: Arms) -> Result<EventKin
     let scores = services.engine.score(request).await?;
     let scores: Vec<_> = adapters.into_iter().zip(scores).collect();
     let logprobs = scores.iter().map(|(version, score)| (*version, score.logprob));
-    let says = scores.iter().filter(|(_, score)| score.says);
+    let greedy = scores.iter().filter(|(_, score)| score.says);
     Ok(EventKind::Compared {
         id: text.id,
         tokens,
         logprobs: logprobs.collect(),
-        greedy: says.map(|(version, _)| *version).collect(),
+        greedy: greedy.map(|(version, _)| *version).collect(),
     })
 }

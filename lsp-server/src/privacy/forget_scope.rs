@@ -193,8 +193,9 @@ pub fn names_of(file: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::{Evidence, Outcome};
+    use crate::testing::fixtures;
     use feedback::log::MemoryLog;
+    use feedback::testing::accepted;
 
     /// A log with three offers, made at 100, 200 and 300 ms, with a verdict 50 ms later.
     fn log() -> MemoryLog {
@@ -203,9 +204,8 @@ mod tests {
         {
             let at_ms = 100 * (number as u64 + 1);
             let id = format!("o{number}");
-            log.append(at_ms, crate::report::offers::tests::completion(&id, path)).unwrap();
-            let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
-            log.append(at_ms + 50, EventKind::Outcome { id, outcome, evidence }).unwrap();
+            log.append(at_ms, fixtures::completion(&id, path)).unwrap();
+            log.append(at_ms + 50, accepted(&id)).unwrap();
         }
         log
     }
@@ -229,9 +229,7 @@ mod tests {
 
     #[test]
     fn an_offer_is_forgotten_with_each_file_that_its_prompt_quoted() {
-        let EventKind::Completion(mut made) =
-            crate::report::offers::tests::completion("o", "/p/a.rs")
-        else {
+        let EventKind::Completion(mut made) = fixtures::completion("o", "/p/a.rs") else {
             unreachable!("it makes completions")
         };
         made.context = vec!["/p/src/model.rs".into(), "/q/b.rs".into()];

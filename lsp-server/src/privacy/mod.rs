@@ -159,7 +159,7 @@ mod tests {
         assert!(rules.may_quote_file("/p/model.rs", "rust"));
         assert!(!rules.may_quote_file("/p/private/model.rs", "rust"));
         assert!(!rules.may_quote_file("/p/.env", ""));
-        assert!(!rules.may_quote_file("/p/other.rs", "rust"), "nobody asked about it");
+        assert!(!rules.may_quote_file("/p/other.rs", "rust"), "it was not asked about");
         assert!(!rules.may_quote_text(&format!("password = \"{}\"\n", password())));
     }
 

@@ -76,9 +76,7 @@ pub fn without_code(event: &Event) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::{
-        Completion, Decision, GateRecord, Sampling, StopReason, Timing, TokenRecord,
-    };
+    use feedback::event::{Completion, Decision, GateRecord, TokenRecord};
 
     #[test]
     fn no_field_of_an_event_holds_code_unless_asked_for() {
@@ -90,22 +88,12 @@ mod tests {
             held_back: Some("CANARY".into()),
         };
         let completion = Completion {
-            id: "1-1".into(),
-            path: "src/lib.rs".into(),
-            context: vec![],
-            language: "rust".into(),
-            model_sha256: "ab".into(),
-            adapter: 0,
-            sampling: Sampling::GREEDY,
             prompt: vec![987_654],
-            adapter_from: 0,
             healing: "CANARY".into(),
             tokens: vec![TokenRecord { id: 987_654, logprob: -0.5 }],
-            stop: StopReason::Newline,
             shown: "CANARY".into(),
-            shown_from: 0,
-            timing: Timing::default(),
             decision: Decision { gate: Some(gate), ..Decision::default() },
+            ..feedback::testing::completion("1-1")
         };
         let kind = EventKind::Completion(Box::new(completion));
         let event = Event { seq: 0, at_ms: 0, kind };

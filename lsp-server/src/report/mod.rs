@@ -317,7 +317,7 @@ impl ReportBuilder {
 pub mod tests {
     use super::*;
     use crate::report::offers::Offers;
-    use crate::report::offers::tests::completion;
+    use crate::testing::fixtures::completion;
     use feedback::event::{Event, EventKind, Evidence};
 
     const DAY_MS: u64 = 86_400_000;

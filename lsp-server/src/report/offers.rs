@@ -102,32 +102,8 @@ impl OfferHistory {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use feedback::event::{Decision, Sampling, StopReason, Timing};
-
-    pub fn completion(id: &str, path: &str) -> EventKind {
-        EventKind::Completion(Box::new(Completion {
-            id: id.into(),
-            path: path.into(),
-            context: vec![],
-            language: "rust".into(),
-            model_sha256: "base".into(),
-            adapter: 0,
-            sampling: Sampling::GREEDY,
-            prompt: vec![],
-            adapter_from: 0,
-            healing: String::new(),
-            tokens: vec![],
-            stop: StopReason::Newline,
-            shown: "0123456789".into(),
-            shown_from: 0,
-            timing: Timing::default(),
-            decision: Decision::default(),
-        }))
-    }
-
-    fn outcome(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
-        EventKind::Outcome { id: id.into(), outcome, evidence }
-    }
+    use crate::testing::fixtures::completion;
+    use feedback::testing::{numbered, outcome};
 
     /// Groups events that are ten milliseconds apart.
     pub fn group(events: Vec<EventKind>, mut each: impl FnMut(OfferHistory)) {
@@ -135,8 +111,8 @@ pub mod tests {
             each(history);
             Ok(())
         });
-        for (seq, kind) in (0..).zip(events) {
-            offers.event(Event { seq, at_ms: 10 * seq, kind }).unwrap();
+        for event in numbered(events) {
+            offers.event(event).unwrap();
         }
         offers.finish().unwrap();
     }

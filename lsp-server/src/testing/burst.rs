@@ -2,6 +2,7 @@
 //! abort a request.
 
 use crate::testing::daemon::{Editor, TestDaemon};
+use crate::testing::fixtures;
 use completion::document::Position;
 use completion::prompt::FimPrompt;
 use engine::scripted::ScriptedEngine;
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 const URI: &str = "file:///a.rs";
@@ -75,7 +75,7 @@ impl Engine for HeldEngine {
 async fn only_the_last_of_200_edits_in_a_burst_is_computed() {
     let (asked, mut asks) = unbounded_channel();
     let (release, hold) = channel();
-    let scripted = ScriptedEngine { answers: &["call(x);"], learned: None, takes: Duration::ZERO };
+    let scripted = fixtures::engine(&["call(x);"]);
     let daemon = TestDaemon::start(HeldEngine { scripted, asked, hold: Some(hold) }).await;
     let mut editor = Editor::over(daemon.connect()).await;
     editor.open(URI, "fn a() {\n    \n}\n").await;

@@ -3,9 +3,9 @@
 
 use crate::app::App;
 use crate::config::Config;
-use crate::paths::Home;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::handlers;
+use crate::testing::fixtures;
 use completion::document::Position;
 use engine::Engine;
 use feedback::clock::SystemClock;
@@ -31,9 +31,7 @@ pub struct TestDaemon {
 impl TestDaemon {
     /// Starts a daemon without a gate, so that every answer of the engine is an offer.
     pub async fn start<E: Engine + Send + 'static>(engine: E) -> TestDaemon {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
-        home.create().unwrap();
+        let (folder, home) = fixtures::home();
         let mut config = Config::default();
         config.gate.enabled = false;
         // The intended wait before a completion is no cost of the server.

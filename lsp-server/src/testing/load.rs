@@ -2,11 +2,10 @@
 //! grow after noon.
 
 use crate::config::Config;
-use crate::paths::Home;
 use crate::session::request::Trigger;
 use crate::session::{Session, SessionError};
+use crate::testing::fixtures;
 use completion::document::{Document, Position};
-use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;
 use ropey::Rope;
@@ -93,12 +92,8 @@ async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
-    let folder = tempfile::tempdir().unwrap();
-    let takes = Duration::ZERO;
-    let answers = &["call(x);", "call(y);", "close();"];
-    let engine = ScriptedEngine { answers, learned: None, takes };
-    let home = Home::at(folder.path().into());
-    home.create().unwrap();
+    let engine = fixtures::engine(&["call(x);", "call(y);", "close();"]);
+    let (_folder, home) = fixtures::home();
     let clock = Arc::new(ManualClock::starting_at(0));
     let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
     let mut config = Config::default();

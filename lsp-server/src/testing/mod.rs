@@ -3,5 +3,6 @@
 pub mod app;
 mod burst;
 pub mod daemon;
+pub mod fixtures;
 mod load;
 mod overhead;

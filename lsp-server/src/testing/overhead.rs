@@ -3,8 +3,8 @@
 //! at once. The test asserts that every request was answered, but not how fast.
 
 use crate::testing::daemon::{Editor, TestDaemon};
+use crate::testing::fixtures;
 use completion::document::Position;
-use engine::scripted::ScriptedEngine;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -96,9 +96,7 @@ fn row(mut times: Vec<Duration>) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement: `cargo xtask bench overhead`"]
 async fn bench_overhead_of_fifty_editors() {
-    let takes = Duration::ZERO;
-    let daemon =
-        TestDaemon::start(ScriptedEngine { answers: &["call(x);"], learned: None, takes }).await;
+    let daemon = TestDaemon::start(fixtures::engine(&["call(x);"])).await;
     let (mut report, mut computed) = (json!({"editors": EDITORS}), 0);
     for (name, hurried) in [("typing", false), ("hurried", true)] {
         let sockets = (0..EDITORS).map(|_| daemon.connect()).collect();

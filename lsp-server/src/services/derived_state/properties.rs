@@ -4,10 +4,11 @@
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use feedback::event::{
     ArmRecord, Completion, Decision, Defect, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
-    Sampling, StopReason, TokenRecord,
+    StopReason, TokenRecord,
 };
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
+use feedback::testing::served;
 use policy::gate::prior::{assumed, shipped};
 use policy::trial::Arms;
 use rand::rngs::StdRng;
@@ -52,24 +53,17 @@ fn completion(rng: &mut StdRng, id: String, trial: Option<Arms>, prompt: u32) ->
         None => (rng.random_range(0..3), None),
     };
     let defect = [None, None, None, Some(Defect::Unbalanced)].choose(rng).unwrap();
-    EventKind::Completion(Box::new(Completion {
-        id,
-        path: "/a.rs".into(),
-        context: vec![],
-        language: "rust".into(),
+    served(Completion {
         model_sha256: if rng.random_bool(0.9) { MODEL } else { "another" }.into(),
         adapter,
-        sampling: Sampling::GREEDY,
         prompt: (0..prompt).map(|_| rng.random_range(0..50_000)).collect(),
         adapter_from: 1,
-        healing: String::new(),
         tokens: (0..4).map(|id| TokenRecord { id, logprob: -rng.random::<f32>() }).collect(),
         stop: StopReason::StopToken,
         shown: shown.into(),
-        shown_from: 0,
-        timing: Default::default(),
         decision: Decision { invoked: rng.random_bool(0.1), gate, arm, defect: *defect },
-    }))
+        ..feedback::testing::completion(&id)
+    })
 }
 
 /// An event about one of the last offers. Any event may come in any order, and repeatedly.
