@@ -2,19 +2,19 @@
 //! and can be replayed.
 #![no_main]
 
-use hone::daemon::editor_state::Mirror;
+use hone::daemon::editor_state::EditorState;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|messages: Vec<(bool, Vec<u8>)>| {
-    let mut mirror = Mirror::default();
+    let mut state = EditorState::default();
     for (from_editor, body) in messages {
         if from_editor {
-            mirror.editor_says(&body);
+            state.from_editor(&body);
         } else {
-            mirror.daemon_says(&body);
+            state.from_daemon(&body);
         }
     }
-    for message in mirror.rejoin().to_daemon {
+    for message in state.replay().to_daemon {
         let read: Result<serde_json::Value, _> = serde_json::from_slice(&message);
         assert!(read.is_ok());
     }

@@ -1,4 +1,4 @@
-//! Where Hone keeps its files: one folder, moved whole by `HONE_HOME`.
+//! The paths of Hone's files. All of them lie in one folder, which `HONE_HOME` can move.
 
 use anyhow::{Context, Result};
 use directories::ProjectDirs;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Longest path a Unix socket can have on Linux and macOS, in bytes.
+/// The longest path that a Unix socket can have on Linux and macOS, in bytes.
 const SOCKET_PATH_BYTES: usize = 103;
 
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub struct Home {
     root: PathBuf,
 }
 
-/// Where to look, as the status tells it.
+/// The paths that `hone status` shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paths {
     pub home: PathBuf,
@@ -56,8 +56,8 @@ impl Home {
         self.root.join("data").join("events.sled")
     }
 
-    /// Which times the clock has shown, for retention.
-    pub fn clock_witness(&self) -> PathBuf {
+    /// The times that the clock has shown. Retention needs them to notice a wrong clock.
+    pub fn clock_history(&self) -> PathBuf {
         self.root.join("data").join("clock.json")
     }
 
@@ -70,7 +70,7 @@ impl Home {
     }
 
     /// # Errors
-    /// A path too long for a socket, with the fix.
+    /// The path is too long for a socket. The error says how to fix that.
     pub fn socket(&self) -> Result<PathBuf> {
         let path = self.socket_path();
         anyhow::ensure!(
@@ -99,7 +99,7 @@ impl Home {
         self.root.join("run")
     }
 
-    /// Makes every folder, readable by its owner alone.
+    /// Makes every folder, and lets only its owner read it.
     pub fn create(&self) -> Result<()> {
         for folder in ["", "data", "adapters", "models", "run", "logs"] {
             private_folder(&self.root.join(folder))?;
@@ -108,13 +108,13 @@ impl Home {
     }
 }
 
-/// Whose process this is.
+/// The user that this process runs as.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A folder of somebody else's, or one behind somebody else's link, is not made
-/// private but refused: whoever owns it decides what lies in it.
+/// Makes a folder that only this user can read. It refuses a folder, or a link to a folder, that
+/// belongs to another user, because the owner of a folder decides what lies in it.
 fn private_folder(path: &Path) -> Result<()> {
     let cannot = || format!("{}: cannot make this folder private to you", path.display());
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(cannot)?;
@@ -127,7 +127,7 @@ fn private_folder(path: &Path) -> Result<()> {
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).with_context(cannot)
 }
-/// Without `.` and `..`, however they got into the editor's URI.
+/// The path without `.` and `..`, which an editor's URI may contain.
 pub fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

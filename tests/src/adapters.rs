@@ -1,6 +1,6 @@
 //! Adapters and reports for tests, made without a learner.
 
-use feedback::job::{Distribution, UpdateReport};
+use feedback::job::UpdateReport;
 use models::adapter::{LoraAdapter, LoraPair};
 use std::path::Path;
 
@@ -40,32 +40,13 @@ fn noise_of(count: usize, size: f32) -> Vec<f32> {
 
 /// The report of a learner that has written such a file.
 pub fn report(job: &str, candidate: u32, adapter_sha256: &str) -> UpdateReport {
-    let none = Distribution { count: 0, mean: 0.0, p50: 0.0, p95: 0.0, max: 0.0 };
     UpdateReport {
         job: job.into(),
         candidate,
         adapter_sha256: adapter_sha256.into(),
         episodes_used: 1,
-        episodes_dropped: 0,
-        episodes_replayed: 0,
-        demonstrations: 0,
         tokens_trained: 1,
         steps: 1,
-        stopped_early: false,
-        mean_reward: 0.0,
-        mean_advantage: 0.0,
-        mismatch: none,
-        ratio_before: none,
-        steps_log: vec![],
-        logprob_rewarded: None,
-        demonstrated: None,
-        logprob_unrewarded: None,
-        kl_base: 0.0,
-        update_ratio: 0.0,
-        load_ms: 0,
-        prompt_ms: 0,
-        train_ms: 0,
-        total_ms: 0,
-        peak_memory_mb: 0,
+        ..UpdateReport::default()
     }
 }

@@ -1,5 +1,6 @@
-//! `gate-prior.json`: where the gate starts for this user, if a rehearsal of their own history has
-//! left a prior. It lies beside the adapters, because it comes with one and is forgotten with all.
+//! The file `gate-prior.json` holds the prior that the gate starts from for this user. A rehearsal
+//! of the user's own history can leave it. It lies beside the adapters, because it comes with an
+//! adapter and is forgotten together with all of them.
 
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
@@ -12,13 +13,13 @@ use std::path::Path;
 const FILE: &str = "gate-prior.json";
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredPrior {
     features_version: u32,
     #[serde(flatten)]
     prior: Prior,
 }
 
-/// The prior that was left in this folder, else the one that is shipped.
+/// The prior in this folder, or the shipped one if the folder has none.
 pub fn load(folder: &Path) -> Prior {
     let own = read(&folder.join(FILE)).unwrap_or_else(|error| {
         tracing::warn!("{error:#}; the gate starts from the prior that is shipped");
@@ -33,7 +34,8 @@ fn read(path: &Path) -> Result<Option<Prior>> {
         text => text.with_context(|| format!("{}: cannot be read", path.display()))?,
     };
     let damaged = || format!("{}: damaged; delete it, or rehearse again", path.display());
-    let Kept { features_version, prior } = serde_json::from_slice(&text).with_context(damaged)?;
+    let StoredPrior { features_version, prior } =
+        serde_json::from_slice(&text).with_context(damaged)?;
     ensure!(
         features_version == FEATURES_VERSION,
         "{}: from another version of Hone; rehearse again",
@@ -47,9 +49,9 @@ fn read(path: &Path) -> Result<Option<Prior>> {
 
 /// Makes the gate start from this prior when the log is read the next time.
 pub fn save(prior: &Prior, folder: &Path) -> Result<()> {
-    let kept = Kept { features_version: FEATURES_VERSION, prior: prior.clone() };
+    let stored = StoredPrior { features_version: FEATURES_VERSION, prior: prior.clone() };
     let path = folder.join(FILE);
-    write_atomic(&path, &serde_json::to_vec_pretty(&kept)?)
+    write_atomic(&path, &serde_json::to_vec_pretty(&stored)?)
         .with_context(|| format!("{}: cannot be written", path.display()))
 }
 
@@ -59,7 +61,7 @@ mod tests {
     use policy::gate::features::FEATURES;
 
     #[test]
-    fn a_prior_of_ones_own_is_used_unless_it_is_damaged() {
+    fn the_users_own_prior_is_used_unless_it_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         assert_eq!(load(folder.path()), shipped());
@@ -67,14 +69,14 @@ mod tests {
         save(&own, folder.path()).unwrap();
         assert_eq!(load(folder.path()), own);
         let text = std::fs::read_to_string(&path).unwrap();
-        for (broken, says) in [
+        for (damaged, part) in [
             (text.replace("\"features_version\": 2", "\"features_version\": 9"), "another version"),
             (text.replace("0.1", "0.0"), "damaged"),
             (text[..text.len() / 2].to_owned(), "damaged"),
         ] {
-            std::fs::write(&path, broken).unwrap();
+            std::fs::write(&path, damaged).unwrap();
             let error = format!("{:#}", read(&path).unwrap_err());
-            assert!(error.contains(says) && error.contains(FILE), "{error}");
+            assert!(error.contains(part) && error.contains(FILE), "{error}");
             assert_eq!(load(folder.path()), shipped());
         }
     }

@@ -1,5 +1,5 @@
-//! An adapter that was trained elsewhere, on its way into the registry: its file is
-//! written first, under no number, and gets one once the registry is asked.
+//! Imports an adapter that was trained elsewhere. Its file is written first, under a name without a
+//! number. The registry then gives it a number.
 
 use crate::adapters::registry::{IMPORT_PREFIX, Registry};
 use anyhow::{Context, Result};
@@ -10,7 +10,8 @@ use models::peft;
 use std::path::Path;
 use tempfile::TempPath;
 
-/// What PEFT has saved in a folder, or Hone in a GGUF file, for this base.
+/// Reads an adapter for this base: a folder that PEFT has saved, or a GGUF file that Hone has
+/// exported.
 pub fn read(path: &Path, base: &Path, base_sha256: &str) -> Result<LoraAdapter> {
     let base = Gguf::open(base)?;
     if path.is_dir() {
@@ -21,20 +22,21 @@ pub fn read(path: &Path, base: &Path, base_sha256: &str) -> Result<LoraAdapter> 
     Ok(adapter)
 }
 
-pub struct Incoming {
+pub struct ImportedFile {
     file: TempPath,
     sha256: String,
 }
 
-impl Incoming {
-    pub fn write(folder: &Path, adapter: &LoraAdapter) -> Result<Incoming> {
+impl ImportedFile {
+    pub fn write(folder: &Path, adapter: &LoraAdapter) -> Result<ImportedFile> {
         let file = tempfile::Builder::new().prefix(IMPORT_PREFIX).tempfile_in(folder);
         let file = file.with_context(|| folder.display().to_string())?.into_temp_path();
         let sha256 = adapter.write(&file)?;
-        Ok(Incoming { file, sha256 })
+        Ok(ImportedFile { file, sha256 })
     }
 
-    /// Asks the registry for a number, under which the file then lies.
+    /// Registers the adapter. The registry gives it a number, and the file gets the name of that
+    /// number.
     pub fn import(
         self,
         registry: &mut Registry,
@@ -50,7 +52,7 @@ pub mod tests {
     use super::*;
     use models::adapter::LoraPair;
 
-    /// Why a registry cannot be read, as its file's content.
+    /// Contents of registry files that cannot be read.
     const UNREADABLE: [&str; 3] = ["", "{\"format\": 3, \"active\":", "{\"format\": 99}"];
 
     pub fn adapter(base_sha256: &str) -> LoraAdapter {
@@ -92,7 +94,7 @@ pub mod tests {
             std::fs::write(&first, "the first adapter").unwrap();
             std::fs::write(&registry, text).unwrap();
             let (mut opened, _) = Registry::open(folder.path(), "base");
-            let file = Incoming::write(folder.path(), &adapter("base")).unwrap();
+            let file = ImportedFile::write(folder.path(), &adapter("base")).unwrap();
             let refused = file.import(&mut opened, "base", 0).unwrap_err().to_string();
             assert!(refused.contains("registry.json"), "{refused}");
             assert_eq!(std::fs::read(&first).unwrap(), b"the first adapter", "{text}");
@@ -111,7 +113,7 @@ pub mod tests {
         std::fs::write(&first, "the first adapter").unwrap();
         std::fs::write(folder.path().join("v0002.optimizer"), "another's state").unwrap();
         let (mut registry, _) = Registry::open(folder.path(), "base");
-        let file = Incoming::write(folder.path(), &adapter("base")).unwrap();
+        let file = ImportedFile::write(folder.path(), &adapter("base")).unwrap();
         assert_eq!(file.import(&mut registry, "base", 0).unwrap(), 3);
         assert_eq!(std::fs::read(&first).unwrap(), b"the first adapter");
         assert!(registry.check(3, "base").is_ok());

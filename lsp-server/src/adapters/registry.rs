@@ -1,8 +1,8 @@
-//! The adapter registry: which adapters exist, where each came from, which one
-//! serves. It alone names adapter files; anything else on disk is not loaded.
+//! The adapter registry says which adapters exist, where each came from, and which one serves. Only
+//! the registry names adapter files; any other file on disk is not loaded.
 //!
-//! `adapters/registry.json` is replaced whole (temp file, fsync, rename);
-//! adapter files are immutable once registered.
+//! `adapters/registry.json` is always replaced as a whole (temporary file, fsync, rename). An
+//! adapter file never changes once it is registered.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use feedback::event::{AdapterVersion, OfferId};
@@ -15,39 +15,39 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Version of `registry.json`. Format 1 knew no trials, format 2 no checksum.
+/// The version of `registry.json`. Format 1 has no trials, and format 2 has no checksum.
 const REGISTRY_FORMAT: u32 = 3;
 
-/// The first that has a checksum.
+/// The first format that has a checksum.
 const CHECKED_FORMAT: u64 = 3;
 
 const REGISTRY_FILE: &str = "registry.json";
 
-/// The same again, for when the first is damaged.
+/// A copy of the registry, which is read when the first file is damaged.
 const REGISTRY_COPY: &str = "registry.copy.json";
 
-/// Adapter files kept: enough to roll back to; older ones are removed, their
-/// entries stay as history. One is tens of megabytes.
+/// The number of adapter files that are kept to roll back to. Older files are removed, because one
+/// takes tens of megabytes; their entries stay as history.
 const KEPT_FILES: usize = 8;
 
-/// How the names of files begin that have no number yet: those of a job and of an import
-/// that have not ended.
+/// The prefixes of files that have no number yet. They belong to a job or to an import that has not
+/// ended.
 const JOB_PREFIX: &str = "job-";
 pub const IMPORT_PREFIX: &str = "import-";
 
-/// In place of the job of an adapter that was trained elsewhere.
+/// The job name in the report of an adapter that was imported.
 pub const IMPORTED: &str = "import";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Index {
     format: u32,
-    /// SHA-256 of the file, this field's text left empty.
+    /// The SHA-256 of the file, computed with this field empty.
     #[serde(default)]
     checksum: String,
     /// 0: the base.
     active: AdapterVersion,
-    /// What the next update learns on from, where that is not the active one.
+    /// The adapter that the next update starts from, if it is not the active one.
     #[serde(default)]
     head: Option<AdapterVersion>,
     /// The trial under way.
@@ -64,24 +64,24 @@ pub struct Entry {
     pub sha256: String,
     pub base_sha256: String,
     pub created_at_ms: u64,
-    /// Log positions of the first and last label it learned from.
+    /// The log positions of the first and the last label that it learned from.
     pub labels: (u64, u64),
-    /// The offers these labels were given to. An entry of a Hone that did not
-    /// say counts as having learned from any.
+    /// The offers whose labels it learned from. An entry without this field, written by an older
+    /// Hone, counts as having learned from every offer.
     #[serde(default)]
     pub offers: Option<Vec<OfferId>>,
-    /// It, or what it grew from, learned from something forgotten since: its
-    /// file is gone.
+    /// It learned, itself or through an ancestor, from something that was forgotten since. Its file
+    /// is gone.
     #[serde(default)]
     pub forgotten: bool,
-    /// How its trial ended, once it did.
+    /// The end of its trial, once the trial has ended.
     #[serde(default)]
     pub verdict: Option<Verdict>,
     pub report: UpdateReport,
 }
 
-/// An adapter that is to be registered. Its files are whole and have names of their own;
-/// they get those of its number when it is registered.
+/// An adapter that is to be registered. Its files are complete and have temporary names; they get
+/// the names of its number when it is registered.
 #[derive(Debug)]
 pub struct Candidate {
     pub entry: Entry,
@@ -93,10 +93,10 @@ pub struct Candidate {
 pub struct Registry {
     folder: PathBuf,
     index: Index,
-    /// Why `registry.json` must not be replaced: it cannot be read, and what it
-    /// names is not lost yet.
-    sealed: Option<String>,
-    /// It was read from the copy, which may be older than an adapter.
+    /// The reason why the registry is read-only: `registry.json` cannot be read, and the adapters
+    /// that it names would be lost if it was replaced.
+    read_only_reason: Option<String>,
+    /// The registry was read from its copy, which may be older and lack the newest adapter.
     is_from_copy: bool,
 }
 
@@ -108,8 +108,8 @@ struct NewerFormat {
 }
 
 impl Index {
-    /// From now on this version serves, and is learned on from; a trial that
-    /// was under way is over.
+    /// Makes this version the one that serves and that the next update starts from. A running trial
+    /// ends.
     fn serve(&mut self, version: AdapterVersion) {
         (self.active, self.head, self.trial) = (version, None, None);
     }
@@ -125,10 +125,11 @@ impl Index {
         }
     }
 
-    /// What the folder's registry says, and what was wrong with it.
+    /// The index in a folder, and what was wrong with its files.
     fn of(folder: &Path) -> (Result<Index>, Option<String>) {
         let (path, copy) = (folder.join(REGISTRY_FILE), folder.join(REGISTRY_COPY));
-        // Hone never writes the copy alone: without it the other has been lost.
+        // Hone never writes only the copy. If only the copy exists, the registry file has been
+        // lost.
         let first = if copy.exists() && !path.exists() {
             Err(anyhow!("{}: missing; move the folder away to learn anew", path.display()))
         } else {
@@ -167,12 +168,12 @@ impl Index {
         Ok(Index { format: REGISTRY_FORMAT, ..index })
     }
 
-    /// As it is written.
+    /// The text of the file, with its checksum.
     fn text(&mut self) -> Result<String> {
         self.checksum.clear();
         let text = serde_json::to_string_pretty(self)?;
         self.checksum = sha256_of(text.as_bytes());
-        // No field before it holds text.
+        // The checksum is the first text field, so the first match is the right one.
         Ok(text.replacen(&checksum_field(""), &checksum_field(&self.checksum), 1))
     }
 }
@@ -181,60 +182,64 @@ fn checksum_field(checksum: &str) -> String {
     format!("\"checksum\": \"{checksum}\"")
 }
 
-/// What the checksum of a registry's text should be; `found` is the one it has.
+/// Computes the checksum that a registry's text should have. `found` is the one that it has.
 fn checksum(text: &str, found: &str) -> String {
     sha256_of(text.replacen(&checksum_field(found), &checksum_field(""), 1).as_bytes())
 }
 
 impl Registry {
-    /// Opens the registry for one base model. Completions must go on whatever
-    /// its state: where the active adapter cannot be used, its nearest usable
-    /// ancestor serves, and where `registry.json` cannot be read, the base does
-    /// and nothing is learned. The second value says why.
+    /// Opens the registry for one base model. Completions must go on whatever the registry's state
+    /// is. If the active adapter cannot be used, its nearest usable ancestor serves. If
+    /// `registry.json` cannot be read, the base serves and nothing is learned. The second value
+    /// gives the reason.
     pub fn open(folder: &Path, base_sha256: &str) -> (Registry, Option<String>) {
         let (index, damage) = Index::of(folder);
-        let (index, sealed) = match index {
+        let (index, read_only_reason) = match index {
             Ok(index) => (index, None),
             Err(error) => (Index::empty(), Some(format!("{error:#}"))),
         };
         let is_from_copy = damage.is_some();
-        let mut registry = Registry { folder: folder.to_owned(), index, sealed, is_from_copy };
-        let trouble = registry.settle(base_sha256).or(damage).or(registry.sealed.clone());
+        let mut registry =
+            Registry { folder: folder.to_owned(), index, read_only_reason, is_from_copy };
+        let trouble = registry
+            .fall_back_to_usable(base_sha256)
+            .or(damage)
+            .or(registry.read_only_reason.clone());
         (registry, trouble)
     }
 
-    /// Why no update can be registered, if so.
-    pub fn sealed(&self) -> Option<&str> {
-        self.sealed.as_deref()
+    /// The reason why no update can be registered, if there is one.
+    pub fn read_only_reason(&self) -> Option<&str> {
+        self.read_only_reason.as_deref()
     }
 
-    /// The same, in a sentence for the user.
+    /// The same reason in a sentence for the user.
     pub fn learning_refusal(&self) -> Option<String> {
-        let reason = self.sealed.as_ref()?;
+        let reason = self.read_only_reason.as_ref()?;
         Some(format!("nothing is learned, because an update could not be registered: {reason}"))
     }
 
     /// # Errors
-    /// The registry is read-only; why.
+    /// The registry is read-only. The error gives the reason.
     pub fn check_writable(&self) -> Result<()> {
-        match &self.sealed {
+        match &self.read_only_reason {
             Some(reason) => bail!("{reason}"),
             None => Ok(()),
         }
     }
 
-    /// Serves the parent instead, because the engine refuses the active adapter.
+    /// Makes the parent serve, because the engine cannot load the active adapter.
     pub fn fall_back(&mut self) {
         let parent = self.entry(self.index.active).map_or(0, |entry| entry.parent);
         self.index.serve(parent);
     }
 
-    /// Gives the candidate up, because the engine refuses it.
+    /// Ends the trial, because the engine cannot load its candidate.
     pub fn fall_back_from_trial(&mut self) {
         (self.index.head, self.index.trial) = (None, None);
     }
 
-    fn settle(&mut self, base_sha256: &str) -> Option<String> {
+    fn fall_back_to_usable(&mut self, base_sha256: &str) -> Option<String> {
         let mut trouble = None;
         if let Some(head) = self.index.head
             && let Some(entry) = self.entry(head)
@@ -284,7 +289,7 @@ impl Registry {
         self.index.trial
     }
 
-    /// What the next update learns on from; 0 is the base.
+    /// The adapter that the next update starts from; 0 is the base.
     pub fn head(&self) -> AdapterVersion {
         self.index.head.unwrap_or(self.index.active)
     }
@@ -297,9 +302,9 @@ impl Registry {
         &self.index.adapters
     }
 
-    /// Number of the next candidate; never used twice. A number is also used if a file has
-    /// it that the registry does not name: where the registry was lost, or its copy is a
-    /// little older, that file may be all that is left of an adapter.
+    /// The number of the next candidate. No number is used twice. A number also counts as used if a
+    /// file has it that the registry does not name: after the registry was lost, or read from an
+    /// older copy, that file may be all that is left of an adapter.
     pub fn next_version(&self) -> AdapterVersion {
         let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
         let mut version = self.index.adapters.last().map_or(1, |entry| entry.version + 1);
@@ -309,8 +314,8 @@ impl Registry {
         version
     }
 
-    /// Log position of the last label that an adapter of this base learned from.
-    /// What a forgotten one had learned from other files may be learned again.
+    /// The log position of the last label that an adapter of this base learned from. Forgotten
+    /// adapters do not count, so that the labels that are left are learned from again.
     pub fn learned_through(&self, base_sha256: &str) -> Option<u64> {
         let of_base = |entry: &&Entry| entry.base_sha256 == base_sha256 && !entry.forgotten;
         let of_base = self.index.adapters.iter().filter(of_base);
@@ -329,14 +334,14 @@ impl Registry {
         self.folder.join(format!("v{version:04}.optimizer"))
     }
 
-    /// Files that a job's learner writes: the adapter, and the optimizer's state. They have
-    /// no number before the registry gives them one.
+    /// The files that a job's learner writes: the adapter and the optimizer's state. They have no
+    /// number until the registry gives them one.
     pub fn job_files(&self, job: &str) -> (PathBuf, PathBuf) {
         let file = |ending| self.folder.join(format!("{JOB_PREFIX}{job}.{ending}"));
         (file("gguf"), file("optimizer"))
     }
 
-    /// What an update starts from, as a job names it.
+    /// The adapter that an update starts from, in the form that a job needs.
     pub fn parent(&self) -> Option<Parent> {
         let entry = self.entry(self.head())?;
         let optimizer = Some(self.optimizer_file(entry.version)).filter(|path| path.exists());
@@ -348,16 +353,16 @@ impl Registry {
         })
     }
 
-    /// Registers a candidate, and makes it the one that serves.
+    /// Registers a candidate and makes it serve.
     pub fn promote(&mut self, candidate: &Candidate) -> Result<()> {
         self.register(candidate, |index| index.serve(candidate.entry.version))?;
         self.prune();
         Ok(())
     }
 
-    /// Registers a candidate, and has it take part in the trial under way, or in one that
-    /// begins at log position `now`.
-    pub fn try_out(&mut self, candidate: &Candidate, now: u64) -> Result<Arms> {
+    /// Registers a candidate that joins the running trial, or a new trial that begins at log
+    /// position `now`.
+    pub fn start_trial(&mut self, candidate: &Candidate, now: u64) -> Result<Arms> {
         let version = candidate.entry.version;
         let since = self.index.trial.map_or(now, |trial| trial.since);
         let arms = Arms { candidate: version, incumbent: self.index.active, since };
@@ -366,8 +371,7 @@ impl Registry {
         Ok(arms)
     }
 
-    /// Registers a candidate that is not tried at all; learning does not go on
-    /// from it.
+    /// Registers a candidate that gets no trial. The next update does not start from it.
     pub fn refuse(&mut self, candidate: &Candidate) -> Result<()> {
         self.register(candidate, |_| {})?;
         self.prune();
@@ -392,8 +396,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers an adapter that was trained elsewhere, without serving it, and answers its
-    /// number. The caller holds whoever else might take that.
+    /// Registers an imported adapter without serving it; answers its number. The caller must hold
+    /// the lock that keeps others from taking the same number.
     pub fn import(
         &mut self,
         file: &Path,
@@ -409,7 +413,7 @@ impl Registry {
             base_sha256: base_sha256.to_owned(),
             created_at_ms: now_ms,
             labels: (0, 0),
-            // It knows nothing of what is recorded here.
+            // It has learned from no offer that is recorded here.
             offers: Some(vec![]),
             forgotten: false,
             verdict: None,
@@ -420,8 +424,8 @@ impl Registry {
         Ok(version)
     }
 
-    /// Names a candidate's files after its number, which replaces no file, and then writes
-    /// the registry with its entry and this change. Where either fails, neither is done.
+    /// Gives a candidate's files the names of its number without replacing any file, then writes
+    /// the registry with its entry and this change. If one of the two fails, neither takes effect.
     fn register(&mut self, candidate: &Candidate, change: impl FnOnce(&mut Index)) -> Result<()> {
         self.check_writable()?;
         let version = candidate.entry.version;
@@ -431,12 +435,12 @@ impl Registry {
         change(&mut index);
         let named = self.name_files(candidate)?;
         self.replace(index).inspect_err(|_| remove(&named))?;
-        // They have a second name now.
+        // The files have their new names now, so the temporary names go.
         remove(candidate.optimizer.iter().chain([&candidate.adapter]));
         Ok(())
     }
 
-    /// The new names of a candidate's files.
+    /// Links a candidate's files to the names of its number; answers these names.
     fn name_files(&self, candidate: &Candidate) -> Result<Vec<PathBuf>> {
         let version = candidate.entry.version;
         let optimizer =
@@ -461,31 +465,30 @@ impl Registry {
         self.replace(index)
     }
 
-    /// Versions that learned from any of these offers, themselves or through
-    /// what they grew from.
-    pub fn taught_by(&self, offers: &HashSet<OfferId>) -> Vec<AdapterVersion> {
-        let mut taught = vec![];
+    /// The versions that learned from any of these offers, themselves or through an ancestor.
+    pub fn learned_from(&self, offers: &HashSet<OfferId>) -> Vec<AdapterVersion> {
+        let mut learned = vec![];
         if offers.is_empty() {
-            return taught;
+            return learned;
         }
-        // A parent stands before its children.
+        // A parent comes before its children in this list.
         for entry in self.index.adapters.iter().filter(|entry| !entry.forgotten) {
             let own = entry.offers.as_ref();
             if own.is_none_or(|own| own.iter().any(|offer| offers.contains(offer)))
-                || taught.contains(&entry.parent)
+                || learned.contains(&entry.parent)
             {
-                taught.push(entry.version);
+                learned.push(entry.version);
             }
         }
-        taught
+        learned
     }
 
-    /// What may serve once these versions are forgotten: the active one or its
-    /// nearest sound ancestor.
-    pub fn active_without(&self, taught: &[AdapterVersion], base_sha256: &str) -> AdapterVersion {
+    /// The version that may serve once these versions are forgotten: the active one or its nearest
+    /// undamaged ancestor.
+    pub fn active_without(&self, learned: &[AdapterVersion], base_sha256: &str) -> AdapterVersion {
         let mut version = self.index.active;
         while let Some(entry) = self.entry(version) {
-            if !taught.contains(&version) && self.usable(entry, base_sha256).is_ok() {
+            if !learned.contains(&version) && self.usable(entry, base_sha256).is_ok() {
                 break;
             }
             version = entry.parent;
@@ -493,16 +496,16 @@ impl Registry {
         version
     }
 
-    /// Versions that are not forgotten.
+    /// The versions that are not forgotten.
     pub fn kept(&self) -> Vec<AdapterVersion> {
         let kept = self.index.adapters.iter().filter(|entry| !entry.forgotten);
         kept.map(|entry| entry.version).collect()
     }
 
-    /// Removes the files of a job or an import that was cut short. The caller holds whoever
-    /// else might be at work in the folder.
+    /// Removes the files of a job or an import that was interrupted. The caller must hold the lock
+    /// that keeps jobs and imports from running.
     pub fn remove_leftovers(&self) {
-        if self.sealed.is_some() || self.is_from_copy {
+        if self.read_only_reason.is_some() || self.is_from_copy {
             return;
         }
         let Ok(files) = std::fs::read_dir(&self.folder) else { return };
@@ -511,14 +514,15 @@ impl Registry {
         let named =
             |entry: &Entry| [self.adapter_file(entry.version), self.optimizer_file(entry.version)];
         let named: HashSet<PathBuf> = self.index.adapters.iter().flat_map(named).collect();
-        // Cut short between getting its number and being registered, a file has two names.
+        // A file has two names if Hone was interrupted after it got its number and before it was
+        // registered.
         let second_names = others.iter().filter(|&path| {
             !named.contains(path) && leftovers.iter().any(|leftover| is_one_file(leftover, path))
         });
         remove(second_names.chain(&leftovers));
     }
 
-    /// Removes whatever lies beside the registry: what an update left behind too.
+    /// Removes every file beside the registry, also those that an interrupted update left.
     pub fn clear_folder(&self) -> Result<()> {
         let cannot = |path: &Path| format!("{}: cannot be removed", path.display());
         let entries = std::fs::read_dir(&self.folder)
@@ -526,9 +530,10 @@ impl Registry {
         for entry in entries {
             let path = entry?.path();
             if path.file_name() != Some(OsStr::new(REGISTRY_FILE)) {
-                let removed = match path.is_dir() {
-                    true => std::fs::remove_dir_all(&path),
-                    false => std::fs::remove_file(&path),
+                let removed = if path.is_dir() {
+                    std::fs::remove_dir_all(&path)
+                } else {
+                    std::fs::remove_file(&path)
                 };
                 removed.with_context(|| cannot(&path))?;
             }
@@ -537,19 +542,20 @@ impl Registry {
             .with_context(|| self.folder.display().to_string())
     }
 
-    /// Removes these versions for good, and has `active` serve.
-    pub fn forget(&mut self, taught: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
+    /// Removes these versions for good, and makes `active` serve.
+    pub fn forget(&mut self, learned: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
         self.check_writable()?;
         let mut index = self.index.clone();
-        let head_goes = index.head.is_some_and(|head| taught.contains(&head));
+        let head_goes = index.head.is_some_and(|head| learned.contains(&head));
         if active != index.active || head_goes {
             index.serve(active);
         }
-        for entry in index.adapters.iter_mut().filter(|entry| taught.contains(&entry.version)) {
+        for entry in index.adapters.iter_mut().filter(|entry| learned.contains(&entry.version)) {
             entry.forgotten = true;
         }
         self.replace(index)?;
-        // Those of an earlier time too, whose removal may have been cut short.
+        // An earlier removal may have been interrupted, so the files of all forgotten versions are
+        // removed.
         for entry in self.index.adapters.iter().filter(|entry| entry.forgotten) {
             for path in [self.adapter_file(entry.version), self.optimizer_file(entry.version)] {
                 match std::fs::remove_file(&path) {
@@ -564,7 +570,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether a version may serve over this base.
+    /// Checks that a version may serve with this base.
     pub fn check(&self, version: AdapterVersion, base_sha256: &str) -> Result<()> {
         if version == 0 {
             return Ok(());
@@ -575,7 +581,7 @@ impl Registry {
         self.usable(entry, base_sha256)
     }
 
-    /// Whether its file is still kept.
+    /// Whether its file still exists.
     pub fn is_kept(&self, version: AdapterVersion) -> bool {
         self.adapter_file(version).exists()
     }
@@ -587,14 +593,14 @@ impl Registry {
         write_atomic(&path, text.as_bytes())
             .with_context(|| format!("{}: cannot be written", path.display()))?;
         self.index = index;
-        // The registry itself is in place: a copy that fails costs no update.
+        // The registry is already in place, so a copy that cannot be written fails no update.
         if let Err(error) = write_atomic(&self.folder.join(REGISTRY_COPY), text.as_bytes()) {
             tracing::warn!("{}: not copied: {error}", path.display());
         }
         Ok(())
     }
 
-    /// Files nobody will load again. Best effort: a file that stays costs space only.
+    /// Removes files that nobody loads again. A file that cannot be removed only costs space.
     fn prune(&self) {
         let count = self.index.adapters.len();
         let in_use = [self.index.active, self.head()];
@@ -615,13 +621,13 @@ fn has_no_number(path: &Path) -> bool {
     [JOB_PREFIX, IMPORT_PREFIX].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether these are two names of one file.
+/// Whether both paths are names of the same file.
 fn is_one_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
     identity(one).is_some() && identity(one) == identity(other)
 }
 
-/// Best effort: a file that stays costs space only.
+/// Removes files. A file that cannot be removed only costs space.
 fn remove<'a>(files: impl IntoIterator<Item = &'a PathBuf>) {
     for file in files {
         let _ = std::fs::remove_file(file);
@@ -629,374 +635,4 @@ fn remove<'a>(files: impl IntoIterator<Item = &'a PathBuf>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn candidate(registry: &Registry, base: &str) -> Candidate {
-        let version = registry.next_version();
-        let (adapter, optimizer) = registry.job_files("j");
-        std::fs::write(&adapter, format!("adapter {version}")).unwrap();
-        std::fs::write(&optimizer, format!("state {version}")).unwrap();
-        let entry = Entry {
-            version,
-            parent: registry.active(),
-            sha256: sha256(&adapter).unwrap(),
-            base_sha256: base.into(),
-            created_at_ms: 0,
-            labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
-            offers: Some(vec![format!("offer-{version}")]),
-            forgotten: false,
-            verdict: None,
-            report: serde_json::from_value(report()).unwrap(),
-        };
-        Candidate { entry, adapter, optimizer: Some(optimizer) }
-    }
-
-    fn report() -> serde_json::Value {
-        let zero = serde_json::json!({"count":0,"mean":0.0,"p50":0.0,"p95":0.0,"max":0.0});
-        serde_json::json!({
-            "job":"j","candidate":1,"adapter_sha256":"","episodes_used":1,"episodes_dropped":0,
-            "tokens_trained":1,"steps":1,"stopped_early":false,"mean_reward":0.0,
-            "mean_advantage":0.0,"mismatch":zero,"ratio_before":zero,"steps_log":[],
-            "logprob_rewarded":null,"logprob_unrewarded":null,"kl_base":0.0,"update_ratio":0.0,
-            "load_ms":0,"prompt_ms":0,"train_ms":0,"total_ms":0,"peak_memory_mb":0})
-    }
-
-    fn with_three(folder: &Path) -> Registry {
-        let (mut registry, _) = Registry::open(folder, "base");
-        for _ in 0..3 {
-            let next = candidate(&registry, "base");
-            registry.promote(&next).unwrap();
-        }
-        registry
-    }
-
-    fn names(folder: &Path) -> Vec<String> {
-        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
-        let mut names: Vec<_> = files.map(|name| name.to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn a_candidates_files_get_the_names_of_its_number_and_lose_their_own() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut registry, _) = Registry::open(dir.path(), "base");
-        registry.promote(&candidate(&registry, "base")).unwrap();
-        let files = [REGISTRY_COPY, REGISTRY_FILE, "v0001.gguf", "v0001.optimizer"];
-        assert_eq!(names(dir.path()), files);
-        assert_eq!(std::fs::read(registry.optimizer_file(1)).unwrap(), b"state 1");
-        let again =
-            Candidate { entry: registry.entries()[0].clone(), ..candidate(&registry, "base") };
-        assert!(registry.refuse(&again).unwrap_err().to_string().contains("registered already"));
-    }
-
-    /// Whatever comes between a job and its registration, it replaces no file.
-    #[test]
-    fn a_number_that_a_file_has_taken_meanwhile_is_not_given() {
-        for (taken, other) in [("v0001.gguf", "v0001.optimizer"), ("v0001.optimizer", "v0001.gguf")]
-        {
-            let dir = tempfile::tempdir().unwrap();
-            let (mut registry, _) = Registry::open(dir.path(), "base");
-            let first = candidate(&registry, "base");
-            std::fs::write(dir.path().join(taken), "somebody's").unwrap();
-            let refused = format!("{:#}", registry.promote(&first).unwrap_err());
-            assert!(refused.contains(taken), "{refused}");
-            assert_eq!(std::fs::read(dir.path().join(taken)).unwrap(), b"somebody's");
-            assert!(!dir.path().join(other).exists() && registry.entries().is_empty());
-            assert_eq!(registry.next_version(), 2);
-        }
-    }
-
-    #[test]
-    fn a_registry_that_cannot_be_written_gives_no_number() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut registry, _) = Registry::open(dir.path(), "base");
-        let first = candidate(&registry, "base");
-        std::fs::create_dir(dir.path().join(REGISTRY_FILE)).unwrap();
-        let refused = format!("{:#}", registry.promote(&first).unwrap_err());
-        assert!(refused.contains("cannot be written"), "{refused}");
-        assert_eq!(names(dir.path()), ["job-j.gguf", "job-j.optimizer", REGISTRY_FILE]);
-        assert_eq!((registry.entries().len(), registry.active()), (0, 0));
-    }
-
-    #[test]
-    fn what_was_cut_short_is_removed_and_nothing_else() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut registry = with_three(dir.path());
-        let kept = names(dir.path());
-        // Killed while it trained; and after v4 got its number, before the registry knew.
-        std::fs::write(dir.path().join("job-v4-0-1.gguf.7-0.tmp"), "half").unwrap();
-        std::fs::write(dir.path().join("import-x"), "half").unwrap();
-        let cut_short = candidate(&registry, "base");
-        registry.name_files(&cut_short).unwrap();
-        assert_eq!(registry.next_version(), 5);
-        // Killed after v3 was registered, before its files lost their other names.
-        std::fs::hard_link(registry.adapter_file(3), dir.path().join("job-v3.gguf")).unwrap();
-        // Of an adapter that a lost registry named.
-        std::fs::write(dir.path().join("v0007.gguf"), "adapter 7").unwrap();
-        let all = names(dir.path());
-
-        registry.is_from_copy = true;
-        registry.remove_leftovers();
-        assert_eq!(names(dir.path()), all, "a copy may not know of v4");
-        registry.is_from_copy = false;
-        registry.remove_leftovers();
-        assert_eq!(names(dir.path()), [kept, vec!["v0007.gguf".into()]].concat());
-        assert_eq!(registry.next_version(), 4);
-    }
-
-    /// A registry that was missing was taken for one that had never been written. The base
-    /// served in silence, and what was written next took the place of the copy as well.
-    #[test]
-    fn a_lost_registry_gives_way_to_its_copy() {
-        let dir = tempfile::tempdir().unwrap();
-        with_three(dir.path());
-        std::fs::remove_file(dir.path().join(REGISTRY_FILE)).unwrap();
-        let (registry, trouble) = Registry::open(dir.path(), "base");
-        let trouble = trouble.expect("it is told");
-        assert!(trouble.contains("missing") && trouble.contains(REGISTRY_COPY), "{trouble}");
-        assert_eq!((registry.active(), registry.sealed()), (3, None));
-        std::fs::write(dir.path().join(REGISTRY_COPY), "").unwrap();
-        let (registry, _) = Registry::open(dir.path(), "base");
-        assert!(registry.active() == 0 && registry.sealed().is_some());
-    }
-
-    #[test]
-    fn promotion_survives_reopening_with_its_lineage() {
-        let dir = tempfile::tempdir().unwrap();
-        with_three(dir.path());
-        let (registry, trouble) = Registry::open(dir.path(), "base");
-        assert_eq!((registry.active(), registry.entry(3).unwrap().parent, trouble), (3, 2, None));
-        assert_eq!((registry.next_version(), registry.learned_through("base")), (4, Some(39)));
-        assert_eq!(registry.learned_through("other"), None);
-    }
-
-    #[test]
-    fn a_damaged_adapter_gives_way_to_its_parent_and_says_so() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = with_three(dir.path()).adapter_file(3);
-        std::fs::write(&path, "flipped").unwrap();
-        let (registry, trouble) = Registry::open(dir.path(), "base");
-        assert_eq!(registry.active(), 2);
-        let trouble = trouble.unwrap();
-        assert!(trouble.contains("v0003.gguf: damaged"), "{trouble}");
-        assert!(trouble.contains("serving v2 instead"), "{trouble}");
-        assert_eq!(registry.next_version(), 4, "a number is never used twice");
-    }
-
-    #[test]
-    fn an_adapter_of_another_base_is_not_served() {
-        let dir = tempfile::tempdir().unwrap();
-        with_three(dir.path());
-        let (registry, trouble) = Registry::open(dir.path(), "other");
-        assert_eq!(registry.active(), 0);
-        assert!(trouble.unwrap().contains("another base model"));
-    }
-
-    #[test]
-    fn a_registry_of_the_first_format_is_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("v0001.gguf");
-        std::fs::write(&path, "adapter 1").unwrap();
-        let first = serde_json::json!({"format": 1, "active": 1, "adapters": [{
-            "version": 1, "parent": 0, "sha256": sha256(&path).unwrap(), "base_sha256": "base",
-            "created_at_ms": 0, "labels": [3, 9], "report": report()}]});
-        std::fs::write(dir.path().join("registry.json"), first.to_string()).unwrap();
-        let (registry, trouble) = Registry::open(dir.path(), "base");
-        assert_eq!((registry.active(), registry.head(), trouble), (1, 1, None));
-        assert_eq!(registry.trial(), None);
-    }
-
-    /// One bad sector must not cost what was learned in months.
-    #[test]
-    fn a_damaged_registry_gives_way_to_its_copy() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut registry, _) = Registry::open(folder.path(), "base");
-        registry.promote(&candidate(&registry, "base")).unwrap();
-        let path = folder.path().join(REGISTRY_FILE);
-        let whole = std::fs::read(&path).unwrap();
-        for damaged in [&whole[..whole.len() / 2], b"", b"{\"format\": 2, \"active\": 0}"] {
-            std::fs::write(&path, damaged).unwrap();
-            let (registry, trouble) = Registry::open(folder.path(), "base");
-            let trouble = trouble.expect("it is told");
-            assert!(trouble.contains("damaged") && trouble.contains(REGISTRY_COPY), "{trouble}");
-            assert_eq!((registry.active(), registry.sealed()), (1, None));
-        }
-        // What is written next heals it.
-        let (mut registry, _) = Registry::open(folder.path(), "base");
-        registry.activate(0).unwrap();
-        let (registry, trouble) = Registry::open(folder.path(), "base");
-        assert_eq!((registry.active(), trouble), (0, None));
-        // With both gone, the base serves and nothing is overwritten.
-        std::fs::write(&path, "").unwrap();
-        std::fs::write(folder.path().join(REGISTRY_COPY), "").unwrap();
-        let (registry, _) = Registry::open(folder.path(), "base");
-        assert!(registry.active() == 0 && registry.sealed().is_some());
-    }
-
-    /// Somebody else's number would serve, or be learned on from.
-    #[test]
-    fn a_bit_that_leaves_the_registry_readable_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
-        with_three(dir.path());
-        let path = dir.path().join(REGISTRY_FILE);
-        let whole = std::fs::read(&path).unwrap();
-        let mut readable = 0;
-        for bit in 0..whole.len() * 8 {
-            let mut damaged = whole.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            readable += usize::from(serde_json::from_slice::<Index>(&damaged).is_ok());
-            std::fs::write(&path, damaged).unwrap();
-            let read = Index::read(&path);
-            assert!(read.is_err(), "bit {} of byte {} was read", bit % 8, bit / 8);
-        }
-        assert!(readable > 1_000, "or this test tells nothing: {readable}");
-    }
-
-    #[test]
-    fn registries_of_earlier_hones_open_and_are_written_as_todays() {
-        for format in [1, 2] {
-            let dir = tempfile::tempdir().unwrap();
-            let registry = with_three(dir.path());
-            let path = dir.path().join(REGISTRY_FILE);
-            let mut old = serde_json::to_value(&registry.index).unwrap();
-            old["format"] = format.into();
-            old.as_object_mut().unwrap().remove("checksum");
-            if format == 1 {
-                old.as_object_mut().unwrap().retain(|key, _| key != "trial" && key != "head");
-            }
-            std::fs::write(&path, old.to_string()).unwrap();
-            let (mut registry, trouble) = Registry::open(dir.path(), "base");
-            assert_eq!((registry.active(), trouble), (3, None), "format {format}");
-            registry.activate(2).unwrap();
-            let text = std::fs::read_to_string(&path).unwrap();
-            assert!(text.contains("\"format\": 3") && text.contains("\"checksum\": \""));
-            assert_eq!(Registry::open(dir.path(), "base").0.active(), 2);
-        }
-    }
-
-    #[test]
-    fn a_registry_of_a_newer_hone_is_refused_untouched() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("registry.json");
-        std::fs::write(&path, r#"{"format": 4, "surprise": true}"#).unwrap();
-        let (mut registry, trouble) = Registry::open(dir.path(), "base");
-        assert!(trouble.unwrap().contains("registry.json: format 4"));
-        assert_eq!(registry.active(), 0, "the base serves");
-        let next = candidate(&registry, "base");
-        assert!(registry.promote(&next).is_err());
-        assert!(std::fs::read_to_string(path).unwrap().contains("surprise"));
-    }
-
-    #[test]
-    fn rolling_back_survives_reopening_and_the_next_number_is_still_new() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut registry = with_three(dir.path());
-        registry.activate(1).unwrap();
-        let (registry, _) = Registry::open(dir.path(), "base");
-        assert_eq!((registry.active(), registry.next_version()), (1, 4));
-        assert_eq!(registry.parent().unwrap().version, 1, "learning goes on from there");
-    }
-
-    #[test]
-    fn what_learned_from_a_forgotten_offer_goes_with_all_that_grew_from_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut registry = with_three(dir.path());
-        registry.activate(1).unwrap();
-        let sibling = candidate(&registry, "base");
-        registry.promote(&sibling).unwrap();
-        let offers = HashSet::from(["offer-2".to_owned()]);
-        let taught = registry.taught_by(&offers);
-        assert_eq!(taught, [2, 3], "v4 grew from v1");
-        assert_eq!(registry.active_without(&taught, "base"), 4);
-        registry.activate(3).unwrap();
-        assert_eq!(registry.active_without(&taught, "base"), 1);
-
-        registry.forget(&taught, 1).unwrap();
-        let (registry, trouble) = Registry::open(dir.path(), "base");
-        assert_eq!((registry.active(), trouble, registry.next_version()), (1, None, 5));
-        assert!(!registry.adapter_file(2).exists() && !registry.adapter_file(3).exists());
-        assert!(registry.adapter_file(1).exists() && registry.adapter_file(4).exists());
-        assert!(registry.check(2, "base").unwrap_err().to_string().contains("went with it"));
-        assert_eq!(registry.taught_by(&offers), Vec::<AdapterVersion>::new());
-        assert_eq!(registry.taught_by(&HashSet::new()), Vec::<AdapterVersion>::new());
-    }
-
-    #[test]
-    fn an_adapter_that_does_not_say_counts_as_taught_and_its_labels_may_be_learned_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut registry, _) = Registry::open(dir.path(), "base");
-        let first = candidate(&registry, "base");
-        registry.promote(&first).unwrap();
-        let mut silent = candidate(&registry, "base");
-        silent.entry.offers = None;
-        registry.promote(&silent).unwrap();
-        assert_eq!(registry.learned_through("base"), Some(29));
-        let taught = registry.taught_by(&HashSet::from(["elsewhere".to_owned()]));
-        assert_eq!(taught, [2]);
-        registry.forget(&taught, 1).unwrap();
-        assert_eq!(registry.learned_through("base"), Some(19));
-    }
-
-    #[test]
-    fn only_a_sound_adapter_of_this_base_may_serve() {
-        let dir = tempfile::tempdir().unwrap();
-        let registry = with_three(dir.path());
-        assert!(registry.check(0, "base").is_ok() && registry.check(2, "base").is_ok());
-        let refused = |version, base| registry.check(version, base).unwrap_err().to_string();
-        assert!(refused(9, "base").contains("no adapter v9"));
-        assert!(refused(2, "other").contains("another base model"));
-        std::fs::remove_file(registry.adapter_file(2)).unwrap();
-        assert!(refused(2, "base").contains("v0002.gguf: cannot be read"));
-    }
-
-    #[test]
-    fn a_trial_lets_updates_go_on_and_ends_in_one_of_three_ways() {
-        let ends = |end| {
-            let dir = tempfile::tempdir().unwrap();
-            let mut registry = with_three(dir.path());
-            let first = candidate(&registry, "base");
-            assert_eq!(registry.try_out(&first, 70).unwrap().candidate, 4);
-            assert_eq!((registry.active(), registry.head()), (3, 4), "v3 serves meanwhile");
-            let second = candidate(&registry, "base");
-            let arms = registry.try_out(&second, 99).unwrap();
-            assert_eq!(arms, Arms { candidate: 5, incumbent: 3, since: 70 }, "the same trial");
-            registry.conclude(Verdict { end, reason: "why".into(), offers: 9 }).unwrap();
-            let (registry, trouble) = Registry::open(dir.path(), "base");
-            assert_eq!((trouble, registry.trial()), (None, None));
-            assert_eq!(registry.entry(5).unwrap().verdict.as_ref().unwrap().end, end);
-            (registry.active(), registry.head())
-        };
-        assert_eq!(ends(End::Promoted), (5, 5));
-        assert_eq!(ends(End::Dropped), (3, 3));
-        assert_eq!(ends(End::Undecided), (3, 5));
-    }
-
-    #[test]
-    fn a_trial_is_over_when_the_user_chooses_or_its_candidate_is_damaged() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut registry = with_three(dir.path());
-        let first = candidate(&registry, "base");
-        registry.try_out(&first, 70).unwrap();
-        std::fs::write(registry.adapter_file(4), "flipped").unwrap();
-        let (reopened, trouble) = Registry::open(dir.path(), "base");
-        assert!(trouble.unwrap().contains("its trial is over"));
-        assert_eq!((reopened.active(), reopened.head(), reopened.trial()), (3, 3, None));
-        registry.activate(1).unwrap();
-        assert_eq!((registry.head(), registry.trial()), (1, None));
-    }
-
-    #[test]
-    fn old_files_are_removed_and_the_newest_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut registry, _) = Registry::open(dir.path(), "base");
-        for _ in 0..KEPT_FILES + 2 {
-            let next = candidate(&registry, "base");
-            registry.promote(&next).unwrap();
-        }
-        assert!(!registry.adapter_file(2).exists());
-        assert!(registry.adapter_file(3).exists());
-        assert_eq!(registry.entries().len(), KEPT_FILES + 2);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! What happens by itself, a few times a second.
+//! The periodic tasks, which run a few times a second.
 
 use crate::app::App;
 use crate::app::retention::Retention;
@@ -7,7 +7,7 @@ use crate::services::log_recovery::LogRecovery;
 use std::sync::Weak;
 use std::time::Duration;
 
-/// How often open offers are looked at for their timeout.
+/// The interval at which open offers are checked for their timeout.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Runs until the app is dropped.

@@ -1,18 +1,18 @@
-//! Forgetting what was offered within a scope, and what was learned from it.
+//! Forgets the offers within a scope, and the adapters that learned from them.
 
 use crate::adapters::registry::Registry;
 use crate::app::App;
-use crate::privacy::forget_scope::{Forgotten, Found, Scope};
-use crate::services::derived_state::Terms;
+use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope};
+use crate::services::derived_state::DerivedInputs;
 use anyhow::Result;
 use std::sync::Arc;
 
 impl App {
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let services = &self.services;
-        // No update is promoted meanwhile.
+        // While this change lives, no update is promoted.
         let change = services.adapters.change().await;
-        if scope.is_asked_for() {
+        if scope.is_by_user() {
             // Sessions forget first. Otherwise a prompt that is recorded after the search would
             // quote what is to be forgotten.
             self.sessions.all().iter().for_each(|session| session.forget());
@@ -21,8 +21,8 @@ impl App {
         let (log, base) =
             (services.recorder.log().clone(), services.adapters.model().sha256.clone());
         let (change, found) = change
-            .blocking(move |registry| -> Result<(Found, Forgotten)> {
-                let found = Found::search(&*log, scope)?;
+            .blocking(move |registry| -> Result<(OffersToForget, Forgotten)> {
+                let found = OffersToForget::search(&*log, scope)?;
                 let plan = found.plan(registry, &base);
                 Ok((found, plan))
             })
@@ -31,8 +31,8 @@ impl App {
         if found.changes_nothing(&plan) {
             return Ok(plan);
         }
-        // Sessions let go of these offers before they are erased: what is told of them until then
-        // goes with them.
+        // Sessions drop these offers before they are erased, so that no later event about them is
+        // recorded.
         self.sessions.all().iter().for_each(|session| session.forget_offers(found.offers()));
         if plan.serves != change.registry().active() {
             let file = change.registry().adapter_file(plan.serves);
@@ -41,13 +41,13 @@ impl App {
         let (forgotten, base) = (plan.clone(), services.adapters.model().sha256.clone());
         let withdraw = move |registry: &mut Registry| {
             found.withdraw(registry, &plan)?;
-            Ok((found, Terms::of(registry, &base)))
+            Ok((found, DerivedInputs::of(registry, &base)))
         };
-        let (change, (found, terms)) = change.commit(withdraw).await?;
+        let (change, (found, inputs)) = change.commit(withdraw).await?;
         let erasing = self.services.clone();
         tokio::task::spawn_blocking(move || -> Result<()> {
             found.erase(&**erasing.recorder.log())?;
-            if let Some(checkpoint) = erasing.recorder.read_again(&terms)? {
+            if let Some(checkpoint) = erasing.recorder.read_again(&inputs)? {
                 erasing.checkpoints.keep(&erasing.recorder, checkpoint);
             }
             Ok(())
@@ -64,7 +64,9 @@ impl App {
         let log = self.services.recorder.log().clone();
         let (registry, base) =
             (self.services.adapters.serving(), self.services.adapters.model().sha256.clone());
-        tokio::task::spawn_blocking(move || Ok(Found::search(&*log, scope)?.plan(&registry, &base)))
-            .await?
+        tokio::task::spawn_blocking(move || {
+            Ok(OffersToForget::search(&*log, scope)?.plan(&registry, &base))
+        })
+        .await?
     }
 }

@@ -1,5 +1,5 @@
-//! The process as a whole: one lives in `hone serve` behind a socket, or in
-//! `hone lsp --in-process` behind stdio.
+//! The process as a whole. It runs in `hone serve` behind a socket, or in `hone lsp --in-process`
+//! behind stdio.
 
 mod background;
 mod forget;
@@ -9,7 +9,7 @@ pub mod startup;
 mod status;
 mod status_line;
 
-use crate::adapters::import::{self, Incoming};
+use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::Registry;
 use crate::config::Config;
 use crate::learning::trial_runner;
@@ -19,7 +19,7 @@ use crate::report::status::StatusLine;
 use crate::services::Services;
 use crate::services::adapter_service::{AdapterService, ServedModel};
 use crate::services::checkpoint::Checkpoints;
-use crate::services::derived_state::{Reading, Terms};
+use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::health::{Health, Source};
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recorder::Recorder;
@@ -41,7 +41,7 @@ pub struct App {
     pub services: Arc<Services>,
     started: Instant,
     sessions: Sessions,
-    /// What the learner does. The supervisor alone writes it.
+    /// The state of the learner. Only the supervisor writes it.
     learner: watch::Sender<LearnerStatus>,
     status_line: watch::Receiver<StatusLine>,
 }
@@ -62,8 +62,8 @@ impl App {
             health.report(Source::EventLog, damage);
         }
         let generation = log.generation();
-        let reading = Reading::of(&*log, &Terms::of(&registry, &model.sha256))?;
-        let checkpoint = reading.checkpoint_if_worth(generation)?;
+        let derived = DerivedState::of(&*log, &DerivedInputs::of(&registry, &model.sha256))?;
+        let checkpoint = derived.checkpoint_if_worth(generation)?;
         let privacy = Arc::new(Privacy::default());
         let settings = Arc::new(Settings::new(config));
         let recorder = Arc::new(Recorder::new(
@@ -72,7 +72,7 @@ impl App {
             privacy.clone(),
             settings.clone(),
             health.clone(),
-            reading,
+            derived,
         ));
         let adapters = AdapterService::new(model, engine.clone(), recorder.clone(), registry);
         let services = Arc::new(Services {
@@ -92,7 +92,7 @@ impl App {
         Ok(App::run(paths, services))
     }
 
-    /// Starts what happens by itself.
+    /// Starts the background tasks.
     fn run(paths: &Home, services: Arc<Services>) -> Arc<App> {
         let learner = watch::Sender::new(LearnerStatus::default());
         let line = status_line::line(&services, &learner.borrow());
@@ -116,16 +116,16 @@ impl App {
         self.sessions.open(self.services.clone())
     }
 
-    /// Registers an adapter that was trained elsewhere, and answers its version. It serves when it
-    /// is asked for.
+    /// Registers an adapter that was trained elsewhere; answers its version. It does not serve
+    /// until the user chooses it.
     pub async fn import_adapter(&self, path: PathBuf) -> Result<AdapterVersion> {
         let (model, folder) = (self.services.adapters.model().clone(), self.paths.adapters());
         let base_sha256 = model.sha256.clone();
         self.services.adapters.serving().check_writable()?;
-        // Nobody waits for tens of megabytes that are read and written.
+        // Reading and writing tens of megabytes must not block the async runtime.
         let file = tokio::task::spawn_blocking(move || {
             let adapter = import::read(&path, &model.path, &model.sha256)?;
-            Incoming::write(&folder, &adapter)
+            ImportedFile::write(&folder, &adapter)
         });
         let (file, now_ms) = (file.await??, self.services.clock.unix_ms());
         let change = self.services.adapters.change().await;
@@ -134,7 +134,7 @@ impl App {
         Ok(version)
     }
 
-    /// Connections that are open.
+    /// The number of open connections.
     pub fn open_sessions(&self) -> usize {
         self.sessions.count()
     }
@@ -143,18 +143,18 @@ impl App {
         self.learner.borrow().state == LearnerState::Training
     }
 
-    /// What editors show. Every change is pushed to every connection.
+    /// The line that editors show. Every change is sent to every connection.
     pub fn status_line(&self) -> watch::Receiver<StatusLine> {
         self.status_line.clone()
     }
 
-    /// Lets open offers of every session run into their timeout.
+    /// Checks the open offers of every session for their timeout.
     pub fn tick(&self) {
         self.sessions.all().iter().for_each(|session| session.tick());
     }
 }
 
-/// The registry, after those adapters were given up that the engine cannot serve.
+/// Opens the registry and gives up every adapter that the engine cannot load.
 async fn usable_registry(
     paths: &Home,
     model: &ServedModel,

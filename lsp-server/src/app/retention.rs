@@ -1,10 +1,10 @@
-//! `privacy.retention_days`: what is older is forgotten, by the same means and as
-//! really as by `hone forget`. Adapters stay; they hold no text.
+//! Retention: events that are older than `privacy.retention_days` are forgotten in the same way as
+//! by `hone forget`. Adapters stay, because they hold no text.
 //!
-//! A clock that is wrong must not make a whole log old. So a time that lies more
-//! than [`BELIEVED_MS`] after the last one that was believed is believed once a look a
-//! day later finds it past. A machine that was off for months forgets a day later; a
-//! clock that is put right in time costs nothing.
+//! A wrong clock must not make a whole log look old. A time that lies more than [`BELIEVED_MS`]
+//! after the last believed time is doubted at first. It is believed when a check at least a day
+//! later finds the clock past it. So a machine that was off for months forgets a day late, and a
+//! clock that is corrected in time costs nothing.
 
 use crate::app::App;
 use crate::privacy::forget_scope::Scope;
@@ -17,27 +17,27 @@ use std::sync::Arc;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// A leap ahead that is believed at once: a look a day, a machine that slept, and a
-/// time zone that somebody had set by hand.
+/// The largest leap ahead that is believed at once. It leaves room for the day between two checks,
+/// a machine that slept, and a wrong time zone.
 const BELIEVED_MS: u64 = 2 * DAY_MS;
 
-/// Version of [`Witness`] on disk.
+/// The version of [`ClockHistory`] on disk.
 const FORMAT: u32 = 1;
 
-/// Which times the clock has shown.
+/// The times that the clock has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Witness {
+struct ClockHistory {
     format: u32,
-    /// The last that was believed.
+    /// The last time that was believed.
     believed_ms: u64,
-    /// One that was not yet, at its first sight.
+    /// The first time that is still doubted.
     doubted_ms: Option<u64>,
 }
 
-impl Witness {
-    /// The time to go by.
-    fn look(&mut self, now_ms: u64) -> u64 {
+impl ClockHistory {
+    /// The time that retention uses when the clock shows `now_ms`.
+    fn observe(&mut self, now_ms: u64) -> u64 {
         let is_past = |doubted: &mut u64| now_ms >= doubted.saturating_add(DAY_MS);
         if let Some(past) = self.doubted_ms.take_if(is_past) {
             self.believed_ms = past;
@@ -50,30 +50,31 @@ impl Witness {
         self.believed_ms
     }
 
-    /// None, or one that nobody can read, has seen nothing yet.
-    fn read(path: &Path) -> Result<Option<Witness>> {
+    /// Reads the history. A missing or unreadable file counts as a clock that has shown no time
+    /// yet.
+    fn read(path: &Path) -> Result<Option<ClockHistory>> {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read.with_context(|| path.display().to_string())?,
         };
-        let Ok(witness) = serde_json::from_str::<Witness>(&text) else { return Ok(None) };
+        let Ok(history) = serde_json::from_str::<ClockHistory>(&text) else { return Ok(None) };
         ensure!(
-            witness.format <= FORMAT,
+            history.format <= FORMAT,
             "{}: format {}, this Hone knows up to {FORMAT}; update Hone",
             path.display(),
-            witness.format
+            history.format
         );
-        Ok(Some(witness))
+        Ok(Some(history))
     }
 }
 
-/// When it was last looked for what is too old, and by which setting.
+/// The time of the last check for old events, and the setting that it used.
 #[derive(Default)]
 pub struct Retention(Option<(u64, u32)>);
 
 impl Retention {
-    /// Looks for what is too old, if it is time to. Cheap to call often. It goes by dates, which
-    /// also count the hours that a machine sleeps.
+    /// Forgets old events when a check is due. It is cheap to call often. It uses dates, which also
+    /// count the hours that a machine sleeps.
     pub fn tick(&mut self, app: &Arc<App>) {
         let days = app.services.settings.current().privacy.retention_days;
         let now_ms = app.services.clock.unix_ms();
@@ -83,7 +84,7 @@ impl Retention {
         let app = app.clone();
         tokio::spawn(async move {
             let health = &app.services.health;
-            // Completions go on. It is tried again a day later.
+            // Completions go on, and the next check comes a day later.
             match forget_older(&app, days, now_ms).await {
                 Ok(()) => health.clear(Source::Retention),
                 Err(error) => {
@@ -96,7 +97,7 @@ impl Retention {
         });
     }
 
-    /// Whether it is time to look: at the start, once a day, and when the setting was changed.
+    /// Whether a check is due: at the start, once a day, and when the setting has changed.
     fn is_due(&mut self, now_ms: u64, days: u32) -> bool {
         let is_fresh = self.0.is_some_and(|(at, by)| by == days && now_ms.abs_diff(at) < DAY_MS);
         if !is_fresh {
@@ -107,9 +108,9 @@ impl Retention {
 }
 
 async fn forget_older(app: &Arc<App>, days: u32, now_ms: u64) -> Result<()> {
-    let believed_ms = believed(&app.paths.clock_witness(), now_ms)?;
+    let believed_ms = believed(&app.paths.clock_history(), now_ms)?;
     let at_ms = believed_ms.saturating_sub(u64::from(days) * DAY_MS);
-    // On most days there is nothing to do, and a long log to read for that.
+    // On most days nothing is old, and this avoids reading a long log.
     if app.services.recorder.oldest_event_ms().await.is_some_and(|oldest| oldest < at_ms) {
         app.forget(Scope::Before { at_ms }).await?;
     }
@@ -117,10 +118,10 @@ async fn forget_older(app: &Arc<App>, days: u32, now_ms: u64) -> Result<()> {
 }
 
 fn believed(path: &Path, now_ms: u64) -> Result<u64> {
-    let unseen = Witness { format: FORMAT, believed_ms: 0, doubted_ms: None };
-    let mut witness = Witness::read(path)?.unwrap_or(unseen);
-    let believed_ms = witness.look(now_ms);
-    write_atomic(path, &serde_json::to_vec(&witness)?)
+    let unseen = ClockHistory { format: FORMAT, believed_ms: 0, doubted_ms: None };
+    let mut history = ClockHistory::read(path)?.unwrap_or(unseen);
+    let believed_ms = history.observe(now_ms);
+    write_atomic(path, &serde_json::to_vec(&history)?)
         .with_context(|| path.display().to_string())?;
     Ok(believed_ms)
 }
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_looked_at_the_start_once_a_day_and_when_the_setting_changes() {
+    fn a_check_is_due_at_the_start_once_a_day_and_when_the_setting_changes() {
         let mut retention = Retention::default();
         let now = 1000 * DAY_MS;
         assert!(retention.is_due(now, 180));
@@ -141,8 +142,8 @@ mod tests {
         assert!(retention.is_due(now, 180), "a clock set back is a change");
     }
 
-    /// Which day is gone by when each of these is looked at in turn.
-    fn goes_by(days: &[u64]) -> Vec<u64> {
+    /// The days that retention uses when the clock shows each of these days in turn.
+    fn believed_days(days: &[u64]) -> Vec<u64> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("clock.json");
         days.iter().map(|day| believed(&path, day * DAY_MS).unwrap() / DAY_MS).collect()
@@ -150,16 +151,20 @@ mod tests {
 
     #[test]
     fn a_leap_ahead_is_believed_once_it_has_lasted_a_day() {
-        assert_eq!(goes_by(&[1000, 1001, 1002, 1004]), [0, 1001, 1002, 1004], "day by day");
-        assert_eq!(goes_by(&[1000, 1001, 9000, 1001]), [0, 1001, 1001, 1001], "put right");
-        assert_eq!(goes_by(&[1000, 1001, 9000, 9000, 9001]), [0, 1001, 1001, 1001, 9001]);
-        assert_eq!(goes_by(&[1000, 9000, 1001]), [0, 1000, 1001], "from one doubt into another");
-        assert_eq!(goes_by(&[1000, 1007, 1014, 1021]), [0, 1000, 1007, 1014], "on Sundays");
-        assert_eq!(goes_by(&[1000, 1001, 3, 1002, 1003]), [0, 1001, 3, 3, 1003], "set back");
+        assert_eq!(believed_days(&[1000, 1001, 1002, 1004]), [0, 1001, 1002, 1004], "day by day");
+        assert_eq!(believed_days(&[1000, 1001, 9000, 1001]), [0, 1001, 1001, 1001], "corrected");
+        assert_eq!(believed_days(&[1000, 1001, 9000, 9000, 9001]), [0, 1001, 1001, 1001, 9001]);
+        assert_eq!(
+            believed_days(&[1000, 9000, 1001]),
+            [0, 1000, 1001],
+            "one doubted time replaces another"
+        );
+        assert_eq!(believed_days(&[1000, 1007, 1014, 1021]), [0, 1000, 1007, 1014], "on Sundays");
+        assert_eq!(believed_days(&[1000, 1001, 3, 1002, 1003]), [0, 1001, 3, 3, 1003], "set back");
     }
 
     #[test]
-    fn a_witness_of_a_newer_hone_is_refused_untouched_and_a_damaged_one_knows_nothing() {
+    fn a_newer_history_is_refused_and_a_damaged_one_counts_as_empty() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("clock.json");
         let newer = r#"{"format":2,"believed_ms":1,"doubted_ms":null}"#;

@@ -1,11 +1,10 @@
-//! From folders and flags to a running [`App`]: which model, which engine,
-//! which clock.
+//! Starts an [`App`] from the files and flags: chooses the model, the engine and the clock.
 
 use crate::app::App;
 use crate::config::Config;
 use crate::learning::LearnNow;
-use crate::learning::Program;
-use crate::learning::preemption::Leash;
+use crate::learning::LearnerProgram;
+use crate::learning::preemption::LearnerPreemption;
 use crate::learning::supervisor::Supervisor;
 use crate::paths::Home;
 use crate::services::adapter_service::ServedModel;
@@ -23,13 +22,15 @@ use models::store::Store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// More threads than this rarely help a small model and always hurt its neighbours.
+/// The most threads that the model gets by default. More rarely help a small model and always slow
+/// down other programs.
 const MAX_THREADS: usize = 8;
 
-/// Where a manual clock starts: any fixed moment, here 2026-01-01T00:00:00Z.
+/// The time at which a manual clock starts. It can be any fixed time; this is 2026-01-01T00:00:00Z.
 const MANUAL_EPOCH_MS: u64 = 1_767_225_600_000;
 
-/// `hone learn` requests that may wait; they all mean the same.
+/// The number of `hone learn` requests that may wait. One is enough, because they all mean the
+/// same.
 const LEARN_QUEUE: usize = 1;
 
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -37,15 +38,15 @@ pub struct ServeOptions {
     /// Serve this GGUF file instead of the configured model
     #[arg(long, value_name = "FILE.gguf")]
     pub model: Option<PathBuf>,
-    /// FIM template of --model, where its vocabulary does not tell
+    /// FIM template of --model, if its vocabulary does not tell
     #[arg(long, value_name = "NAME", requires = "model")]
     pub template: Option<String>,
-    /// Time stands still but for `hone/advanceClock` (tests, rehearsal)
+    /// Move the clock only by `hone/advanceClock` (tests, rehearsal)
     #[arg(long, hide = true)]
     pub manual_clock: bool,
     /// Share the prompts' KV with other daemons through this folder (rehearsal)
-    #[arg(long, value_name = "DIR", hide = true)]
-    pub prompt_shelf: Option<PathBuf>,
+    #[arg(long, alias = "prompt-shelf", value_name = "DIR", hide = true)]
+    pub prompt_cache: Option<PathBuf>,
 }
 
 impl ServeOptions {
@@ -61,14 +62,14 @@ impl ServeOptions {
         if self.manual_clock {
             args.push("--manual-clock".into());
         }
-        if let Some(folder) = &self.prompt_shelf {
-            args.extend(["--prompt-shelf".into(), folder.into()]);
+        if let Some(folder) = &self.prompt_cache {
+            args.extend(["--prompt-cache".into(), folder.into()]);
         }
         args
     }
 }
 
-/// The manifest the configuration asks for.
+/// The manifest of the configured model.
 pub fn configured_manifest<'a>(
     home: &Home,
     catalogue: &'a Catalogue,
@@ -109,7 +110,7 @@ fn find_model(
     Ok((served, manifest.template))
 }
 
-/// A running daemon and the bell that asks its learner for an update.
+/// Starts the app and its learner. The second value asks the learner for an update.
 pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<App>, LearnNow)> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
@@ -126,11 +127,11 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<App>, Lear
         adapts_threads: config.model.threads == 0,
         gpu_layers: config.model.gpu_layers,
     };
-    let leash = Arc::new(Leash::default());
-    let holds = leash.clone();
-    let on_busy = move |busy| holds.computing(busy);
+    let preemption = Arc::new(LearnerPreemption::default());
+    let preempts = preemption.clone();
+    let on_busy = move |busy| preempts.set_busy(busy);
     let load = move || LlamaEngine::load(&llama);
-    let engine = match options.prompt_shelf.clone() {
+    let engine = match options.prompt_cache.clone() {
         None => EngineHandle::start(load, on_busy),
         Some(folder) => {
             let model = model.sha256.clone();
@@ -149,13 +150,15 @@ pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<App>, Lear
     };
     let app = App::start(&home, config, model, engine, clock, log).await?;
     let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
-    let learner = Program { path: learner_program()?, prompt_shelf: options.prompt_shelf.clone() };
-    let supervisor = Supervisor::new(app.services.clone(), app.learner.clone(), learner, leash);
+    let learner =
+        LearnerProgram { path: learner_program()?, prompt_cache: options.prompt_cache.clone() };
+    let supervisor =
+        Supervisor::new(app.services.clone(), app.learner.clone(), learner, preemption);
     tokio::spawn(supervisor.run(asked));
     Ok((app, learn_now))
 }
 
-/// `hone-learner` beside this binary; `HONE_LEARNER` names another.
+/// The path of `hone-learner`: beside this binary, unless `HONE_LEARNER` names another.
 fn learner_program() -> Result<PathBuf> {
     match std::env::var_os("HONE_LEARNER").filter(|value| !value.is_empty()) {
         Some(program) => Ok(program.into()),
@@ -163,7 +166,7 @@ fn learner_program() -> Result<PathBuf> {
     }
 }
 
-/// A program installed in the same folder as this one.
+/// The path of a program in the same folder as this one.
 pub fn sibling(name: &str) -> Result<PathBuf> {
     let this = std::env::current_exe().context("cannot tell where this program is")?;
     Ok(this.parent().unwrap_or(Path::new(".")).join(name))

@@ -1,4 +1,4 @@
-//! What `hone status` tells, gathered from everybody who knows a part of it.
+//! Collects what `hone status` shows from the services.
 
 use crate::app::App;
 use crate::report::status::{

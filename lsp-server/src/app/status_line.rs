@@ -1,5 +1,5 @@
-//! The line that editors show: computed from what the services publish, and pushed to every
-//! connection when it changes.
+//! The status line that editors show. It is computed from what the services publish, and sent to
+//! every connection when it changes.
 
 use crate::config::Config;
 use crate::report::status::StatusLine;
@@ -9,7 +9,7 @@ use feedback::event::AdapterVersion;
 use std::sync::Weak;
 use tokio::sync::watch;
 
-/// The line that is right now.
+/// The current status line.
 pub fn line(services: &Services, learner: &LearnerStatus) -> StatusLine {
     if learner.state == LearnerState::Training {
         return StatusLine { busy: true, kind: "Normal".into(), message: "learning".into() };
@@ -22,7 +22,7 @@ pub fn line(services: &Services, learner: &LearnerStatus) -> StatusLine {
     ready(model, adapter, &services.settings.current())
 }
 
-/// While nothing happens: what serves, and what is paused.
+/// The line while nothing is wrong or under way. It names what serves and what is paused.
 fn ready(model: &str, adapter: AdapterVersion, config: &Config) -> StatusLine {
     let mut message = model.to_owned();
     if adapter > 0 {

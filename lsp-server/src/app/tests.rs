@@ -1,12 +1,12 @@
-//! What only the whole process shows: trials, checkpoints and forgetting.
+//! Tests of what only the whole process shows: trials, checkpoints and forgetting.
 
 use super::*;
 use crate::privacy::forget_scope::Scope;
-use crate::report::offers::tests::completion;
 use crate::report::status::screen;
 use crate::services::derived_state::CHECKPOINT_EVENTS;
 use crate::session::request::Trigger;
 use crate::testing;
+use crate::testing::fixtures::{self, completion, home};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
@@ -21,14 +21,11 @@ const CURSOR: Position = Position { line: 1, column: 4 };
 const ANSWERS: &[&str] = &["call(x);", "call(y);", "close();"];
 const AUTOMATIC: Trigger = Trigger::Automatic;
 
-/// Types at many places with a candidate on trial that says `learned`, and
-/// answers which adapter serves afterwards, and what the status says.
+/// Types at many places while a candidate is on trial whose adapter answers `learned`. Answers the
+/// adapter that serves afterwards, and the status screen.
 async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) {
-    let takes = Duration::ZERO;
-    let engine = ScriptedEngine { answers: ANSWERS, learned: Some(learned), takes };
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
-    home.create().unwrap();
+    let engine = ScriptedEngine { learned: Some(learned), ..fixtures::engine(ANSWERS) };
+    let (_folder, home) = home();
     let clock = Arc::new(ManualClock::starting_at(0));
     let mut config = Config::default();
     config.gate.enabled = false;
@@ -43,7 +40,7 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
         session.open(uri.clone(), Document { path, language, version: 1, text });
         let offers = session.complete(&uri, CURSOR, AUTOMATIC).await.unwrap();
         if let Some(offer) = offers.first() {
-            // A hack pays: whatever is offered is taken.
+            // Every offer is accepted, so that the hack seems to pay.
             session.accepted(&offer.id).unwrap();
         }
         tokio::task::yield_now().await;
@@ -62,7 +59,7 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
 }
 
 #[tokio::test]
-async fn planted_hacks_end_their_trial_and_the_status_names_them() {
+async fn a_hack_ends_its_trial_and_the_status_names_it() {
     let (serves, screen) = trial_of(&["});"]).await;
     assert_eq!(serves, 0);
     assert!(screen.contains("closing brackets"), "{screen}");
@@ -74,14 +71,13 @@ async fn planted_hacks_end_their_trial_and_the_status_names_them() {
 const CANARY: &str = "/project/canary7391.rs";
 
 async fn app(home: &Home) -> Arc<App> {
-    let engine = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
     let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
     let clock = Arc::new(ManualClock::starting_at(0));
-    testing::app::start(home, Config::default(), engine, clock, log).await
+    testing::app::start(home, Config::default(), fixtures::engine(&["x"]), clock, log).await
 }
 
-/// Waits for what is done on another thread.
-async fn kept(app: &App) -> u64 {
+/// Waits for the checkpoint, which another thread writes. Answers its log position.
+async fn checkpointed(app: &App) -> u64 {
     loop {
         if let Some(checkpoint) = app.services.recorder.log().checkpoint().unwrap() {
             return checkpoint.next_seq;
@@ -90,36 +86,36 @@ async fn kept(app: &App) -> u64 {
     }
 }
 
-fn is_below(folder: &Path, text: &str) -> bool {
+fn is_in_files_of(folder: &Path, text: &str) -> bool {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
-        match path.is_dir() {
-            true => is_below(&path, text),
-            false => {
-                let bytes = std::fs::read(&path).unwrap_or_default();
-                bytes.windows(text.len()).any(|window| window == text.as_bytes())
-            }
+        if path.is_dir() {
+            is_in_files_of(&path, text)
+        } else {
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
         }
     })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_is_written_down_by_itself_and_what_is_forgotten_is_gone_from_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
-    home.create().unwrap();
+async fn checkpoints_are_written_regularly_and_hold_nothing_that_is_forgotten() {
+    let (folder, home) = home();
     let first = app(&home).await;
     for number in 0..CHECKPOINT_EVENTS {
         let path = if number % 7 == 0 { CANARY } else { "/project/kept.rs" };
         first.services.recorder.record(vec![completion(&format!("o{number}"), path)]);
     }
-    assert_eq!(kept(&first).await, CHECKPOINT_EVENTS);
+    assert_eq!(checkpointed(&first).await, CHECKPOINT_EVENTS);
     let checkpoint = first.services.recorder.log().checkpoint().unwrap().unwrap();
     let content = String::from_utf8(checkpoint.content).unwrap();
-    assert!(content.contains(CANARY), "or this test tells nothing");
+    assert!(
+        content.contains(CANARY),
+        "the checkpoint must hold the path, or the test shows nothing"
+    );
 
     let names = vec![CANARY.to_owned()];
     first.forget(Scope::File { names }).await.unwrap();
-    assert!(!is_below(folder.path(), CANARY));
+    assert!(!is_in_files_of(folder.path(), CANARY));
     assert_eq!(
         first.services.recorder.counts().total,
         CHECKPOINT_EVENTS - CHECKPOINT_EVENTS.div_ceil(7)
@@ -128,9 +124,7 @@ async fn it_is_written_down_by_itself_and_what_is_forgotten_is_gone_from_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_daemon_knows_what_the_last_one_did() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
-    home.create().unwrap();
+    let (_folder, home) = home();
     {
         let log = SledLog::open(&home.event_log()).unwrap();
         for number in 0..CHECKPOINT_EVENTS + 10 {
@@ -139,7 +133,11 @@ async fn the_next_daemon_knows_what_the_last_one_did() {
         log.flush().unwrap();
     }
     let first = app(&home).await;
-    assert_eq!(kept(&first).await, CHECKPOINT_EVENTS + 10, "all of it was read at the start");
+    assert_eq!(
+        checkpointed(&first).await,
+        CHECKPOINT_EVENTS + 10,
+        "all of it was read at the start"
+    );
     first.services.recorder.record(vec![completion("late", "/project/a.rs")]);
     first.services.recorder.flush().await.unwrap();
     let counts = first.services.recorder.counts();
@@ -154,9 +152,7 @@ async fn the_next_daemon_knows_what_the_last_one_did() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_are_forgotten_though_the_registry_cannot_be_read() {
     for scope in [Scope::File { names: vec!["/secret.rs".into()] }, Scope::All] {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
-        home.create().unwrap();
+        let (_folder, home) = home();
         let (registry, adapter) =
             (home.adapters().join("registry.json"), home.adapters().join("v0001.gguf"));
         std::fs::write(&registry, "{\"format\": 99}").unwrap();
@@ -188,8 +184,7 @@ async fn events_are_forgotten_though_the_registry_cannot_be_read() {
 /// while the daemon ran, and to the trial when the log was read at the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_trial_is_the_same_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
+    let (_folder, home) = home();
     let app = testing::app::start_in(&home).await;
     let recorder = app.services.recorder.clone();
     let verdict = |id: &str| {
@@ -204,9 +199,9 @@ async fn a_trial_is_the_same_after_a_restart() {
     };
     assert_eq!(testing::app::try_first_adapter(&app, between).await.unwrap(), None);
     verdict("after");
-    let terms = Terms::of(&app.services.adapters.serving(), "base");
-    let read = Reading::of(&**recorder.log(), &terms).unwrap();
-    assert!(read.knowledge.trial.is_some());
+    let inputs = DerivedInputs::of(&app.services.adapters.serving(), "base");
+    let read = DerivedState::of(&**recorder.log(), &inputs).unwrap();
+    assert!(read.learned_state.trial.is_some());
     let live = recorder.learned_state(|state| state.trial.clone());
-    assert_eq!(live, read.knowledge.trial);
+    assert_eq!(live, read.learned_state.trial);
 }

@@ -2,11 +2,11 @@
 
 mod diff;
 
-use crate::adapters::import::{self, Incoming};
+use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::{Entry, IMPORTED, Registry};
 use crate::app::startup::configured_manifest;
 use crate::config::Config;
-use crate::daemon::handshake::Purpose;
+use crate::daemon::handshake::Command;
 use crate::daemon::{client, election};
 use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
@@ -146,7 +146,7 @@ async fn choose(
     base_sha256: &str,
 ) -> Result<()> {
     let (mut chosen, mut before) = (version(registry)?, registry.active());
-    if !client::ask(home, Purpose::UseAdapter { adapter: chosen }).await? {
+    if !client::ask(home, Command::UseAdapter { adapter: chosen }).await? {
         let mut own = OwnRegistry::open(home, base_sha256)?;
         (chosen, before) = (version(&own.registry)?, own.registry.active());
         own.registry.check(chosen, base_sha256)?;
@@ -213,13 +213,13 @@ async fn import(
     let path = std::path::absolute(path)?;
     // Read here first: what is wrong with it is wrong without a daemon too.
     let adapter = import::read(&path, base, base_sha256)?;
-    let purpose = Purpose::ImportAdapter { path };
-    let version = match client::question::<Result<AdapterVersion, String>>(home, purpose).await? {
+    let command = Command::ImportAdapter { path };
+    let version = match client::question::<Result<AdapterVersion, String>>(home, command).await? {
         Some(answer) => answer.map_err(anyhow::Error::msg)?,
         None => {
             let mut own = OwnRegistry::open(home, base_sha256)?;
             own.registry.check_writable()?;
-            let file = Incoming::write(&home.adapters(), &adapter)?;
+            let file = ImportedFile::write(&home.adapters(), &adapter)?;
             file.import(&mut own.registry, base_sha256, SystemClock::default().unix_ms())?
         }
     };
@@ -423,7 +423,7 @@ mod tests {
     /// Registers one more adapter, as the daemon does that holds the lock.
     fn register(home: &Home, base_sha256: &str) {
         let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
-        let file = Incoming::write(&home.adapters(), &adapter(base_sha256)).unwrap();
+        let file = ImportedFile::write(&home.adapters(), &adapter(base_sha256)).unwrap();
         file.import(&mut registry, base_sha256, 0).unwrap();
     }
 

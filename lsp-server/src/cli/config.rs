@@ -3,7 +3,7 @@
 
 use crate::config::{self, Config, LAB, current_name, node, schema, schema_for_users};
 use crate::daemon::client;
-use crate::daemon::handshake::Purpose;
+use crate::daemon::handshake::Command;
 use crate::paths::Home;
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -153,7 +153,7 @@ pub async fn change(home: &Home, key: &str, value: Option<&Value>) -> Result<(Co
         catalogue.get(name).with_context(|| format!("{key}: not set"))?;
     }
     let config = config::set(&home.config_file(), key, value)?;
-    let running = client::ask(home, Purpose::Configure).await?;
+    let running = client::ask(home, Command::Configure).await?;
     Ok((config, running))
 }
 

@@ -4,7 +4,7 @@ use crate::cli::inspect::{each_offer, is_broken_pipe};
 use crate::cli::lab;
 use crate::paths::Home;
 use crate::report::export::without_code;
-use crate::report::offers::Told;
+use crate::report::offers::OfferHistory;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use feedback::reward;
@@ -39,7 +39,7 @@ pub async fn run(home: &Home, command: FeedbackCommand) -> Result<()> {
 
 async fn export(home: &Home, with_code: bool) -> Result<()> {
     let mut output = std::io::stdout().lock();
-    let exported = each_offer(home, |told| match line(&told, with_code)? {
+    let exported = each_offer(home, |history| match line(&history, with_code)? {
         Some(line) => Ok(writeln!(output, "{line}")?),
         None => Ok(()),
     });
@@ -51,21 +51,21 @@ async fn export(home: &Home, with_code: bool) -> Result<()> {
 }
 
 /// None for an offer that has no verdict.
-fn line(told: &Told, with_code: bool) -> Result<Option<Value>> {
-    let Some(episode) = told.episode(reward::CURRENT) else { return Ok(None) };
+fn line(history: &OfferHistory, with_code: bool) -> Result<Option<Value>> {
+    let Some(episode) = history.episode(reward::CURRENT) else { return Ok(None) };
     let Some(value) = episode.reward(reward::CURRENT) else { return Ok(None) };
-    let first = told.first();
+    let first = history.first();
     let mut completion =
         if with_code { serde_json::to_value(first)? } else { without_code(first)? };
     let fields = completion.as_object_mut().context("a completion is an object")?;
     for said_outside in ["id", "at_ms", "event", "seq"] {
         fields.remove(said_outside);
     }
-    let judged = told.outcome(&episode);
+    let judged = history.outcome(&episode);
     let mut line = json!({
-        "offer": told.completion().id,
+        "offer": history.completion().id,
         "at_ms": first.at_ms,
-        "adapter": told.completion().adapter,
+        "adapter": history.completion().adapter,
         "outcome": judged.map(|(outcome, ..)| outcome),
         "evidence": judged.map(|(_, evidence, _)| evidence),
         "judged_at_ms": judged.map(|(.., at_ms)| at_ms),
@@ -83,7 +83,8 @@ fn line(told: &Told, with_code: bool) -> Result<Option<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::offers::tests::{completion, tell};
+    use crate::report::offers::tests::group;
+    use crate::testing::fixtures::completion;
     use feedback::event::{EventKind, Evidence, Outcome};
 
     fn judged(id: &str, outcome: Outcome) -> Vec<EventKind> {
@@ -94,8 +95,8 @@ mod tests {
     #[test]
     fn a_line_tells_the_verdict_and_no_code() {
         let mut lines = vec![];
-        tell([judged("a", Outcome::Accepted), judged("b", Outcome::Unseen)].concat(), |told| {
-            lines.push((line(&told, false).unwrap(), line(&told, true).unwrap()));
+        group([judged("a", Outcome::Accepted), judged("b", Outcome::Unseen)].concat(), |history| {
+            lines.push((line(&history, false).unwrap(), line(&history, true).unwrap()));
         });
         let (bare, whole) = (lines[0].0.clone().unwrap(), lines[0].1.clone().unwrap());
         assert_eq!((&bare["offer"], &bare["outcome"]["kind"]), (&json!("a"), &json!("accepted")));

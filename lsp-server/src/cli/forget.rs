@@ -5,9 +5,9 @@ use crate::app::startup::configured_manifest;
 use crate::config::Config;
 use crate::daemon::client;
 use crate::daemon::election;
-use crate::daemon::handshake::Purpose;
+use crate::daemon::handshake::Command;
 use crate::paths::Home;
-use crate::privacy::forget_scope::{Forgotten, Found, Scope, names_of};
+use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::sled_log::SledLog;
 use jiff::civil::DateTime;
@@ -98,8 +98,8 @@ pub async fn run(home: &Home, args: ForgetArgs) -> Result<()> {
 }
 
 async fn forget(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
-    let purpose = Purpose::Forget { scope: scope.clone(), plan };
-    match client::question::<Result<Forgotten, String>>(home, purpose).await? {
+    let command = Command::Forget { scope: scope.clone(), plan };
+    match client::question::<Result<Forgotten, String>>(home, command).await? {
         Some(answer) => answer.map_err(anyhow::Error::msg),
         None => in_files(home, scope, plan),
     }
@@ -117,7 +117,7 @@ fn in_files(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
         registry.remove_leftovers();
     }
     let log = SledLog::open(&home.event_log())?;
-    let found = Found::search(&log, scope.clone())?;
+    let found = OffersToForget::search(&log, scope.clone())?;
     let result = found.plan(&registry, base_sha256);
     if !plan && !found.changes_nothing(&result) {
         found.withdraw(&mut registry, &result)?;
@@ -211,7 +211,7 @@ mod tests {
         let registry = home.adapters().join("registry.json");
         std::fs::write(&registry, "").unwrap();
         let log = SledLog::open(&home.event_log()).unwrap();
-        log.append(0, crate::report::offers::tests::completion("o", "/secret.rs")).unwrap();
+        log.append(0, crate::testing::fixtures::completion("o", "/secret.rs")).unwrap();
         log.flush().unwrap();
         drop(log);
         let scope = Scope::File { names: vec!["/secret.rs".into()] };

@@ -5,13 +5,13 @@ use crate::adapters::registry::Registry;
 use crate::app::startup::configured_manifest;
 use crate::config::Config;
 use crate::daemon::client;
-use crate::daemon::handshake::Purpose;
+use crate::daemon::handshake::Command;
 use crate::paths::Home;
 use crate::report::export::{stream, without_code};
-use crate::report::offers::{Offers, Told};
+use crate::report::offers::{OfferHistory, Offers};
 use crate::report::status::{AdapterStatus, Evidence, LearnerView, ModelStatus, Status, screen};
 use crate::services::adapter_service::Swaps;
-use crate::services::derived_state::{Reading, Terms};
+use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::learner_status::LearnerStatus;
 use anyhow::{Context, Result, bail};
 use feedback::event::Event;
@@ -30,7 +30,7 @@ const PIPE_BYTES: usize = 64 * 1024;
 
 /// The status, from the daemon if one runs, and else from its files.
 pub async fn current(home: &Home) -> Result<Status> {
-    match client::connect_settled(home, Purpose::Status).await? {
+    match client::connect_settled(home, Command::Status).await? {
         Some(mut connection) => {
             let mut text = String::new();
             connection.read.read_to_string(&mut text).await?;
@@ -62,9 +62,9 @@ fn from_files(home: &Home) -> Result<Status> {
     } else {
         Box::new(MemoryLog::default())
     };
-    let Reading { fold, knowledge, .. } =
-        Reading::of(&*log, &Terms::of(&registry, &manifest.sha256))?;
-    let evidence = Evidence::of(&knowledge, &registry, config.gate.enabled);
+    let DerivedState { fold, learned_state, .. } =
+        DerivedState::of(&*log, &DerivedInputs::of(&registry, &manifest.sha256))?;
+    let evidence = Evidence::of(&learned_state, &registry, config.gate.enabled);
     let waiting = fold.waiting();
     let learner =
         LearnerView::of(LearnerStatus::default(), &config.learning, &registry, waiting, trouble);
@@ -111,7 +111,7 @@ pub async fn events(home: &Home, with_code: bool) -> Result<()> {
 }
 
 /// Visits each offer with what became of it, oldest first.
-pub async fn each_offer(home: &Home, each: impl FnMut(Told) -> Result<()>) -> Result<()> {
+pub async fn each_offer(home: &Home, each: impl FnMut(OfferHistory) -> Result<()>) -> Result<()> {
     let mut offers = Offers::new(each);
     let mut failed = None;
     each_event(home, |event| match offers.event(event) {
@@ -132,7 +132,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Visits what was recorded, in order. It comes from the daemon if one runs.
 async fn each_event(home: &Home, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
-    if let Some(connection) = client::connect_settled(home, Purpose::Events).await? {
+    if let Some(connection) = client::connect_settled(home, Command::Events).await? {
         return each_line(connection.read, visit).await.map(drop);
     }
     if !home.event_log().exists() {
@@ -161,7 +161,7 @@ async fn each_line(
 }
 
 pub async fn learn(home: &Home) -> Result<()> {
-    let mut connection = client::connect_settled(home, Purpose::Learn)
+    let mut connection = client::connect_settled(home, Command::Learn)
         .await?
         .context("no daemon is running; open an editor, or run `hone serve`")?;
     let mut text = String::new();

@@ -5,7 +5,7 @@ use crate::app::startup::configured_manifest;
 use crate::cli::inspect::each_offer;
 use crate::config::Config;
 use crate::paths::Home;
-use crate::report::{Adapter, Gathering, page::page, table::table};
+use crate::report::{Adapter, ReportBuilder, page::page, table::table};
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;
 use models::file::write_atomic;
@@ -27,15 +27,15 @@ pub async fn run(home: &Home, args: ReportArgs) -> Result<()> {
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
     let manifest = configured_manifest(home, &catalogue, &config)?;
-    let mut gathering = Gathering::new(TimeZone::system());
-    each_offer(home, |told| {
-        gathering.add(&told);
+    let mut builder = ReportBuilder::new(TimeZone::system());
+    each_offer(home, |history| {
+        builder.add(&history);
         Ok(())
     })
     .await?;
     let (registry, _) = Registry::open(&home.adapters(), &manifest.sha256);
     let lineage = registry.entries().iter().map(|entry| Adapter::of(entry, registry.active()));
-    let report = gathering.report(&manifest.name, lineage.collect());
+    let report = builder.report(&manifest.name, lineage.collect());
     match args.html {
         Some(path) => {
             write_atomic(&path, page(&report)?.as_bytes()).with_context(|| {

@@ -1,9 +1,9 @@
-//! The other end of the daemon's socket: who finds it, starts it, and asks the
-//! one-line questions of the command line.
+//! The client side of the daemon's socket: it finds the daemon, starts it, and sends the one-line
+//! requests of the command line.
 
 use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;
-use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
 use crate::paths::{self, Home};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
@@ -16,24 +16,24 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, BufReader, copy};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-// Unlike the standard library's, it leaves no zombie of a daemon that died.
-use tokio::process::{Child, Command};
+// Unlike the standard library's `Child`, tokio's leaves no zombie of a daemon that died.
+use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep};
 
-/// Time a daemon gets to load its model and listen; hashing a large model for
-/// the first time is the slowest part.
+/// The time in which a daemon must load its model and listen. The slowest part is the first hash of
+/// a large model.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Daemons that may end, one after the other, before anybody could reach one: the next
-/// would not stay either.
+/// The number of daemons in a row that may end before a client could reach one. After that, the
+/// next would not stay either.
 const UNREACHED_LIMIT: u32 = 5;
 
-/// Time a daemon gets to end.
+/// The time in which a daemon must end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// The daemon's log starts anew past this size; the one before is kept.
+/// The size at which the daemon's log starts anew. The log before is kept.
 const LOG_BYTES: u64 = 4 * 1024 * 1024;
 
 pub struct Connection {
@@ -42,28 +42,28 @@ pub struct Connection {
 }
 
 enum Refusal {
-    /// Nobody listens.
+    /// No daemon listens.
     NoDaemon,
-    /// A daemon of an older protocol, which ends now.
-    MakesWay,
+    /// The daemon speaks an older protocol and ends now.
+    Older,
 }
 
-/// Connects to a running daemon; `None` if there is none.
-pub async fn connect(home: &Home, purpose: Purpose) -> Result<Option<Connection>> {
-    match dial(home, purpose).await? {
+/// Connects to a running daemon; answers `None` if there is none.
+pub async fn connect(home: &Home, command: Command) -> Result<Option<Connection>> {
+    match dial(home, command).await? {
         Ok(connection) => Ok(Some(connection)),
         Err(Refusal::NoDaemon) => Ok(None),
-        Err(Refusal::MakesWay) => {
+        Err(Refusal::Older) => {
             bail!("the running daemon is of an older Hone and ends now; try again")
         }
     }
 }
 
-/// The same, but waits for a daemon that is just starting or just ending.
-pub async fn connect_settled(home: &Home, purpose: Purpose) -> Result<Option<Connection>> {
+/// Does the same, but waits for a daemon that is just starting or ending.
+pub async fn connect_settled(home: &Home, command: Command) -> Result<Option<Connection>> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
-        let connection = connect(home, purpose.clone()).await?;
+        let connection = connect(home, command.clone()).await?;
         if connection.is_some() || !lock_is_held(home)? || Instant::now() > deadline {
             return Ok(connection);
         }
@@ -71,18 +71,18 @@ pub async fn connect_settled(home: &Home, purpose: Purpose) -> Result<Option<Con
     }
 }
 
-/// The socket is missing, or was left behind by a daemon that died, or its daemon died
-/// with us in the queue before it.
-fn is_nobody(error: ErrorKind) -> bool {
+/// Whether an error means that there is no daemon: the socket is missing, or a dead daemon left it,
+/// or the daemon died before it accepted the connection.
+fn means_no_daemon(error: ErrorKind) -> bool {
     use ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
     matches!(error, NotFound | ConnectionRefused | ConnectionReset)
 }
 
-async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusal>> {
+async fn dial(home: &Home, command: Command) -> Result<Result<Connection, Refusal>> {
     let path = home.socket()?;
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
-        Err(error) if is_nobody(error.kind()) => return Ok(Err(Refusal::NoDaemon)),
+        Err(error) if means_no_daemon(error.kind()) => return Ok(Err(Refusal::NoDaemon)),
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     };
     anyhow::ensure!(
@@ -92,20 +92,20 @@ async fn dial(home: &Home, purpose: Purpose) -> Result<Result<Connection, Refusa
     );
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
-    let said = write_line(&mut write, &Hello::new(purpose)).await;
-    let welcome: Welcome = match (said, read_line(&mut read).await) {
+    let sent = write_line(&mut write, &Hello::new(command)).await;
+    let welcome: Welcome = match (sent, read_line(&mut read).await) {
         (Ok(()), Ok(welcome)) => welcome,
-        // It ended between our connecting and its answer.
+        // The daemon ended after the connection and before its answer.
         _ => return Ok(Err(Refusal::NoDaemon)),
     };
     match welcome.error {
         None => Ok(Ok(Connection { read, write })),
-        Some(_) if welcome.protocol < PROTOCOL => Ok(Err(Refusal::MakesWay)),
+        Some(_) if welcome.protocol < PROTOCOL => Ok(Err(Refusal::Older)),
         Some(error) => bail!("{error}"),
     }
 }
 
-/// Connects, starting a daemon where there is none.
+/// Connects to the daemon, and starts one if there is none.
 pub async fn connect_or_start(home: &Home, options: &ServeOptions) -> Result<Connection> {
     home.create()?;
     connect_or_start_by(home, || start_daemon(home, options)).await
@@ -119,25 +119,25 @@ async fn connect_or_start_by(
     let mut child: Option<Child> = None;
     let mut unreached = 0;
     loop {
-        if let Ok(connection) = dial(home, Purpose::Lsp).await? {
+        if let Ok(connection) = dial(home, Command::Lsp).await? {
             return Ok(connection);
         }
         match child.as_mut().map(Child::try_wait).transpose()?.flatten() {
             None if child.is_none() => child = Some(start()?),
             None => {}
-            // Another forwarder's daemon will answer at the next dial; one that had
-            // not quite died yet leaves the place free.
+            // Another forwarder's daemon runs and answers the next attempt. If that daemon was just
+            // dying, the lock is free now.
             Some(status)
                 if status.code() == Some(ALREADY_RUNNING.into()) && !lock_is_held(home)? =>
             {
                 child = None;
             }
-            // Killed, as the one before it may have been.
+            // It was killed, so another one is started.
             Some(status) if status.code().is_none() => child = None,
-            // Another forwarder's daemon holds the place and will answer.
+            // Another forwarder's daemon holds the lock and will answer.
             Some(_) if lock_is_held(home)? => {}
             Some(status) if !status.success() => bail!("{}", last_line(&home.daemon_log())),
-            // It ended as it should before we could reach it: `hone stop`, or a short
+            // It ended cleanly before it could be reached: by `hone stop`, or by a short
             // `daemon.idle_exit_s`.
             Some(_) => {
                 child = None;
@@ -167,14 +167,14 @@ fn start_daemon(home: &Home, options: &ServeOptions) -> Result<Child> {
         .create(true)
         .append(true)
         .mode(0o600)
-        // It is written where it lies, or not at all.
+        // A link in its place is not followed.
         .custom_flags(libc::O_NOFOLLOW)
         .open(&path)
         .with_context(|| {
             format!("{}: cannot write the daemon's log; make room for it", path.display())
         })?;
     let this = std::env::current_exe().context("cannot tell where this program is")?;
-    Command::new(this)
+    process::Command::new(this)
         .arg("serve")
         .args(options.to_args())
         .stdin(Stdio::null())
@@ -194,38 +194,38 @@ fn lock_is_held(home: &Home) -> Result<bool> {
     }
 }
 
-/// The daemon's own last word; it never holds code.
+/// The last line of the daemon's log, which says why it ended. The log never holds code.
 fn last_line(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     match text.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(line) => line.trim_start_matches("Error: ").to_owned(),
-        None => format!("{}: the daemon ended without a word", log.display()),
+        None => format!("{}: the daemon ended without a reason", log.display()),
     }
 }
 
-/// Asks a running daemon for a change; false if none runs.
+/// Asks a running daemon for a change; answers false if none runs.
 ///
 /// # Errors
-/// The daemon's reason not to.
-pub async fn ask(home: &Home, purpose: Purpose) -> Result<bool> {
-    match question::<Answer>(home, purpose).await? {
+/// The daemon refuses; the error gives its reason.
+pub async fn ask(home: &Home, command: Command) -> Result<bool> {
+    match question::<Reply>(home, command).await? {
         None => Ok(false),
-        Some(Answer { error: None }) => Ok(true),
-        Some(Answer { error: Some(error) }) => bail!("{error}"),
+        Some(Reply { error: None }) => Ok(true),
+        Some(Reply { error: Some(error) }) => bail!("{error}"),
     }
 }
 
-/// What a running daemon answers; `None` if none runs.
-pub async fn question<T: DeserializeOwned>(home: &Home, purpose: Purpose) -> Result<Option<T>> {
-    let Some(mut connection) = connect_settled(home, purpose).await? else { return Ok(None) };
+/// Asks a running daemon; answers `None` if none runs.
+pub async fn question<T: DeserializeOwned>(home: &Home, command: Command) -> Result<Option<T>> {
+    let Some(mut connection) = connect_settled(home, command).await? else { return Ok(None) };
     let mut text = String::new();
     connection.read.read_to_string(&mut text).await?;
     serde_json::from_str(&text).map(Some).context("the daemon gave no answer")
 }
 
-/// `hone stop`: answers whether there was a daemon to stop.
+/// Stops the daemon; answers whether one ran.
 pub async fn stop(home: &Home) -> Result<bool> {
-    let Some(mut connection) = connect(home, Purpose::Stop).await? else { return Ok(false) };
+    let Some(mut connection) = connect(home, Command::Stop).await? else { return Ok(false) };
     copy(&mut connection.read, &mut tokio::io::sink()).await?;
     let deadline = Instant::now() + STOP_LIMIT;
     while lock_is_held(home)? {
@@ -243,12 +243,12 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use tokio::time::timeout;
 
-    /// A process that ends well at once.
-    fn ends_well() -> Result<Child> {
-        Ok(Command::new("true").spawn()?)
+    /// A process that succeeds and ends at once.
+    fn ends_at_once() -> Result<Child> {
+        Ok(process::Command::new("true").spawn()?)
     }
 
-    /// The home of a daemon that never was.
+    /// A home in which no daemon has run.
     fn home() -> (tempfile::TempDir, Home) {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path().into());
@@ -256,9 +256,8 @@ mod tests {
         (folder, home)
     }
 
-    /// A daemon that ended well before anybody reached it was taken for a success. The
-    /// forwarder started no other, and the editor waited 120 seconds for an answer to
-    /// `initialize`.
+    /// A daemon that ended cleanly before a client reached it was taken for a success. The
+    /// forwarder started no other, and the editor waited 120 seconds for an answer to `initialize`.
     #[tokio::test]
     async fn a_daemon_that_ends_before_it_is_reached_is_followed_by_another() {
         let (_folder, home) = home();
@@ -275,7 +274,7 @@ mod tests {
                     write_line(&mut write, &Welcome::yes()).await.unwrap();
                 });
             }
-            ends_well()
+            ends_at_once()
         });
         let connected = timeout(Duration::from_secs(20), connecting).await;
         connected.expect("in time").unwrap();
@@ -285,26 +284,25 @@ mod tests {
     #[tokio::test]
     async fn daemons_that_all_end_before_they_are_reached_are_given_up() {
         let (_folder, home) = home();
-        let connecting = connect_or_start_by(&home, ends_well);
+        let connecting = connect_or_start_by(&home, ends_at_once);
         let connected = timeout(Duration::from_secs(20), connecting).await.expect("in time");
         let error = connected.map(drop).unwrap_err().to_string();
         assert!(error.contains("daemon.log: 5 daemons in a row ended before"), "{error}");
     }
 
-    /// Found by killing the daemon 500 times: once it died between somebody's knock and
-    /// its opening the door, and `hone lsp` took that for an error and ended, and with
-    /// it the editor's completions.
+    /// A daemon died after a client connected and before it answered, once in 500 kills. `hone lsp`
+    /// took that for an error and ended, and with it the editor's completions.
     #[tokio::test]
-    async fn a_daemon_that_dies_before_it_lets_us_in_is_none() {
+    async fn a_daemon_that_dies_before_it_answers_counts_as_none() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path().into());
         home.create().unwrap();
         let socket = home.socket().unwrap();
         let listener = UnixListener::bind(&socket).unwrap();
-        let knocking = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        let connecting = std::os::unix::net::UnixStream::connect(&socket).unwrap();
         drop(listener);
-        let error = knocking.take_error().unwrap().expect("the kernel says so");
-        assert!(is_nobody(error.kind()), "{error}");
-        assert!(dial(&home, Purpose::Status).await.unwrap().is_err(), "nobody listens");
+        let error = connecting.take_error().unwrap().expect("the connection is reset");
+        assert!(means_no_daemon(error.kind()), "{error}");
+        assert!(dial(&home, Command::Status).await.unwrap().is_err(), "no daemon listens");
     }
 }

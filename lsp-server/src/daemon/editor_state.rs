@@ -1,60 +1,60 @@
-//! What a daemon would have to be told, had it never heard of this editor: the
-//! forwarder keeps it, so that the daemon may die and nobody notices.
+//! The state of an editor that a new daemon must get. The forwarder keeps it, so that the user does
+//! not notice when a daemon dies.
 //!
-//! Only what the protocol makes state of is kept: the handshake, the text of
-//! every open document, and the requests that nobody has answered. What a lost
-//! daemon knew of an offer on screen is lost; the offer itself is in its log.
+//! It holds only what the protocol makes state of: the handshake, the text of every open document,
+//! and the requests without an answer. What a dead daemon knew of an offer on screen is lost; the
+//! offer itself is in its log.
 
 use completion::document::{Document, Encoding, Position};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Requests remembered; an editor has a handful under way.
+/// The most requests that are remembered. An editor has a handful under way.
 const PENDING_LIMIT: usize = 1024;
 
-/// LSP's code for a request that a newer one replaced.
+/// LSP's code for a request that a newer one has replaced.
 const REQUEST_CANCELLED: i32 = -32800;
 
-/// Carried by the handshake that no editor asked for.
+/// The id of the handshake that the forwarder sends itself.
 const OWN_ID: &str = "hone-reconnect";
 
 const INLINE_COMPLETION: &str = "textDocument/inlineCompletion";
 const AGENT_COMPLETIONS: [&str; 2] = ["getCompletions", "getCompletionsCycling"];
 
 #[derive(Default)]
-pub struct Mirror {
-    /// The editor's `initialize`, once it was answered.
+pub struct EditorState {
+    /// The editor's `initialize` request, after it was answered.
     handshake: Option<Value>,
-    /// The editor has said `initialized`.
+    /// The editor has sent `initialized`.
     confirmed: bool,
     encoding: Option<Encoding>,
     documents: BTreeMap<String, Document>,
-    /// In the order in which they came.
+    /// Requests without an answer, in their order.
     pending: Vec<Pending>,
-    /// The editor has said `exit`.
+    /// The editor has sent `exit`.
     left: bool,
-    /// The daemon has answered something since the last [`Mirror::rejoin`].
+    /// The daemon has answered a request since the last [`EditorState::replay`].
     served: bool,
 }
 
 struct Pending {
     message: Value,
-    /// A newer request or edit took its place.
+    /// A newer request or edit has replaced it.
     superseded: bool,
 }
 
-/// What puts a new daemon into the place of the one that died.
+/// The messages that bring a new daemon to the state of the one that died.
 #[derive(Debug, Default, PartialEq)]
-pub struct Rejoin {
-    /// To be answered before anything else is said; the editor had its answer.
+pub struct Replay {
+    /// The handshake that the new daemon must answer first. The editor has had its answer already.
     pub handshake: Option<Vec<u8>>,
     pub to_daemon: Vec<Vec<u8>>,
     pub to_editor: Vec<Vec<u8>>,
 }
 
-impl Mirror {
-    pub fn editor_says(&mut self, body: &[u8]) {
-        // What is no message changes nothing; the daemon will say so.
+impl EditorState {
+    pub fn from_editor(&mut self, body: &[u8]) {
+        // An invalid message changes nothing; the daemon will answer that it is invalid.
         let Ok(message) = serde_json::from_slice::<Value>(body) else { return };
         let method = message["method"].as_str().unwrap_or_default();
         let (params, text) = (&message["params"], &message["params"]["textDocument"]);
@@ -77,8 +77,8 @@ impl Mirror {
         }
     }
 
-    /// Whether the editor is to hear it.
-    pub fn daemon_says(&mut self, body: &[u8]) -> bool {
+    /// Takes a message of the daemon; answers whether the editor should get it.
+    pub fn from_daemon(&mut self, body: &[u8]) -> bool {
         let Ok(message) = serde_json::from_slice::<Value>(body) else { return true };
         if message.get("method").is_some() {
             return true;
@@ -100,43 +100,43 @@ impl Mirror {
         true
     }
 
-    /// The editor wants no daemon any more.
+    /// Whether the editor has sent `exit`, so that no other daemon is needed.
     pub fn left(&self) -> bool {
         self.left
     }
 
-    /// Whether the daemon that died had answered anything.
+    /// Whether the daemon that died had answered a request.
     pub fn served(&self) -> bool {
         self.served
     }
 
-    /// What to say now that the daemon is another one.
-    pub fn rejoin(&mut self) -> Rejoin {
+    /// The messages for a new daemon and for the editor.
+    pub fn replay(&mut self) -> Replay {
         self.served = false;
-        let mut rejoin = Rejoin::default();
+        let mut replay = Replay::default();
         if let Some(handshake) = &self.handshake {
             let mut again = handshake.clone();
             again["id"] = OWN_ID.into();
-            rejoin.handshake = Some(bytes(&again));
+            replay.handshake = Some(bytes(&again));
             if self.confirmed {
-                rejoin.to_daemon.push(bytes(&notification("initialized", json!({}))));
+                replay.to_daemon.push(bytes(&notification("initialized", json!({}))));
             }
             for (uri, document) in &self.documents {
                 let opened = json!({"uri": uri, "languageId": document.language,
                     "version": document.version, "text": document.text.to_string()});
                 let opened = notification("textDocument/didOpen", json!({"textDocument": opened}));
-                rejoin.to_daemon.push(bytes(&opened));
+                replay.to_daemon.push(bytes(&opened));
             }
         }
         self.pending.retain(|pending| {
             if pending.superseded {
-                rejoin.to_editor.push(bytes(&superseded(&pending.message)));
+                replay.to_editor.push(bytes(&superseded(&pending.message)));
             } else {
-                rejoin.to_daemon.push(bytes(&pending.message));
+                replay.to_daemon.push(bytes(&pending.message));
             }
             !pending.superseded
         });
-        rejoin
+        replay
     }
 
     fn open(&mut self, opened: &Value) {
@@ -177,17 +177,16 @@ fn is_completion(method: &str) -> bool {
     method == INLINE_COMPLETION || AGENT_COMPLETIONS.contains(&method)
 }
 
-/// The answer that the daemon gives to a completion request nobody waits for.
+/// The answer that the daemon gives to a superseded completion request.
 fn superseded(request: &Value) -> Value {
     let id = &request["id"];
-    match request["method"] == INLINE_COMPLETION {
-        true => {
-            let message = "superseded by a newer request or edit";
-            let error = json!({"code": REQUEST_CANCELLED, "message": message});
-            json!({"jsonrpc": "2.0", "id": id, "error": error})
-        }
-        // These clients show errors, and an old request's end is none.
-        false => json!({"jsonrpc": "2.0", "id": id, "result": {"completions": []}}),
+    if request["method"] == INLINE_COMPLETION {
+        let message = "superseded by a newer request or edit";
+        let error = json!({"code": REQUEST_CANCELLED, "message": message});
+        json!({"jsonrpc": "2.0", "id": id, "error": error})
+    } else {
+        // These clients show errors to the user, and the end of an old request is none.
+        json!({"jsonrpc": "2.0", "id": id, "result": {"completions": []}})
     }
 }
 
@@ -214,57 +213,57 @@ mod tests {
 
     const URI: &str = "file:///a.rs";
 
-    fn says(mirror: &mut Mirror, message: Value) {
-        mirror.editor_says(&bytes(&message));
+    fn notify(state: &mut EditorState, message: Value) {
+        state.from_editor(&bytes(&message));
     }
 
-    fn asks(mirror: &mut Mirror, id: u32, method: &str) {
-        says(mirror, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}));
+    fn asks(state: &mut EditorState, id: u32, method: &str) {
+        notify(state, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}));
     }
 
-    fn answers(mirror: &mut Mirror, id: u32, result: Value) -> bool {
-        mirror.daemon_says(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
+    fn answers(state: &mut EditorState, id: u32, result: Value) -> bool {
+        state.from_daemon(&bytes(&json!({"jsonrpc": "2.0", "id": id, "result": result})))
     }
 
-    /// An editor whose handshake is done.
-    fn mirror(encoding: &str) -> Mirror {
-        let mut mirror = Mirror::default();
-        asks(&mut mirror, 1, "initialize");
-        assert!(answers(&mut mirror, 1, json!({"capabilities": {"positionEncoding": encoding}})));
-        says(&mut mirror, notification("initialized", json!({})));
-        mirror
+    /// The state of an editor whose handshake is done.
+    fn state(encoding: &str) -> EditorState {
+        let mut state = EditorState::default();
+        asks(&mut state, 1, "initialize");
+        assert!(answers(&mut state, 1, json!({"capabilities": {"positionEncoding": encoding}})));
+        notify(&mut state, notification("initialized", json!({})));
+        state
     }
 
-    fn open(mirror: &mut Mirror, text: &str) {
+    fn open(state: &mut EditorState, text: &str) {
         let document = json!({"uri": URI, "languageId": "rust", "version": 1, "text": text});
-        says(mirror, notification("textDocument/didOpen", json!({"textDocument": document})));
+        notify(state, notification("textDocument/didOpen", json!({"textDocument": document})));
     }
 
-    fn change(mirror: &mut Mirror, from: u32, to: u32, text: &str) {
+    fn change(state: &mut EditorState, from: u32, to: u32, text: &str) {
         let at = |character: u32| json!({"line": 0, "character": character});
         let change = json!({"range": {"start": at(from), "end": at(to)}, "text": text});
         let params =
             json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": [change]});
-        says(mirror, notification("textDocument/didChange", params));
+        notify(state, notification("textDocument/didChange", params));
     }
 
     fn messages(bodies: &[Vec<u8>]) -> Vec<Value> {
         bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect()
     }
 
-    fn methods(rejoin: &Rejoin) -> Vec<Value> {
-        messages(&rejoin.to_daemon).into_iter().map(|message| message["method"].clone()).collect()
+    fn methods(replay: &Replay) -> Vec<Value> {
+        messages(&replay.to_daemon).into_iter().map(|message| message["method"].clone()).collect()
     }
 
     #[test]
-    fn documents_are_opened_again_as_they_stand() {
+    fn documents_are_opened_again_with_their_current_text() {
         for (encoding, column) in [("utf-16", 3), ("utf-8", 5)] {
-            let mut mirror = mirror(encoding);
-            open(&mut mirror, "a😀b\n");
-            change(&mut mirror, column, column, "é");
-            let rejoin = mirror.rejoin();
-            assert_eq!(methods(&rejoin), ["initialized", "textDocument/didOpen"]);
-            let opened = &messages(&rejoin.to_daemon)[1]["params"]["textDocument"];
+            let mut state = state(encoding);
+            open(&mut state, "a😀b\n");
+            change(&mut state, column, column, "é");
+            let replay = state.replay();
+            assert_eq!(methods(&replay), ["initialized", "textDocument/didOpen"]);
+            let opened = &messages(&replay.to_daemon)[1]["params"]["textDocument"];
             let expected =
                 json!({"uri": URI, "languageId": "rust", "version": 2, "text": "a😀éb\n"});
             assert_eq!(opened, &expected);
@@ -272,66 +271,66 @@ mod tests {
     }
 
     #[test]
-    fn what_is_closed_stays_closed() {
-        let mut mirror = mirror("utf-16");
-        open(&mut mirror, "a");
+    fn a_closed_document_stays_closed() {
+        let mut state = state("utf-16");
+        open(&mut state, "a");
         let closed = json!({"textDocument": {"uri": URI}});
-        says(&mut mirror, notification("textDocument/didClose", closed));
-        assert_eq!(methods(&mirror.rejoin()), ["initialized"]);
+        notify(&mut state, notification("textDocument/didClose", closed));
+        assert_eq!(methods(&state.replay()), ["initialized"]);
     }
 
     #[test]
-    fn the_editor_does_not_hear_of_a_handshake_it_did_not_ask_for() {
-        let mut mirror = mirror("utf-16");
-        let again = mirror.rejoin().handshake.expect("a handshake");
+    fn the_editor_does_not_get_the_answer_to_the_forwarders_handshake() {
+        let mut state = state("utf-16");
+        let again = state.replay().handshake.expect("a handshake");
         let again: Value = serde_json::from_slice(&again).unwrap();
         assert_eq!((&again["method"], &again["id"]), (&json!("initialize"), &json!(OWN_ID)));
-        assert!(!mirror.daemon_says(&bytes(&json!({"id": OWN_ID, "result": {}}))));
-        assert!(!mirror.served(), "that is no answer to the editor");
-        assert!(mirror.daemon_says(br#"{"method":"didChangeStatus"}"#));
+        assert!(!state.from_daemon(&bytes(&json!({"id": OWN_ID, "result": {}}))));
+        assert!(!state.served(), "that is no answer to the editor");
+        assert!(state.from_daemon(br#"{"method":"didChangeStatus"}"#));
     }
 
     #[test]
-    fn an_unanswered_handshake_is_the_editors_own_again() {
-        let mut mirror = Mirror::default();
-        asks(&mut mirror, 1, "initialize");
-        let rejoin = mirror.rejoin();
+    fn an_unanswered_handshake_is_sent_again_as_the_editors_own() {
+        let mut state = EditorState::default();
+        asks(&mut state, 1, "initialize");
+        let replay = state.replay();
         assert_eq!(
-            (rejoin.handshake.is_none(), methods(&rejoin)),
+            (replay.handshake.is_none(), methods(&replay)),
             (true, vec!["initialize".into()])
         );
     }
 
     #[test]
-    fn requests_are_asked_again_but_those_that_are_superseded() {
-        let mut mirror = mirror("utf-16");
-        open(&mut mirror, "");
-        asks(&mut mirror, 2, "hone/status");
-        asks(&mut mirror, 3, INLINE_COMPLETION);
-        asks(&mut mirror, 4, "getCompletions");
-        change(&mut mirror, 0, 0, "x");
-        asks(&mut mirror, 5, INLINE_COMPLETION);
-        asks(&mut mirror, 6, "workspace/executeCommand");
-        assert!(answers(&mut mirror, 2, json!({})));
-        assert!(mirror.served());
-        let rejoin = mirror.rejoin();
+    fn requests_are_sent_again_unless_they_are_superseded() {
+        let mut state = state("utf-16");
+        open(&mut state, "");
+        asks(&mut state, 2, "hone/status");
+        asks(&mut state, 3, INLINE_COMPLETION);
+        asks(&mut state, 4, "getCompletions");
+        change(&mut state, 0, 0, "x");
+        asks(&mut state, 5, INLINE_COMPLETION);
+        asks(&mut state, 6, "workspace/executeCommand");
+        assert!(answers(&mut state, 2, json!({})));
+        assert!(state.served());
+        let replay = state.replay();
         let expected =
             ["initialized", "textDocument/didOpen", INLINE_COMPLETION, "workspace/executeCommand"];
-        assert_eq!(methods(&rejoin), expected);
-        let told = messages(&rejoin.to_editor);
-        assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&json!(3), &json!(-32800)));
-        assert_eq!((&told[1]["id"], &told[1]["result"]["completions"]), (&json!(4), &json!([])));
-        assert!(!mirror.served());
-        assert_eq!(mirror.rejoin().to_editor.len(), 0, "said once");
+        assert_eq!(methods(&replay), expected);
+        let sent = messages(&replay.to_editor);
+        assert_eq!((&sent[0]["id"], &sent[0]["error"]["code"]), (&json!(3), &json!(-32800)));
+        assert_eq!((&sent[1]["id"], &sent[1]["result"]["completions"]), (&json!(4), &json!([])));
+        assert!(!state.served());
+        assert_eq!(state.replay().to_editor.len(), 0, "it is answered once");
     }
 
     #[test]
-    fn what_is_no_message_changes_nothing() {
-        let mut mirror = mirror("utf-16");
+    fn invalid_messages_change_nothing() {
+        let mut state = state("utf-16");
         for noise in [&b"{"[..], b"[]", b"7", b"{\"method\":7,\"id\":8}", b"\xff"] {
-            mirror.editor_says(noise);
-            assert!(mirror.daemon_says(noise));
+            state.from_editor(noise);
+            assert!(state.from_daemon(noise));
         }
-        assert_eq!(methods(&mirror.rejoin()), ["initialized"]);
+        assert_eq!(methods(&state.replay()), ["initialized"]);
     }
 }

@@ -1,4 +1,5 @@
-//! One daemon a user: who holds the lock on `daemon.lock` is the daemon.
+//! The election of the daemon. A user has one daemon: the process that holds the lock on
+//! `daemon.lock`.
 
 use crate::paths::Home;
 use anyhow::{Context, Result};
@@ -7,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Exit status of a daemon that is one too many.
+/// The exit status of a daemon that finds another one running.
 pub const ALREADY_RUNNING: u8 = 3;
 
 #[derive(Debug, thiserror::Error)]
@@ -19,12 +20,12 @@ pub struct AlreadyRunning {
     lock: PathBuf,
 }
 
-/// How long the lock must be held to be a daemon's: who only looks whether one
-/// runs (`hone status`) holds it for an instant.
-const GLANCE: Duration = Duration::from_millis(200);
-const GLANCE_POLL: Duration = Duration::from_millis(10);
+/// The time after which a held lock belongs to a daemon. `hone status` holds it only for an
+/// instant, to check whether a daemon runs.
+const CHECK_LIMIT: Duration = Duration::from_millis(200);
+const CHECK_POLL: Duration = Duration::from_millis(10);
 
-/// One daemon a user: the lock on `daemon.lock` is held as long as it lives.
+/// Becomes the daemon by locking `daemon.lock`. The lock is held for the life of the process.
 pub fn elect(home: &Home) -> Result<File> {
     let path = home.daemon_lock();
     let file = OpenOptions::new()
@@ -39,8 +40,8 @@ pub fn elect(home: &Home) -> Result<File> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < GLANCE => {
-                std::thread::sleep(GLANCE_POLL);
+            Err(TryLockError::WouldBlock) if began.elapsed() < CHECK_LIMIT => {
+                std::thread::sleep(CHECK_POLL);
             }
             Err(TryLockError::WouldBlock) => return Err(AlreadyRunning { lock: path }.into()),
             Err(TryLockError::Error(error)) => {
@@ -55,14 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_only_looks_at_the_lock_keeps_no_daemon_from_starting() {
+    fn a_check_of_the_lock_keeps_no_daemon_from_starting() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path().into());
         home.create().unwrap();
         let looking = File::create(home.daemon_lock()).unwrap();
         looking.lock().unwrap();
         let looks = std::thread::spawn(move || {
-            std::thread::sleep(2 * GLANCE_POLL);
+            std::thread::sleep(2 * CHECK_POLL);
             drop(looking);
         });
         let elected = elect(&home).unwrap();

@@ -1,9 +1,9 @@
-//! `hone lsp`: carries messages between an editor and the daemon. A daemon that
-//! dies is started again and told what the editor had told the one before.
+//! The forwarder, `hone lsp`: it carries messages between an editor and the daemon. If the daemon
+//! dies, the forwarder starts another one and replays the editor's state to it.
 
 use crate::app::startup::ServeOptions;
 use crate::daemon::client::{Connection, connect_or_start};
-use crate::daemon::editor_state::{Mirror, Rejoin};
+use crate::daemon::editor_state::{EditorState, Replay};
 use crate::paths::Home;
 use crate::protocol::framing::{self, Frame, Frames};
 use anyhow::{Context, Result, bail};
@@ -14,20 +14,21 @@ use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{sleep, timeout};
 
-/// Messages on their way; whoever writes more waits.
+/// The number of messages that may be under way. A writer of more waits.
 const QUEUE: usize = 16;
 
-/// Daemons that end one after the other, none of which answered anything: the
-/// next would not either.
-const FRUITLESS_LIMIT: u32 = 5;
+/// The number of daemons in a row that may end without an answer. After that, the next would not
+/// answer either.
+const UNANSWERED_LIMIT: u32 = 5;
 
-/// Wait before the next daemon, longer after each that was of no use.
-const FRUITLESS_PAUSE: Duration = Duration::from_millis(200);
+/// The pause before the next daemon is started. It grows with every daemon that ended without an
+/// answer.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
-/// Time a new daemon gets to answer the handshake.
+/// The time in which a new daemon must answer the handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Which end of the connection is gone.
+/// The end of the connection that is gone.
 #[derive(Debug, PartialEq, Eq)]
 enum Gone {
     Editor,
@@ -37,64 +38,66 @@ enum Gone {
 struct Editor {
     messages: Receiver<Vec<u8>>,
     answers: Sender<Vec<u8>>,
-    mirror: Mutex<Mirror>,
+    state: Mutex<EditorState>,
 }
 
 pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
     let mut connection = connect_or_start(home, options).await?;
     let (answers, to_write) = channel(QUEUE);
     let (received, messages) = channel(QUEUE);
-    // Tasks of their own: a message must not be cut when a daemon is exchanged.
+    // Reading and writing are tasks of their own, so that a message is not cut when a daemon is
+    // replaced.
     let writing = tokio::spawn(write_all(to_write));
     let reading = tokio::spawn(read_all(received, answers.clone()));
-    let mut editor = Editor { messages, answers, mirror: Mutex::default() };
-    let mut rejoin = Rejoin::default();
-    let mut fruitless = 0;
+    let mut editor = Editor { messages, answers, state: Mutex::default() };
+    let mut replay = Replay::default();
+    let mut unanswered = 0;
     loop {
-        let gone = carry(&mut editor, connection, rejoin).await;
-        // One that ends as it should removes its socket first: then it was asked to,
-        // and so do we, or asking would be in vain.
-        if gone == Gone::Editor || editor.mirror.lock().left() || !home.socket()?.exists() {
+        let gone = carry(&mut editor, connection, replay).await;
+        // A daemon that ends cleanly removes its socket first. Then the user has asked it to end,
+        // and the forwarder ends too.
+        if gone == Gone::Editor || editor.state.lock().left() || !home.socket()?.exists() {
             break;
         }
-        fruitless = if editor.mirror.lock().served() { 0 } else { fruitless + 1 };
-        if fruitless == FRUITLESS_LIMIT {
+        unanswered = if editor.state.lock().served() { 0 } else { unanswered + 1 };
+        if unanswered == UNANSWERED_LIMIT {
             bail!(
-                "{}: {FRUITLESS_LIMIT} daemons in a row ended without an answer; this log says why",
+                "{}: {UNANSWERED_LIMIT} daemons in a row ended without an answer; \
+                 this log says why",
                 home.daemon_log().display()
             );
         }
         tracing::warn!("the daemon is gone; another takes its place");
-        sleep(FRUITLESS_PAUSE * fruitless).await;
+        sleep(RESTART_PAUSE * unanswered).await;
         connection = connect_or_start(home, options).await?;
-        rejoin = editor.mirror.lock().rejoin();
+        replay = editor.state.lock().replay();
     }
     reading.abort();
     drop(editor);
     writing.await.context("the editor's stream broke")?.context("the editor's stream broke")
 }
 
-/// Carries messages either way until one end is gone.
-async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) -> Gone {
-    for answer in rejoin.to_editor {
+/// Carries messages in both directions until one end is gone.
+async fn carry(editor: &mut Editor, mut connection: Connection, replay: Replay) -> Gone {
+    for answer in replay.to_editor {
         if editor.answers.send(answer).await.is_err() {
             return Gone::Editor;
         }
     }
-    if let Some(handshake) = rejoin.handshake {
+    if let Some(handshake) = replay.handshake {
         let shaken = shake_hands(editor, &mut connection, &handshake);
         if !matches!(timeout(HANDSHAKE_LIMIT, shaken).await, Ok(Ok(()))) {
             return Gone::Daemon;
         }
     }
     let Connection { read, mut write } = connection;
-    let Editor { messages, answers, mirror } = editor;
+    let Editor { messages, answers, state } = editor;
     let to_daemon = async {
-        for message in rejoin.to_daemon {
+        for message in replay.to_daemon {
             framing::write(&mut write, &message).await?;
         }
         while let Some(message) = messages.recv().await {
-            mirror.lock().editor_says(&message);
+            state.lock().from_editor(&message);
             framing::write(&mut write, &message).await?;
         }
         write.shutdown().await
@@ -103,7 +106,7 @@ async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) 
         let mut frames = Frames::new(read);
         while let Ok(Some(frame)) = frames.next().await {
             if let Frame::Body(body) = frame
-                && mirror.lock().daemon_says(&body)
+                && state.lock().from_daemon(&body)
                 && answers.send(body).await.is_err()
             {
                 return Gone::Editor;
@@ -113,17 +116,17 @@ async fn carry(editor: &mut Editor, mut connection: Connection, rejoin: Rejoin) 
     };
     tokio::pin!(to_daemon, to_editor);
     tokio::select! {
-        told = &mut to_daemon => {
-            // Whichever has gone: the daemon still says what it had to say.
+        sent = &mut to_daemon => {
+            // Whichever end is gone, the daemon's last messages are passed on.
             let gone = to_editor.await;
-            if told.is_ok() { Gone::Editor } else { gone }
+            if sent.is_ok() { Gone::Editor } else { gone }
         }
-        // After `exit`, or because the daemon died.
+        // The daemon ended after `exit`, or died.
         gone = &mut to_editor => gone,
     }
 }
 
-/// Nothing else may be said to a daemon before it has answered the handshake.
+/// Sends the handshake and waits for its answer, because nothing else may be sent before it.
 async fn shake_hands(
     editor: &Editor,
     connection: &mut Connection,
@@ -133,7 +136,7 @@ async fn shake_hands(
     let mut frames = Frames::new(&mut connection.read);
     while let Some(frame) = frames.next().await? {
         let Frame::Body(body) = frame else { continue };
-        if !editor.mirror.lock().daemon_says(&body) {
+        if !editor.state.lock().from_daemon(&body) {
             return Ok(());
         }
         let _ = editor.answers.send(body).await;
@@ -141,7 +144,7 @@ async fn shake_hands(
     Err(io::ErrorKind::UnexpectedEof.into())
 }
 
-/// Reads what the editor says until it says no more.
+/// Reads the editor's messages until its stream ends.
 async fn read_all(messages: Sender<Vec<u8>>, answers: Sender<Vec<u8>>) {
     let mut frames = Frames::new(BufReader::new(stdin()));
     while let Ok(Some(frame)) = frames.next().await {

@@ -1,5 +1,5 @@
-//! The first line on the daemon's socket, either way: who is there, which
-//! version, what for. After `Welcome` the connection belongs to its purpose.
+//! The handshake: the first line in each direction on the daemon's socket. It says who is there,
+//! which version, and which command. After `Welcome`, the command decides what follows.
 
 use crate::privacy::forget_scope::Scope;
 use feedback::event::AdapterVersion;
@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Raised when a forwarder and a daemon of different builds cannot talk.
+/// The version of the protocol. It is raised when forwarders and daemons of different builds cannot
+/// talk to each other.
 pub const PROTOCOL: u32 = 2;
 
-/// Longest first line, in bytes: room for a few names of a file, of 4096 each.
+/// The longest first line, in bytes. It has room for a few names of a file, of 4096 bytes each.
 const LINE_LIMIT: u64 = 32 * 1024;
 
-/// Time to say the first line in.
+/// The time in which the first line must arrive.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,33 +23,33 @@ pub struct Hello {
     pub protocol: u32,
     pub version: String,
     #[serde(flatten)]
-    pub purpose: Purpose,
+    pub command: Command,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "purpose", rename_all = "snake_case")]
-pub enum Purpose {
-    /// What follows is LSP.
+pub enum Command {
+    /// LSP follows.
     Lsp,
-    /// One line of status JSON follows, then the end.
+    /// One line of status JSON follows, and then the stream ends.
     Status,
-    /// Events, one line of JSON each.
+    /// All events follow, each in one line of JSON.
     Events,
-    /// Ends the daemon; the stream ends when it has.
+    /// Ends the daemon. The stream ends when the daemon has ended.
     Stop,
-    /// Starts an update with whatever labels wait.
+    /// Starts an update from the labels that wait.
     Learn,
-    /// Serves another registered adapter; an [`Answer`] follows.
+    /// Makes another registered adapter serve; a [`Reply`] follows.
     UseAdapter { adapter: AdapterVersion },
-    /// Registers the adapter in this PEFT folder or GGUF file; one line of
-    /// `Result<AdapterVersion, String>` follows.
+    /// Registers the adapter in this PEFT folder or GGUF file; one line of `Result<AdapterVersion,
+    /// String>` follows.
     ImportAdapter { path: PathBuf },
-    /// Takes what changed in `config.toml`; an [`Answer`] follows.
+    /// Reads `config.toml` again; a [`Reply`] follows.
     Configure,
-    /// Forgets what is recorded within a scope, or with `plan` only says what that
-    /// would be; one line of `Result<Forgotten, String>` follows.
+    /// Forgets what is recorded within a scope. With `plan` it only answers what that would be. One
+    /// line of `Result<Forgotten, String>` follows.
     Forget { scope: Scope, plan: bool },
-    /// A purpose of a later version.
+    /// A command of a later version.
     #[serde(other)]
     Unknown,
 }
@@ -59,28 +60,28 @@ pub struct Welcome {
     pub protocol: u32,
     pub version: String,
     pub pid: u32,
-    /// Why not, and what to do.
+    /// The reason of a refusal, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How a request that changes the daemon ended.
+/// The reply to a command that changes the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
-    /// Why not, and what to do.
+pub struct Reply {
+    /// The reason of a refusal, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-impl From<anyhow::Result<()>> for Answer {
-    fn from(result: anyhow::Result<()>) -> Answer {
-        Answer { error: result.err().map(|error| format!("{error:#}")) }
+impl From<anyhow::Result<()>> for Reply {
+    fn from(result: anyhow::Result<()>) -> Reply {
+        Reply { error: result.err().map(|error| format!("{error:#}")) }
     }
 }
 
 impl Hello {
-    pub fn new(purpose: Purpose) -> Hello {
-        Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), purpose }
+    pub fn new(command: Command) -> Hello {
+        Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), command }
     }
 }
 
@@ -124,24 +125,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_purpose_of_a_later_version_is_still_a_hello() {
+    fn a_command_of_a_later_version_can_be_read() {
         let later = r#"{"protocol":9,"version":"9.0.0","purpose":"teleport","speed":3}"#;
         let hello: Hello = serde_json::from_str(later).unwrap();
-        assert_eq!((hello.protocol, hello.purpose), (9, Purpose::Unknown));
+        assert_eq!((hello.protocol, hello.command), (9, Command::Unknown));
     }
 
-    /// A purpose's fields lie beside those of `Hello`: a name of both would be lost.
+    /// The fields of a command lie beside those of `Hello` in JSON, so a name that both have would
+    /// be lost.
     #[test]
-    fn every_purpose_comes_back_as_it_was_said() {
-        for purpose in [
-            Purpose::Lsp,
-            Purpose::Configure,
-            Purpose::UseAdapter { adapter: 3 },
-            Purpose::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
-            Purpose::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
-            Purpose::Forget { scope: Scope::All, plan: true },
+    fn every_command_is_read_as_it_was_written() {
+        for command in [
+            Command::Lsp,
+            Command::Configure,
+            Command::UseAdapter { adapter: 3 },
+            Command::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
+            Command::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
+            Command::Forget { scope: Scope::All, plan: true },
         ] {
-            let hello = Hello::new(purpose);
+            let hello = Hello::new(command);
             let line = serde_json::to_string(&hello).unwrap();
             assert_eq!(serde_json::from_str::<Hello>(&line).unwrap(), hello, "{line}");
         }

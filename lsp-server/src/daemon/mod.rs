@@ -1,4 +1,4 @@
-//! Processes: the daemon, who finds it and starts it, and what carries messages to it.
+//! Processes: the daemon, the clients that find and start it, and the forwarder.
 
 pub mod client;
 pub mod editor_state;

@@ -1,105 +1,137 @@
-//! `hone serve`: the one daemon of a user, behind a private Unix socket.
+//! The server, `hone serve`: the one daemon of a user, behind a private Unix socket.
 
 use crate::app::App;
 use crate::app::startup::{self, ServeOptions};
 use crate::config::Config;
 use crate::daemon::election::elect;
-use crate::daemon::handshake::{Answer, Hello, PROTOCOL, Purpose, Welcome, read_line, write_line};
+use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
 use crate::learning::LearnNow;
 use crate::paths::{self, Home};
 use crate::protocol::handlers;
 use crate::report::export;
 use anyhow::{Context, Result};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-/// How often the daemon looks whether anybody still needs it.
+/// The time between two checks whether an editor is connected.
 const IDLE_CHECK: Duration = Duration::from_secs(1);
 
-/// Connections at once; an editor window is one.
+/// The most connections at a time. An editor window has one.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Wait before the next connection where this one could not be taken.
+/// The pause after a connection that could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time that open connections get to end when the daemon is asked to.
+/// The time in which open connections must end when the daemon stops.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
+/// Runs the daemon until it is idle, stopped or terminated.
 pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
     home.create()?;
     let socket = home.socket()?;
     let _elected = elect(&home)?;
-    let (app, learn_now) = startup::start(home, options).await?;
-    // Ours by election: what lies there is a dead daemon's.
-    match std::fs::remove_file(&socket) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("{}: stale socket", socket.display()));
-        }
-        _ => {}
-    }
-    let listener = UnixListener::bind(&socket)
-        .with_context(|| format!("{}: cannot listen", socket.display()))?;
-    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
+    let (app, learn) = startup::start(home, options).await?;
+    let listener = listen(&socket)?;
     tracing::info!("serving {} on {}", app.services.adapters.model().name, socket.display());
 
-    let stop = Arc::new(Notify::new());
-    let connections = Arc::new(tokio::sync::Semaphore::new(MAX_CONNECTIONS));
+    let server = Server {
+        app,
+        learn,
+        stop: Arc::new(Notify::new()),
+        connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+    };
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     loop {
         tokio::select! {
-            accepted = listener.accept() => {
-                let Ok((stream, _)) = accepted else {
-                    // Out of file descriptors: whoever knocked still waits, and
-                    // asking at once would be asking for ever.
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                };
-                // The folder's mode keeps others out already; one that was loosened does not.
-                if stream.peer_cred().map_or(true, |peer| peer.uid() != paths::user()) {
-                    tracing::warn!("another user knocked and was not let in");
-                    continue;
-                }
-                let Ok(permit) = connections.clone().try_acquire_owned() else {
-                    tracing::warn!("more than {MAX_CONNECTIONS} connections: one was refused");
-                    continue;
-                };
-                let (app, stop, learn) = (app.clone(), stop.clone(), learn_now.clone());
-                tokio::spawn(async move {
-                    if let Err(error) = connection(stream, &app, &stop, learn).await {
-                        tracing::debug!("connection ended: {error:#}");
-                    }
-                    drop(permit);
-                });
-            }
-            () = idle(&app) => {
-                tracing::info!("no editor for {} s: ending", app.services.settings.current().daemon.idle_exit_s);
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => server.accept(stream),
+                // There are no more file descriptors. The client still waits, and another attempt
+                // at once would fail in the same way.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
+            limit_s = idle(&server.app) => {
+                tracing::info!("no editor for {limit_s} s: ending");
                 break;
             }
-            () = stop.notified() => break,
+            () = server.stop.notified() => break,
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
     }
     let _ = std::fs::remove_file(&socket);
     drop(listener);
-    let _ = app.services.recorder.flush().await;
-    // Whoever asked us to stop waits for the end of its stream.
-    let all = connections.acquire_many(MAX_CONNECTIONS as u32);
-    let _ = tokio::time::timeout(DRAIN_LIMIT, all).await;
-    let _ = app.services.recorder.flush().await;
+    server.drain().await;
     Ok(())
 }
 
-/// Resolves when nobody has been connected for the configured time.
-async fn idle(app: &App) {
-    let limit = || Duration::from_secs(app.services.settings.current().daemon.idle_exit_s);
+/// Opens the daemon's socket, which only its user can reach.
+fn listen(socket: &Path) -> Result<UnixListener> {
+    // This process is the elected daemon, so a socket that is there belongs to a dead one.
+    match std::fs::remove_file(socket) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("{}: stale socket", socket.display()));
+        }
+        _ => {}
+    }
+    let listener = UnixListener::bind(socket)
+        .with_context(|| format!("{}: cannot listen", socket.display()))?;
+    std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// What all connections share.
+struct Server {
+    app: Arc<App>,
+    learn: LearnNow,
+    /// A connection notifies it when the daemon should end.
+    stop: Arc<Notify>,
+    /// One permit for each connection.
+    connections: Arc<Semaphore>,
+}
+
+impl Server {
+    /// Serves a connection in the background, or drops it if it is not allowed.
+    fn accept(&self, stream: UnixStream) {
+        // The folder's mode keeps other users out, unless the user has loosened it.
+        if stream.peer_cred().map_or(true, |peer| peer.uid() != paths::user()) {
+            tracing::warn!("a connection of another user was refused");
+            return;
+        }
+        let Ok(permit) = self.connections.clone().try_acquire_owned() else {
+            tracing::warn!("more than {MAX_CONNECTIONS} connections: one was refused");
+            return;
+        };
+        let (app, stop, learn) = (self.app.clone(), self.stop.clone(), self.learn.clone());
+        tokio::spawn(async move {
+            if let Err(error) = connection(stream, &app, &stop, learn).await {
+                tracing::debug!("connection ended: {error:#}");
+            }
+            drop(permit);
+        });
+    }
+
+    /// Waits until every event is on disk and the connections have ended.
+    async fn drain(&self) {
+        let _ = self.app.services.recorder.flush().await;
+        // The client that asked the daemon to stop waits for the end of its stream.
+        let all = self.connections.acquire_many(MAX_CONNECTIONS as u32);
+        let _ = tokio::time::timeout(DRAIN_LIMIT, all).await;
+        let _ = self.app.services.recorder.flush().await;
+    }
+}
+
+/// Resolves when no client has been connected for the configured time, with that time in seconds.
+async fn idle(app: &App) -> u64 {
+    let limit_s = || app.services.settings.current().daemon.idle_exit_s;
+    let limit = || Duration::from_secs(limit_s());
     let mut since = Instant::now();
     while since.elapsed() < limit() {
         tokio::time::sleep(IDLE_CHECK.min(limit())).await;
@@ -107,6 +139,7 @@ async fn idle(app: &App) {
             since = Instant::now();
         }
     }
+    limit_s()
 }
 
 async fn connection(
@@ -126,42 +159,42 @@ async fn connection(
         return Ok(());
     }
     write_line(&mut write, &Welcome::yes()).await?;
-    match hello.purpose {
-        Purpose::Lsp => handlers::serve(app.clone(), learn, read, &mut write).await,
-        Purpose::Status => write_line(&mut write, &app.status()).await?,
-        Purpose::Learn => write_line(&mut write, &learn_now(app, &learn)).await?,
-        Purpose::UseAdapter { adapter } => {
+    match hello.command {
+        Command::Lsp => handlers::serve(app.clone(), learn, read, &mut write).await,
+        Command::Status => write_line(&mut write, &app.status()).await?,
+        Command::Learn => write_line(&mut write, &learn_now(app, &learn)).await?,
+        Command::UseAdapter { adapter } => {
             let used = app.services.adapters.use_adapter(adapter).await;
-            write_line(&mut write, &Answer::from(used)).await?;
+            write_line(&mut write, &Reply::from(used)).await?;
         }
-        Purpose::ImportAdapter { path } => {
-            write_line(&mut write, &told(app.import_adapter(path).await)).await?;
+        Command::ImportAdapter { path } => {
+            write_line(&mut write, &sendable(app.import_adapter(path).await)).await?;
         }
-        Purpose::Configure => {
+        Command::Configure => {
             let config = Config::load(&app.paths.config_file());
-            let taken = config.map(|config| app.services.settings.replace(config));
-            write_line(&mut write, &Answer::from(taken)).await?;
+            let replaced = config.map(|config| app.services.settings.replace(config));
+            write_line(&mut write, &Reply::from(replaced)).await?;
         }
-        Purpose::Forget { scope, plan: true } => {
-            write_line(&mut write, &told(app.plan_to_forget(scope).await)).await?;
+        Command::Forget { scope, plan: true } => {
+            write_line(&mut write, &sendable(app.plan_to_forget(scope).await)).await?;
         }
-        Purpose::Forget { scope, plan: false } => {
-            write_line(&mut write, &told(app.forget(scope).await)).await?;
+        Command::Forget { scope, plan: false } => {
+            write_line(&mut write, &sendable(app.forget(scope).await)).await?;
         }
-        Purpose::Events => export::stream(app.services.recorder.log().clone(), &mut write).await?,
-        Purpose::Stop => {
+        Command::Events => export::stream(app.services.recorder.log().clone(), &mut write).await?,
+        Command::Stop => {
             stop.notify_one();
-            // The end of this stream tells the caller that all is on disk, or in the daemon's log
-            // why not.
+            // The end of this stream tells the client that everything is on disk, or that the
+            // daemon's log says why not.
             let _ = app.services.recorder.flush().await;
         }
-        Purpose::Unknown => {}
+        Command::Unknown => {}
     }
     write.shutdown().await.ok();
     Ok(())
 }
 
-/// Why a program that connects is not served, if so, and what to do.
+/// The reason why a client is refused, if it is, and what to do about it.
 fn refusal(hello: &Hello) -> Option<String> {
     let version = env!("CARGO_PKG_VERSION");
     if hello.protocol > PROTOCOL {
@@ -174,8 +207,8 @@ fn refusal(hello: &Hello) -> Option<String> {
             hello.version,
         ));
     }
-    let is_unknown = hello.purpose == Purpose::Unknown;
-    is_unknown.then(|| "unknown purpose; update the program that asked".to_owned())
+    let is_unknown = hello.command == Command::Unknown;
+    is_unknown.then(|| "unknown command; update the program that asked".to_owned())
 }
 
 fn learn_now(app: &App, learn: &LearnNow) -> serde_json::Value {
@@ -187,7 +220,7 @@ fn learn_now(app: &App, learn: &LearnNow) -> serde_json::Value {
     serde_json::json!({ "waiting": waiting, "error": error })
 }
 
-/// A result as it is sent.
-fn told<T>(result: Result<T>) -> Result<T, String> {
+/// The result in the form that is sent.
+fn sendable<T>(result: Result<T>) -> Result<T, String> {
     result.map_err(|error| format!("{error:#}"))
 }

@@ -1,7 +1,7 @@
-//! What a candidate must pass before it may answer anybody: it still says ordinary
-//! lines, and what this user wrote lately, about as well as before. Lines said are
-//! counted and not nats: being less sure of a line that it goes on saying is not
-//! forgetting it.
+//! The holdout check, which a candidate must pass before it may answer a request. It must still
+//! complete the regression suite and the user's held-out references about as well as before. The
+//! check counts lines and not nats, because an adapter that is less sure of a line, and still
+//! completes it, has not forgotten it.
 
 use completion::prompt::FimPrompt;
 use engine::worker::EngineHandle;
@@ -12,14 +12,15 @@ use policy::regression_suite::SUITE;
 use policy::trial::monitors::KL_LIMIT;
 use std::fmt::{self, Display, Formatter};
 
-/// The share of the lines said before that a candidate may miss, less those that it
-/// says anew. Of four adapters that had learned well none missed more than 2 of 29.
-const MAY_MISS: f64 = 0.25;
+/// The share of the lines completed before that a candidate may miss, less the lines that only the
+/// candidate completes. Of four adapters that had learned well, none missed more than 2 of 29.
+const MISSED_SHARE_MAX: f64 = 0.25;
 
-/// Of fewer lines said before nothing can be told.
-const ENOUGH: usize = 4;
+/// With fewer completed lines the check cannot tell anything.
+const LINES_MIN: usize = 4;
 
-/// Why the candidate is not to be tried, if so. It and `before` are loaded.
+/// The reason why the candidate gets no trial, if there is one. The engine must have loaded both
+/// the candidate and `before`.
 pub async fn refusal(
     engine: &EngineHandle,
     candidate: AdapterVersion,
@@ -32,7 +33,7 @@ pub async fn refusal(
             "it has gone {kl_base:.1} nats a token from the base; {KL_LIMIT} is the limit"
         )));
     }
-    let ordinary = SUITE.iter().map(|[above, line, rest, below]| ScoreRequest {
+    let suite = SUITE.iter().map(|[above, line, rest, below]| ScoreRequest {
         prompt: ScorePrompt::Fim(FimPrompt {
             context: None,
             prefix: (*above).into(),
@@ -42,13 +43,15 @@ pub async fn refusal(
             suffix: (*below).into(),
         }),
         healing: String::new(),
-        // To its end: a line that goes on is another.
+        // The line break belongs to the case, because a line that goes on is another line.
         tokens: engine.tokenize(&format!("{rest}\n")),
         adapters: vec![candidate, 0],
     });
-    let lines = compare(engine, ordinary.collect()).await?;
+    let lines = compare(engine, suite.collect()).await?;
     if lines.are_forgotten() {
-        return Ok(Some(format!("of ordinary lines that the model alone says, {lines}")));
+        return Ok(Some(format!(
+            "of the regression suite's lines that the base model completes, {lines}"
+        )));
     }
     let own = own.into_iter().map(|text| ScoreRequest {
         prompt: ScorePrompt::Tokens {
@@ -61,51 +64,52 @@ pub async fn refusal(
     });
     let lines = compare(engine, own.collect()).await?;
     Ok(lines.are_forgotten().then(|| match before {
-        0 => format!("of lines you wrote lately that the model alone says, {lines}"),
-        _ => format!("of lines you wrote lately that v{before} says, {lines}"),
+        0 => format!("of lines you wrote lately that the base model completes, {lines}"),
+        _ => format!("of lines you wrote lately that v{before} completes, {lines}"),
     }))
 }
 
-/// Lines in the eyes of a candidate and of what it is held against.
+/// Counts of the lines that a candidate and the adapter before it complete.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Lines {
-    said_before: usize,
-    /// Of these, what the candidate misses.
+    before: usize,
+    /// Those of them that the candidate does not complete.
     lost: usize,
-    /// What only the candidate says.
+    /// Lines that only the candidate completes.
     gained: usize,
 }
 
 impl Lines {
     fn are_forgotten(self) -> bool {
         let lost = self.lost.saturating_sub(self.gained);
-        self.said_before >= ENOUGH && lost as f64 > MAY_MISS * self.said_before as f64
+        self.before >= LINES_MIN && lost as f64 > MISSED_SHARE_MAX * self.before as f64
     }
 }
 
 impl Display for Lines {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Lines { said_before, lost, gained } = self;
-        write!(f, "it misses {lost} of {said_before}")?;
+        let Lines { before, lost, gained } = self;
+        write!(f, "it misses {lost} of {before}")?;
         match gained {
             0 => Ok(()),
-            _ => write!(f, ", and says {gained} anew"),
+            _ => write!(f, ", and completes {gained} others"),
         }
     }
 }
 
-/// What the first adapter of each request says, beside the second.
+/// Counts the lines that the first adapter of each request completes, and those that the second
+/// does.
 async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<Lines, EngineError> {
     let mut lines = Lines::default();
     for request in requests {
         match engine.score(request).await {
             Ok(scores) => {
-                let (candidate, before) = (scores[0].is_greedy, scores[1].is_greedy);
-                lines.said_before += usize::from(before);
-                lines.lost += usize::from(before && !candidate);
-                lines.gained += usize::from(candidate && !before);
+                let (by_candidate, by_before) = (scores[0].is_greedy, scores[1].is_greedy);
+                lines.before += usize::from(by_before);
+                lines.lost += usize::from(by_before && !by_candidate);
+                lines.gained += usize::from(by_candidate && !by_before);
             }
-            // Too long, or none the policy could say: another text will do.
+            // The line is too long, or no adapter could generate it. The other lines are enough.
             Err(EngineError::Failed(_)) => {}
             Err(error) => return Err(error),
         }
@@ -118,20 +122,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quarter_may_be_missed_and_what_is_said_anew_makes_up_for_it() {
-        let forgotten =
-            |said_before, lost, gained| Lines { said_before, lost, gained }.are_forgotten();
+    fn a_quarter_may_be_missed_and_gained_lines_make_up_for_it() {
+        let forgotten = |before, lost, gained| Lines { before, lost, gained }.are_forgotten();
         assert!(!forgotten(16, 4, 0));
         assert!(forgotten(16, 5, 0));
         assert!(!forgotten(16, 5, 1));
-        assert!(!forgotten(3, 3, 0), "three lines say nothing");
+        assert!(!forgotten(3, 3, 0), "three lines are too few to tell anything");
     }
 
     #[test]
     fn the_reason_counts_lines() {
-        let lines = Lines { said_before: 16, lost: 7, gained: 0 };
+        let lines = Lines { before: 16, lost: 7, gained: 0 };
         assert_eq!(lines.to_string(), "it misses 7 of 16");
         let lines = Lines { gained: 2, ..lines };
-        assert_eq!(lines.to_string(), "it misses 7 of 16, and says 2 anew");
+        assert_eq!(lines.to_string(), "it misses 7 of 16, and completes 2 others");
     }
 }

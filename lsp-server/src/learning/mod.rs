@@ -1,4 +1,4 @@
-//! Runs the learner, checks its candidates and conducts trials.
+//! Learning: runs the learner, checks its candidates and conducts trials.
 
 mod holdout_check;
 pub mod preemption;
@@ -7,7 +7,7 @@ mod resources;
 pub mod supervisor;
 pub mod trial_runner;
 
-pub use process::Program;
+pub use process::LearnerProgram;
 
 /// Asks the supervisor for an update now.
 pub type LearnNow = tokio::sync::mpsc::Sender<()>;

@@ -1,51 +1,51 @@
-//! Completions go first: while the engine computes one, the learner's process
-//! is stopped.
+//! Preemption of the learner: its process is stopped while the engine computes a completion.
 //!
-//! Being nice is not enough. The engine's threads wait for each other, so one
-//! that has lost its core to the learner holds up all; and the learner's
-//! products evict the engine's weights from the caches they share. SIGSTOP takes
-//! effect within microseconds and needs nothing of the learner. One that is
-//! orphaned while it is stopped gets SIGHUP and SIGCONT from the kernel, being a
-//! process group of its own (POSIX, `_exit`), and ends.
+//! A low priority is not enough. The engine's threads wait for each other, so a thread that has
+//! lost its core to the learner delays them all, and the learner's matrix products evict the
+//! engine's weights from the shared caches. SIGSTOP takes effect within microseconds and needs no
+//! cooperation. The learner is a process group of its own, so if it is orphaned while it is
+//! stopped, the kernel sends it SIGHUP and SIGCONT (POSIX, `_exit`), and it ends.
 
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
-pub struct Leash(Mutex<State>);
+pub struct LearnerPreemption(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// A process that was not waited for yet: its number is nobody else's.
+    /// The process id of the learner, which has not been waited for. So the id belongs to no other
+    /// process.
     learner: Option<u32>,
-    computing: bool,
+    is_busy: bool,
     stopped_at: Option<Instant>,
     stopped: Duration,
 }
 
-impl Leash {
-    /// The learner of this number works, until [`Leash::let_go`].
-    pub fn take(&self, learner: u32) {
+impl LearnerPreemption {
+    /// The learner with this process id works until [`LearnerPreemption::detach`].
+    pub fn attach(&self, learner: u32) {
         let mut state = self.0.lock();
         state.learner = Some(learner);
-        state.act();
+        state.update();
     }
 
-    /// Before the learner is waited for, and when its work is done.
-    pub fn let_go(&self) {
+    /// Lets the learner run freely. It must be called before the learner is waited for, and when
+    /// its job is done.
+    pub fn detach(&self) {
         let mut state = self.0.lock();
-        state.go_on();
+        state.resume();
         state.learner = None;
     }
 
-    /// The engine begins, or ends, to compute.
-    pub fn computing(&self, yes: bool) {
+    /// Notes that the engine begins or ends to compute.
+    pub fn set_busy(&self, is_busy: bool) {
         let mut state = self.0.lock();
-        state.computing = yes;
-        state.act();
+        state.is_busy = is_busy;
+        state.update();
     }
 
-    /// How long learners were stopped, all together.
+    /// The total time for which learners were stopped.
     pub fn stopped(&self) -> Duration {
         let state = self.0.lock();
         state.stopped + state.stopped_at.map_or(Duration::ZERO, |since| since.elapsed())
@@ -53,9 +53,9 @@ impl Leash {
 }
 
 impl State {
-    fn act(&mut self) {
-        if !self.computing {
-            self.go_on();
+    fn update(&mut self) {
+        if !self.is_busy {
+            self.resume();
         } else if let Some(learner) = self.learner
             && self.stopped_at.is_none()
             && signal(learner, Signal::Stop)
@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    fn go_on(&mut self) {
+    fn resume(&mut self) {
         if let (Some(since), Some(learner)) = (self.stopped_at.take(), self.learner) {
             self.stopped += since.elapsed();
             signal(learner, Signal::Continue);
@@ -77,7 +77,7 @@ enum Signal {
     Continue,
 }
 
-/// False where it cannot be sent: the learner then runs on, at its low priority.
+/// Sends a signal; false if that fails. The learner then runs on at its low priority.
 #[cfg(unix)]
 fn signal(process: u32, signal: Signal) -> bool {
     use rustix::process::{Pid, Signal as Posix, kill_process};
@@ -103,13 +103,13 @@ mod tests {
         Command::new("sleep").arg("60").spawn().unwrap()
     }
 
-    /// The state letter of /proc: S sleeps, T is stopped.
+    /// Whether the state letter in /proc is T (stopped).
     fn is_stopped(child: &Child) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         stat.rsplit(") ").next().unwrap().starts_with('T')
     }
 
-    fn becomes(child: &Child, stopped: bool) {
+    fn wait_until(child: &Child, stopped: bool) {
         let limit = Instant::now() + Duration::from_secs(10);
         while is_stopped(child) != stopped {
             assert!(Instant::now() < limit, "stopped is still {}", !stopped);
@@ -118,24 +118,24 @@ mod tests {
     }
 
     #[test]
-    fn the_learner_stands_still_exactly_while_the_engine_computes() {
-        let leash = Leash::default();
+    fn the_learner_is_stopped_exactly_while_the_engine_computes() {
+        let preemption = LearnerPreemption::default();
         let mut learner = child();
-        leash.computing(true);
-        leash.take(learner.id());
-        becomes(&learner, true);
-        leash.computing(false);
-        becomes(&learner, false);
-        leash.computing(true);
-        becomes(&learner, true);
-        leash.let_go();
-        becomes(&learner, false);
-        let stopped = leash.stopped();
+        preemption.set_busy(true);
+        preemption.attach(learner.id());
+        wait_until(&learner, true);
+        preemption.set_busy(false);
+        wait_until(&learner, false);
+        preemption.set_busy(true);
+        wait_until(&learner, true);
+        preemption.detach();
+        wait_until(&learner, false);
+        let stopped = preemption.stopped();
         assert!(stopped > Duration::ZERO);
-        leash.computing(false);
-        leash.computing(true);
-        assert!(!is_stopped(&learner), "it is not ours any more");
-        assert_eq!(leash.stopped(), stopped);
+        preemption.set_busy(false);
+        preemption.set_busy(true);
+        assert!(!is_stopped(&learner), "a detached learner is not stopped");
+        assert_eq!(preemption.stopped(), stopped);
         learner.kill().unwrap();
         learner.wait().unwrap();
     }

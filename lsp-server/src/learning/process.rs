@@ -1,7 +1,7 @@
-//! The learner's process: started on demand, spoken to in lines of JSON, and stopped with its
-//! parent.
+//! The learner's process. It is started on demand, gets and sends lines of JSON, and is stopped
+//! with its parent.
 
-use crate::learning::preemption::Leash;
+use crate::learning::preemption::LearnerPreemption;
 use anyhow::{Context, Result, bail, ensure};
 use completion::limits::TOKENS_MAX;
 use feedback::job::{Cancel, Job, LearnerLine};
@@ -14,41 +14,41 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// A learner that says nothing for this long has hung. Its slowest silent step
-/// is one episode of a 7B model.
-const SILENCE_LIMIT: Duration = Duration::from_secs(300);
+/// A learner that writes nothing for this long hangs. The slowest step without a line is one
+/// episode of a 7B model.
+const HANG_LIMIT: Duration = Duration::from_secs(300);
 
-/// Time a learner that closed its output gets to say how it ended.
+/// The time in which a learner that has closed its output must end.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
-/// Longest line the learner may write, in bytes.
+/// The longest line that the learner may write, in bytes.
 const LINE_LIMIT: usize = 4 * 1024 * 1024;
 
 const _: () = assert!(TOKENS_MAX * 1024 < LINE_LIMIT);
 
-/// How a learner is started.
-pub struct Program {
+/// The learner's program and options.
+pub struct LearnerProgram {
     pub path: PathBuf,
-    /// Where it shares prompts with others (rehearsal).
-    pub prompt_shelf: Option<PathBuf>,
+    /// The folder in which rehearsals share prompts.
+    pub prompt_cache: Option<PathBuf>,
 }
 
 pub struct Learner {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
-    /// What was read of the line that is next.
+    /// The part of the next line that has been read.
     line: Vec<u8>,
-    leash: Arc<Leash>,
+    preemption: Arc<LearnerPreemption>,
 }
 
 impl Learner {
-    pub fn start(program: &Program, leash: Arc<Leash>) -> Result<Learner> {
+    pub fn start(program: &LearnerProgram, preemption: Arc<LearnerPreemption>) -> Result<Learner> {
         let mut command = Command::new(&program.path);
-        if let Some(folder) = &program.prompt_shelf {
-            command.arg("--prompt-shelf").arg(folder);
+        if let Some(folder) = &program.prompt_cache {
+            command.arg("--prompt-cache").arg(folder);
         }
-        // The leash tells why.
+        // A stopped learner that is orphaned then ends; see `preemption`.
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command
@@ -60,12 +60,12 @@ impl Learner {
             .with_context(|| format!("{}: cannot be started", program.path.display()))?;
         let stdin = child.stdin.take().context("the learner has no stdin")?;
         let stdout = child.stdout.take().context("the learner has no stdout")?;
-        Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], leash })
+        Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], preemption })
     }
 
     pub async fn send(&mut self, job: &Job) -> Result<()> {
         if let Some(process) = self.child.id() {
-            self.leash.take(process);
+            self.preemption.attach(process);
         }
         self.send_line(job).await
     }
@@ -74,41 +74,41 @@ impl Learner {
         self.send_line(&Cancel { cancel: job.id.clone() }).await
     }
 
-    /// The job is over: the learner may run beside the engine.
+    /// Notes that the job is over, so the learner may run beside the engine.
     pub fn rest(&self) {
-        self.leash.let_go();
+        self.preemption.detach();
     }
 
     async fn send_line(&mut self, line: &impl Serialize) -> Result<()> {
         let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
-        // A learner that does not read blocks us once the pipe is full.
+        // A learner that does not read blocks the daemon once the pipe is full.
         let sending = async {
             self.stdin.write_all(&line).await?;
             self.stdin.flush().await
         };
-        let sent = timeout(SILENCE_LIMIT, sending).await;
-        sent.map_err(|_| silent())?.context("the learner takes no job")
+        let sent = timeout(HANG_LIMIT, sending).await;
+        sent.map_err(|_| hangs())?.context("the learner takes no job")
     }
 
-    /// The next line. May be given up between two polls without losing a byte.
+    /// Reads the next line. The future can be dropped at any await without losing a byte.
     pub async fn next_line(&mut self) -> Result<LearnerLine> {
         loop {
-            let stopped = self.leash.stopped();
-            match timeout(SILENCE_LIMIT, self.read_line()).await {
+            let stopped = self.preemption.stopped();
+            match timeout(HANG_LIMIT, self.read_line()).await {
                 Ok(read) => {
                     read?;
                     break;
                 }
-                // Time it was stopped is no silence of its own.
-                Err(_) if self.leash.stopped() > stopped => {}
-                Err(_) => return Err(silent()),
+                // The time for which it was stopped does not count.
+                Err(_) if self.preemption.stopped() > stopped => {}
+                Err(_) => return Err(hangs()),
             }
         }
         let line = std::mem::take(&mut self.line);
         ensure!(line.len() <= LINE_LIMIT, "the learner wrote a line over {LINE_LIMIT} bytes");
         if !line.ends_with(b"\n") {
-            self.leash.let_go();
+            self.preemption.detach();
             let how = match timeout(EXIT_LIMIT, self.child.wait()).await {
                 Ok(Ok(status)) => status.to_string(),
                 _ => "it closed its output".into(),
@@ -130,12 +130,12 @@ impl Learner {
 }
 
 impl Drop for Learner {
-    /// The child is killed next, and its number is then anybody's.
+    /// The child is killed next, and then another process may get its id.
     fn drop(&mut self) {
-        self.leash.let_go();
+        self.preemption.detach();
     }
 }
 
-fn silent() -> anyhow::Error {
-    anyhow::anyhow!("the learner was silent for {SILENCE_LIMIT:?}")
+fn hangs() -> anyhow::Error {
+    anyhow::anyhow!("the learner wrote nothing for {HANG_LIMIT:?}")
 }

@@ -1,37 +1,37 @@
-//! What the machine can spare for learning: power and memory.
+//! The machine's resources for learning: power and memory.
 
 use crate::config::LearningConfig;
 use starship_battery::{Manager, State};
 use sysinfo::{MemoryRefreshKind, System};
 
-/// Memory that stays free beside a running update, in MiB.
+/// The memory that must stay free beside a running update, in MiB.
 const SPARE_MB: u64 = 512;
 
-/// Memory an update needs beside the base model: prompts, activations, the
-/// adapter with its gradient and the optimizer's state, in MiB.
+/// The memory that an update needs beside the base model, in MiB: for prompts, activations, the
+/// adapter with its gradient, and the optimizer's state.
 const UPDATE_MB: u64 = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct Resources {
     pub on_battery: bool,
     pub memory_mb: u64,
     pub available_mb: u64,
 }
 
-impl Machine {
-    /// Asks the operating system; may take some milliseconds.
-    pub fn now() -> Machine {
+impl Resources {
+    /// Asks the operating system, which may take some milliseconds.
+    pub fn now() -> Resources {
         let mut system = System::new();
         system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
-        Machine {
+        Resources {
             on_battery: on_battery(),
             memory_mb: system.total_memory() >> 20,
             available_mb: system.available_memory() >> 20,
         }
     }
 
-    /// Why no update may start, if none may.
-    pub fn forbids(&self, config: &LearningConfig, model_bytes: u64) -> Option<String> {
+    /// The reason why no update may start, if there is one.
+    pub fn reason_not_to_start(&self, config: &LearningConfig, model_bytes: u64) -> Option<String> {
         self.power(config).or_else(|| {
             let needed = (model_bytes >> 20) + UPDATE_MB + SPARE_MB;
             (self.available_mb < needed).then(|| {
@@ -40,8 +40,8 @@ impl Machine {
         })
     }
 
-    /// Why the update that runs must stop, if it must.
-    pub fn ends(&self, config: &LearningConfig) -> Option<String> {
+    /// The reason why the running update must stop, if there is one.
+    pub fn reason_to_stop(&self, config: &LearningConfig) -> Option<String> {
         self.power(config).or_else(|| {
             (self.available_mb < SPARE_MB)
                 .then(|| format!("only {} MiB of memory are free", self.available_mb))
@@ -54,7 +54,7 @@ impl Machine {
         })
     }
 
-    /// The learner's limit in MiB: the configured one, or half of all there is.
+    /// The learner's memory limit in MiB: the configured one, or half of the machine's memory.
     pub fn learner_limit_mb(&self, config: &LearningConfig) -> u64 {
         match config.memory_limit_mb {
             0 => self.memory_mb / 2,
@@ -63,7 +63,7 @@ impl Machine {
     }
 }
 
-/// False where there is no battery, or none that can be asked.
+/// Whether the machine runs on battery power; false if there is no battery or it cannot be asked.
 fn on_battery() -> bool {
     let batteries = Manager::new().and_then(|manager| manager.batteries());
     let discharges = |state: State| matches!(state, State::Discharging | State::Empty);
@@ -76,33 +76,36 @@ fn on_battery() -> bool {
 mod tests {
     use super::*;
 
-    const PLUGGED: Machine = Machine { on_battery: false, memory_mb: 8192, available_mb: 4096 };
+    const PLUGGED: Resources = Resources { on_battery: false, memory_mb: 8192, available_mb: 4096 };
     const MODEL_BYTES: u64 = 500 << 20;
 
-    fn forbids(machine: Machine, config: &LearningConfig) -> String {
-        machine.forbids(config, MODEL_BYTES).unwrap_or_default()
+    fn reason_not_to_start(resources: Resources, config: &LearningConfig) -> String {
+        resources.reason_not_to_start(config, MODEL_BYTES).unwrap_or_default()
     }
 
     #[test]
     fn battery_power_forbids_learning_unless_it_is_allowed() {
         let config = LearningConfig::default();
-        assert_eq!(forbids(PLUGGED, &config), "");
-        let unplugged = Machine { on_battery: true, ..PLUGGED };
-        assert!(forbids(unplugged, &config).contains("on battery power"));
-        assert!(unplugged.ends(&config).is_some(), "also in the middle of an update");
+        assert_eq!(reason_not_to_start(PLUGGED, &config), "");
+        let unplugged = Resources { on_battery: true, ..PLUGGED };
+        assert!(reason_not_to_start(unplugged, &config).contains("on battery power"));
+        assert!(unplugged.reason_to_stop(&config).is_some(), "also in the middle of an update");
         let allowed = LearningConfig { on_battery: true, ..config };
-        assert_eq!(forbids(unplugged, &allowed), "");
-        assert_eq!(unplugged.ends(&allowed), None);
+        assert_eq!(reason_not_to_start(unplugged, &allowed), "");
+        assert_eq!(unplugged.reason_to_stop(&allowed), None);
     }
 
     #[test]
     fn little_memory_forbids_a_start_and_very_little_ends_what_runs() {
         let config = LearningConfig::default();
-        let tight = Machine { available_mb: 1523, ..PLUGGED };
-        assert_eq!(forbids(tight, &config), "1523 MiB of memory are free, an update needs 1524");
-        assert_eq!(tight.ends(&config), None, "what has started has its memory already");
-        let starved = Machine { available_mb: 511, ..PLUGGED };
-        assert_eq!(starved.ends(&config).unwrap(), "only 511 MiB of memory are free");
+        let tight = Resources { available_mb: 1523, ..PLUGGED };
+        assert_eq!(
+            reason_not_to_start(tight, &config),
+            "1523 MiB of memory are free, an update needs 1524"
+        );
+        assert_eq!(tight.reason_to_stop(&config), None, "a running update has its memory already");
+        let starved = Resources { available_mb: 511, ..PLUGGED };
+        assert_eq!(starved.reason_to_stop(&config).unwrap(), "only 511 MiB of memory are free");
     }
 
     #[test]
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_asked() {
-        let now = Machine::now();
+        let now = Resources::now();
         assert!(now.memory_mb > 0 && now.available_mb <= now.memory_mb, "{now:?}");
     }
 }

@@ -1,11 +1,11 @@
-//! Runs the learner: freezes batches, watches the child, checks what it
-//! proposes, swaps it in. The learner may crash, hang or lie; it costs one
-//! update and never a completion.
+//! Supervises the learner: takes batches, watches the process, checks the adapters that it makes,
+//! and swaps them in. A learner that crashes, hangs or reports something false costs one update and
+//! never a completion.
 
 use crate::adapters::registry::{Candidate, Entry, Registry};
-use crate::learning::preemption::Leash;
-use crate::learning::process::{Learner, Program};
-use crate::learning::resources::Machine;
+use crate::learning::preemption::LearnerPreemption;
+use crate::learning::process::{Learner, LearnerProgram};
+use crate::learning::resources::Resources;
 use crate::learning::trial_runner;
 use crate::services::Services;
 use crate::services::health::Source;
@@ -22,51 +22,51 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// Labelled episodes one job may hold: what waited while the last one ran.
+/// The most labelled episodes of one job: those that waited while the last one ran.
 const MAX_JOB_EPISODES: usize = 64;
 
-/// An idle learner keeps the base in memory this long for the next job.
+/// The time for which an idle learner keeps the base model in memory for the next job.
 const WARM: Duration = Duration::from_secs(60);
 
-/// A failed update is tried again after this, doubled at every further failure.
+/// The time before a failed update is tried again. Every further failure doubles it.
 const FIRST_BACKOFF: Duration = Duration::from_secs(5);
 const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
-/// While the machine cannot spare what an update needs, it is asked this often.
-const HELD_BACK: Duration = Duration::from_secs(10);
+/// The time between two checks while the machine lacks the resources for an update.
+const RESOURCES_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Whether a running update is still wanted is looked at this often.
-const LOOK: Duration = Duration::from_millis(500);
+/// The time between two checks whether a running update is still wanted.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The same batch is tried this often; then it is set aside (its events stay).
+/// The number of attempts with the same batch. Then it is set aside; its events stay in the log.
 const ATTEMPTS: u32 = 3;
 
 pub struct Supervisor {
     services: Arc<Services>,
     status: watch::Sender<LearnerStatus>,
-    program: Program,
-    leash: Arc<Leash>,
+    program: LearnerProgram,
+    preemption: Arc<LearnerPreemption>,
     child: Option<Learner>,
     failures: u32,
-    /// Makes the files of a job differ from those of any job before it: a learner of a
-    /// daemon that died may still write its own.
-    life: u32,
+    /// A random number that makes the files of a job differ from those of every earlier job. The
+    /// learner of a daemon that died may still write its own.
+    run_id: u32,
     next_job: u64,
-    /// Learning was not paused when the running update began: a user may ask for
-    /// one update of a learner that is.
+    /// Whether learning was on when the running update began. A user may ask for one update while
+    /// learning is paused.
     was_learning: bool,
 }
 
-/// Asks for an update with whatever labels wait.
+/// The cause of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// Enough labels wait.
     Batch,
-    /// The user asked: no minimum, no backoff.
+    /// The user asked. There is no minimum and no backoff.
     Now,
 }
 
-/// An update that was given up though nothing failed.
+/// The update was given up although nothing failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the update was given up: {0}")]
 struct GivenUp(String);
@@ -75,17 +75,17 @@ impl Supervisor {
     pub fn new(
         services: Arc<Services>,
         status: watch::Sender<LearnerStatus>,
-        program: Program,
-        leash: Arc<Leash>,
+        program: LearnerProgram,
+        preemption: Arc<LearnerPreemption>,
     ) -> Supervisor {
         Supervisor {
             services,
             status,
             program,
-            leash,
+            preemption,
             child: None,
             failures: 0,
-            life: rand::random(),
+            run_id: rand::random(),
             next_job: 1,
             was_learning: false,
         }
@@ -108,19 +108,19 @@ impl Supervisor {
             if trigger == Trigger::Batch && !is_due(&self.services) {
                 continue;
             }
-            // Before labels are taken: what they taught could not be registered.
+            // This comes before any labels are taken, because the update could not be registered.
             if let Some(reason) = self.services.adapters.serving().learning_refusal() {
                 tracing::warn!("{reason}");
                 continue;
             }
             let held_back = match trigger {
-                Trigger::Batch => self.forbidden().await,
+                Trigger::Batch => self.reason_to_wait().await,
                 Trigger::Now => None,
             };
             let is_held_back = held_back.is_some();
             self.status.send_modify(|status| status.held_back = held_back);
             if is_held_back {
-                not_before = Instant::now() + HELD_BACK;
+                not_before = Instant::now() + RESOURCES_INTERVAL;
                 continue;
             }
             if let Some(wait) = self.learn(trigger).await {
@@ -129,11 +129,12 @@ impl Supervisor {
         }
     }
 
-    /// Learns from the labels that wait, if any do. Answers how long to wait after a failure.
+    /// Learns from the waiting labels, if there are any. Answers how long to wait after a failure.
     async fn learn(&mut self, trigger: Trigger) -> Option<Duration> {
         let recorder = self.services.recorder.clone();
         let most = MAX_JOB_EPISODES.max(self.services.settings.current().learning.batch_episodes);
-        // The state changes first, so that nobody sees neither the labels waiting nor the update.
+        // The state changes first. So at every moment a reader sees that labels wait or that an
+        // update runs.
         self.status.send_modify(|status| status.state = LearnerState::Training);
         let Some(batch) = recorder.take_batch(most) else {
             self.rest(LearnerState::Idle);
@@ -144,7 +145,7 @@ impl Supervisor {
                 self.failures = 0;
                 recorder.learned(batch);
                 self.status.send_modify(|status| status.failure = None);
-                // Whatever stood in the way of learning is over.
+                // A successful update shows that these sources have recovered.
                 for source in [Source::Learner, Source::Trial, Source::Adapters] {
                     self.services.health.clear(source);
                 }
@@ -161,7 +162,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes a failure and answers how long to wait before the next attempt.
+    /// Notes a failure; answers how long to wait before the next attempt.
     fn failed(&mut self, batch: Batch, error: &anyhow::Error) -> Duration {
         self.child = None;
         self.failures += 1;
@@ -190,18 +191,23 @@ impl Supervisor {
         });
     }
 
-    /// Why no update may start by itself now.
-    async fn forbidden(&self) -> Option<String> {
-        let machine = machine().await?;
+    /// The reason why no automatic update may start now, if there is one.
+    async fn reason_to_wait(&self) -> Option<String> {
+        let resources = resources().await?;
         let path = &self.services.adapters.model().path;
         let bytes = std::fs::metadata(path).map_or(0, |model| model.len());
-        // A warm learner has most of it already.
+        // A learner that still runs has the base model in memory already.
         let bytes = if self.child.is_some() { 0 } else { bytes };
-        machine.forbids(&self.services.settings.current().learning, bytes)
+        resources.reason_not_to_start(&self.services.settings.current().learning, bytes)
     }
 
-    /// Why the running update is not wanted any more.
-    async fn unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> Option<String> {
+    /// The reason why the running update should be given up, if there is one.
+    async fn reason_to_give_up(
+        &self,
+        job: &Job,
+        batch: &Batch,
+        trigger: Trigger,
+    ) -> Option<String> {
         let services = &self.services;
         let settings = services.settings.current();
         let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
@@ -210,7 +216,7 @@ impl Supervisor {
         }
         let head = services.adapters.serving().head();
         if head != parent {
-            return Some(format!("learning goes on from v{head}, no longer from v{parent}"));
+            return Some(format!("learning goes on from v{head}and not from v{parent}"));
         }
         if self.was_learning && !settings.learning.enabled {
             return Some("learning was paused".into());
@@ -218,15 +224,15 @@ impl Supervisor {
         if trigger == Trigger::Now {
             return None;
         }
-        machine().await?.ends(&settings.learning)
+        resources().await?.reason_to_stop(&settings.learning)
     }
 
-    /// One update, from frozen batch to served adapter.
+    /// Runs one update, from the batch to the served adapter.
     async fn update(&mut self, batch: &Batch, trigger: Trigger) -> Result<()> {
         let settings = self.services.settings.current();
         self.was_learning = settings.learning.enabled;
         let limit_mb =
-            machine().await.map_or(0, |machine| machine.learner_limit_mb(&settings.learning));
+            resources().await.map_or(0, |resources| resources.learner_limit_mb(&settings.learning));
         let job = self.job(batch, limit_mb);
         let report = self.train(&job, batch, trigger).await?;
         self.install(&job, batch, report).await
@@ -236,7 +242,7 @@ impl Supervisor {
         let (services, registry) = (&self.services, self.services.adapters.serving());
         let (model, settings) = (services.adapters.model(), services.settings.current());
         let candidate = registry.next_version();
-        let id = format!("v{candidate}-{:08x}-{}", self.life, self.next_job);
+        let id = format!("v{candidate}-{:08x}-{}", self.run_id, self.next_job);
         self.next_job += 1;
         let (adapter_out, optimizer_out) = registry.job_files(&id);
         Job {
@@ -256,12 +262,12 @@ impl Supervisor {
         }
     }
 
-    /// Sends the job and reads lines until it is done, or until it is not wanted
-    /// any more and the learner has said that it stopped.
+    /// Sends the job and reads lines until the job is done. If the update is no longer wanted, it
+    /// cancels the job and waits until the learner has confirmed that.
     async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<UpdateReport> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
-            None => Learner::start(&self.program, self.leash.clone())?,
+            None => Learner::start(&self.program, self.preemption.clone())?,
         };
         let named = || self.program.path.display().to_string();
         learner.send(job).await.with_context(named)?;
@@ -283,7 +289,7 @@ impl Supervisor {
                     self.program.path.display()
                 ),
                 LearnerLine::Progress(progress) => {
-                    self.status.send_modify(|status| status.progress = Some(tell(&progress)));
+                    self.status.send_modify(|status| status.progress = Some(describe(&progress)));
                 }
                 LearnerLine::Done(report) if report.job == job.id => break *report,
                 LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
@@ -294,7 +300,7 @@ impl Supervisor {
                     self.child = Some(learner);
                     return Err(GivenUp(given_up.unwrap_or_default()).into());
                 }
-                // The end of a job this daemon has already given up on.
+                // It is about an earlier job, which this daemon has already given up.
                 LearnerLine::Done(_)
                 | LearnerLine::Failed { .. }
                 | LearnerLine::Cancelled { .. } => {}
@@ -307,19 +313,19 @@ impl Supervisor {
 
     async fn until_unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> String {
         loop {
-            tokio::time::sleep(LOOK).await;
-            if let Some(reason) = self.unwanted(job, batch, trigger).await {
+            tokio::time::sleep(CHECK_INTERVAL).await;
+            if let Some(reason) = self.reason_to_give_up(job, batch, trigger).await {
                 return reason;
             }
         }
     }
 
-    /// The learner proposes, the daemon disposes: nothing in the report is
-    /// believed that the file itself can answer.
+    /// Checks the learner's adapter and makes it serve. The daemon checks in the file itself
+    /// whatever it can, and does not rely on the report for that.
     async fn install(&self, job: &Job, batch: &Batch, report: UpdateReport) -> Result<()> {
         let installed = self.check_and_promote(job, batch, report).await;
         if installed.is_err() {
-            // It may have learned from what was forgotten meanwhile.
+            // The adapter may have learned from something that was forgotten in the meantime.
             let _ = std::fs::remove_file(&job.adapter_out);
             let _ = std::fs::remove_file(&job.optimizer_out);
         }
@@ -374,7 +380,8 @@ impl Supervisor {
                 services.recorder.is_current(batch),
                 "a file was forgotten while the update learned; what is left is learned from again"
             );
-            // A user who rolled back while it learned does not want its child.
+            // A user who rolled back during the update does not want an adapter that grew from the
+            // one rolled back.
             ensure!(
                 registry.head() == parent,
                 "learning goes on from v{}, while the update learned from v{parent}",
@@ -402,7 +409,7 @@ impl Supervisor {
     }
 }
 
-fn tell(progress: &JobProgress) -> String {
+fn describe(progress: &JobProgress) -> String {
     let phase = match progress.phase {
         Phase::Load => "reading the base model",
         Phase::Prompt => "computing prompts",
@@ -412,17 +419,17 @@ fn tell(progress: &JobProgress) -> String {
     format!("{phase} {}/{}", progress.done, progress.total)
 }
 
-/// What the machine can spare; `None` where that cannot be asked.
-async fn machine() -> Option<Machine> {
-    tokio::task::spawn_blocking(Machine::now).await.ok()
+/// The machine's resources; `None` if they cannot be asked.
+async fn resources() -> Option<Resources> {
+    tokio::task::spawn_blocking(Resources::now).await.ok()
 }
 
-/// Whether enough labels wait for an update that may be registered.
+/// Whether enough labels wait for an update, and the update could be registered.
 fn is_due(services: &Services) -> bool {
     let learning = &services.settings.current().learning;
     learning.enabled
         && services.recorder.labels_waiting() >= learning.batch_episodes
-        && services.adapters.serving().sealed().is_none()
+        && services.adapters.serving().read_only_reason().is_none()
 }
 
 /// Resolves when an automatic update may start.
@@ -444,12 +451,13 @@ mod tests {
     use crate::app::App;
     use crate::paths::Home;
     use crate::testing;
-    use feedback::event::{EventKind, Evidence, Outcome};
+    use crate::testing::fixtures;
+    use feedback::testing::accepted;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
-    /// A learner that writes both files of its job and reports something else of them.
-    fn untrue_learner(home: &Home) -> Program {
+    /// A learner that writes both files of its job and reports another checksum.
+    fn lying_learner(home: &Home) -> LearnerProgram {
         let report = UpdateReport {
             job: "JOB".into(),
             adapter_sha256: "no".into(),
@@ -469,10 +477,10 @@ exec sleep 1000
         let path = home.adapters().with_file_name("learner.sh");
         std::fs::write(&path, script).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
-        Program { path, prompt_shelf: None }
+        LearnerProgram { path, prompt_cache: None }
     }
 
-    /// A home with files of an adapter v1 and, if given, this registry.
+    /// A home with the files of an adapter v1, and with this registry if there is one.
     fn home_with(folder: &tempfile::TempDir, registry: Option<&str>) -> (Home, [PathBuf; 2]) {
         let home = Home::at(folder.path().into());
         home.create().unwrap();
@@ -486,22 +494,19 @@ exec sleep 1000
         (home, files)
     }
 
-    /// `hone learn` with one label that waits; returns once the update has ended.
+    /// Runs `hone learn` with one waiting label, and waits until the update has ended.
     async fn learn_now(home: &Home) -> (Arc<App>, Option<String>) {
         let app = testing::app::start_in(home).await;
-        let id = "o".to_owned();
         let recorder = &app.services.recorder;
-        recorder.record(vec![crate::report::offers::tests::completion(&id, "/a.rs")]);
-        let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
-        recorder.record(vec![EventKind::Outcome { id, outcome, evidence }]);
+        recorder.record(vec![fixtures::completion("o", "/a.rs"), accepted("o")]);
         assert_eq!(recorder.labels_waiting(), 1);
         let (learn, asked) = mpsc::channel(1);
         learn.send(()).await.unwrap();
         drop(learn);
-        let (status, leash) = (watch::Sender::default(), Arc::default());
+        let (status, preemption) = (watch::Sender::default(), Arc::default());
         let seen = status.subscribe();
-        let program = untrue_learner(home);
-        Supervisor::new(app.services.clone(), status, program, leash).run(asked).await;
+        let program = lying_learner(home);
+        Supervisor::new(app.services.clone(), status, program, preemption).run(asked).await;
         let failure = seen.borrow().failure.clone();
         (app, failure)
     }

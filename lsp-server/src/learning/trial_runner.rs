@@ -1,4 +1,4 @@
-//! Begins trials, has their arms compared, and ends them.
+//! Runs trials: begins them, scores references with their arms, and ends them.
 
 use crate::adapters::registry::{Candidate, Registry};
 use crate::learning::holdout_check;
@@ -12,11 +12,11 @@ use policy::trial::{Arms, End, Verdict};
 use std::sync::Weak;
 use std::time::Duration;
 
-/// A trial without news is looked at this often.
-const LOOK: Duration = Duration::from_secs(1);
+/// The longest time between two looks at a trial.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Decides trials, and compares references while the engine has nothing else to do. Runs until the
-/// services are gone.
+/// Decides trials, and scores references while the engine is idle. It runs until the services are
+/// dropped.
 pub async fn run(services: Weak<Services>) {
     loop {
         let Some(running) = services.upgrade() else { return };
@@ -24,13 +24,13 @@ pub async fn run(services: Weak<Services>) {
         if compare_one(&running).await {
             continue;
         }
-        // It looks again now and then, so that services that ended are let go.
-        let _ = tokio::time::timeout(LOOK, running.recorder.trial_news()).await;
+        // The timeout makes sure that the loop ends soon after the services are dropped.
+        let _ = tokio::time::timeout(CHECK_INTERVAL, running.recorder.trial_news()).await;
     }
 }
 
-/// Has a candidate take part in a trial, unless the holdout check refuses it. The reason is then
-/// registered with it, and answered.
+/// Starts a trial of a candidate, unless the holdout check refuses it. The reason of a refusal is
+/// registered with the candidate; the answer is that reason.
 pub async fn try_candidate(
     services: &Services,
     mut candidate: Candidate,
@@ -54,14 +54,14 @@ pub async fn try_candidate(
     Ok(refusal)
 }
 
-/// Ends the trial if its evidence is in.
+/// Ends the trial if there is enough evidence.
 async fn decide(services: &Services) {
     if services.recorder.trial_verdict().is_none() {
         return;
     }
     let change = services.adapters.change().await;
-    // It is asked again, because the user may have chosen an adapter or forgotten events while this
-    // waited.
+    // The verdict is asked for again, because the user may have chosen an adapter or forgotten
+    // events in the meantime.
     let Some(verdict) = services.recorder.trial_verdict() else { return };
     let concluding = verdict.clone();
     match change.commit(move |registry| registry.conclude(concluding)).await {
@@ -71,7 +71,7 @@ async fn decide(services: &Services) {
         }
         Err(error) => {
             let reason = format!("{error:#}");
-            // It is tried again every second, and logged once.
+            // The change is tried again every second, but the error is logged only once.
             if services.health.report(Source::Trial, reason.clone()) {
                 tracing::error!("{reason}");
             }
@@ -79,12 +79,12 @@ async fn decide(services: &Services) {
     }
 }
 
-/// Asks both arms about the next reference, if one waits and a trial runs.
+/// Scores the next reference with both arms, if one waits and a trial runs.
 async fn compare_one(services: &Services) -> bool {
     let Some((text, arms)) = services.recorder.next_comparison() else { return false };
     match compare(services, text, arms).await {
         Ok(compared) => services.recorder.record(vec![compared]),
-        // A candidate that was succeeded meanwhile, or a text that is too long.
+        // The candidate may have been replaced in the meantime, or the reference may be too long.
         Err(error) => tracing::debug!("not compared: {error}"),
     }
     true
@@ -109,11 +109,11 @@ async fn compare(
     let scores = services.engine.score(request).await?;
     let scores: Vec<_> = adapters.into_iter().zip(scores).collect();
     let logprobs = scores.iter().map(|(version, score)| (*version, score.logprob));
-    let says = scores.iter().filter(|(_, score)| score.is_greedy);
+    let greedy = scores.iter().filter(|(_, score)| score.is_greedy);
     Ok(EventKind::Compared {
         id: text.id,
         tokens,
         logprobs: logprobs.collect(),
-        greedy: says.map(|(version, _)| *version).collect(),
+        greedy: greedy.map(|(version, _)| *version).collect(),
     })
 }

@@ -1,6 +1,6 @@
-//! `hone forget`: what was offered in a file or a folder or since a day, what
-//! became of it, and what was learned from it, gone from the log, the disk and
-//! the adapter that serves. Retention removes old events by the same means.
+//! What `hone forget` removes: the offers in a file or a folder, or since a day, with everything
+//! that became of them. They are removed from the log and the disk, and adapters that learned from
+//! them are withdrawn. Retention removes old events in the same way.
 
 use crate::adapters::registry::Registry;
 use anyhow::Result;
@@ -11,39 +11,43 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Which offers. An offer is forgotten whole: what became of it goes with it.
+/// The offers that are to be forgotten. An offer is forgotten together with everything that became
+/// of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// A file, under each name it may be recorded under.
+    /// The offers in a file, under each name that it may be recorded by.
     File { names: Vec<String> },
-    /// Every file in a folder and below it.
+    /// The offers in every file in a folder and below it.
     Folder { names: Vec<String> },
-    /// What was offered, judged or written at this time or later.
+    /// The offers with an event at this time or later: an offer, a verdict, or what replaced the
+    /// offer.
     Since { at_ms: u64 },
-    /// What was offered before: the end of retention, which no adapter goes with.
+    /// The offers with an event before this time. Only retention uses it, and it withdraws no
+    /// adapter.
     Before { at_ms: u64 },
-    /// Every event, and every adapter, from whichever model and whatever source.
+    /// Every event, and every adapter of any model or source.
     All,
 }
 
 impl Scope {
-    /// By the user: retention is not.
-    pub fn is_asked_for(&self) -> bool {
+    /// Whether the user asked for it. Retention is automatic.
+    pub fn is_by_user(&self) -> bool {
         !matches!(self, Scope::Before { .. })
     }
 }
 
-/// What was, or would be, forgotten.
+/// What was forgotten, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgotten {
     pub events: u64,
     pub offers: usize,
-    /// Adapters that had learned from them, removed.
+    /// The adapters that had learned from the offers and are removed.
     pub adapters: Vec<AdapterVersion>,
     /// The adapter that serves afterwards; 0 is the model alone.
     pub serves: AdapterVersion,
-    /// Why adapters that may have learned from them are left, and what to do about it.
+    /// The reason why adapters that may have learned from the offers are left, and what to do about
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapters_left: Option<String>,
 }
@@ -55,37 +59,38 @@ impl Forgotten {
 }
 
 /// The offers within a scope.
-pub struct Found {
+pub struct OffersToForget {
     scope: Scope,
     offers: HashSet<OfferId>,
     events: u64,
 }
 
-impl Found {
-    pub fn search(log: &dyn EventLog, scope: Scope) -> Result<Found, LogError> {
-        let mut found = Found { scope, offers: HashSet::new(), events: 0 };
+impl OffersToForget {
+    pub fn search(log: &dyn EventLog, scope: Scope) -> Result<OffersToForget, LogError> {
+        let mut offers = OffersToForget { scope, offers: HashSet::new(), events: 0 };
         log.scan(0, &mut |event| {
-            if found.scope.holds(&event) {
-                found.offers.insert(event.kind.offer_id().clone());
+            if offers.scope.holds(&event) {
+                offers.offers.insert(event.kind.offer_id().clone());
             }
             ControlFlow::Continue(())
         })?;
         // Only now is it known of all offers; their first events may lie before.
         let mut events = 0;
         log.scan(0, &mut |event| {
-            events += u64::from(found.tells(&event));
+            events += u64::from(offers.concerns(&event));
             ControlFlow::Continue(())
         })?;
-        found.events = events;
-        Ok(found)
+        offers.events = events;
+        Ok(offers)
     }
 
     pub fn offers(&self) -> &HashSet<OfferId> {
         &self.offers
     }
 
-    /// Also asked about events that were appended after the search.
-    fn tells(&self, event: &Event) -> bool {
+    /// Whether an event is about one of the offers. It is also called for events that were appended
+    /// after the search.
+    fn concerns(&self, event: &Event) -> bool {
         self.scope.holds(event) || self.offers.contains(event.kind.offer_id())
     }
 
@@ -93,7 +98,7 @@ impl Found {
         let adapters = match self.scope {
             Scope::All => registry.kept(),
             Scope::Before { .. } => vec![],
-            _ => registry.taught_by(&self.offers),
+            _ => registry.learned_from(&self.offers),
         };
         let serves = registry.active_without(&adapters, base_sha256);
         let adapters_left = self.adapters_left(registry);
@@ -101,14 +106,15 @@ impl Found {
         Forgotten { events: self.events, offers, adapters, serves, adapters_left }
     }
 
-    /// A registry that cannot be read does not say which adapters learned from what.
+    /// The note about adapters that are left because the registry cannot be read. It does not say
+    /// which of them learned from which offers.
     fn adapters_left(&self, registry: &Registry) -> Option<String> {
         let may_have_learned = match self.scope {
             Scope::All => true,
             Scope::Before { .. } => false,
             _ => !self.offers.is_empty(),
         };
-        let reason = registry.sealed().filter(|_| may_have_learned)?;
+        let reason = registry.read_only_reason().filter(|_| may_have_learned)?;
         Some(format!(
             "the adapters in {} are left as they are, because Hone cannot read their registry \
              ({reason}). None of them serves, but any of them may have learned from it. To be \
@@ -117,18 +123,20 @@ impl Found {
         ))
     }
 
-    /// Whether this changes nothing. Everything is more than what the plan counts:
-    /// a gate's prior, files that an update left.
+    /// Whether forgetting would change nothing. [`Scope::All`] always changes something, because it
+    /// also removes files that the plan does not count: the gate's prior, and files that an update
+    /// left.
     pub fn changes_nothing(&self, plan: &Forgotten) -> bool {
         plan.is_nothing() && self.scope != Scope::All
     }
 
-    /// Removes what learned from them, then the events: as long as the log knows
-    /// the offers, another try finds what they taught. A registry that cannot be read keeps
-    /// nobody from forgetting: its adapters are left, as the plan says.
+    /// Withdraws the adapters that learned from the offers. This comes before the events are
+    /// erased: as long as the log has the offers, another attempt finds the same adapters. A
+    /// registry that cannot be read does not prevent forgetting; its adapters are left, as the plan
+    /// says.
     pub fn withdraw(&self, registry: &mut Registry, plan: &Forgotten) -> Result<()> {
         match self.scope {
-            _ if registry.sealed().is_some() => Ok(()),
+            _ if registry.read_only_reason().is_some() => Ok(()),
             Scope::Before { .. } => Ok(()),
             Scope::All => {
                 registry.forget(&plan.adapters, plan.serves)?;
@@ -139,13 +147,13 @@ impl Found {
     }
 
     pub fn erase(&self, log: &dyn EventLog) -> Result<(), LogError> {
-        log.retain(&|event| !self.tells(event))
+        log.retain(&|event| !self.concerns(event))
     }
 }
 
 impl Scope {
     fn holds(&self, event: &Event) -> bool {
-        // A prompt may hold code of other files than its own.
+        // A prompt may quote other files than its own.
         let holds = |is_meant: &dyn Fn(&String) -> bool| match &event.kind {
             EventKind::Completion(made) => {
                 is_meant(&made.path) || made.context.iter().any(is_meant)
@@ -157,20 +165,21 @@ impl Scope {
             Scope::Folder { names } => {
                 holds(&|path| names.iter().any(|name| Path::new(path).starts_with(name)))
             }
-            Scope::Since { at_ms } => event.at_ms >= *at_ms && !is_a_look_back(&event.kind),
+            Scope::Since { at_ms } => event.at_ms >= *at_ms && !is_later_measurement(&event.kind),
             Scope::Before { at_ms } => event.at_ms < *at_ms,
             Scope::All => true,
         }
     }
 }
 
-/// Figures about what was taken or written earlier: they draw no older offer in.
-fn is_a_look_back(kind: &EventKind) -> bool {
+/// Whether an event is a later measurement of an older offer. Such an event brings the older offer
+/// into no scope.
+fn is_later_measurement(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Kept { .. } | EventKind::Compared { .. })
 }
 
-/// The names a file or folder may be recorded under: as it was given (an
-/// editor's URI, where there is no file), from the root, and where its links lead.
+/// The names that a file or folder may be recorded by: the given one (an editor's URI, if there is
+/// no file), the absolute path, and the path behind its links.
 pub fn names_of(file: &str) -> Vec<String> {
     let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
     let mut names = vec![file.to_owned()];
@@ -184,44 +193,43 @@ pub fn names_of(file: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::{Evidence, Outcome};
+    use crate::testing::fixtures;
     use feedback::log::MemoryLog;
+    use feedback::testing::accepted;
 
-    /// Three offers, made at 100, 200 and 300 and judged 50 ms later.
+    /// A log with three offers, made at 100, 200 and 300 ms, with a verdict 50 ms later.
     fn log() -> MemoryLog {
         let log = MemoryLog::default();
         for (number, path) in ["/p/src/a.rs", "/p/src/sub/b.rs", "/p/srcs/c.rs"].iter().enumerate()
         {
             let at_ms = 100 * (number as u64 + 1);
             let id = format!("o{number}");
-            log.append(at_ms, crate::report::offers::tests::completion(&id, path)).unwrap();
-            let (outcome, evidence) = (Outcome::Accepted, Evidence::Command);
-            log.append(at_ms + 50, EventKind::Outcome { id, outcome, evidence }).unwrap();
+            log.append(at_ms, fixtures::completion(&id, path)).unwrap();
+            log.append(at_ms + 50, accepted(&id)).unwrap();
         }
         log
     }
 
-    /// The offers that are left, by their numbers; nothing of others is.
+    /// Forgets a scope; answers the ids of the offers that are left. Nothing of the forgotten ones
+    /// is left.
     fn left(scope: Scope) -> Vec<String> {
         let log = log();
-        let found = Found::search(&log, scope).unwrap();
-        found.erase(&log).unwrap();
+        let offers = OffersToForget::search(&log, scope).unwrap();
+        offers.erase(&log).unwrap();
         let mut ids = vec![];
         log.scan(0, &mut |event| {
             ids.push(event.kind.offer_id().clone());
             ControlFlow::Continue(())
         })
         .unwrap();
-        assert_eq!(found.events, 6 - ids.len() as u64);
+        assert_eq!(offers.events, 6 - ids.len() as u64);
         ids.dedup();
         ids
     }
 
     #[test]
-    fn an_offer_goes_with_every_file_that_its_prompt_quoted() {
-        let EventKind::Completion(mut made) =
-            crate::report::offers::tests::completion("o", "/p/a.rs")
-        else {
+    fn an_offer_is_forgotten_with_each_file_that_its_prompt_quoted() {
+        let EventKind::Completion(mut made) = fixtures::completion("o", "/p/a.rs") else {
             unreachable!("it makes completions")
         };
         made.context = vec!["/p/src/model.rs".into(), "/q/b.rs".into()];
@@ -237,10 +245,14 @@ mod tests {
     fn an_offer_is_forgotten_whole_or_not_at_all() {
         let names = |name: &str| vec![name.to_owned()];
         assert_eq!(left(Scope::File { names: names("/p/src/a.rs") }), ["o1", "o2"]);
-        assert_eq!(left(Scope::Folder { names: names("/p/src") }), ["o2"], "nor a like-named one");
+        assert_eq!(
+            left(Scope::Folder { names: names("/p/src") }),
+            ["o2"],
+            "a folder with a longer name stays"
+        );
         assert_eq!(left(Scope::Folder { names: names("/p/src/") }), ["o2"]);
         assert_eq!(left(Scope::Since { at_ms: 200 }), ["o0"]);
-        assert_eq!(left(Scope::Since { at_ms: 150 }), [""; 0], "o0 was judged since");
+        assert_eq!(left(Scope::Since { at_ms: 150 }), [""; 0], "o0 got its verdict since");
         assert_eq!(left(Scope::Before { at_ms: 300 }), ["o2"]);
         assert_eq!(left(Scope::Before { at_ms: 250 }), ["o2"]);
         assert_eq!(left(Scope::All), [""; 0]);

@@ -1,11 +1,9 @@
-//! Files of which nothing is stored: those made to hold credentials, those the
-//! user's `privacy.ignore` names, and those that a `.honeignore` or `.gitignore`
-//! above them does.
+//! The files of which nothing is stored: files made to hold credentials, files that the user's
+//! `privacy.ignore` names, and files that a `.honeignore` or `.gitignore` above them names.
 //!
-//! The first that has something to say decides: a file's own name, then the
-//! setting, then `.honeignore` from the file's folder upwards, then `.gitignore`
-//! up to the repository's root. The last two, and the setting, know `!` for what
-//! is to be stored all the same.
+//! The first rule that matches decides. The order is: the file's own name, the setting,
+//! `.honeignore` from the file's folder upwards, and `.gitignore` up to the repository's root. In
+//! the setting and in these files, `!` marks what is stored all the same.
 
 use crate::config::patterns::{Patterns, verdict};
 use crate::paths::without_dots;
@@ -21,22 +19,22 @@ use std::time::{Duration, Instant};
 const HONEIGNORE: &str = ".honeignore";
 const GITIGNORE: &str = ".gitignore";
 
-/// What was read of a folder holds this long: a user's change takes effect at
-/// once as a person sees it, and a burst of completions reads it once.
+/// The time for which the ignore files of a folder stay cached. It is short enough that a user's
+/// change seems to take effect at once, and long enough that a burst of completions reads them
+/// once.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// Folders whose ignore files are kept; all are read anew beyond that.
+/// The most folders whose ignore files are cached. Beyond that the cache is cleared.
 const FOLDERS_LIMIT: usize = 1024;
 
-/// Folders above a file that are looked at.
+/// The most folders above a file whose ignore files are read.
 const DEPTH_LIMIT: usize = 64;
 
-/// Longest ignore file, in bytes. Of a longer one nobody knows what it ignores,
-/// so it ignores everything.
+/// The longest ignore file, in bytes. A longer one is not read, so it ignores everything.
 const FILE_BYTES: u64 = 256 * 1024;
 
 #[derive(Default)]
-pub struct Ignored {
+pub struct IgnoreFiles {
     folders: Mutex<HashMap<PathBuf, Arc<Folder>>>,
 }
 
@@ -50,7 +48,7 @@ struct Folder {
 enum Rules {
     None,
     Some(Gitignore),
-    /// There are some, and they cannot be read.
+    /// There are rules that cannot be read.
     Everything,
 }
 
@@ -64,27 +62,27 @@ impl Rules {
     }
 }
 
-impl Ignored {
-    /// `path` is the name that events are recorded under, `setting` is `privacy.ignore`.
+impl IgnoreFiles {
+    /// Whether nothing of a file may be stored. `path` is the name that events record, `setting` is
+    /// `privacy.ignore`.
     pub fn is_ignored(&self, path: &str, setting: &Patterns) -> bool {
         if is_sensitive_path(path) {
             return true;
         }
         let given = Path::new(path);
         if !given.is_absolute() {
-            // A document that is no file lies in no folder.
+            // A document that is no file is in no folder.
             return false;
         }
         let given = without_dots(given);
         // `notes.txt` may be a link to `.env`.
         let real = given.canonicalize().ok().filter(|real| *real != given);
-        [Some(given), real]
-            .into_iter()
-            .flatten()
-            .any(|path| is_sensitive_path(&path.to_string_lossy()) || self.by_rules(&path, setting))
+        [Some(given), real].into_iter().flatten().any(|path| {
+            is_sensitive_path(&path.to_string_lossy()) || self.is_ignored_by_rules(&path, setting)
+        })
     }
 
-    fn by_rules(&self, path: &Path, setting: &Patterns) -> bool {
+    fn is_ignored_by_rules(&self, path: &Path, setting: &Patterns) -> bool {
         if let Some(verdict) = setting.verdict(path) {
             return verdict;
         }
@@ -126,7 +124,7 @@ impl Ignored {
     }
 }
 
-/// A line that is no pattern is passed over, as git does.
+/// Reads ignore files. A line that is no pattern is skipped, as git does.
 fn read(folder: &Path, files: &[PathBuf]) -> Rules {
     let mut builder = GitignoreBuilder::new(folder);
     let mut found = false;
@@ -155,13 +153,13 @@ fn read(folder: &Path, files: &[PathBuf]) -> Rules {
     }
 }
 
-/// `None` if there is no such file.
+/// The text of a file; `None` if there is no such file.
 fn text_of(path: &Path) -> std::io::Result<Option<String>> {
     let file = match std::fs::File::open(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        // A folder above the user's own; it is not theirs to put a file in.
+        // The folder belongs to somebody else, so the user has no file in it.
         Err(error)
             if error.kind() == ErrorKind::PermissionDenied
                 && path.parent().is_some_and(|folder| folder.read_dir().is_err()) =>
@@ -207,7 +205,7 @@ mod tests {
         }
 
         fn ignores(&self, path: &str) -> bool {
-            Ignored::default().is_ignored(&self.at(path), &Patterns::none())
+            IgnoreFiles::default().is_ignored(&self.at(path), &Patterns::none())
         }
     }
 
@@ -226,11 +224,11 @@ mod tests {
         {
             assert!(!tree.ignores(path), "{path}");
         }
-        assert!(tree.ignores("other/a.rs"), "outside of a repository all of them count");
+        assert!(tree.ignores("other/a.rs"), "outside a repository every .gitignore counts");
     }
 
     #[test]
-    fn honeignore_comes_before_gitignore_and_the_nearest_first() {
+    fn honeignore_comes_before_gitignore_and_the_nearest_file_first() {
         let tree = Tree::new(&[
             ("repo/.git/HEAD", ""),
             ("repo/.gitignore", "generated/\n"),
@@ -241,23 +239,23 @@ mod tests {
         assert!(!tree.ignores("repo/generated/b.rs"));
         assert!(tree.ignores("repo/clients/acme/b.rs"));
         assert!(!tree.ignores("repo/clients/open/b.rs"));
-        assert!(tree.ignores("repo/src/a.rs"), "beyond the repository too");
+        assert!(tree.ignores("repo/src/a.rs"), "a .honeignore above the repository counts too");
     }
 
     #[test]
-    fn the_setting_comes_before_the_files_and_names_no_credentials_free() {
+    fn the_setting_comes_before_the_files_but_not_before_credentials() {
         let tree = Tree::new(&[("repo/.honeignore", "lib/\n")]);
         let folder = tree.at("repo");
         let lines = [format!("{folder}/src/"), "*.sql".into(), "!lib/".into(), "!.env".into()];
         let lines = Patterns::compile(&lines).unwrap();
-        let ignores = |path: &str| Ignored::default().is_ignored(&tree.at(path), &lines);
+        let ignores = |path: &str| IgnoreFiles::default().is_ignored(&tree.at(path), &lines);
         assert!(ignores("repo/src/a.rs") && ignores("b.sql"));
         assert!(!ignores("repo/lib/a.rs") && !ignores("repo/a.rs"));
-        assert!(ignores("repo/.env"), "a setting may add, not take away");
+        assert!(ignores("repo/.env"), "the setting cannot allow a file with credentials");
     }
 
     #[test]
-    fn links_and_dots_lead_to_the_file_itself() {
+    fn links_and_dots_are_resolved() {
         let tree = Tree::new(&[("repo/.env", "A=1\n"), (".honeignore", "/private/\n")]);
         tree.write("private/a.rs", "");
         std::os::unix::fs::symlink(tree.at("repo/.env"), tree.at("repo/notes.txt")).unwrap();
@@ -274,17 +272,17 @@ mod tests {
 
     #[test]
     fn a_document_that_is_no_file_is_ignored_by_its_name_alone() {
-        let ignored = Ignored::default();
+        let ignored = IgnoreFiles::default();
         let everything = Patterns::compile(&["*".into()]).unwrap();
         assert!(ignored.is_ignored("untitled:.env", &everything));
         assert!(!ignored.is_ignored("untitled:Untitled-1", &everything));
     }
 
-    /// One completion asks once; a deep tree must not be felt.
+    /// Every completion asks once, and a deep tree must not make it slow.
     #[test]
-    fn what_was_read_of_a_folder_is_kept_for_a_moment() {
+    fn ignore_files_are_cached_for_a_moment() {
         let tree = Tree::new(&[("repo/.honeignore", "a.rs\n")]);
-        let ignored = Ignored::default();
+        let ignored = IgnoreFiles::default();
         assert!(ignored.is_ignored(&tree.at("repo/a.rs"), &Patterns::none()));
         let started = Instant::now();
         const ROUNDS: u32 = 100;
@@ -295,6 +293,9 @@ mod tests {
         assert!(each < Duration::from_millis(1), "{each:?}");
         std::fs::remove_file(tree.0.path().join("repo/.honeignore")).unwrap();
         std::thread::sleep(FRESH);
-        assert!(!ignored.is_ignored(&tree.at("repo/a.rs"), &Patterns::none()), "and not for ever");
+        assert!(
+            !ignored.is_ignored(&tree.at("repo/a.rs"), &Patterns::none()),
+            "the cache must expire"
+        );
     }
 }

@@ -1,15 +1,14 @@
-//! What of the user's work may be stored: asked before anything is, for each
-//! completion and for each text that is kept beside one.
+//! What of the user's work may be stored. This is decided before each completion, and before each
+//! text beside one, is stored.
 //!
-//! Completions go on everywhere. An offer of which nothing may be stored carries
-//! that in its id, so that whatever becomes of it, in whichever session and
-//! however late, is not stored either.
+//! Completions go on in every file. The id of an offer of which nothing may be stored is marked. So
+//! nothing that becomes of it is stored either, in whichever session and however late.
 
 pub mod forget_scope;
 pub mod ignore_files;
 
 use crate::config::patterns::Patterns;
-use crate::privacy::ignore_files::Ignored;
+use crate::privacy::ignore_files::IgnoreFiles;
 use completion::prompt::{self, Window};
 use completion::prompt_builder::QuoteRules;
 use feedback::event::{EventKind, OfferId};
@@ -18,25 +17,25 @@ use ropey::Rope;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Ends the id of an offer of which nothing is stored.
+/// The last character of the id of an offer of which nothing is stored.
 const UNSTORED: char = '~';
 
-/// Characters beyond the prompt's window that are read too: the window may begin
-/// in the middle of a key, which is known by its first line. The longest in use
-/// (RSA, 4096 bits) has 3,300.
+/// The number of characters beyond the prompt's window that are also searched for secrets. The
+/// window may begin in the middle of a key, which is recognised by its first line. The longest key
+/// in use (RSA, 4096 bits) has 3,300 characters.
 const MARGIN_CHARS: usize = 4096;
 
-/// Documents whose language says what is in them, whatever they are called.
+/// Languages of documents that hold credentials, whatever their file is called.
 const LANGUAGES: &[&str] = &["dotenv", "env", "netrc", "pem"];
 
 #[derive(Default)]
 pub struct Privacy {
-    ignored: Ignored,
-    /// Offers made, in this life of the daemon, of which nothing was stored.
+    ignored: IgnoreFiles,
+    /// The number of offers of which nothing was stored since this daemon started.
     withheld: AtomicU64,
 }
 
-/// What lies around the cursor, as far as a prompt could reach.
+/// The text around the cursor, as far as a prompt could reach.
 pub struct Nearby {
     before: String,
     after: String,
@@ -52,13 +51,13 @@ impl Nearby {
         let before = if line_from <= line_start {
             text.slice(from..cursor).to_string()
         } else {
-            // The prompt leaves out the middle of so long a line.
+            // The prompt leaves out the middle of such a long line.
             format!("{}\n{}", text.slice(from..line_start), text.slice(line_from..cursor))
         };
         Nearby { before, after: text.slice(cursor..to).to_string() }
     }
 
-    /// Whether there is a credential in it, with a text put in at the cursor.
+    /// Whether the text holds a credential, with `text` inserted at the cursor.
     pub fn holds_secret_with(&self, text: &str) -> bool {
         secrets::holds_secret(&[&self.before, text, &self.after].concat())
     }
@@ -79,7 +78,7 @@ impl Privacy {
         QuotableFiles { paths: paths.into_iter().filter(quotable).collect() }
     }
 
-    /// What may be stored of some events; the others are counted and gone.
+    /// The events that may be stored. The others are counted and dropped.
     pub fn storable(&self, events: Vec<EventKind>) -> Vec<EventKind> {
         let is_stored = |event: &EventKind| {
             let stored = !is_unstored(event.offer_id());
@@ -111,20 +110,20 @@ impl QuoteRules for QuotableFiles {
         self.paths.contains(path) && !LANGUAGES.contains(&language)
     }
 
-    /// What holds a secret is shown to no model but where it stands.
+    /// A text that holds a secret is shown to the model only in its own place.
     fn may_quote_text(&self, text: &str) -> bool {
         !secrets::holds_secret(text)
     }
 }
 
-/// Whether what the user wrote at a place may be stored, by what the document
-/// holds around it by now.
+/// Whether the text that the user wrote at a place may be stored. This depends on what is around it
+/// now.
 pub fn may_tell(text: &Rope, at: usize) -> bool {
     let window = Window { prefix_chars: 0, suffix_chars: 0 };
     !Nearby::of(text, at.min(text.len_chars()), window).holds_secret_with("")
 }
 
-/// The id of an offer of which nothing is to be stored.
+/// Marks the id of an offer of which nothing may be stored.
 pub fn unstored(mut id: OfferId) -> OfferId {
     id.push(UNSTORED);
     id
@@ -151,7 +150,7 @@ mod tests {
         ["hunter", "2", "!"].concat()
     }
 
-    /// A session asks this once for each prompt, before it takes its lock.
+    /// A session asks this once for each prompt before it takes its lock.
     #[test]
     fn files_that_are_ignored_or_made_for_credentials_are_not_quoted() {
         let setting = Patterns::compile(&["/p/private/".to_owned()]).unwrap();
@@ -160,12 +159,12 @@ mod tests {
         assert!(rules.may_quote_file("/p/model.rs", "rust"));
         assert!(!rules.may_quote_file("/p/private/model.rs", "rust"));
         assert!(!rules.may_quote_file("/p/.env", ""));
-        assert!(!rules.may_quote_file("/p/other.rs", "rust"), "nobody asked about it");
+        assert!(!rules.may_quote_file("/p/other.rs", "rust"), "it was not asked about");
         assert!(!rules.may_quote_text(&format!("password = \"{}\"\n", password())));
     }
 
     #[test]
-    fn a_secret_is_seen_above_below_and_in_what_is_offered() {
+    fn a_secret_is_found_above_below_and_in_the_offer() {
         let secret = format!("password = \"{}\"\n", password());
         assert!(!allows(&format!("{secret}|\n"), "x"));
         assert!(!allows(&format!("|\n{secret}"), "x"));
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_begins_above_the_window_is_seen() {
+    fn a_key_that_begins_above_the_window_is_found() {
         let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n".repeat(60);
         let key = format!("-----BEGIN {}-----\n{lines}|", "PRIVATE KEY");
         assert!(!allows(&key, "x"));
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_any_length_is_read_where_the_prompt_reads_it() {
+    fn a_line_of_any_length_is_searched_where_the_prompt_reads_it() {
         let secret = format!("password = \"{}\";", password());
         let minified = "a();".repeat(20_000);
         assert!(!allows(&format!("{minified}{secret}|"), "x"));
@@ -192,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_is_told_with_its_line_in_view() {
-        let tells = |line: &str| may_tell(&Rope::from_str(line), "password = ".len());
-        assert!(tells("password = read_line();\n"));
-        assert!(!tells(&format!("password = \"{}\"\n", password())));
+    fn typed_text_is_checked_together_with_its_line() {
+        let may_store = |line: &str| may_tell(&Rope::from_str(line), "password = ".len());
+        assert!(may_store("password = read_line();\n"));
+        assert!(!may_store(&format!("password = \"{}\"\n", password())));
     }
 
     #[test]
-    fn what_becomes_of_an_unstored_offer_is_not_stored_either() {
+    fn events_about_an_unstored_offer_are_not_stored() {
         let outcome = |id: OfferId| EventKind::Outcome {
             id,
             outcome: Outcome::Accepted,
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_known_by_its_path_and_its_language() {
+    fn the_path_and_the_language_of_a_document_both_count() {
         let privacy = Privacy::default();
         assert!(privacy.ignores("untitled:Untitled-1", "dotenv", &Patterns::none()));
         let url = format!("https://me:{}@example.org/a.rs", password());

@@ -1,6 +1,6 @@
-//! What clients written for GitHub's Copilot say beside the language server
-//! protocol: questions about an account, which nobody needs here, and in those
-//! that speak as its agent did, completions by messages of their own.
+//! The messages beside LSP that clients written for GitHub's Copilot send: requests about an
+//! account, which Hone does not need, and, from clients of the older agent, requests of their own
+//! for completions.
 
 use crate::session::Suggestion;
 use completion::document::Position;
@@ -13,11 +13,11 @@ use tower_lsp::jsonrpc::{Request, Response};
 use tower_lsp::ls_types::{self as lsp, Uri};
 use tower_service::Service;
 
-/// These clients ask for nothing until somebody is signed in.
+/// The user that these clients are told is signed in. Before that they request no completions.
 const USER: &str = "hone";
 
-/// The answer to a question about the account or the editor: the same for
-/// everybody, at any time, whatever the params.
+/// The answer to a request about the account or the editor. It is always the same, whatever the
+/// parameters are.
 fn answer(method: &str) -> Option<Value> {
     Some(match method {
         "checkStatus" | "signInConfirm" => json!({ "status": "OK", "user": USER }),
@@ -29,24 +29,24 @@ fn answer(method: &str) -> Option<Value> {
     })
 }
 
-/// Whether a client was written for the agent. Such count in UTF-16 even where
-/// the editor they run in offers another encoding.
+/// Whether a client was written for the older agent. Such a client counts in UTF-16, even if its
+/// editor offers another encoding.
 pub fn speaks_agent(initialization_options: Option<&Value>) -> bool {
     initialization_options.is_some_and(|options| options.get("editorPluginInfo").is_some())
 }
 
-/// Answers those questions before the language server sees them.
+/// Answers requests about the account before the language server sees them.
 pub struct Account<S>(pub S);
 
-type Answered<E> = Ready<Result<Option<Response>, E>>;
+type AccountReply<E> = Ready<Result<Option<Response>, E>>;
 
-/// Either the account's answer or the language server's.
-pub enum Answering<F, E> {
-    Account(Answered<E>),
+/// The answer of either the account or the language server.
+pub enum Reply<F, E> {
+    Account(AccountReply<E>),
     Server(F),
 }
 
-impl<F, E> Future for Answering<F, E>
+impl<F, E> Future for Reply<F, E>
 where
     F: Future<Output = Result<Option<Response>, E>> + Unpin,
     E: Unpin,
@@ -55,8 +55,8 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         match self.get_mut() {
-            Answering::Account(answered) => Pin::new(answered).poll(context),
-            Answering::Server(answer) => Pin::new(answer).poll(context),
+            Reply::Account(reply) => Pin::new(reply).poll(context),
+            Reply::Server(answer) => Pin::new(answer).poll(context),
         }
     }
 }
@@ -69,7 +69,7 @@ where
 {
     type Response = Option<Response>;
     type Error = S::Error;
-    type Future = Answering<S::Future, S::Error>;
+    type Future = Reply<S::Future, S::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.0.poll_ready(context)
@@ -78,9 +78,9 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         match (request.id(), answer(request.method())) {
             (Some(id), Some(answer)) => {
-                Answering::Account(ready(Ok(Some(Response::from_ok(id.clone(), answer)))))
+                Reply::Account(ready(Ok(Some(Response::from_ok(id.clone(), answer)))))
             }
-            _ => Answering::Server(self.0.call(request)),
+            _ => Reply::Server(self.0.call(request)),
         }
     }
 }
@@ -88,11 +88,11 @@ where
 /// `getCompletions`, `getCompletionsCycling`
 #[derive(Debug, Deserialize)]
 pub struct CompletionsParams {
-    pub doc: Place,
+    pub doc: DocumentPosition,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Place {
+pub struct DocumentPosition {
     pub uri: Uri,
     pub position: lsp::Position,
 }
@@ -102,8 +102,8 @@ pub struct Completions {
     pub completions: Vec<Completion>,
 }
 
-/// These clients count in the line's own text, so it comes with what stands
-/// before the cursor.
+/// A completion that begins at the start of the line: its text has the line's text before the
+/// cursor in front, because these clients replace the whole line.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
@@ -138,7 +138,7 @@ pub struct OfferParams {
     pub uuid: String,
 }
 
-/// `notifyRejected`: every offer that was on screen since the last answer.
+/// `notifyRejected` names every offer that was on screen since the last answer.
 #[derive(Debug, Deserialize)]
 pub struct OffersParams {
     pub uuids: Vec<String>,

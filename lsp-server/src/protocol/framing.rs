@@ -1,38 +1,38 @@
-//! LSP's wire format, read from whoever is at the other end: a `Content-Length`
-//! header, a blank line, JSON. No length is believed before the bytes are there,
-//! and noise costs what it is, never the stream.
+//! LSP's wire format: a `Content-Length` header, a blank line, and JSON. The reader allocates no
+//! more than has arrived, whatever length was announced. Noise costs only itself and never the
+//! stream.
 
 use serde_json::json;
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Longest message, in bytes: a source file of 30 MB, escaped.
+/// The longest message, in bytes. It has room for a source file of 30 MB, escaped.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// Longest header line, in bytes; a longer one is noise.
+/// The longest header line, in bytes. A longer one is noise.
 const MAX_HEADER_LINE_BYTES: u64 = 1024;
 
 const LENGTH: &[u8] = b"content-length:";
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A message's JSON, unread.
+    /// The JSON of a message, not yet parsed.
     Body(Vec<u8>),
-    /// What came is no message. Said once, however long the noise lasts.
+    /// Bytes that are no message. They give one such frame, however long the noise lasts.
     Noise,
 }
 
 /// The messages of a stream.
 pub struct Frames<R> {
     reader: R,
-    /// What comes now is noise that was told of.
+    /// The reader is in the middle of noise that was reported already.
     in_noise: bool,
 }
 
 enum Line {
     Blank,
     Length(usize),
-    /// A header that says nothing to us.
+    /// Another header, which is ignored.
     Other,
     Noise,
 }
@@ -42,8 +42,8 @@ impl<R: AsyncBufRead + Unpin> Frames<R> {
         Frames { reader, in_noise: false }
     }
 
-    /// The next message; `None` when the stream has ended, in the middle of one too.
-    /// Not to be given up between two polls.
+    /// Reads the next message; answers `None` at the end of the stream, also if it ends within a
+    /// message. The future must not be dropped before it is ready.
     pub async fn next(&mut self) -> io::Result<Option<Frame>> {
         let mut length = None;
         let mut line = vec![];
@@ -53,7 +53,7 @@ impl<R: AsyncBufRead + Unpin> Frames<R> {
             if bounded.read_until(b'\n', &mut line).await? == 0 {
                 return Ok(None);
             }
-            match (understand(&line), length) {
+            match (classify(&line), length) {
                 (Line::Length(bytes), _) => length = Some(bytes),
                 (Line::Other, _) | (Line::Blank, None) => {}
                 (Line::Blank, Some(length)) => {
@@ -71,16 +71,17 @@ impl<R: AsyncBufRead + Unpin> Frames<R> {
     }
 
     async fn body(&mut self, length: usize) -> io::Result<Option<Frame>> {
-        // Grows with what arrives, not with what was announced.
+        // The buffer grows with the bytes that arrive, not with the announced length.
         let mut body = vec![];
         (&mut self.reader).take(length as u64).read_to_end(&mut body).await?;
         Ok((body.len() == length).then_some(Frame::Body(body)))
     }
 }
 
-fn understand(line: &[u8]) -> Line {
+fn classify(line: &[u8]) -> Line {
     let lower = line.to_ascii_lowercase();
-    // Behind noise as well: whoever sent half a message may go on with a whole one.
+    // The header also counts behind noise, because a client that sent half a message may go on with
+    // a whole one.
     if let Some(at) = lower.windows(LENGTH.len()).position(|part| part == LENGTH) {
         let value = std::str::from_utf8(lower[at + LENGTH.len()..].trim_ascii());
         return match value.ok().and_then(|value| value.parse().ok()) {
@@ -108,7 +109,7 @@ pub async fn write(writer: &mut (impl AsyncWrite + Unpin), body: &[u8]) -> io::R
     writer.flush().await
 }
 
-/// The answer to what was no message: nobody knows which request it was to be.
+/// The answer to bytes that are no message. Its id is null, because the request's id is unknown.
 pub fn complaint() -> Vec<u8> {
     const PARSE_ERROR: i32 = -32700;
     let error = json!({"code": PARSE_ERROR, "message": "this is no JSON-RPC message"});
@@ -122,7 +123,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     const STREAMS: u64 = 5_000;
-    /// More than the few digits that these streams can announce.
+    /// More bytes than the few digits of these streams can announce.
     const LONGEST: usize = 100_000;
 
     async fn read(mut wire: &[u8]) -> Vec<Frame> {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_is_read_back_message_by_message() {
+    async fn written_messages_are_read_back_one_by_one() {
         let mut wire = vec![];
         write(&mut wire, "größer".as_bytes()).await.unwrap();
         write(&mut wire, b"{}").await.unwrap();
@@ -147,13 +148,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_of_headers_may_be_of_any_case_and_others_are_skipped() {
+    async fn header_names_have_any_case_and_unknown_headers_are_skipped() {
         let wire = b"content-type: x\r\nCONTENT-LENGTH:2\r\n\r\n{}";
         assert_eq!(read(wire).await, [body("{}")]);
     }
 
     #[tokio::test]
-    async fn behind_noise_the_next_message_is_found_again() {
+    async fn the_next_message_after_noise_is_found() {
         for noise in [
             "GET / HTTP/1.1\r\n",
             "Content-Length: 99999999999999999999\r\n\r\n",
@@ -170,14 +171,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_cut_short_is_the_end() {
+    async fn an_incomplete_message_is_the_end() {
         assert_eq!(read(b"Content-Length: 10\r\n\r\n{}").await, []);
         assert_eq!(read(b"Content-Length: 10\r\n").await, []);
         assert_eq!(read(b"").await, []);
     }
 
-    /// A message survives whatever came before it, and no more is ever held than
-    /// has arrived.
+    /// The message after any noise is found, and no more is ever held than has arrived.
     #[tokio::test]
     async fn random_noise_never_costs_more_than_itself() {
         for seed in 0..STREAMS {
@@ -201,7 +201,7 @@ mod tests {
                 })
                 .sum();
             assert!(held <= wire.len(), "seed {seed}");
-            // What was announced last may take that much of what follows.
+            // The last announced length may take this many of the following bytes.
             wire.extend(std::iter::repeat_n(b'x', LONGEST));
             wire.extend_from_slice(b"\nContent-Length: 4\r\n\r\nlast");
             let found = read(&wire).await;

@@ -1,5 +1,5 @@
-//! Between a client's stream and the protocol's transport, which trusts every
-//! length it is told, and ends the connection at the first message it cannot read.
+//! The guard between a client's stream and the protocol's transport. The transport trusts every
+//! announced length, and ends the connection at the first message that it cannot read.
 
 use crate::protocol::framing::{self, Frame, Frames};
 use serde::Deserialize;
@@ -7,14 +7,13 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc::{Sender, channel};
 use tower_lsp::jsonrpc::{Request, Response};
 
-/// Bytes between here and the transport; whoever writes more waits.
+/// The number of bytes between the guard and the transport. A writer of more waits.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Answers on their way to the client.
+/// The number of answers that may be on their way to the client.
 const QUEUE: usize = 16;
 
-/// Serves a client whose messages are whole and readable, as `serve` sees it. The
-/// others are answered here.
+/// Passes the complete and readable messages of a client to `serve`, and answers the others itself.
 pub async fn guard<F: Future<Output = ()>>(
     read: impl AsyncRead + Unpin,
     write: impl AsyncWrite,
@@ -43,7 +42,7 @@ pub async fn guard<F: Future<Output = ()>>(
     let serving = serve(to_serve, served);
     let both_inward = async move {
         tokio::select! {
-            // After `exit` nobody asks what else the client says.
+            // After `exit`, further messages of the client are ignored.
             () = serving => {}
             () = async { inward.await; std::future::pending().await } => {}
         }
@@ -70,7 +69,7 @@ async fn check(
     }
 }
 
-/// What the transport takes for a message, to the letter: it ends at anything else.
+/// Exactly what the transport accepts as a message. It ends the connection at anything else.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Message {
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// What comes out where `wire` goes in, and the transport repeats what it hears.
+    /// Guards a transport that repeats what it gets; answers what the transport and the client got.
     async fn through(wire: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let (mut heard, mut answers) = (vec![], vec![]);
         guard(wire, &mut answers, |mut read, mut write| {
@@ -123,7 +122,7 @@ mod tests {
         assert!(answers.ends_with(&frame("{}")), "{answers}");
     }
 
-    /// The transport would have taken it for a request to wait for.
+    /// The transport would take it for the beginning of a message, and wait for the rest.
     #[tokio::test]
     async fn a_message_that_is_not_text_is_answered() {
         let (heard, answers) = through(b"Content-Length: 2\r\n\r\n\xff\xff").await;

@@ -1,8 +1,8 @@
-//! The protocol edge: LSP messages in, calls on a [`Session`] out. Nothing
-//! behind this module knows LSP.
+//! The edge of the protocol: it turns LSP messages into calls of a [`Session`]. No module behind
+//! this one knows LSP.
 //!
-//! Handlers must reach their session before any await: the transport polls
-//! them in the order the messages came, and only that far.
+//! Handlers must call their session before any await. The transport polls them in the order of the
+//! messages, but only up to the first await.
 
 use super::copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
 use super::messages::{
@@ -31,14 +31,14 @@ use tower_lsp::ls_types::{
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
 
-/// Messages handled at once. At the transport's default of 4, four slow
-/// completions hold up every later message.
+/// The number of messages that are handled at a time. With the transport's default of 4, four slow
+/// completions delay every later message.
 const CONCURRENT_MESSAGES: usize = 1000;
 
-/// LSP's code for a request that a newer one replaced.
+/// LSP's code for a request that a newer one has replaced.
 const REQUEST_CANCELLED: i64 = -32800;
 
-/// LSP's code for a request that was understood and could not be done.
+/// LSP's code for a request that is valid and could not be carried out.
 const REQUEST_FAILED: i64 = -32803;
 
 struct Backend {
@@ -80,7 +80,7 @@ pub async fn serve(
     })
     .await;
     ending.end();
-    // Its reason is in the log; nobody is left to be told.
+    // If the flush fails, the reason is in the log. The client is gone and cannot be told.
     let _ = recorder.flush().await;
 }
 
@@ -96,7 +96,7 @@ impl LanguageServer for Backend {
         let mut status = self.app.status_line();
         let client = self.client.clone();
         tokio::spawn(async move {
-            // The first line comes with `initialized`; this loop ends with the daemon.
+            // The first status line is sent at `initialized`. This loop ends with the daemon.
             while status.changed().await.is_ok() {
                 let line = status.borrow_and_update().clone();
                 client.send_notification::<DidChangeStatus>(line).await;
@@ -129,7 +129,7 @@ impl LanguageServer for Backend {
     }
 
     async fn shutdown(&self) -> Result<()> {
-        // The editor goes either way.
+        // The editor ends in any case, so an error changes nothing.
         let _ = self.app.services.recorder.flush().await;
         Ok(())
     }
@@ -173,7 +173,7 @@ impl LanguageServer for Backend {
         let id = id.ok_or_else(|| {
             invalid_params(format!("{ACCEPT_COMMAND} takes the offer's id as its argument"))
         })?;
-        // The answer says that the acceptance is on disk.
+        // The answer means that the acceptance is on disk.
         let recorder = &self.app.services.recorder;
         let recorded = recorder.record_durably(|| self.session.accepted(id)).await;
         recorded.map(|()| None).map_err(|error| Error {
@@ -213,7 +213,8 @@ impl Backend {
                 Err(invalid_params(error.to_string()))
             }
             Err(SessionError::Engine(error)) => {
-                // A toast at every key would be worse than the line in the log.
+                // The error goes to the client's log. An answer with an error would show a message
+                // at every keystroke.
                 let client = self.client.clone();
                 tokio::spawn(async move { client.log_message(MessageType::ERROR, error).await });
                 Ok(vec![])
@@ -237,7 +238,7 @@ impl Backend {
         let (uri, at) = (doc.uri.as_str(), position(doc.position));
         let line_before = self.session.line_before(uri, at);
         let suggestions = match self.suggestions(uri, at, trigger).await {
-            // These clients show errors, and an old request's end is none.
+            // These clients show errors to the user, and the end of an old request is none.
             Err(error) if error.code == ErrorCode::ServerError(REQUEST_CANCELLED) => vec![],
             answer => answer?,
         };
@@ -249,8 +250,8 @@ impl Backend {
         Ok("OK")
     }
 
-    /// Sent before the change, and for a word as well as for the whole: the
-    /// change itself tells how much.
+    /// The client sends it before the change, and for a word as well as for the whole offer. The
+    /// change itself shows how much was accepted.
     async fn notify_accepted(&self, params: OfferParams) -> Result<&'static str> {
         self.session.taking(&params.uuid);
         Ok("OK")
@@ -273,11 +274,11 @@ impl Backend {
         }
     }
 
-    /// Clients written for Copilot send it without a position, and when no
-    /// document has the focus any more.
+    /// Clients written for Copilot send it without a position, and also when no document has the
+    /// focus.
     async fn did_focus(&self, params: FocusParams) {
         if let (Some(document), Some(at)) = (params.text_document, params.position) {
-            // One that was never opened, a log for example, has nothing to compute.
+            // A document that was never opened, such as a log, has nothing to compute.
             let _ = self.session.focus(document.uri.as_str(), position(at));
         }
     }
@@ -337,7 +338,7 @@ fn position(position: lsp::Position) -> Position {
     Position { line: position.line, column: position.character }
 }
 
-/// The client's first choice that we can count in; UTF-16 is LSP's default.
+/// The client's first choice of the encodings that Hone knows; UTF-16 is LSP's default.
 fn choose_encoding(offered: &[PositionEncodingKind]) -> (Encoding, PositionEncodingKind) {
     for kind in offered {
         if *kind == PositionEncodingKind::UTF8 {

@@ -1,16 +1,16 @@
-//! Messages that LSP 3.17 does not have: Copilot-style notifications, which
-//! existing clients already speak, and Hone's own.
+//! Messages that LSP 3.17 does not have: Copilot's notifications, which existing clients send
+//! already, and Hone's own messages.
 
 use feedback::event::Outcome;
 use serde::{Deserialize, Serialize};
 use tower_lsp::ls_types::notification::Notification;
 use tower_lsp::ls_types::{Position, TextDocumentIdentifier, Uri};
 
-/// Accepts an offer; `arguments[0]` is its id.
+/// The command that accepts an offer; `arguments[0]` is its id.
 pub const ACCEPT_COMMAND: &str = "hone.accept";
 
-/// The part of an item that a client sends back. Some clients send the whole
-/// item, some only its command: the id in `command.arguments` is what counts.
+/// The part of an item that matters when a client sends the item back. Some clients send the whole
+/// item, others only its command, so the id in `command.arguments` is used.
 #[derive(Debug, Deserialize)]
 pub struct ItemParams {
     item: ItemReference,
@@ -36,8 +36,8 @@ impl ItemParams {
     }
 }
 
-/// `textDocument/didFocus`: Copilot's, which names the document alone; with a
-/// position beside it, which says where the user is likely to type.
+/// `textDocument/didFocus` is Copilot's and names only the document. Hone adds an optional
+/// position, at which the user is likely to type.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FocusParams {
@@ -58,7 +58,7 @@ pub enum RejectReason {
     Esc,
     Timeout,
     Edit,
-    /// It is not on screen any more (or never was), and nobody said no to it.
+    /// The offer left the screen or never was there, and the user did not reject it.
     Hidden,
 }
 
@@ -88,7 +88,7 @@ pub struct AdvanceClockParams {
 /// Answer to `hone/learn`.
 #[derive(Debug, Serialize)]
 pub struct LearnAnswer {
-    /// False when no labelled episode waits.
+    /// False if no labelled episode waits.
     pub started: bool,
     pub waiting: usize,
 }
@@ -107,7 +107,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_item_is_known_by_its_command_however_little_else_is_sent() {
+    fn an_item_is_recognised_by_its_command_alone() {
         let whole = json!({"item": {"insertText": "x", "range": {}, "command":
             {"title": "", "command": ACCEPT_COMMAND, "arguments": ["a-1"]}}, "acceptedLength": 3});
         let params: ItemParams = serde_json::from_value(whole).unwrap();

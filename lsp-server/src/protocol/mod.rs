@@ -1,4 +1,4 @@
-//! LSP and JSON-RPC. Nothing below this folder knows either.
+//! LSP and JSON-RPC. No folder below this one knows either of them.
 
 mod copilot;
 pub mod framing;

@@ -1,11 +1,13 @@
-//! The report's charts. Their colours are names: the page's style gives each its
-//! value, by day and by night.
+//! The charts of the report. Their colours are names; the page's style gives each name its value,
+//! by day and by night.
 
 use super::Report;
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-/// Stand for `--ink`, `--muted`, `--grid`, `--accent`, `--second` in the page's style.
+/// The colours stand for `--ink`, `--muted`, `--grid`, `--accent` and `--second` in the page's
+/// style.
 const INK: RGBColor = RGBColor(1, 1, 1);
 const MUTED: RGBColor = RGBColor(2, 2, 2);
 const GRID: RGBColor = RGBColor(3, 3, 3);
@@ -14,20 +16,21 @@ const SECOND: RGBColor = RGBColor(5, 5, 5);
 
 const SIZE: (u32, u32) = (560, 250);
 const FONT: &str = "sans-serif";
-/// In the picture's units; the page shows it at some two thirds.
+/// The size of labels in the picture's units. The page shows the picture at about two thirds of its
+/// size.
 const LABELS: u32 = 17;
 
-/// Marks on the axis of days.
+/// The number of marks on the axis of days.
 const DAY_MARKS: usize = 5;
 
-/// Adapters side by side; the newest, where there are more.
+/// The most adapters side by side. If there are more, the newest are shown.
 const VERSIONS_LIMIT: usize = 24;
 
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+type DrawResult = Result<(), Box<dyn std::error::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// What one chart shows, as SVG; empty where there is nothing to draw.
-fn svg(label: &str, draw: impl FnOnce(&Area) -> Drawn) -> anyhow::Result<String> {
+/// Draws one chart as SVG.
+fn svg(label: &str, draw: impl FnOnce(&Area) -> DrawResult) -> anyhow::Result<String> {
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -37,7 +40,8 @@ fn svg(label: &str, draw: impl FnOnce(&Area) -> Drawn) -> anyhow::Result<String>
     Ok(svg.replacen("<svg ", &format!("<svg role=\"img\" aria-label=\"{label}\" "), 1))
 }
 
-/// Accept rate of each version, with its interval.
+/// The accept rate of each version, with its interval. The chart is empty if no offer has a
+/// verdict.
 pub fn accept_by_version(report: &Report) -> anyhow::Result<String> {
     let judged: Vec<_> = report
         .versions
@@ -88,14 +92,14 @@ pub fn accept_by_version(report: &Report) -> anyhow::Result<String> {
     })
 }
 
-/// A line over the days: a value for each day that has one.
+/// A line over the days, with a value for each day that has one.
 struct Line<'a> {
     name: &'a str,
     color: RGBColor,
     points: Vec<(f64, f64)>,
 }
 
-/// Days with nothing to tell leave no hole, but a straight line.
+/// The points of a line. A straight line bridges days without a value.
 fn points(report: &Report, value: impl Fn(usize) -> Option<f64>) -> Vec<(f64, f64)> {
     let place = |index: usize| {
         let since = report.days[0].date.until(report.days[index].date);
@@ -145,20 +149,7 @@ fn over_days(
             .label_style((FONT, LABELS).into_font().color(&MUTED))
             .draw()?;
         for line in lines {
-            if filled {
-                let (start, end) = (line.points.first(), line.points.last());
-                let corners = start.into_iter().chain(end).map(|(x, _)| (*x, 0.0));
-                let mut area: Vec<_> = line.points.clone();
-                area.extend(corners.rev());
-                chart.draw_series([Polygon::new(area, line.color.mix(0.15))])?;
-            }
-            chart.draw_series(LineSeries::new(
-                line.points.iter().copied(),
-                line.color.stroke_width(2),
-            ))?;
-            if let Some(&end) = line.points.last() {
-                chart.draw_series([Circle::new(end, 3, line.color.filled())])?;
-            }
+            draw_line(&mut chart, line, filled)?;
         }
         if lines.len() > 1 {
             legend(root, lines)?;
@@ -167,11 +158,31 @@ fn over_days(
     })
 }
 
-/// Names beside short strokes, at the upper right.
-fn legend(root: &Area, lines: &[Line]) -> Drawn {
+type DaysChart<'a, 'b> =
+    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+/// Draws one line with a dot at its end and, if `filled`, the area below it.
+fn draw_line(chart: &mut DaysChart, line: &Line, filled: bool) -> DrawResult {
+    if filled {
+        let (start, end) = (line.points.first(), line.points.last());
+        let corners = start.into_iter().chain(end).map(|(x, _)| (*x, 0.0));
+        let mut area: Vec<_> = line.points.clone();
+        area.extend(corners.rev());
+        chart.draw_series([Polygon::new(area, line.color.mix(0.15))])?;
+    }
+    let points = line.points.iter().copied();
+    chart.draw_series(LineSeries::new(points, line.color.stroke_width(2)))?;
+    if let Some(&end) = line.points.last() {
+        chart.draw_series([Circle::new(end, 3, line.color.filled())])?;
+    }
+    Ok(())
+}
+
+/// Draws the names of the lines beside short strokes, at the upper right.
+fn legend(root: &Area, lines: &[Line]) -> DrawResult {
     let mut x = SIZE.0 as i32 - 24;
     for line in lines.iter().rev() {
-        // Some 8 units a letter at this size.
+        // A letter of this size takes about 8 units.
         x -= 8 * line.name.chars().count() as i32;
         root.draw(&Text::new(
             line.name.to_owned(),
@@ -188,19 +199,19 @@ fn percent(y: &f64) -> String {
     format!("{:.0} %", 100.0 * y)
 }
 
-/// How often something was shown, and how often that was taken.
+/// How often an offer was shown, and how often it was accepted.
 pub fn rates(report: &Report) -> anyhow::Result<String> {
     let day = |index: usize| &report.days[index].figures;
     let shown = points(report, |index| day(index).shown_rate);
-    let taken = points(report, |index| day(index).accept.map(|accept| accept.rate));
+    let accepted = points(report, |index| day(index).accept.map(|accept| accept.rate));
     let lines = [
-        Line { name: "shown of asked", color: SECOND, points: shown },
-        Line { name: "taken of judged", color: ACCENT, points: taken },
+        Line { name: "shown of requested", color: SECOND, points: shown },
+        Line { name: "accepted of judged", color: ACCENT, points: accepted },
     ];
     over_days(report, "Shown and accept rate by day", &lines, false, 1.0 / 1.08, &percent)
 }
 
-/// Characters that need not have been typed, added up.
+/// The characters that the user did not have to type, added up.
 pub fn saved(report: &Report) -> anyhow::Result<String> {
     let mut sum = 0;
     let sums: Vec<u64> = report
@@ -249,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
-        let empty = crate::report::Gathering::new(jiff::tz::TimeZone::UTC).report("m", vec![]);
+    fn an_empty_report_has_empty_charts() {
+        let empty = crate::report::ReportBuilder::new(jiff::tz::TimeZone::UTC).report("m", vec![]);
         for draw in [accept_by_version, rates, saved, latency] {
             assert_eq!(draw(&empty).unwrap(), "");
         }

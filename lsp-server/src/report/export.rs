@@ -1,4 +1,4 @@
-//! `hone events`: the log as JSON lines, code text left out unless asked for.
+//! The export of the log for `hone events`: JSON lines, with code only if the user asks for it.
 
 use anyhow::Result;
 use feedback::event::{Event, EventKind};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-/// Lines read ahead of a slow reader.
+/// The number of lines that are read ahead of a slow reader.
 const READ_AHEAD: usize = 64;
 
 /// Writes every event, one line of JSON each.
@@ -20,7 +20,7 @@ pub async fn stream(log: Arc<dyn EventLog>, writer: &mut (impl AsyncWrite + Unpi
         log.scan(0, &mut |event| match serde_json::to_vec(&event) {
             Ok(mut line) => {
                 line.push(b'\n');
-                // An error means that nobody reads any more.
+                // An error means that the reader is gone.
                 match lines.blocking_send(line) {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(_) => ControlFlow::Break(()),
@@ -40,8 +40,8 @@ pub async fn stream(log: Arc<dyn EventLog>, writer: &mut (impl AsyncWrite + Unpi
     reader.await?
 }
 
-/// An event without anything its code could be read from: token ids are text
-/// to whoever has the vocabulary.
+/// An event without its code. Token ids are left out too, because anybody who has the vocabulary
+/// can turn them into text.
 pub fn without_code(event: &Event) -> Result<Value> {
     let mut value = serde_json::to_value(event)?;
     let Some(fields) = value.as_object_mut() else { return Ok(value) };
@@ -76,9 +76,7 @@ pub fn without_code(event: &Event) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::{
-        Completion, Decision, GateRecord, Sampling, StopReason, Timing, TokenRecord,
-    };
+    use feedback::event::{Completion, Decision, GateRecord, TokenRecord};
 
     #[test]
     fn no_field_of_an_event_holds_code_unless_asked_for() {
@@ -90,22 +88,12 @@ mod tests {
             held_back: Some("CANARY".into()),
         };
         let completion = Completion {
-            id: "1-1".into(),
-            path: "src/lib.rs".into(),
-            context: vec![],
-            language: "rust".into(),
-            model_sha256: "ab".into(),
-            adapter: 0,
-            sampling: Sampling::GREEDY,
             prompt: vec![987_654],
-            adapter_from: 0,
             healing: "CANARY".into(),
             tokens: vec![TokenRecord { id: 987_654, logprob: -0.5 }],
-            stop: StopReason::Newline,
             shown: "CANARY".into(),
-            shown_from: 0,
-            timing: Timing::default(),
             decision: Decision { gate: Some(gate), ..Decision::default() },
+            ..feedback::testing::completion("1-1")
         };
         let kind = EventKind::Completion(Box::new(completion));
         let event = Event { seq: 0, at_ms: 0, kind };

@@ -1,12 +1,12 @@
-//! Where each adapter stands in the picture of their descent: time runs to the
-//! right, a branch is a lane of its own, as in a graph of commits.
+//! The picture of the adapters' descent. Time runs to the right, and each branch has a lane, as in
+//! a graph of commits.
 
 use super::Adapter;
 use feedback::event::AdapterVersion;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Adapters drawn, the newest; a year of daily updates would be no picture.
+/// The most adapters that are drawn: the newest. A year of daily updates would not fit.
 const DRAWN_LIMIT: usize = 40;
 
 const STEP: u32 = 64;
@@ -19,7 +19,7 @@ pub struct Picture {
     pub height: u32,
     pub nodes: Vec<Node>,
     pub edges: Vec<String>,
-    /// Adapters before the first that is drawn.
+    /// The number of adapters before the first that is drawn.
     pub earlier: usize,
 }
 
@@ -29,15 +29,13 @@ pub struct Node {
     pub y: u32,
     pub name: String,
     pub kind: &'static str,
-    pub told: String,
+    pub description: String,
 }
 
 pub fn draw(adapters: &[Adapter]) -> Picture {
     let earlier = adapters.len().saturating_sub(DRAWN_LIMIT);
     let drawn = &adapters[earlier..];
-    let mut places: HashMap<AdapterVersion, (u32, u32)> = HashMap::new();
     let root = (MARGIN, MARGIN);
-    places.insert(0, root);
     let name = if earlier > 0 { "…".to_owned() } else { "base".to_owned() };
     let base_serves = !adapters.iter().any(|adapter| adapter.active);
     let mut picture = Picture { earlier, ..Picture::default() };
@@ -46,62 +44,81 @@ pub fn draw(adapters: &[Adapter]) -> Picture {
         y: root.1,
         name,
         kind: if base_serves { "active" } else { "base" },
-        told: "the model alone".into(),
+        description: "the model alone".into(),
     });
-    let line = lane_of_the_active(adapters);
-    let mut lanes = 1;
-    // The lane a parent's next child may go on in.
-    let mut ends: HashMap<AdapterVersion, u32> = HashMap::from([(0, 0)]);
+    let mut lanes = Lanes::new(active_line(adapters));
+    let mut places: HashMap<AdapterVersion, (u32, u32)> = HashMap::from([(0, root)]);
     for (index, adapter) in drawn.iter().enumerate() {
-        // A parent that is too old to be drawn lies behind the first point.
+        // A parent that is too old to be drawn is replaced by the first point.
         let parent = if places.contains_key(&adapter.parent) { adapter.parent } else { 0 };
-        let (from_x, from_y) = places[&parent];
-        let lane = match ends.get(&parent).copied() {
-            // The line that leads to what serves stays straight.
-            Some(lane) if lane > 0 || line.contains(&adapter.version) => {
-                ends.remove(&parent);
-                lane
-            }
-            _ => {
-                lanes += 1;
-                lanes - 1
-            }
-        };
-        let (x, y) = (MARGIN + STEP * (index as u32 + 1), MARGIN + LANE * lane);
-        places.insert(adapter.version, (x, y));
-        ends.insert(adapter.version, lane);
-        let bend = (x - from_x).min(STEP) / 2;
-        picture.edges.push(format!(
-            "M{from_x} {from_y}C{} {from_y} {} {y} {} {y}L{x} {y}",
-            from_x + bend,
-            from_x + bend,
-            from_x + 2 * bend
-        ));
-        picture.nodes.push(Node {
-            x,
-            y,
-            name: format!("v{}", adapter.version),
-            kind: match adapter {
-                Adapter { forgotten: true, .. } => "forgotten",
-                Adapter { active: true, .. } => "active",
-                _ => "past",
-            },
-            told: told(adapter),
-        });
+        let lane = lanes.assign(adapter.version, parent);
+        let to = (MARGIN + STEP * (index as u32 + 1), MARGIN + LANE * lane);
+        picture.edges.push(edge(places[&parent], to));
+        picture.nodes.push(node(adapter, to));
+        places.insert(adapter.version, to);
     }
     picture.width = 2 * MARGIN + STEP * drawn.len() as u32;
-    picture.height = 2 * MARGIN + LANE * (lanes - 1);
+    picture.height = 2 * MARGIN + LANE * (lanes.count - 1);
     picture
 }
 
-/// The version that serves and all it descends from.
-fn lane_of_the_active(adapters: &[Adapter]) -> Vec<AdapterVersion> {
+/// Gives each adapter a lane of the picture.
+struct Lanes {
+    /// The active version and its ancestors, whose line stays straight.
+    active_line: Vec<AdapterVersion>,
+    count: u32,
+    /// The lanes that end at a parent, and that its next child may continue.
+    ends: HashMap<AdapterVersion, u32>,
+}
+
+impl Lanes {
+    fn new(active_line: Vec<AdapterVersion>) -> Lanes {
+        Lanes { active_line, count: 1, ends: HashMap::from([(0, 0)]) }
+    }
+
+    /// The parent's lane, if it ends there, or else a new one. In the first lane, only the
+    /// active line goes on.
+    fn assign(&mut self, version: AdapterVersion, parent: AdapterVersion) -> u32 {
+        let lane = match self.ends.get(&parent).copied() {
+            Some(lane) if lane > 0 || self.active_line.contains(&version) => {
+                self.ends.remove(&parent);
+                lane
+            }
+            _ => {
+                self.count += 1;
+                self.count - 1
+            }
+        };
+        self.ends.insert(version, lane);
+        lane
+    }
+}
+
+/// A curve from a parent to its child, as the path of an SVG.
+fn edge((from_x, from_y): (u32, u32), (x, y): (u32, u32)) -> String {
+    let bend = (x - from_x).min(STEP) / 2;
+    let (middle, end) = (from_x + bend, from_x + 2 * bend);
+    format!("M{from_x} {from_y}C{middle} {from_y} {middle} {y} {end} {y}L{x} {y}")
+}
+
+fn node(adapter: &Adapter, (x, y): (u32, u32)) -> Node {
+    let kind = match adapter {
+        Adapter { forgotten: true, .. } => "forgotten",
+        Adapter { active: true, .. } => "active",
+        _ => "past",
+    };
+    let name = format!("v{}", adapter.version);
+    Node { x, y, name, kind, description: describe(adapter) }
+}
+
+/// The active version and its ancestors.
+fn active_line(adapters: &[Adapter]) -> Vec<AdapterVersion> {
     let of = |version| adapters.iter().find(|adapter| adapter.version == version);
     let newest = adapters.iter().find(|adapter| adapter.active).or(adapters.last());
     std::iter::successors(newest, |adapter| of(adapter.parent)).map(|a| a.version).collect()
 }
 
-fn told(adapter: &Adapter) -> String {
+fn describe(adapter: &Adapter) -> String {
     let from = match (adapter.imported, adapter.learned_from) {
         (true, _) => "imported".to_owned(),
         (false, Some(offers)) => format!("learned from {offers} offers"),
@@ -121,7 +138,7 @@ mod tests {
     use crate::report::tests::report;
 
     #[test]
-    fn the_line_to_what_serves_is_straight_and_a_branch_leaves_it() {
+    fn the_active_adapters_line_is_straight_and_a_branch_leaves_it() {
         let picture = draw(&report().lineage);
         let places: Vec<_> =
             picture.nodes.iter().map(|node| (node.name.as_str(), node.y, node.kind)).collect();
@@ -139,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_descent_shows_its_end() {
+    fn only_the_end_of_a_long_descent_is_drawn() {
         let adapters: Vec<_> = (1..=100)
             .map(|version| Adapter {
                 version,

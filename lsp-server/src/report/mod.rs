@@ -1,5 +1,5 @@
-//! `hone report`: what became of the offers, adapter by adapter and day by day.
-//! Figures only; no text of the user's is in it.
+//! The report of `hone report`: what became of the offers, by adapter and by day. It has numbers
+//! only, and none of the user's text.
 
 pub mod chart;
 pub mod export;
@@ -10,7 +10,7 @@ pub mod status;
 pub mod table;
 
 use crate::adapters::registry::{Entry, IMPORTED};
-use crate::report::offers::Told;
+use crate::report::offers::OfferHistory;
 use feedback::event::{AdapterVersion, Outcome};
 use feedback::reward;
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Standard deviations of a 95 % interval.
+/// The standard deviations of a 95 % interval.
 const Z: f64 = 1.96;
 
 #[derive(Debug, Serialize)]
@@ -27,41 +27,43 @@ pub struct Report {
     pub hone: String,
     pub model: String,
     pub made_at: String,
-    /// First and last day with an offer.
+    /// The first and the last day with an offer.
     pub from: Option<Date>,
     pub to: Option<Date>,
     pub all: Figures,
-    /// Oldest first; the base models before their adapters.
+    /// The versions, oldest first. Base models come before their adapters.
     pub versions: Vec<Version>,
     pub days: Vec<Day>,
     pub outcomes: Vec<Count>,
     pub lineage: Vec<Adapter>,
 }
 
-/// What one stretch of offers came to.
+/// The figures of a set of offers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Completions computed.
-    pub asked: u64,
-    /// Those that had something to show.
+    #[serde(rename = "asked")]
+    pub requested: u64,
+    /// Completions that had an offer.
     pub shown: u64,
-    /// Shown of asked.
+    /// The share of the computed completions that had an offer.
     pub shown_rate: Option<f64>,
-    /// Offers with a verdict.
+    /// Offers with a verdict of the user.
     pub judged: u64,
-    /// Accepted, taken in part, or typed by hand just as offered.
-    pub taken: u64,
+    /// Offers that were accepted as a whole or in part, or typed as they were offered.
+    #[serde(rename = "taken")]
+    pub accepted: u64,
     pub accept: Option<Interval>,
-    /// Mean share of what was accepted that stood at the last look.
+    /// The mean share of accepted text that was left at the last check.
     pub kept: Option<f64>,
-    /// Characters that were inserted instead of typed.
+    /// Characters that were inserted and not typed.
     pub saved: u64,
     pub p50_ms: Option<f64>,
     pub p95_ms: Option<f64>,
 }
 
-/// A rate and where it lies with 95 % confidence (Wilson 1927): honest for few
-/// offers too, where the usual one is not.
+/// A rate with its 95 % confidence interval (Wilson 1927), which also holds for few offers, unlike
+/// the usual one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     pub rate: f64,
@@ -70,12 +72,12 @@ pub struct Interval {
 }
 
 impl Interval {
-    pub fn of(taken: u64, judged: u64) -> Option<Interval> {
+    pub fn of(accepted: u64, judged: u64) -> Option<Interval> {
         if judged == 0 {
             return None;
         }
         let n = judged as f64;
-        let rate = taken as f64 / n;
+        let rate = accepted as f64 / n;
         let middle = (rate + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
         let spread = rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n);
         let half = Z * spread.sqrt() / (1.0 + Z * Z / n);
@@ -85,7 +87,7 @@ impl Interval {
 
 #[derive(Debug, Serialize)]
 pub struct Version {
-    /// `base`, or `v3`; with its model's name where there are several.
+    /// `base` or `v3`, with its model's hash if there are several models.
     pub name: String,
     pub adapter: AdapterVersion,
     #[serde(flatten)]
@@ -101,10 +103,10 @@ pub struct Day {
 
 #[derive(Debug, Serialize)]
 pub struct Count {
-    /// Its place among all outcomes: its colour.
+    /// The index of the outcome in [`OUTCOMES`], which also chooses its colour.
     pub index: usize,
     pub name: &'static str,
-    /// The user took it, turned it down, or never judged it.
+    /// Whether the user accepted (`taken`) or rejected such an offer, or gave no verdict.
     pub kind: &'static str,
     pub offers: u64,
 }
@@ -115,7 +117,8 @@ pub struct Adapter {
     pub version: AdapterVersion,
     pub parent: AdapterVersion,
     pub made_at_ms: u64,
-    /// Offers it learned from; `None` where its Hone did not say.
+    /// The number of offers that it learned from; `None` if the Hone that made it did not record
+    /// that.
     pub learned_from: Option<usize>,
     pub active: bool,
     pub forgotten: bool,
@@ -144,12 +147,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, offer: &Offer) {
+    fn add(&mut self, offer: &OfferSummary) {
         let figures = &mut self.figures;
-        figures.asked += 1;
+        figures.requested += 1;
         figures.shown += u64::from(offer.utf16 > 0);
         figures.judged += u64::from(offer.judged);
-        figures.taken += u64::from(offer.taken);
+        figures.accepted += u64::from(offer.accepted);
         figures.saved += offer.saved;
         self.kept.extend(offer.kept);
         self.latencies.push(offer.latency_ms);
@@ -168,8 +171,9 @@ impl Tally {
             (!values.is_empty()).then(|| sum / values.len() as f64)
         };
         Figures {
-            shown_rate: (figures.asked > 0).then(|| figures.shown as f64 / figures.asked as f64),
-            accept: Interval::of(figures.taken, figures.judged),
+            shown_rate: (figures.requested > 0)
+                .then(|| figures.shown as f64 / figures.requested as f64),
+            accept: Interval::of(figures.accepted, figures.judged),
             kept: mean(&self.kept),
             p50_ms,
             p95_ms,
@@ -178,25 +182,25 @@ impl Tally {
     }
 }
 
-/// What counts of one offer.
-struct Offer {
+/// The figures of one offer.
+struct OfferSummary {
     utf16: u32,
     outcome: Option<Outcome>,
     judged: bool,
-    taken: bool,
+    accepted: bool,
     saved: u64,
     kept: Option<f32>,
     latency_ms: f32,
 }
 
-impl Offer {
-    fn of(told: &Told) -> Offer {
-        let episode = told.episode(reward::CURRENT);
+impl OfferSummary {
+    fn of(history: &OfferHistory) -> OfferSummary {
+        let episode = history.episode(reward::CURRENT);
         let outcome = episode.as_ref().and_then(|episode| episode.outcome).map(|(o, _)| o);
-        let (judged, taken, saved) = match outcome {
-            Some(Outcome::Accepted) => (true, true, told.offer_utf16()),
+        let (judged, accepted, saved) = match outcome {
+            Some(Outcome::Accepted) => (true, true, history.offer_utf16()),
             Some(Outcome::PartlyAccepted { utf16 }) => (true, true, utf16),
-            // Recognised, and typed all the same.
+            // The offer was right, but the user typed it.
             Some(Outcome::TypedThrough { .. }) => (true, true, 0),
             Some(Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit) => {
                 (true, false, 0)
@@ -204,19 +208,19 @@ impl Offer {
             Some(Outcome::Superseded | Outcome::Unseen) | None => (false, false, 0),
         };
         let kept = episode.as_ref().and_then(|episode| episode.kept);
-        Offer {
-            utf16: told.offer_utf16(),
+        OfferSummary {
+            utf16: history.offer_utf16(),
             outcome,
             judged,
-            taken,
+            accepted,
             saved: u64::from(saved),
             kept: kept.filter(|_| outcome == Some(Outcome::Accepted)),
-            latency_ms: told.completion().timing.total_ms,
+            latency_ms: history.completion().timing.total_ms,
         }
     }
 }
 
-/// The outcomes in the order they are shown in.
+/// The names and kinds of the outcomes, in the order in which they are shown.
 const OUTCOMES: [(&str, &str); 10] = [
     ("accepted", "taken"),
     ("partly accepted", "taken"),
@@ -227,10 +231,10 @@ const OUTCOMES: [(&str, &str); 10] = [
     ("left for another place", "unjudged"),
     ("gone before it was seen", "unjudged"),
     ("still open", "unjudged"),
-    ("silence", "unjudged"),
+    ("no offer", "unjudged"),
 ];
 
-fn outcome_index(offer: &Offer) -> usize {
+fn outcome_index(offer: &OfferSummary) -> usize {
     match offer.outcome {
         Some(Outcome::Accepted) => 0,
         Some(Outcome::PartlyAccepted { .. }) => 1,
@@ -245,8 +249,9 @@ fn outcome_index(offer: &Offer) -> usize {
     }
 }
 
-/// Takes offers one by one; memory grows with days, versions and 4 bytes an offer.
-pub struct Gathering {
+/// Builds a report from offers, one by one. Its memory grows with the days, the versions, and 4
+/// bytes an offer.
+pub struct ReportBuilder {
     zone: TimeZone,
     all: Tally,
     /// By model and adapter.
@@ -255,9 +260,9 @@ pub struct Gathering {
     outcomes: [u64; OUTCOMES.len()],
 }
 
-impl Gathering {
-    pub fn new(zone: TimeZone) -> Gathering {
-        Gathering {
+impl ReportBuilder {
+    pub fn new(zone: TimeZone) -> ReportBuilder {
+        ReportBuilder {
             zone,
             all: Tally::default(),
             versions: BTreeMap::new(),
@@ -266,11 +271,11 @@ impl Gathering {
         }
     }
 
-    pub fn add(&mut self, told: &Told) {
-        let offer = Offer::of(told);
-        let completion = told.completion();
+    pub fn add(&mut self, history: &OfferHistory) {
+        let offer = OfferSummary::of(history);
+        let completion = history.completion();
         let version = (completion.model_sha256.clone(), completion.adapter);
-        let at = Timestamp::from_millisecond(told.first().at_ms.try_into().unwrap_or(i64::MAX));
+        let at = Timestamp::from_millisecond(history.first().at_ms.try_into().unwrap_or(i64::MAX));
         let date = at.unwrap_or(Timestamp::MAX).to_zoned(self.zone.clone()).date();
         self.all.add(&offer);
         self.versions.entry(version).or_default().add(&offer);
@@ -312,16 +317,17 @@ impl Gathering {
 pub mod tests {
     use super::*;
     use crate::report::offers::Offers;
-    use crate::report::offers::tests::completion;
+    use crate::testing::fixtures::completion;
     use feedback::event::{Event, EventKind, Evidence};
 
     const DAY_MS: u64 = 86_400_000;
 
-    /// Three weeks of a base model and three adapters, each a little better.
+    /// A report of three weeks with a base model and three adapters, each a little better than the
+    /// one before.
     pub fn report() -> Report {
-        let mut gathering = Gathering::new(TimeZone::UTC);
-        let mut offers = Offers::new(|told| {
-            gathering.add(&told);
+        let mut builder = ReportBuilder::new(TimeZone::UTC);
+        let mut offers = Offers::new(|history| {
+            builder.add(&history);
             Ok(())
         });
         let mut seq = 0;
@@ -364,7 +370,7 @@ pub mod tests {
             forgotten: version == 2,
             imported: false,
         };
-        gathering.report("qwen2.5-coder-0.5b", vec![adapter(1, 0), adapter(2, 1), adapter(3, 1)])
+        builder.report("qwen2.5-coder-0.5b", vec![adapter(1, 0), adapter(2, 1), adapter(3, 1)])
     }
 
     #[test]
@@ -372,23 +378,24 @@ pub mod tests {
         assert_eq!(Interval::of(0, 0), None);
         let one = Interval::of(1, 1).unwrap();
         assert!(one.rate == 1.0 && one.high == 1.0 && one.low < 0.25, "{one:?}");
-        // Wilson's own: 81 of 263 is 0.2553..0.3662 (Newcombe 1998, table I).
+        // The example of Newcombe (1998, table I) for Wilson's interval: 81 of 263 is
+        // 0.2553..0.3662.
         let newcombe = Interval::of(81, 263).unwrap();
         assert!((newcombe.low - 0.2553).abs() < 1e-4 && (newcombe.high - 0.3662).abs() < 1e-4);
     }
 
     #[test]
-    fn figures_count_what_the_status_counts() {
+    fn the_figures_agree_with_the_outcomes() {
         let report = report();
         let all = &report.all;
-        assert_eq!((all.asked, all.shown), (840, 746));
+        assert_eq!((all.requested, all.shown), (840, 746));
         let counted = |kind| {
             let of_kind = report.outcomes.iter().filter(|count| count.kind == kind);
             of_kind.map(|count| count.offers).sum::<u64>()
         };
-        assert_eq!(all.taken, counted("taken"));
+        assert_eq!(all.accepted, counted("taken"));
         assert_eq!(all.judged, counted("taken") + counted("rejected"));
-        assert_eq!(report.outcomes.last().unwrap().offers, 840 - 746, "silence");
+        assert_eq!(report.outcomes.last().unwrap().offers, 840 - 746, "no offer");
         let names: Vec<_> = report.versions.iter().map(|version| version.name.as_str()).collect();
         assert_eq!((names, report.days.len()), (vec!["base", "v1", "v2", "v3"], 21));
         let sum =

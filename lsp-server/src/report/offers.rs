@@ -1,5 +1,5 @@
-//! The log offer by offer, as the report, the export and another reward want it:
-//! each offer once, with everything that became of it.
+//! The log by offers, for the report, the export and the replay of another reward: each offer once,
+//! with everything that became of it.
 
 use feedback::episode::{Episode, Fold};
 use feedback::event::{Completion, Event, EventKind, Evidence, OfferId, Outcome};
@@ -7,22 +7,22 @@ use feedback::limits::KNOWN_OFFERS_MAX;
 use feedback::reward::RewardVersion;
 use std::collections::{HashMap, VecDeque};
 
-/// Offers whose events may still come: as many as the daemon itself remembers
-/// the fate of. The memory this takes does not grow with the log.
+/// The most offers whose events may still come. The daemon remembers as many. So the memory does
+/// not grow with the log.
 const OPEN_LIMIT: usize = KNOWN_OFFERS_MAX;
 
-/// Events of one offer; a client that reports each word taken makes a handful.
+/// The most events of one offer. A client that reports each accepted word makes a handful.
 const EVENTS_LIMIT: usize = 64;
 
-/// Takes events in the log's order, and hands on each offer's once no more of
-/// them can come.
+/// Groups events by their offer. It takes them in the log's order, and passes on each offer when no
+/// more of its events can come.
 pub struct Offers<F> {
     order: VecDeque<OfferId>,
     open: HashMap<OfferId, Vec<Event>>,
     each: F,
 }
 
-impl<F: FnMut(Told) -> anyhow::Result<()>> Offers<F> {
+impl<F: FnMut(OfferHistory) -> anyhow::Result<()>> Offers<F> {
     pub fn new(each: F) -> Self {
         Offers { order: VecDeque::new(), open: HashMap::new(), each }
     }
@@ -39,7 +39,7 @@ impl<F: FnMut(Told) -> anyhow::Result<()>> Offers<F> {
                 }
             }
             (_, Some(known)) if known.len() < EVENTS_LIMIT => known.push(event),
-            // Of an offer that is forgotten, or was made too long ago.
+            // The offer was forgotten, or was made too long ago.
             _ => {}
         }
         Ok(())
@@ -54,16 +54,16 @@ impl<F: FnMut(Told) -> anyhow::Result<()>> Offers<F> {
 
     fn close_oldest(&mut self) -> anyhow::Result<()> {
         let oldest = self.order.pop_front().and_then(|id| self.open.remove(&id));
-        oldest.map_or(Ok(()), |events| (self.each)(Told { events }))
+        oldest.map_or(Ok(()), |events| (self.each)(OfferHistory { events }))
     }
 }
 
-/// One offer's events; the first is its completion.
-pub struct Told {
+/// The events of one offer. The first is its completion.
+pub struct OfferHistory {
     events: Vec<Event>,
 }
 
-impl Told {
+impl OfferHistory {
     pub fn first(&self) -> &Event {
         &self.events[0]
     }
@@ -79,7 +79,7 @@ impl Told {
         self.completion().shown.encode_utf16().count() as u32
     }
 
-    /// What the events mean, by the one fold there is.
+    /// The episode that the events give by the same fold that learning uses.
     pub fn episode(&self, version: RewardVersion) -> Option<Episode> {
         let mut fold = Fold::new(version, &self.completion().model_sha256, None);
         self.events.iter().for_each(|event| {
@@ -88,7 +88,7 @@ impl Told {
         fold.into_episodes().next()
     }
 
-    /// The outcome that holds, how it is known, and since when.
+    /// The outcome that counts, its evidence, and its time.
     pub fn outcome(&self, episode: &Episode) -> Option<(Outcome, Evidence, u64)> {
         let (outcome, evidence) = episode.outcome?;
         let decisive = self.events.iter().find(|event| {
@@ -102,58 +102,34 @@ impl Told {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use feedback::event::{Decision, Sampling, StopReason, Timing};
+    use crate::testing::fixtures::completion;
+    use feedback::testing::{numbered, outcome};
 
-    pub fn completion(id: &str, path: &str) -> EventKind {
-        EventKind::Completion(Box::new(Completion {
-            id: id.into(),
-            path: path.into(),
-            context: vec![],
-            language: "rust".into(),
-            model_sha256: "base".into(),
-            adapter: 0,
-            sampling: Sampling::GREEDY,
-            prompt: vec![],
-            adapter_from: 0,
-            healing: String::new(),
-            tokens: vec![],
-            stop: StopReason::Newline,
-            shown: "0123456789".into(),
-            shown_from: 0,
-            timing: Timing::default(),
-            decision: Decision::default(),
-        }))
-    }
-
-    fn outcome(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
-        EventKind::Outcome { id: id.into(), outcome, evidence }
-    }
-
-    /// Ten milliseconds from each event to the next.
-    pub fn tell(events: Vec<EventKind>, mut each: impl FnMut(Told)) {
-        let mut offers = Offers::new(|told| {
-            each(told);
+    /// Groups events that are ten milliseconds apart.
+    pub fn group(events: Vec<EventKind>, mut each: impl FnMut(OfferHistory)) {
+        let mut offers = Offers::new(|history| {
+            each(history);
             Ok(())
         });
-        for (seq, kind) in (0..).zip(events) {
-            offers.event(Event { seq, at_ms: 10 * seq, kind }).unwrap();
+        for event in numbered(events) {
+            offers.event(event).unwrap();
         }
         offers.finish().unwrap();
     }
 
-    fn told(events: Vec<EventKind>) -> Vec<(OfferId, Option<f32>, Option<u64>)> {
+    fn rewards(events: Vec<EventKind>) -> Vec<(OfferId, Option<f32>, Option<u64>)> {
         let mut all = vec![];
-        tell(events, |told| {
-            let episode = told.episode(RewardVersion::V1).unwrap();
-            let at = told.outcome(&episode).map(|(_, _, at_ms)| at_ms);
-            all.push((told.completion().id.clone(), episode.reward(RewardVersion::V1), at));
+        group(events, |history| {
+            let episode = history.episode(RewardVersion::V1).unwrap();
+            let at = history.outcome(&episode).map(|(_, _, at_ms)| at_ms);
+            all.push((history.completion().id.clone(), episode.reward(RewardVersion::V1), at));
         });
         all
     }
 
     #[test]
-    fn each_offer_is_told_once_with_the_outcome_that_holds() {
-        let all = told(vec![
+    fn each_offer_comes_once_with_the_outcome_that_counts() {
+        let all = rewards(vec![
             completion("a", "/a.rs"),
             completion("b", "/a.rs"),
             outcome("a", Outcome::TypedThrough { utf16: 5 }, Evidence::Document),
@@ -168,9 +144,9 @@ pub mod tests {
     #[test]
     fn a_long_log_takes_no_more_memory_than_a_short_one() {
         let mut open = 0;
-        let mut told = 0;
+        let mut count = 0;
         let mut offers = Offers::new(|_| {
-            told += 1;
+            count += 1;
             Ok(())
         });
         for seq in 0..OPEN_LIMIT as u64 + 100 {
@@ -179,6 +155,6 @@ pub mod tests {
             open = open.max(offers.open.len());
         }
         offers.finish().unwrap();
-        assert_eq!((open, told), (OPEN_LIMIT, OPEN_LIMIT + 100));
+        assert_eq!((open, count), (OPEN_LIMIT, OPEN_LIMIT + 100));
     }
 }

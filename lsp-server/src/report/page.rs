@@ -1,4 +1,4 @@
-//! The report as one page: no script, nothing from a network, no text of the user's.
+//! The report as one page. It has no script, needs no network, and holds none of the user's text.
 
 use super::{Report, chart, lineage};
 use anyhow::{Context, Result};
@@ -28,7 +28,7 @@ pub fn page(report: &Report) -> Result<String> {
     page.context("the report's page cannot be written")
 }
 
-/// 12345 as `12 345`, with a space that does not break.
+/// Writes 12345 as `12 345`, with a space that does not break.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> = digits
@@ -43,7 +43,7 @@ fn thousands(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Gathering;
+    use crate::report::ReportBuilder;
     use crate::report::tests::report;
 
     #[test]
@@ -57,7 +57,7 @@ mod tests {
         for present in ["prefers-color-scheme: dark", "v3", "qwen2.5-coder-0.5b", "serves now"] {
             assert!(page.contains(present), "{present}");
         }
-        // For a person's eyes, and for the pictures in the docs.
+        // This writes the page for a person to look at, and for the pictures in the docs.
         if let Some(path) = std::env::var_os("HONE_REPORT_PAGE") {
             std::fs::write(path, page).unwrap();
         }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn an_empty_log_makes_a_page_too() {
-        let empty = Gathering::new(jiff::tz::TimeZone::UTC).report("<model>", vec![]);
+        let empty = ReportBuilder::new(jiff::tz::TimeZone::UTC).report("<model>", vec![]);
         let page = page(&empty).unwrap();
         assert!(
             page.contains("&lt;model&gt;") && page.contains("Nothing is recorded yet"),

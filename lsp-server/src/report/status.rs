@@ -1,5 +1,5 @@
-//! What `hone status` tells: the JSON other tools rely on, one screen for a
-//! person, and the line editors show.
+//! The status that `hone status` shows: JSON for other tools, one screen for a person, and the line
+//! in editors.
 
 use crate::adapters::registry::{IMPORTED, Registry};
 use crate::config::LearningConfig;
@@ -26,36 +26,36 @@ pub struct Status {
     pub episodes: Counts,
     #[serde(default)]
     pub evidence: Evidence,
-    /// `hone pause completions`: only asking by hand is answered.
+    /// Whether `hone pause completions` is in force. Then only an invoked completion is answered.
     #[serde(default)]
     pub completions_paused: bool,
-    /// Offers of which nothing was stored, in this life of the daemon: in ignored
-    /// files, or with a secret near them.
+    /// The number of offers of which nothing was stored since this daemon started, because their
+    /// file is ignored or a secret is near.
     #[serde(default)]
     pub withheld: u64,
     pub learner: LearnerView,
 }
 
-/// What was made of the verdicts.
+/// What was derived from the verdicts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Evidence {
     pub trend: Trend,
     pub gate: Option<GateStatus>,
     pub gate_enabled: bool,
     pub trial: Option<TrialStatus>,
-    /// The trial that ended last: its candidate, and how.
+    /// The candidate and the verdict of the last trial that has ended.
     pub last_trial: Option<(AdapterVersion, Verdict)>,
 }
 
 impl Evidence {
-    pub fn of(knowledge: &LearnedState, registry: &Registry, gate_enabled: bool) -> Evidence {
+    pub fn of(learned_state: &LearnedState, registry: &Registry, gate_enabled: bool) -> Evidence {
         let ended = registry.entries().iter().rev();
         let mut ended = ended.filter_map(|entry| Some((entry.version, entry.verdict.clone()?)));
         Evidence {
-            trend: knowledge.trend.clone(),
-            gate: Some(knowledge.gate.status()),
+            trend: learned_state.trend.clone(),
+            gate: Some(learned_state.gate.status()),
             gate_enabled,
-            trial: knowledge.trial.as_ref().map(|trial| trial.status()),
+            trial: learned_state.trial.as_ref().map(|trial| trial.status()),
             last_trial: ended.next(),
         }
     }
@@ -66,7 +66,7 @@ pub struct DaemonStatus {
     pub pid: u32,
     pub uptime_s: u64,
     pub sessions: usize,
-    /// A setting was changed that only the next start takes.
+    /// Whether a setting has changed that takes effect only at the next start.
     pub needs_restart: bool,
 }
 
@@ -87,9 +87,9 @@ pub struct AdapterStatus {
     pub parent: Option<AdapterVersion>,
     /// Unix milliseconds.
     pub updated_at: Option<u64>,
-    /// Swaps in this life of the daemon.
+    /// The number of swaps since this daemon started.
     pub swaps: u64,
-    /// How long the engine was held by the last swap.
+    /// The time for which the last swap stopped the engine.
     pub last_swap_ms: Option<f64>,
 }
 
@@ -97,16 +97,16 @@ pub struct AdapterStatus {
 pub struct LearnerView {
     pub state: LearnerState,
     pub updates: u64,
-    /// How long the last update took.
+    /// The duration of the last update.
     pub last_update_ms: Option<u64>,
     pub last_error: Option<String>,
-    /// Labelled episodes that no update has learned from yet.
+    /// The number of labelled episodes that no update has learned from yet.
     pub waiting: usize,
-    /// Labels that start an update.
+    /// The number of labels that start an update.
     pub batch: usize,
     /// What the running job does, in a few words.
     pub progress: Option<String>,
-    /// Why labels wait although there are enough, or why nothing can be learned at all.
+    /// Why labels wait although there are enough, or why nothing can be learned.
     #[serde(default)]
     pub held_back: Option<String>,
 }
@@ -120,14 +120,14 @@ impl LearnerView {
         last_error: Option<String>,
     ) -> LearnerView {
         let batch = learning.batch_episodes;
-        let is_on = learning.enabled && registry.sealed().is_none();
+        let is_on = learning.enabled && registry.read_only_reason().is_none();
         let state = match learner.state {
             LearnerState::Idle | LearnerState::Backoff if !is_on => LearnerState::Off,
             LearnerState::Idle if waiting >= batch => LearnerState::Waiting,
             state => state,
         };
-        let updates = registry.entries().iter().rev();
-        let last_update = updates.filter(|entry| entry.report.job != IMPORTED).next();
+        let mut updates = registry.entries().iter().rev();
+        let last_update = updates.find(|entry| entry.report.job != IMPORTED);
         LearnerView {
             state,
             updates: registry.entries().len() as u64,
@@ -154,7 +154,7 @@ impl AdapterStatus {
     }
 }
 
-/// `didChangeStatus`: what an editor's status bar shows.
+/// The parameters of `didChangeStatus`, which an editor's status bar shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusLine {
     pub busy: bool,
@@ -163,7 +163,7 @@ pub struct StatusLine {
     pub message: String,
 }
 
-/// One screen for a person.
+/// The status as one screen for a person.
 pub fn screen(status: &Status) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -172,7 +172,7 @@ pub fn screen(status: &Status) -> String {
     table.add_row(vec!["adapter".into(), adapter_line(&status.adapter)]);
     table.add_row(vec!["offers".into(), offers_line(&status.episodes)]);
     for (name, values) in
-        [("taken", &status.evidence.trend.rewards), ("kept", &status.evidence.trend.kept)]
+        [("accepted", &status.evidence.trend.rewards), ("kept", &status.evidence.trend.kept)]
     {
         if let Some(line) = trend_line(values) {
             table.add_row(vec![name.into(), line]);
@@ -182,8 +182,7 @@ pub fn screen(status: &Status) -> String {
         table.add_row(vec!["gate".into(), gate_line(gate, status.evidence.gate_enabled)]);
     }
     if status.completions_paused {
-        let paused =
-            "paused, but for asking by hand; `hone resume completions` takes them up again";
+        let paused = "paused, except when invoked; `hone resume completions` turns them on again";
         table.add_row(vec!["completions", paused]);
     }
     if status.withheld > 0 {
@@ -233,14 +232,14 @@ fn adapter_line(adapter: &AdapterStatus) -> String {
 
 fn offers_line(counts: &Counts) -> String {
     let judged = counts.total - counts.superseded - counts.unseen - counts.unlabelled;
-    let taken = counts.accepted + counts.partly_accepted + counts.typed_through;
+    let accepted = counts.accepted + counts.partly_accepted + counts.typed_through;
     let rate = match judged {
         0 => String::new(),
-        judged => format!(" = {:.0} %", 100.0 * taken as f64 / judged as f64),
+        judged => format!(" = {:.0} %", 100.0 * accepted as f64 / judged as f64),
     };
     format!(
-        "{} made; {taken} of {judged} judged were taken{rate} ({} accepted, {} in part, {} typed \
-         through; rejected: {} Esc, {} timeout, {} edit)",
+        "{} made; {accepted} of {judged} judged were accepted{rate} ({} whole, {} in part, {} \
+         typed through; rejected: {} Esc, {} timeout, {} edit)",
         counts.total,
         counts.accepted,
         counts.partly_accepted,
@@ -251,15 +250,15 @@ fn offers_line(counts: &Counts) -> String {
     )
 }
 
-/// Marks of a sparkline, lowest first.
+/// The marks of a sparkline, lowest first.
 const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Most marks of a sparkline, and values behind each.
+/// The most marks of a sparkline, and the number of values behind each.
 const SPARKS: usize = 16;
 const VALUES_A_SPARK: usize = 20;
 
-/// The means of the last values, in blocks, oldest first; one that is not full
-/// is left out, unless it is the only one.
+/// A sparkline of the means of blocks of the last values, oldest first. A block that is not full is
+/// left out, unless it is the only one.
 fn trend_line(values: &std::collections::VecDeque<f32>) -> Option<String> {
     if values.is_empty() {
         return None;
@@ -281,7 +280,7 @@ fn gate_line(gate: &GateStatus, enabled: bool) -> String {
     }
 }
 
-/// The trial under way, and the one that ended last.
+/// One line for the running trial, and one for the trial that ended last.
 pub fn trial_lines(evidence: &Evidence) -> Vec<String> {
     let ended = evidence.last_trial.as_ref();
     let ended = ended.map(|(version, verdict)| verdict_line(*version, verdict));
@@ -297,12 +296,12 @@ fn trial_line(trial: &TrialStatus) -> String {
         0 => "the base".into(),
         version => format!("v{version}"),
     };
-    let texts = match trial.references {
+    let references = match trial.references {
         0 => String::new(),
         _ => format!("; {}", trial.references_line()),
     };
     format!(
-        "v{} against {before}: taken {} and {}{texts}; {} of at most {} offers",
+        "v{} against {before}: accepted {} and {}{references}; {} of at most {} offers",
         trial.arms.candidate,
         rate(&trial.candidate),
         rate(&trial.incumbent),
@@ -317,7 +316,7 @@ fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {
         policy::trial::End::Dropped => "was given up",
         policy::trial::End::Undecided => "did not prove itself",
     };
-    // The door refuses before anything is offered.
+    // The holdout check refuses a candidate before it makes any offer.
     let after = match verdict.offers {
         0 => String::new(),
         offers => format!(" after {offers} offers"),

@@ -1,4 +1,4 @@
-//! The report for a terminal.
+//! The report as a table for a terminal.
 
 use super::{Figures, Report};
 use comfy_table::{CellAlignment, Table, presets};
@@ -11,10 +11,10 @@ pub fn table(report: &Report) -> String {
     table.load_preset(presets::UTF8_FULL_CONDENSED);
     table.set_header([
         "",
-        "asked",
+        "requested",
         "shown",
         "judged",
-        "taken",
+        "accepted",
         "accept rate (95 %)",
         "kept",
         "saved",
@@ -51,10 +51,10 @@ fn row(name: &str, figures: &Figures) -> Vec<String> {
     });
     vec![
         name.to_owned(),
-        figures.asked.to_string(),
+        figures.requested.to_string(),
         percent(figures.shown_rate),
         figures.judged.to_string(),
-        figures.taken.to_string(),
+        figures.accepted.to_string(),
         accept,
         percent(figures.kept),
         figures.saved.to_string(),
@@ -72,6 +72,6 @@ mod tests {
         let text = table(&crate::report::tests::report());
         assert!(text.starts_with("qwen2.5-coder-0.5b, 2026-01-01 to 2026-01-21\n"), "{text}");
         assert!(text.contains("base") && text.contains("│ v3") && text.contains(" % ("), "{text}");
-        assert!(text.contains("silence") && !text.contains("secret"), "{text}");
+        assert!(text.contains("no offer") && !text.contains("secret"), "{text}");
     }
 }

@@ -1,6 +1,6 @@
-//! Which adapters there are, which one serves, and whether a trial runs. Requests read this
-//! without a lock and without the disk; every change goes through an [`AdapterChange`], one at a
-//! time.
+//! The adapters: which exist, which one serves, and whether a trial runs. Requests read this
+//! without a lock and without the disk. Every change goes through an [`AdapterChange`], and only
+//! one exists at a time.
 
 use crate::adapters::registry::{Candidate, Registry};
 use crate::services::recorder::Recorder;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
-/// The model that is served, with its hash checked.
+/// The model that is served. Its hash has been checked.
 #[derive(Debug, Clone)]
 pub struct ServedModel {
     pub name: String,
@@ -28,17 +28,17 @@ pub struct AdapterService {
     recorder: Arc<Recorder>,
     /// The lock is held for one change of adapters or of the log. No request takes it.
     registry: Arc<Mutex<Registry>>,
-    /// The registry as the last change left it.
+    /// The registry after the last change.
     serving: ArcSwap<Registry>,
     changed: watch::Sender<()>,
     swaps: watch::Sender<Swaps>,
 }
 
-/// Adapters that were loaded to serve, in this life of the daemon.
+/// The number of adapters that were loaded to serve since this daemon started.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Swaps {
     pub count: u64,
-    /// How long the engine was held by the last one.
+    /// The time for which the last swap stopped the engine.
     pub last_ms: Option<f64>,
 }
 
@@ -64,7 +64,7 @@ impl AdapterService {
         &self.model
     }
 
-    /// The registry as it is in force.
+    /// The current registry.
     pub fn serving(&self) -> Arc<Registry> {
         self.serving.load_full()
     }
@@ -73,13 +73,13 @@ impl AdapterService {
         *self.swaps.borrow()
     }
 
-    /// Tells of every change of the registry.
+    /// A receiver that is notified of every change of the registry.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// The adapter that answers a request, and how it was drawn if a trial runs. `trials` is the
-    /// setting `learning.trial`.
+    /// Chooses the adapter that answers a request. If a trial runs, the adapter is drawn, and the
+    /// draw is recorded. `trials` is the setting `learning.trial`.
     pub fn draw_arm(&self, draw: f64, trials: bool) -> (AdapterVersion, Option<ArmRecord>) {
         let serving = self.serving.load();
         match serving.trial().filter(|_| trials) {
@@ -91,23 +91,23 @@ impl AdapterService {
         }
     }
 
-    /// Waits for its turn to change adapters, or the log.
+    /// Waits until no other change is under way, and begins a change of adapters or of the log.
     pub async fn change(self: &Arc<Self>) -> AdapterChange {
         let registry = self.registry.clone().lock_owned().await;
         AdapterChange { service: self.clone(), registry }
     }
 
-    /// `None` while another change is under way.
+    /// Begins a change, or answers `None` while another change is under way.
     pub fn try_change(self: &Arc<Self>) -> Option<AdapterChange> {
         let registry = self.registry.clone().try_lock_owned().ok()?;
         Some(AdapterChange { service: self.clone(), registry })
     }
 
-    /// Serves another registered adapter from the next completion on; 0 is the base.
+    /// Makes another registered adapter serve from the next completion on; 0 is the base.
     pub async fn use_adapter(self: &Arc<Self>, version: AdapterVersion) -> Result<()> {
         let change = self.change().await;
         let base = self.model.sha256.clone();
-        // It reads the whole file.
+        // The check reads the whole file, so it must not block the async runtime.
         let (change, checked) =
             change.blocking(move |registry| registry.check(version, &base)).await?;
         checked?;
@@ -118,7 +118,7 @@ impl AdapterService {
     }
 }
 
-/// One change of adapters. While it lives, no other is made and nothing is forgotten.
+/// One change of adapters. While it exists, no other change is made and nothing is forgotten.
 pub struct AdapterChange {
     service: Arc<AdapterService>,
     registry: OwnedMutexGuard<Registry>,
@@ -129,7 +129,7 @@ impl AdapterChange {
         &self.registry
     }
 
-    /// Does what reads or writes files on a thread that may wait for the disk.
+    /// Runs `act`, which reads or writes files, on a thread that may wait for the disk.
     pub async fn blocking<T: Send + 'static>(
         mut self,
         act: impl FnOnce(&mut Registry) -> T + Send + 'static,
@@ -141,9 +141,9 @@ impl AdapterChange {
         acted.await.context("a change of adapters broke off")
     }
 
-    /// Loads an adapter from this file, beside those that serve and that learning goes on from.
-    /// Completions in flight finish on the adapter they began with. Answers how long the engine was
-    /// held.
+    /// Loads an adapter from this file. The adapters that serve, and the one that learning starts
+    /// from, stay loaded. A completion that is under way finishes on the adapter it began with.
+    /// Answers how long the engine was stopped.
     pub async fn load(&self, version: AdapterVersion, file: PathBuf) -> Result<Duration> {
         if version == 0 {
             return Ok(Duration::ZERO);
@@ -152,7 +152,8 @@ impl AdapterChange {
         Ok(self.service.engine.load_adapter(version, file, kept).await?)
     }
 
-    /// Loads an adapter from this file, and has the registry name it as the one that serves.
+    /// Loads an adapter from this file, and then calls `register`, which makes the registry name it
+    /// as the one that serves.
     pub async fn swap(
         self,
         version: AdapterVersion,
@@ -169,7 +170,7 @@ impl AdapterChange {
         Ok(())
     }
 
-    /// Changes the registry on disk, and then what requests see.
+    /// Changes the registry on disk first, and then the copy that requests read.
     pub async fn commit<T: Send + 'static>(
         self,
         change: impl FnOnce(&mut Registry) -> Result<T> + Send + 'static,
@@ -181,15 +182,15 @@ impl AdapterChange {
         Ok((change, done))
     }
 
-    /// Registers a loaded candidate, and has it take part in the trial under way or in one that
-    /// begins with the next event. The live trial begins first: no request is drawn for a trial
-    /// that is not on disk, and a replay of the log begins it with the same event.
+    /// Registers a loaded candidate, which joins the running trial or a new one that begins with
+    /// the next event. The live trial begins first. So a replay of the log begins the trial with
+    /// the same event, and no request is drawn for a trial that is not on disk.
     pub async fn start_trial(self, candidate: Candidate) -> Result<()> {
         let before = self.registry.trial();
         let recorder = self.service.recorder.clone();
         let arms = recorder.announce_trial(candidate.entry.version, self.registry.active());
         let (change, started) =
-            self.blocking(move |registry| registry.try_out(&candidate, arms.since)).await?;
+            self.blocking(move |registry| registry.start_trial(&candidate, arms.since)).await?;
         match started {
             Ok(_) => change.publish(),
             Err(error) => {

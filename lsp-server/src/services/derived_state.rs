@@ -1,9 +1,7 @@
-//! The log as it was read: the episodes, and all else that is folded from it. What
-//! was read is written down beside the log now and then ([`keep`]), so that a start
-//! reads only what is younger. That is a copy and nothing more: where it cannot be
-//! used, all of the log is read, and the result is the same (ADR 0005).
-//!
-//! [`keep`]: Reading::keep
+//! The derived state: the episodes and everything else that is folded from the log. From time to
+//! time it is written beside the log as a checkpoint, so that a start reads only the events after
+//! it. The checkpoint is only a copy. If it cannot be used, the whole log is read, and the result
+//! is the same (ADR 0005).
 
 use crate::adapters::gate_prior;
 use crate::adapters::registry::Registry;
@@ -18,27 +16,27 @@ use policy::trial::Arms;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
-/// Events after which a checkpoint is written again: the most that a start has to read, about a
-/// fifth of a second, and as much work each time.
+/// The number of events after which a checkpoint is written again. A start reads at most that many,
+/// in about a fifth of a second, and each checkpoint costs as much.
 pub const CHECKPOINT_EVENTS: u64 = 5_000;
 
-/// Raised when what is written, or what is made of an event, becomes another.
+/// The version of a checkpoint. It is raised when the content changes, or what an event means.
 const FORMAT: u32 = 5;
 
-/// What beside the events decides what they mean.
+/// The inputs of the derived state beside the log.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct DerivedInputs {
     pub model_sha256: String,
-    /// Log position of the last label that an update has learned from.
+    /// The log position of the last label that an update has learned from.
     pub learned_through: Option<u64>,
     pub trial: Option<Arms>,
-    /// Where the gate starts.
+    /// The prior that the gate starts from.
     pub prior: Prior,
 }
 
-impl Terms {
-    pub fn of(registry: &Registry, model_sha256: &str) -> Terms {
-        Terms {
+impl DerivedInputs {
+    pub fn of(registry: &Registry, model_sha256: &str) -> DerivedInputs {
+        DerivedInputs {
             model_sha256: model_sha256.to_owned(),
             learned_through: registry.learned_through(model_sha256),
             trial: registry.trial(),
@@ -48,94 +46,104 @@ impl Terms {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct DerivedState {
     pub fold: Fold,
-    pub knowledge: LearnedState,
-    /// Events read since it was last written down.
+    #[serde(rename = "knowledge")]
+    pub learned_state: LearnedState,
+    /// The number of events read after the checkpoint.
     #[serde(skip)]
-    pub young: u64,
+    pub new_events: u64,
 }
 
-impl Reading {
-    fn new(terms: &Terms) -> Reading {
-        Reading {
-            fold: Fold::new(reward::CURRENT, &terms.model_sha256, terms.learned_through),
-            knowledge: LearnedState::new(&terms.model_sha256, terms.trial, &terms.prior),
-            young: 0,
+impl DerivedState {
+    fn new(inputs: &DerivedInputs) -> DerivedState {
+        DerivedState {
+            fold: Fold::new(reward::CURRENT, &inputs.model_sha256, inputs.learned_through),
+            learned_state: LearnedState::new(&inputs.model_sha256, inputs.trial, &inputs.prior),
+            new_events: 0,
         }
     }
 
-    /// All that is in the log.
-    pub fn of(log: &dyn EventLog, terms: &Terms) -> Result<Reading, LogError> {
-        let mut reading = match Reading::kept(log, terms) {
-            Ok(Some(reading)) => reading,
-            Ok(None) => Reading::new(terms),
+    /// Derives the state from the whole log, with the help of the checkpoint if it can be used.
+    pub fn of(log: &dyn EventLog, inputs: &DerivedInputs) -> Result<DerivedState, LogError> {
+        let mut derived = match DerivedState::from_checkpoint(log, inputs) {
+            Ok(Some(derived)) => derived,
+            Ok(None) => DerivedState::new(inputs),
             Err(error) => {
                 tracing::info!("all of the event log is read: {error:#}");
-                Reading::new(terms)
+                DerivedState::new(inputs)
             }
         };
-        reading.go_on(log)?;
-        if reading.knowledge.trial.is_none() {
-            reading.knowledge.set_trial(terms.trial);
+        derived.catch_up(log)?;
+        if derived.learned_state.trial.is_none() {
+            derived.learned_state.set_trial(inputs.trial);
         }
-        Ok(reading)
+        Ok(derived)
     }
 
-    /// What was appended since.
-    pub fn go_on(&mut self, log: &dyn EventLog) -> Result<(), LogError> {
-        log.scan(self.knowledge.next_seq(), &mut |event| {
-            let judged = self.fold.apply(&event);
-            self.knowledge.apply(&event, judged.as_ref());
-            self.young += 1;
+    /// Applies the events that were appended since.
+    pub fn catch_up(&mut self, log: &dyn EventLog) -> Result<(), LogError> {
+        log.scan(self.learned_state.next_seq(), &mut |event| {
+            let label = self.fold.apply(&event);
+            self.learned_state.apply(&event, label.as_ref());
+            self.new_events += 1;
             ControlFlow::Continue(())
         })
     }
 
-    /// What was written down last, in today's terms.
-    fn kept(log: &dyn EventLog, terms: &Terms) -> Result<Option<Reading>> {
+    /// Reads the checkpoint, if there is one that these inputs can use.
+    fn from_checkpoint(log: &dyn EventLog, inputs: &DerivedInputs) -> Result<Option<DerivedState>> {
         let Some(checkpoint) = log.checkpoint()? else { return Ok(None) };
-        ensure!(checkpoint.generation == log.generation(), "something was forgotten since");
-        let json = checkpoint.content.strip_prefix(stamp().as_bytes());
-        let json = json.context("what was made of it was made by another Hone")?;
-        let mut reading: Reading = serde_json::from_slice(json)?;
-        ensure!(reading.knowledge.next_seq() == checkpoint.next_seq, "it ends elsewhere");
         ensure!(
-            reading.fold.is_of(reward::CURRENT, &terms.model_sha256),
+            checkpoint.generation == log.generation(),
+            "something was forgotten since the checkpoint"
+        );
+        let json = checkpoint.content.strip_prefix(stamp().as_bytes());
+        let json = json.context("another version of Hone wrote the checkpoint")?;
+        let mut derived: DerivedState = serde_json::from_slice(json)?;
+        ensure!(
+            derived.learned_state.next_seq() == checkpoint.next_seq,
+            "the checkpoint ends at another event than it says"
+        );
+        ensure!(
+            derived.fold.is_of(reward::CURRENT, &inputs.model_sha256),
             "another model is served"
         );
-        ensure!(reading.knowledge.started_with(&terms.prior), "the gate starts from elsewhere");
-        ensure!(reading.fold.learned_through(terms.learned_through), "an update was taken back");
         ensure!(
-            reading.knowledge.resume_trial(terms.trial),
-            "it does not know the trial under way"
+            derived.learned_state.started_with(&inputs.prior),
+            "the gate starts from another prior"
         );
-        Ok(Some(reading))
+        ensure!(derived.fold.learned_through(inputs.learned_through), "an update was rolled back");
+        ensure!(
+            derived.learned_state.resume_trial(inputs.trial),
+            "the checkpoint does not know the running trial"
+        );
+        Ok(Some(derived))
     }
 
-    /// As it is written down; `generation` of the log that it was read from.
+    /// Makes a checkpoint; `generation` is that of the log.
     pub fn checkpoint(&self, generation: u64) -> serde_json::Result<Checkpoint> {
         let mut content = stamp().into_bytes();
         serde_json::to_writer(&mut content, self)?;
-        Ok(Checkpoint { generation, next_seq: self.knowledge.next_seq(), content })
+        Ok(Checkpoint { generation, next_seq: self.learned_state.next_seq(), content })
     }
 
-    /// A checkpoint, if so much was read that the next start should not read it again.
+    /// Makes a checkpoint if the next start should not read this many events again.
     pub fn checkpoint_if_worth(&self, generation: u64) -> serde_json::Result<Option<Checkpoint>> {
-        let is_worth = self.young >= CHECKPOINT_EVENTS;
+        let is_worth = self.new_events >= CHECKPOINT_EVENTS;
         is_worth.then(|| self.checkpoint(generation)).transpose()
     }
 
-    /// Reads what there is, and writes it down.
-    pub fn keep(log: &dyn EventLog, terms: &Terms) -> Result<()> {
+    /// Derives the state from the log and writes a checkpoint.
+    pub fn write_checkpoint(log: &dyn EventLog, inputs: &DerivedInputs) -> Result<()> {
         let generation = log.generation();
-        let checkpoint = Reading::of(log, terms)?.checkpoint(generation)?;
+        let checkpoint = DerivedState::of(log, inputs)?.checkpoint(generation)?;
         log.save_checkpoint(&checkpoint)?;
         Ok(())
     }
 }
 
-/// The first line: who may read the others.
+/// The first line of a checkpoint. It says which format and which Hone wrote the rest.
 fn stamp() -> String {
     format!("{FORMAT} {}\n", env!("CARGO_PKG_VERSION"))
 }

@@ -1,9 +1,9 @@
-//! What is wrong at the moment: one slot for each source of trouble, so that one that recovers
-//! does not hide another.
+//! What is wrong at the moment. Each source of trouble has one slot, so that a source that recovers
+//! does not hide another's trouble.
 
 use parking_lot::Mutex;
 
-/// Where trouble comes from.
+/// A source of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The registry of adapters, or an adapter that cannot be served.
@@ -18,7 +18,7 @@ pub enum Source {
 pub struct Health(Mutex<Vec<(Source, String)>>);
 
 impl Health {
-    /// Notes a reason; `false` if it is known already.
+    /// Notes a reason; answers `false` if it is known already.
     pub fn report(&self, source: Source, reason: impl Into<String>) -> bool {
         let reason = reason.into();
         let mut troubles = self.0.lock();
@@ -32,7 +32,7 @@ impl Health {
         self.0.lock().retain(|(other, _)| *other != source);
     }
 
-    /// The reason that was reported last, of those that still hold.
+    /// The latest reported reason of those that still hold.
     pub fn latest(&self) -> Option<String> {
         self.0.lock().last().map(|(_, reason)| reason.clone())
     }
@@ -43,12 +43,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_trouble_is_told_until_its_source_recovers() {
+    fn the_latest_trouble_is_shown_until_its_source_recovers() {
         let health = Health::default();
         assert_eq!(health.latest(), None);
         assert!(health.report(Source::EventLog, "disk full"));
         assert!(health.report(Source::Learner, "it crashed"));
-        assert!(!health.report(Source::Learner, "it crashed"), "it is known");
+        assert!(!health.report(Source::Learner, "it crashed"), "the reason is known already");
         assert_eq!(health.latest().as_deref(), Some("it crashed"));
         health.clear(Source::Learner);
         assert_eq!(health.latest().as_deref(), Some("disk full"));

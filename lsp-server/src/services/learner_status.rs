@@ -1,4 +1,4 @@
-//! What the learner does at the moment. The supervisor alone writes it, through a `watch` channel.
+//! The learner's current state. Only the supervisor writes it, through a `watch` channel.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,10 +20,10 @@ pub enum LearnerState {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LearnerStatus {
     pub state: LearnerState,
-    /// What the running job does, in a few words.
+    /// What the running job does at the moment, in a few words.
     pub progress: Option<String>,
     /// Why labels wait although there are enough.
     pub held_back: Option<String>,
-    /// Why the last update failed, until one succeeds.
+    /// Why the last update failed. An update that succeeds clears it.
     pub failure: Option<String>,
 }

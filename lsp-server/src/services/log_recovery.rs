@@ -1,23 +1,23 @@
-//! A log that could not be written, for want of room or because the disk did not answer, is opened
-//! again once that is possible: without a restart, and with nobody waiting for it.
+//! Reopens a log that could not be written because the disk was full or did not answer. It needs no
+//! restart, and nobody waits for it.
 
 use crate::services::Services;
-use crate::services::derived_state::Terms;
+use crate::services::derived_state::DerivedInputs;
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it is tried.
+/// The time between two attempts.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// When the log was last tried to be opened again.
+/// The time of the last attempt to reopen the log.
 #[derive(Default)]
 pub struct LogRecovery {
     tried: Option<Instant>,
 }
 
 impl LogRecovery {
-    /// Cheap to call often.
+    /// Starts an attempt if one is due. It is cheap to call often.
     pub fn tick(&mut self, services: &Arc<Services>) {
         let waits = self.tried.is_some_and(|tried| tried.elapsed() < RETRY);
         if waits || !services.recorder.has_outage() {
@@ -34,14 +34,14 @@ impl LogRecovery {
 }
 
 async fn reopen(services: &Arc<Services>) -> Result<()> {
-    // One try at a time, and none while something is forgotten.
+    // Only one attempt runs at a time, and none while something is forgotten.
     let Some(change) = services.adapters.try_change() else { return Ok(()) };
-    let terms = Terms::of(change.registry(), &services.adapters.model().sha256);
+    let inputs = DerivedInputs::of(change.registry(), &services.adapters.model().sha256);
     let reopening = services.clone();
     let checkpoint = tokio::task::spawn_blocking(move || {
         reopening.recorder.log().reopen()?;
-        // What was never on disk is in the folds, and nowhere else.
-        reopening.recorder.read_again(&terms)
+        // The folds may hold events that were never on disk. Reading the log again removes them.
+        reopening.recorder.read_again(&inputs)
     })
     .await??;
     drop(change);

@@ -1,15 +1,15 @@
-//! One owner for each piece of state that sessions, the learner and the reports share.
+//! The services. Each owns one piece of the state that sessions, the learner and the reports share.
 //!
-//! Locks are taken in this order, and a later one is never held while an earlier one is taken:
+//! Locks are taken in this order. Nobody takes an earlier lock while holding a later one:
 //!
 //! 1. the adapter change ([`adapter_service`]), which no request takes;
-//! 2. a session's state, which is held across neither disk nor await;
-//! 3. the recorder's state ([`recorder`]), which is held across an append in memory, not a flush;
+//! 2. a session's state, which is not held during disk access or an await;
+//! 3. the recorder's state ([`recorder`]), which is held during an append, but not during a flush;
 //! 4. the cache of ignore files (`privacy`), which is held while they are read;
-//! 5. the state of the learner's preemption (`learning`), which is held across one signal;
+//! 5. the state of the learner's preemption (`learning`), which is held while a signal is sent;
 //! 6. the forwarder's copy of the documents (`daemon`), in a process of its own.
 //!
-//! [`health`] and [`checkpoint`] have a lock each that is held for one assignment.
+//! [`health`] and [`checkpoint`] have one lock each, which is held for one assignment.
 
 pub mod adapter_service;
 pub mod checkpoint;

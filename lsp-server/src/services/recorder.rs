@@ -1,8 +1,8 @@
-//! The event log and all that is folded from it: episodes, gate, references and the live trial.
-//! They change together, behind one lock, so that the log has the order in which things happened.
+//! The event log and everything that is folded from it: episodes, gate, references and the live
+//! trial. One lock guards them together, so that the log has the order in which things happened.
 
 use crate::privacy::{self, Privacy};
-use crate::services::derived_state::{Reading, Terms};
+use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::health::{Health, Source};
 use crate::services::settings::Settings;
 use anyhow::{Result, bail, ensure};
@@ -23,7 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Notify, watch};
 
-/// References that may wait for the arms of a trial to be asked about them. One more is left out.
+/// The number of references that may wait until a trial's arms score them. Further ones are left
+/// out.
 const COMPARISONS_MAX: usize = 64;
 
 pub struct Recorder {
@@ -33,30 +34,31 @@ pub struct Recorder {
     settings: Arc<Settings>,
     health: Arc<Health>,
     state: Mutex<State>,
-    /// The gate as the last verdict left it, to be asked without a lock.
+    /// The gate after the last verdict. It can be asked without a lock.
     gate: ArcSwap<Gate>,
-    /// What waits to be learned from.
+    /// The number of labels that wait to be learned from.
     labels: watch::Sender<usize>,
     /// Notified when the trial may have something to decide or to compare.
     trial_news: Notify,
     offers_made: AtomicU64,
-    /// Makes the ids of offers differ between two lives of the daemon, on any clock.
-    life: u32,
+    /// A random number that makes the ids of offers differ between two runs of the daemon, whatever
+    /// their clocks show.
+    run_id: u32,
 }
 
 struct State {
     fold: Fold,
-    knowledge: LearnedState,
+    learned_state: LearnedState,
     to_compare: VecDeque<Reference>,
     outage: Outage,
 }
 
-/// The time between an event that could not be recorded and the log's being open again. While it
-/// lasts, nobody is told that their event is on disk.
+/// The time from an event that could not be recorded until the log is open again. During an outage,
+/// no client gets the answer that its event is on disk.
 #[derive(Default)]
 struct Outage {
     reason: Option<String>,
-    /// Outages that began and outages that ended.
+    /// The number of outages that began plus the number that ended.
     turns: u64,
 }
 
@@ -67,12 +69,12 @@ impl Recorder {
         privacy: Arc<Privacy>,
         settings: Arc<Settings>,
         health: Arc<Health>,
-        reading: Reading,
+        derived: DerivedState,
     ) -> Recorder {
-        let gate = ArcSwap::from_pointee(reading.knowledge.gate.clone());
+        let gate = ArcSwap::from_pointee(derived.learned_state.gate.clone());
         let state = State {
-            fold: reading.fold,
-            knowledge: reading.knowledge,
+            fold: derived.fold,
+            learned_state: derived.learned_state,
             to_compare: VecDeque::new(),
             outage: Outage::default(),
         };
@@ -87,22 +89,22 @@ impl Recorder {
             labels: watch::Sender::new(0),
             trial_news: Notify::new(),
             offers_made: AtomicU64::new(1),
-            life: rand::random(),
+            run_id: rand::random(),
         };
         recorder.publish_labels(&recorder.state.lock());
         recorder
     }
 
     pub fn next_offer_id(&self) -> OfferId {
-        format!("{:08x}-{:x}", self.life, self.offers_made.fetch_add(1, Ordering::Relaxed))
+        format!("{:08x}-{:x}", self.run_id, self.offers_made.fetch_add(1, Ordering::Relaxed))
     }
 
     pub fn log(&self) -> &Arc<dyn EventLog> {
         &self.log
     }
 
-    /// Appends events and folds them in. If the log cannot be written, the feedback is lost and the
-    /// status says so once; completions go on.
+    /// Appends events to the log and folds them in. If the log cannot be written, the feedback is
+    /// lost, the status gives the reason, and completions go on.
     pub fn record(&self, events: Vec<EventKind>) {
         let events = self.privacy.storable(events);
         if events.is_empty() {
@@ -120,15 +122,15 @@ impl Recorder {
     }
 
     fn fold_in(&self, state: &mut State, event: &event::Event) {
-        let judged = state.fold.apply(event);
-        let reference = state.knowledge.apply(event, judged.as_ref());
-        if judged.is_some() {
-            self.gate.store(Arc::new(state.knowledge.gate.clone()));
+        let label = state.fold.apply(event);
+        let reference = state.learned_state.apply(event, label.as_ref());
+        if label.is_some() {
+            self.gate.store(Arc::new(state.learned_state.gate.clone()));
         }
         if let Some(reference) = reference.filter(|_| state.to_compare.len() < COMPARISONS_MAX) {
             state.to_compare.push_back(reference);
         }
-        if state.knowledge.trial.is_some() {
+        if state.learned_state.trial.is_some() {
             self.trial_news.notify_one();
         }
     }
@@ -138,16 +140,16 @@ impl Recorder {
         self.labels.send_if_modified(|known| std::mem::replace(known, waiting) != waiting);
     }
 
-    /// Records that an offer was accepted which a daemon before this one had made and no session
-    /// knows, because that daemon ended while the offer was on screen.
+    /// Records that an offer of an earlier daemon was accepted. That daemon ended while the offer
+    /// was on screen, so no session knows the offer.
     ///
     /// # Errors
-    /// That daemon ended before the offer itself was on disk.
+    /// That daemon ended before the offer was on disk.
     pub fn record_late_acceptance(&self, id: &str) -> Result<()> {
         let (outcome, evidence) = (Outcome::Accepted, event::Evidence::Command);
         let id = id.to_owned();
-        let is_ours = id.starts_with(&format!("{:08x}-", self.life));
-        if is_ours || privacy::is_unstored(&id) {
+        let is_of_this_run = id.starts_with(&format!("{:08x}-", self.run_id));
+        if is_of_this_run || privacy::is_unstored(&id) {
             return Ok(());
         }
         let awaited = self.state.lock().fold.awaits(&id, evidence);
@@ -159,7 +161,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Returns once every recorded event is on disk, or why one may not be.
+    /// Waits until every recorded event is on disk. The error says why one may not be.
     pub async fn flush(&self) -> Result<()> {
         let log = self.log.clone();
         let flushed = tokio::task::spawn_blocking(move || log.flush()).await;
@@ -168,29 +170,31 @@ impl Recorder {
         if let Err(error) = flushed {
             self.could_not_record(&mut state, format!("{error:#}"));
         }
-        // An event that could not be appended was never there to be flushed.
+        // An event that could not be appended is not part of the flush, so the outage is checked
+        // too.
         match &state.outage.reason {
             Some(reason) => bail!("{reason}"),
             None => Ok(()),
         }
     }
 
-    /// Lets `record` record something, and returns once it is on disk. All that was recorded before
-    /// is on disk then too, even if this cannot be.
+    /// Calls `record`, which records something, and waits until that is on disk. Everything that
+    /// was recorded before is on disk then too, even if `record` fails.
     pub async fn record_durably(&self, record: impl FnOnce() -> Result<()>) -> Result<()> {
         let turns = self.state.lock().outage.turns;
         let recorded = record();
         self.flush().await?;
         recorded?;
         let is_same = self.state.lock().outage.turns == turns;
-        ensure!(is_same, "the event log could not be written meanwhile");
+        ensure!(is_same, "the event log could not be written in the meantime");
         Ok(())
     }
 
     fn could_not_record(&self, state: &mut State, reason: String) {
         self.health.report(Source::EventLog, reason.clone());
         let outage = &mut state.outage;
-        // It is logged once: the next thousand keys would say the same.
+        // It is logged once, because the events of the next thousand keystrokes would fail in the
+        // same way.
         if outage.reason.replace(reason.clone()).is_none() {
             outage.turns += 1;
             tracing::error!("{reason}");
@@ -201,45 +205,45 @@ impl Recorder {
         self.state.lock().outage.reason.is_some()
     }
 
-    /// The log can be written again.
+    /// Ends the outage, because the log can be written again.
     pub fn end_outage(&self) {
         let outage = &mut self.state.lock().outage;
         outage.turns += u64::from(outage.reason.take().is_some());
         self.health.clear(Source::EventLog);
     }
 
-    /// Makes everything anew that is made of the log, because the log is not what it was. Answers
-    /// what is worth writing down of it. Reads the disk.
-    pub fn read_again(&self, terms: &Terms) -> Result<Option<Checkpoint>> {
+    /// Derives everything again from the log, because the log has changed. Answers a checkpoint, if
+    /// one is worth writing. It reads the disk.
+    pub fn read_again(&self, inputs: &DerivedInputs) -> Result<Option<Checkpoint>> {
         let generation = self.log.generation();
-        let mut reading = Reading::of(&*self.log, terms)?;
-        let checkpoint = reading.checkpoint_if_worth(generation)?;
-        // Nothing is appended while the state is held.
+        let mut derived = DerivedState::of(&*self.log, inputs)?;
+        let checkpoint = derived.checkpoint_if_worth(generation)?;
+        // No event is appended while the state is locked.
         let mut state = self.state.lock();
-        reading.go_on(&*self.log)?;
-        state.fold.replace(reading.fold);
-        state.knowledge = reading.knowledge;
-        self.gate.store(Arc::new(state.knowledge.gate.clone()));
+        derived.catch_up(&*self.log)?;
+        state.fold.replace(derived.fold);
+        state.learned_state = derived.learned_state;
+        self.gate.store(Arc::new(state.learned_state.gate.clone()));
         self.publish_labels(&state);
         Ok(checkpoint)
     }
 
-    /// The gate that is to be asked now.
+    /// The current gate.
     pub fn gate(&self) -> Arc<Gate> {
         self.gate.load_full()
     }
 
-    /// Looks at what was learned from the events so far.
+    /// Calls `look` with the learned state of the events so far.
     pub fn learned_state<T>(&self, look: impl FnOnce(&LearnedState) -> T) -> T {
-        look(&self.state.lock().knowledge)
+        look(&self.state.lock().learned_state)
     }
 
-    /// Log position of the next event.
+    /// The log position of the next event.
     pub fn next_seq(&self) -> u64 {
-        self.state.lock().knowledge.next_seq()
+        self.state.lock().learned_state.next_seq()
     }
 
-    /// When the first event that is left was recorded.
+    /// The time of the oldest event in the log.
     pub async fn oldest_event_ms(&self) -> Option<u64> {
         let log = self.log.clone();
         let first = tokio::task::spawn_blocking(move || {
@@ -254,29 +258,29 @@ impl Recorder {
     }
 }
 
-/// The trial. Whether one runs is for `AdapterService` to say.
+/// The live trial. `AdapterService` decides whether one runs.
 impl Recorder {
-    /// Begins the live trial with the next event, as a replay of the log does, or has the candidate
-    /// take part in the one under way.
+    /// Begins the live trial with the next event, as a replay of the log does. If a trial runs, the
+    /// candidate joins it.
     pub fn announce_trial(&self, candidate: AdapterVersion, incumbent: AdapterVersion) -> Arms {
-        self.state.lock().knowledge.announce(candidate, incumbent)
+        self.state.lock().learned_state.announce(candidate, incumbent)
     }
 
-    /// Has the live trial be the one that the registry names.
+    /// Makes the live trial the one that the registry names.
     pub fn follow_trial(&self, arms: Option<Arms>) {
-        self.state.lock().knowledge.set_trial(arms);
+        self.state.lock().learned_state.set_trial(arms);
     }
 
-    /// How the trial ends, once its evidence is in.
+    /// The verdict of the trial, once there is enough evidence.
     pub fn trial_verdict(&self) -> Option<Verdict> {
-        self.state.lock().knowledge.trial.as_ref().and_then(|trial| trial.verdict())
+        self.state.lock().learned_state.trial.as_ref().and_then(|trial| trial.verdict())
     }
 
-    /// The next reference to compare the arms of the running trial by. Those of an earlier trial
-    /// are passed over.
+    /// The next reference that the arms of the running trial should score. References of an earlier
+    /// trial are dropped.
     pub fn next_comparison(&self) -> Option<(Reference, Arms)> {
         let mut state = self.state.lock();
-        let arms = state.knowledge.trial.as_ref().map(|trial| trial.arms);
+        let arms = state.learned_state.trial.as_ref().map(|trial| trial.arms);
         while let Some(text) = state.to_compare.pop_front() {
             if let Some(arms) = arms.filter(|arms| Some(arms.since) == text.trial) {
                 return Some((text, arms));
@@ -294,25 +298,27 @@ impl Recorder {
     }
 }
 
-/// Episodes, on their way to an update.
+/// Episodes on their way to an update.
 impl Recorder {
     pub fn counts(&self) -> Counts {
         self.state.lock().fold.counts()
     }
 
-    /// What waits to be learned from: verdicts, and references to imitate.
+    /// The number of labels that wait to be learned from: verdicts, and references for the
+    /// demonstration loss.
     pub fn labels_waiting(&self) -> usize {
         self.waiting_in(&self.state.lock())
     }
 
-    /// Tells of every change of [`Recorder::labels_waiting`].
+    /// A receiver of every change of [`Recorder::labels_waiting`].
     pub fn label_changes(&self) -> watch::Receiver<usize> {
         self.labels.subscribe()
     }
 
     fn waiting_in(&self, state: &State) -> usize {
-        let imitates = self.settings.current().lab.ppo.demonstration_coefficient > 0.0;
-        state.fold.waiting() + if imitates { state.fold.waiting_demonstrations() } else { 0 }
+        let uses_demonstrations = self.settings.current().lab.ppo.demonstration_coefficient > 0.0;
+        state.fold.waiting()
+            + if uses_demonstrations { state.fold.waiting_demonstrations() } else { 0 }
     }
 
     pub fn take_batch(&self, limit: usize) -> Option<Batch> {
@@ -322,22 +328,22 @@ impl Recorder {
         batch
     }
 
-    /// False once something was forgotten since this batch was taken.
+    /// Whether nothing was forgotten since this batch was taken.
     pub fn is_current(&self, batch: &Batch) -> bool {
         self.state.lock().fold.is_current(batch)
     }
 
-    /// Episodes of earlier updates to learn from again.
+    /// Episodes of earlier updates that the next update learns from again.
     pub fn replay(&self) -> Vec<Episode> {
         let limit = self.settings.current().lab.replay_episodes;
         self.state.lock().fold.replay(limit)
     }
 
-    /// These episodes without the references that updates are held against.
+    /// These episodes without the held-out references, which the holdout check needs.
     pub fn to_learn(&self, mut episodes: Vec<Episode>) -> Vec<Episode> {
         let state = self.state.lock();
         for episode in &mut episodes {
-            if state.knowledge.references.is_held_out(&episode.completion.id) {
+            if state.learned_state.references.is_held_out(&episode.completion.id) {
                 episode.replacement = None;
             }
         }

@@ -1,4 +1,4 @@
-//! The settings in force. They are read without a lock and replaced whole.
+//! The current settings. They are read without a lock and replaced as a whole.
 
 use crate::config::patterns::Patterns;
 use crate::config::{Config, ModelConfig};
@@ -9,12 +9,13 @@ use tokio::sync::watch;
 
 pub struct Settings {
     current: ArcSwap<Current>,
-    /// The model's settings at the start of this process, which a change does not reach.
+    /// The model's settings at the start of this process. A change of them takes effect at the next
+    /// start.
     loaded: ModelConfig,
     changed: watch::Sender<()>,
 }
 
-/// All settings, and what is compiled from them.
+/// All settings, and the patterns that are compiled from them.
 pub struct Current {
     config: Config,
     /// `completion.ignore`.
@@ -25,7 +26,7 @@ pub struct Current {
 
 impl Current {
     fn new(config: Config) -> Current {
-        // The lines were checked when the file was loaded.
+        // The patterns were checked when the file was loaded, so they compile.
         let compile = |lines| Patterns::compile(lines).unwrap_or_else(|_| Patterns::none());
         Current {
             not_completed: compile(&config.completion.ignore),
@@ -61,18 +62,18 @@ impl Settings {
         self.current.load_full()
     }
 
-    /// Takes changed settings from the next message on. Those of the model wait for the next start.
+    /// Replaces the settings from the next message on. Those of the model wait for the next start.
     pub fn replace(&self, config: Config) {
         self.current.store(Arc::new(Current::new(config)));
         self.changed.send_replace(());
     }
 
-    /// Tells of every change.
+    /// A receiver that is notified of every change.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Whether a setting was changed that only the next start takes.
+    /// Whether a setting has changed that takes effect only at the next start.
     pub fn needs_restart(&self) -> bool {
         self.current.load().model != self.loaded
     }

@@ -1,22 +1,21 @@
-//! The app on a scripted engine, as unit tests of what lies around it start it.
+//! Starts the app with a scripted engine, for unit tests.
 
-use crate::adapters::registry::{Candidate, Entry, Registry};
+use crate::adapters::registry::{Candidate, Registry};
 use crate::app::App;
 use crate::config::Config;
 use crate::learning::trial_runner;
 use crate::paths::Home;
 use crate::services::adapter_service::ServedModel;
+use crate::testing::fixtures;
 use anyhow::Result;
 use engine::Engine;
-use engine::scripted::ScriptedEngine;
 use engine::worker::EngineHandle;
 use feedback::clock::{Clock, ManualClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// What an app serves whose engine is scripted.
+/// The model of an app whose engine is scripted.
 pub fn scripted_model() -> ServedModel {
     ServedModel {
         name: "scripted".into(),
@@ -37,36 +36,24 @@ pub async fn start<E: Engine + Send + 'static>(
     App::start(paths, config, scripted_model(), engine, clock, log).await.unwrap()
 }
 
-/// An app over the files of this home, on an engine that always answers the same. Its clock stands
-/// still, and it holds no offer back.
+/// Starts an app on the files of this home. Its engine always gives the same answer, its clock does
+/// not move, and its gate is off.
 pub async fn start_in(paths: &Home) -> Arc<App> {
     paths.create().unwrap();
-    let engine = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
     let mut config = Config::default();
     config.gate.enabled = false;
     let log = Arc::new(SledLog::open(&paths.event_log()).unwrap());
-    start(paths, config, engine, Arc::new(ManualClock::starting_at(0)), log).await
+    start(paths, config, fixtures::engine(&["x"]), Arc::new(ManualClock::starting_at(0)), log).await
 }
 
-/// Has the app's first adapter, in a file of any content, take part in a trial.
+/// Starts a trial of the app's first adapter, whose file has any content.
 pub async fn try_first_adapter(
     app: &App,
     still_wanted: impl FnOnce(&Registry) -> Result<()>,
 ) -> Result<Option<String>> {
     let (adapter, _) = app.services.adapters.serving().job_files("test");
     std::fs::write(&adapter, "adapter")?;
-    let entry = Entry {
-        version: 1,
-        parent: 0,
-        sha256: models::file::sha256(&adapter)?,
-        base_sha256: "base".into(),
-        created_at_ms: 0,
-        labels: (0, 0),
-        offers: None,
-        forgotten: false,
-        verdict: None,
-        report: Default::default(),
-    };
+    let entry = fixtures::entry(1, models::file::sha256(&adapter)?);
     let candidate = Candidate { entry, adapter, optimizer: None };
     trial_runner::try_candidate(&app.services, candidate, still_wanted).await
 }

@@ -1,7 +1,8 @@
-//! A macro, or somebody who holds a key down: edits come faster than the engine can
-//! give up.
+//! A burst of edits, as by a macro or a key that is held down: they come faster than the engine can
+//! abort a request.
 
-use crate::testing::daemon::{Editor, Rig};
+use crate::testing::daemon::{Editor, TestDaemon};
+use crate::testing::fixtures;
 use completion::document::Position;
 use completion::prompt::FimPrompt;
 use engine::scripted::ScriptedEngine;
@@ -11,15 +12,14 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 const URI: &str = "file:///a.rs";
 const EDITS: u32 = 200;
 const CANCELLED: i64 = -32800;
 
-/// Takes as long with its first request as the test wants, given up or not, and
-/// tells which lines it is asked about.
+/// An engine that takes as long with its first request as the test wants, aborted or not. It
+/// reports the lines that it is asked to complete.
 struct HeldEngine {
     scripted: ScriptedEngine,
     asked: UnboundedSender<String>,
@@ -70,14 +70,14 @@ impl Engine for HeldEngine {
     }
 }
 
-/// All of them wait for the engine at once, and it computes the last alone.
+/// All requests wait for the engine at the same time, and it computes only the last.
 #[tokio::test]
-async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superseded() {
+async fn only_the_last_of_200_edits_in_a_burst_is_computed() {
     let (asked, mut asks) = unbounded_channel();
     let (release, hold) = channel();
-    let scripted = ScriptedEngine { answers: &["call(x);"], learned: None, takes: Duration::ZERO };
-    let rig = Rig::start(HeldEngine { scripted, asked, hold: Some(hold) }).await;
-    let mut editor = Editor::over(rig.connect()).await;
+    let scripted = fixtures::engine(&["call(x);"]);
+    let daemon = TestDaemon::start(HeldEngine { scripted, asked, hold: Some(hold) }).await;
+    let mut editor = Editor::over(daemon.connect()).await;
     editor.open(URI, "fn a() {\n    \n}\n").await;
     let mut at = Position { line: 1, column: 4 };
     let (first, request) = editor.completion(URI, at);
@@ -93,7 +93,7 @@ async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superse
         editor.send(&request).await;
         last = id;
     }
-    // Messages are taken in their order: with this answered, all have been.
+    // Messages are handled in order, so after this answer all have been handled.
     let (status, request) = editor.request("hone/status", Value::Null);
     editor.send(&request).await;
     let mut answers = vec![];
@@ -108,7 +108,7 @@ async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superse
 
     answers.sort_by_key(|answer| answer["id"].as_u64());
     let ids: Vec<u64> = answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
-    assert_eq!(ids, (first..=last).collect::<Vec<_>>(), "each is answered, and once");
+    assert_eq!(ids, (first..=last).collect::<Vec<_>>(), "each request is answered once");
     let newest = answers.pop().unwrap();
     for answer in &answers {
         assert_eq!(answer["error"]["code"], CANCELLED, "{answer}");
@@ -119,5 +119,5 @@ async fn of_200_edits_in_a_burst_the_last_is_answered_and_the_others_are_superse
     assert_eq!(item["range"], json!({"start": end, "end": end}));
     let line = format!("    {}", "x".repeat(EDITS as usize));
     assert_eq!(asks.recv().await.unwrap(), line, "no request between them was computed");
-    assert_eq!(rig.app.services.recorder.counts().total, 1);
+    assert_eq!(daemon.app.services.recorder.counts().total, 1);
 }

@@ -1,11 +1,11 @@
-//! A daemon on an engine that a test chooses, with a real log, and editors connected
-//! to it: all that lies between a key's message and its answer but the model.
+//! A daemon with an engine that the test chooses and a real log, and editors that are connected to
+//! it. Only the model is missing between a keystroke's message and its answer.
 
 use crate::app::App;
 use crate::config::Config;
-use crate::paths::Home;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::handlers;
+use crate::testing::fixtures;
 use completion::document::Position;
 use engine::Engine;
 use feedback::clock::SystemClock;
@@ -21,32 +21,30 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-pub struct Rig {
+pub struct TestDaemon {
     pub app: Arc<App>,
     pub log: Arc<SledLog>,
-    /// Dropped last: the log lies in it.
+    /// It holds the log, so it is dropped last.
     _folder: TempDir,
 }
 
-impl Rig {
-    /// Without a gate, so that every answer of the engine is an offer.
-    pub async fn start<E: Engine + Send + 'static>(engine: E) -> Rig {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
-        home.create().unwrap();
+impl TestDaemon {
+    /// Starts a daemon without a gate, so that every answer of the engine is an offer.
+    pub async fn start<E: Engine + Send + 'static>(engine: E) -> TestDaemon {
+        let (folder, home) = fixtures::home();
         let mut config = Config::default();
         config.gate.enabled = false;
-        // What an editor waits for by design is not what the server costs.
+        // The intended wait before a completion is no cost of the server.
         config.completion.adaptive_debounce = false;
         config.learning.enabled = false;
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
         let clock = Arc::new(SystemClock::default());
         let app = super::app::start(&home, config, engine, clock, log.clone()).await;
-        Rig { app, log, _folder: folder }
+        TestDaemon { app, log, _folder: folder }
     }
 
-    /// An editor's end of a new connection, which is served as the daemon's socket
-    /// serves it. It belongs to no runtime yet.
+    /// Connects an editor; answers its end of the connection. The other end is served in the same
+    /// way as the daemon's socket. The socket belongs to no runtime yet.
     pub fn connect(&self) -> Socket {
         let (ours, theirs) = Socket::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
@@ -60,7 +58,7 @@ impl Rig {
         theirs
     }
 
-    /// Completions that are in the log.
+    /// The number of completions in the log.
     pub fn completions_on_disk(&self) -> usize {
         self.log.flush().unwrap();
         let mut count = 0;
@@ -73,7 +71,7 @@ impl Rig {
     }
 }
 
-/// What an editor has of a connection.
+/// An editor at one end of a connection.
 pub struct Editor {
     frames: Frames<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
@@ -84,7 +82,7 @@ pub struct Editor {
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// JSON-RPC knows no null parameters: a method without any has no such field.
+    /// JSON-RPC allows no null parameters, so a message without parameters lacks the field.
     fn of(mut message: Value) -> Message {
         if message["params"].is_null() {
             message.as_object_mut().map(|fields| fields.remove("params"));
@@ -94,7 +92,7 @@ impl Message {
 }
 
 impl Editor {
-    /// Shakes hands.
+    /// Connects and does the handshake.
     pub async fn over(socket: Socket) -> Editor {
         let (read, write) = UnixStream::from_std(socket).unwrap().into_split();
         let mut editor = Editor { frames: Frames::new(BufReader::new(read)), write, sent: 0 };
@@ -124,7 +122,7 @@ impl Editor {
 
     /// An insertion.
     pub fn change(&self, uri: &str, at: Position, text: &str) -> Message {
-        let at = place(at);
+        let at = lsp_position(at);
         let change = json!({"range": {"start": at, "end": at}, "text": text});
         let document = json!({"uri": uri, "version": self.sent});
         let params = json!({"textDocument": document, "contentChanges": [change]});
@@ -133,7 +131,8 @@ impl Editor {
 
     pub fn completion(&mut self, uri: &str, at: Position) -> (u64, Message) {
         let params = json!({
-            "textDocument": {"uri": uri}, "position": place(at), "context": {"triggerKind": 2},
+            "textDocument": {"uri": uri}, "position": lsp_position(at),
+            "context": {"triggerKind": 2},
         });
         self.request("textDocument/inlineCompletion", params)
     }
@@ -142,7 +141,7 @@ impl Editor {
         framing::write(&mut self.write, &message.0).await.unwrap();
     }
 
-    /// The next message that is an answer; notifications are passed over.
+    /// The next answer; notifications are skipped.
     pub async fn answer(&mut self) -> Value {
         loop {
             let Some(Frame::Body(body)) = self.frames.next().await.unwrap() else {
@@ -156,6 +155,6 @@ impl Editor {
     }
 }
 
-fn place(at: Position) -> Value {
+fn lsp_position(at: Position) -> Value {
     json!({"line": at.line, "character": at.column})
 }

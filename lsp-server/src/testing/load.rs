@@ -1,12 +1,11 @@
-//! A day's work of fifty editors in as long as it takes, on an engine that says
-//! what it is told: memory stays where it was.
+//! A working day of fifty editors on a scripted engine, run as fast as possible. Memory must not
+//! grow after noon.
 
 use crate::config::Config;
-use crate::paths::Home;
 use crate::session::request::Trigger;
 use crate::session::{Session, SessionError};
+use crate::testing::fixtures;
 use completion::document::{Document, Position};
-use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;
 use ropey::Rope;
@@ -15,20 +14,19 @@ use std::time::Duration;
 
 const SESSIONS: usize = 50;
 
-/// Lines that each of them writes.
+/// The lines that each editor writes.
 const LINES: u64 = 20;
 const LINES_LONG: u64 = 2_000;
 
-/// A line takes this long to write: 2,000 are a working day of eight hours.
+/// The time that a line takes to write. 2,000 lines are a working day of eight hours.
 const LINE_MS: u64 = 14_400;
 
-/// What may be held more at the end than at noon. By then, in the long form, the log's
-/// cache and every fold have been at their bounds for a while; what is left are the
-/// allocator's leftovers.
+/// The growth of memory that is allowed between noon and evening. By noon of the long form, the
+/// log's cache and every fold have reached their bounds, so what is left is the allocator's.
 const GROWTH_MB: f64 = 16.0;
 
-/// How often in a day it is looked.
-const LOOKS: u64 = 10;
+/// The number of measurements in a day.
+const MEASUREMENTS: u64 = 10;
 
 fn lines() -> u64 {
     match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {
@@ -44,7 +42,8 @@ fn resident_mb() -> f64 {
     kb.unwrap_or(0.0) / 1024.0
 }
 
-/// Writes one line: takes an offer, types another out by hand, turns a third down.
+/// Writes one line: accepts one offer, types the next one out, and rejects the third. Answers the
+/// number of offers.
 async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
     let uri = format!("file:///{editor}-{}.rs", number / 200);
     if number.is_multiple_of(200) {
@@ -93,12 +92,8 @@ async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
-    let folder = tempfile::tempdir().unwrap();
-    let takes = Duration::ZERO;
-    let answers = &["call(x);", "call(y);", "close();"];
-    let engine = ScriptedEngine { answers, learned: None, takes };
-    let home = Home::at(folder.path().into());
-    home.create().unwrap();
+    let engine = fixtures::engine(&["call(x);", "call(y);", "close();"]);
+    let (_folder, home) = fixtures::home();
     let clock = Arc::new(ManualClock::starting_at(0));
     let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
     let mut config = Config::default();
@@ -117,7 +112,7 @@ async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
         }
         clock.advance(LINE_MS);
         app.tick();
-        if (number + 1) * LOOKS / all > number * LOOKS / all {
+        if (number + 1) * MEASUREMENTS / all > number * MEASUREMENTS / all {
             while !app.services.checkpoints.is_idle() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -131,7 +126,7 @@ async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
     );
     assert!(offers > all * SESSIONS as u64 / 2, "{offers}");
     assert_eq!(app.services.recorder.counts().total, offers);
-    assert_eq!(held.len() as u64, LOOKS);
+    assert_eq!(held.len() as u64, MEASUREMENTS);
     let (noon, evening) = held.split_at(held.len() / 2);
     let most = evening.iter().fold(0.0, |most: f64, mb| most.max(*mb));
     let noon = noon.last().copied().unwrap_or_default();

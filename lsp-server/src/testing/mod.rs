@@ -1,7 +1,8 @@
-//! An app for unit tests, and the measurements that use it.
+//! Fixtures for unit tests, and the measurements that use them.
 
 pub mod app;
 mod burst;
 pub mod daemon;
+pub mod fixtures;
 mod load;
 mod overhead;

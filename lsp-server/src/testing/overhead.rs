@@ -1,10 +1,10 @@
-//! What the server itself costs a keystroke: fifty editors type at once, over real
-//! connections and into a real log, on an engine that answers at once. A measurement,
-//! for `cargo xtask bench overhead`: it asserts that all was answered, not how fast.
+//! Measures what the server itself costs a keystroke, for `cargo xtask bench overhead`. Fifty
+//! editors type at the same time over real connections into a real log, on an engine that answers
+//! at once. The test asserts that every request was answered, but not how fast.
 
-use crate::testing::daemon::{Editor, Rig};
+use crate::testing::daemon::{Editor, TestDaemon};
+use crate::testing::fixtures;
 use completion::document::Position;
-use engine::scripted::ScriptedEngine;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 
 const EDITORS: usize = 50;
 
-/// Keys that each types in each round.
+/// The keys that each editor types in each round.
 const KEYS: usize = 80;
 
-/// Mean time between two keys of somebody who types: eight a second.
+/// The mean time between two keystrokes: eight a second.
 const KEY_MS: u64 = 125;
 
-/// Lines around those that are typed: more than the model's window.
+/// The lines around the typed ones. They are more than the prompt's window.
 const LINES_ABOVE: u32 = 200;
 const LINES_BELOW: u32 = 100;
 
-/// What one editor saw.
+/// The results of one editor.
 #[derive(Default)]
-struct Seen {
+struct EditorResult {
     times: Vec<Duration>,
-    /// Ids of the offers it got: one for each request that went to the engine.
+    /// The ids of the offers that it got. Each request that reached the engine has one.
     offers: HashSet<String>,
 }
 
-/// Keys as an editor sends them: a new line comes with its indentation.
+/// The keystrokes as an editor sends them. A new line comes with its indentation.
 fn keys(editor: usize) -> impl Iterator<Item = String> {
     (0..).flat_map(move |line| {
         let text = format!("let value_{editor}_{line} = call(x);");
@@ -40,7 +40,7 @@ fn keys(editor: usize) -> impl Iterator<Item = String> {
     })
 }
 
-async fn type_along(socket: Socket, number: usize, hurried: bool) -> Seen {
+async fn type_along(socket: Socket, number: usize, hurried: bool) -> EditorResult {
     let mut editor = Editor::over(socket).await;
     let uri = format!("file:///{number}.rs");
     let line = |i| format!("fn number_{i}() -> u32 {{ {i} }}\n");
@@ -49,7 +49,7 @@ async fn type_along(socket: Socket, number: usize, hurried: bool) -> Seen {
     editor.open(&uri, &format!("{above}    \n{below}")).await;
     let mut at = Position { line: LINES_ABOVE, column: 4 };
     let mut random = StdRng::seed_from_u64(number as u64);
-    let mut seen = Seen::default();
+    let mut seen = EditorResult::default();
     for key in keys(number).take(KEYS) {
         if !hurried {
             let pause = random.random_range(0..2 * KEY_MS);
@@ -73,8 +73,8 @@ async fn type_along(socket: Socket, number: usize, hurried: bool) -> Seen {
     seen
 }
 
-/// All editors on a thread of their own, so that they are no part of the server.
-fn type_all(sockets: Vec<Socket>, hurried: bool) -> Vec<Seen> {
+/// Runs all editors on a thread of their own, so that their time does not count as the server's.
+fn type_all(sockets: Vec<Socket>, hurried: bool) -> Vec<EditorResult> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut editors = tokio::task::JoinSet::new();
@@ -96,11 +96,10 @@ fn row(mut times: Vec<Duration>) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement: `cargo xtask bench overhead`"]
 async fn bench_overhead_of_fifty_editors() {
-    let takes = Duration::ZERO;
-    let rig = Rig::start(ScriptedEngine { answers: &["call(x);"], learned: None, takes }).await;
+    let daemon = TestDaemon::start(fixtures::engine(&["call(x);"])).await;
     let (mut report, mut computed) = (json!({"editors": EDITORS}), 0);
     for (name, hurried) in [("typing", false), ("hurried", true)] {
-        let sockets = (0..EDITORS).map(|_| rig.connect()).collect();
+        let sockets = (0..EDITORS).map(|_| daemon.connect()).collect();
         let typing = tokio::task::spawn_blocking(move || type_all(sockets, hurried));
         let seen = typing.await.unwrap();
         let times: Vec<Duration> = seen.iter().flat_map(|seen| seen.times.clone()).collect();
@@ -108,9 +107,13 @@ async fn bench_overhead_of_fifty_editors() {
         computed += seen.iter().map(|seen| seen.offers.len()).sum::<usize>();
         report[name] = row(times);
     }
-    assert_eq!(rig.app.services.recorder.counts().total, computed as u64);
-    assert_eq!(rig.completions_on_disk(), computed, "nothing was dropped on the way to the disk");
+    assert_eq!(daemon.app.services.recorder.counts().total, computed as u64);
+    assert_eq!(
+        daemon.completions_on_disk(),
+        computed,
+        "nothing was dropped on the way to the disk"
+    );
     report["computed"] = json!(computed);
-    // On a line of its own, whatever the test's runner writes before it.
+    // The line break separates the report from the output of the test runner.
     println!("\n{report}");
 }

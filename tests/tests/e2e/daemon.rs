@@ -301,7 +301,7 @@ fn status_and_events_are_the_same_with_and_without_a_daemon() {
     let item = week.offer();
     week.accept(&item);
     let (running, events) = (home.status(), home.events());
-    assert!(home.output(&["status"]).contains("1 of 1 judged were taken"));
+    assert!(home.output(&["status"]).contains("1 of 1 judged were accepted"));
     home.output(&["stop"]);
     let stopped = home.status();
     assert_eq!(stopped["daemon"], Value::Null);

@@ -29,7 +29,10 @@ fn an_adapter_that_fails_the_regression_suite_is_dropped() {
     let verdict = &registry["adapters"][0]["verdict"];
     assert_eq!(verdict["end"], "dropped");
     let reason = verdict["reason"].as_str().expect("a reason");
-    assert!(reason.contains("of ordinary lines that the model alone says, it misses"), "{reason}");
+    assert!(
+        reason.contains("of the regression suite's lines that the base model completes, it misses"),
+        "{reason}"
+    );
     assert!(home.daemon_log().contains(reason));
     let screen = home.output(&["status"]);
     assert!(screen.contains(&format!("v1 was given up: {reason}")), "{screen}");

@@ -79,7 +79,7 @@ fn another_users_connection_is_refused() {
     let connect = format!("{connect}{}", home.path().join("run/hone.sock").display());
     assert!(succeeds("sh", &["-c", &connect]), "its own user is answered");
     assert!(!as_stranger(&connect));
-    assert!(home.daemon_log().contains("another user knocked"), "{}", home.daemon_log());
+    assert!(home.daemon_log().contains("connection of another user"), "{}", home.daemon_log());
     assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some());
 }
 

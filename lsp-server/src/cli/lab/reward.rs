@@ -3,7 +3,7 @@
 use crate::cli::inspect::each_offer;
 use crate::config::Config;
 use crate::paths::Home;
-use crate::report::offers::Told;
+use crate::report::offers::OfferHistory;
 use anyhow::{Result, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use feedback::event::Outcome;
@@ -92,9 +92,9 @@ impl Replay {
         Replay { value, versions: [reward::CURRENT, other], rows }
     }
 
-    fn add(&mut self, told: &Told) {
+    fn add(&mut self, history: &OfferHistory) {
         // The outcome of an offer is the same under both; its reward may differ.
-        let episodes = self.versions.map(|version| told.episode(version));
+        let episodes = self.versions.map(|version| history.episode(version));
         let Some(episode) = episodes.iter().flatten().next() else { return };
         let outcome = episode.outcome.map(|(outcome, _)| outcome);
         let row = &mut self.rows[outcome_index(outcome, episode.is_no_offer())];
@@ -123,8 +123,8 @@ pub async fn run(home: &Home, args: RewardArgs) -> Result<()> {
     let config = Config::load(&home.config_file())?;
     let value = config.lab.ppo.baseline;
     let mut replay = Replay::new(value, args.reward);
-    each_offer(home, |told| {
-        replay.add(&told);
+    each_offer(home, |history| {
+        replay.add(&history);
         Ok(())
     })
     .await?;
@@ -174,7 +174,8 @@ fn table(rows: &[Row], in_use: &str, other: &str) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::offers::tests::{completion, tell};
+    use crate::report::offers::tests::group;
+    use crate::testing::fixtures::completion;
     use feedback::event::{EventKind, Evidence};
 
     fn judged(id: &str, outcome: Outcome) -> Vec<EventKind> {
@@ -192,7 +193,7 @@ mod tests {
             judged("d", Outcome::Unseen),
         ];
         let mut replay = Replay::new(0.25, RewardVersion::V2);
-        tell(events.concat(), |told| replay.add(&told));
+        group(events.concat(), |history| replay.add(&history));
         let rows = replay.rows();
         let names: Vec<_> = rows.iter().map(|row| row.outcome).collect();
         assert_eq!(names, ["accepted", "partly accepted", "rejected: Esc", "unseen"]);

@@ -1,13 +1,14 @@
-//! A reading that goes on from what was written down is the reading of all of the
-//! log: random streams, cut anywhere, with updates and trials between the cuts.
+//! Tests that a state derived with a checkpoint equals one derived from the whole log: random event
+//! streams are cut anywhere, with updates and trials between the cuts.
 
-use crate::services::derived_state::{Reading, Terms};
+use crate::services::derived_state::{DerivedInputs, DerivedState};
 use feedback::event::{
     ArmRecord, Completion, Decision, Defect, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
-    Sampling, StopReason, TokenRecord,
+    StopReason, TokenRecord,
 };
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
+use feedback::testing::served;
 use policy::gate::prior::{assumed, shipped};
 use policy::trial::Arms;
 use rand::rngs::StdRng;
@@ -16,20 +17,20 @@ use rand::{Rng, SeedableRng};
 use std::time::Instant;
 
 const MODEL: &str = "base";
-const STORIES: u64 = 60;
+const SCENARIOS: u64 = 60;
 const LONGEST: u64 = 3_000;
 
-/// More than any bounded part of a reading holds.
+/// More events than any bounded part of the derived state holds.
 const LONG: u64 = 40_000;
 
-/// An update learns from labels of this many events.
+/// An update may happen after this many events.
 const LEARNS_EVERY: u64 = 500;
 
-/// Of the log on which a start is measured.
+/// Events in the log on which a start is measured.
 const EVENTS: u64 = 12_000;
 const EVENTS_LONG: u64 = 1_000_000;
-/// Those recorded since the reading of it was written down.
-const YOUNG: u64 = 4_000;
+/// Events that were recorded after the checkpoint.
+const NEW_EVENTS: u64 = 4_000;
 
 const PROMPT_TOKENS: u32 = 500;
 
@@ -47,33 +48,26 @@ fn completion(rng: &mut StdRng, id: String, trial: Option<Arms>, prompt: u32) ->
             let (adapter, record) = arms.draw(rng.random());
             (adapter, Some(record))
         }
-        // Of a trial that nobody knows any more.
+        // The arm belongs to a trial that is over.
         None if rng.random_bool(0.1) => (2, Some(ArmRecord { trial: 3, propensity: 0.5 })),
         None => (rng.random_range(0..3), None),
     };
-    let broken = [None, None, None, Some(Defect::Unbalanced)].choose(rng).unwrap();
-    EventKind::Completion(Box::new(Completion {
-        id,
-        path: "/a.rs".into(),
-        context: vec![],
-        language: "rust".into(),
+    let defect = [None, None, None, Some(Defect::Unbalanced)].choose(rng).unwrap();
+    served(Completion {
         model_sha256: if rng.random_bool(0.9) { MODEL } else { "another" }.into(),
         adapter,
-        sampling: Sampling::GREEDY,
         prompt: (0..prompt).map(|_| rng.random_range(0..50_000)).collect(),
         adapter_from: 1,
-        healing: String::new(),
         tokens: (0..4).map(|id| TokenRecord { id, logprob: -rng.random::<f32>() }).collect(),
         stop: StopReason::StopToken,
         shown: shown.into(),
-        shown_from: 0,
-        timing: Default::default(),
-        decision: Decision { invoked: rng.random_bool(0.1), gate, arm, defect: *broken },
-    }))
+        decision: Decision { invoked: rng.random_bool(0.1), gate, arm, defect: *defect },
+        ..feedback::testing::completion(&id)
+    })
 }
 
-/// What may become of any of the last offers, in any order and as often as it likes.
-fn fate(rng: &mut StdRng, id: String, trial: Option<Arms>) -> EventKind {
+/// An event about one of the last offers. Any event may come in any order, and repeatedly.
+fn outcome_event(rng: &mut StdRng, id: String, trial: Option<Arms>) -> EventKind {
     let evidence = [Evidence::Clock, Evidence::Document, Evidence::ClientNotice, Evidence::Command];
     let outcome = [
         Outcome::Accepted,
@@ -95,8 +89,8 @@ fn fate(rng: &mut StdRng, id: String, trial: Option<Arms>) -> EventKind {
         4 => {
             let arms = trial.map_or((1, 0), |arms| (arms.candidate, arms.incumbent));
             let logprobs = vec![(arms.0, -rng.random::<f32>()), (arms.1, -rng.random::<f32>())];
-            let says = [arms.0, arms.1].into_iter().filter(|_| rng.random()).collect();
-            EventKind::Compared { id, tokens: 2, logprobs, greedy: says }
+            let greedy = [arms.0, arms.1].into_iter().filter(|_| rng.random()).collect();
+            EventKind::Compared { id, tokens: 2, logprobs, greedy }
         }
         _ => {
             let outcome = *outcome.choose(rng).unwrap();
@@ -105,37 +99,42 @@ fn fate(rng: &mut StdRng, id: String, trial: Option<Arms>) -> EventKind {
     }
 }
 
-fn fresh(log: &dyn EventLog, terms: &Terms) -> Reading {
-    // A log without what was written down.
+fn fresh(log: &dyn EventLog, inputs: &DerivedInputs) -> DerivedState {
+    // A log without a checkpoint.
     let bare = MemoryLog::default();
     log.scan(0, &mut |event| {
         bare.append(event.at_ms, event.kind).unwrap();
         std::ops::ControlFlow::Continue(())
     })
     .unwrap();
-    Reading { young: 0, ..Reading::of(&bare, terms).unwrap() }
+    DerivedState { new_events: 0, ..DerivedState::of(&bare, inputs).unwrap() }
 }
 
-/// Whether it went on from what was written down.
-fn story(seed: u64, events: u64) -> bool {
+/// Runs a random scenario; answers whether the state was derived from a checkpoint.
+fn scenario(seed: u64, events: u64) -> bool {
     let mut rng = StdRng::seed_from_u64(seed);
     let log = MemoryLog::default();
-    let mut terms =
-        Terms { model_sha256: MODEL.into(), learned_through: None, trial: None, prior: shipped() };
+    let mut inputs = DerivedInputs {
+        model_sha256: MODEL.into(),
+        learned_through: None,
+        trial: None,
+        prior: shipped(),
+    };
     let cuts = [0.002, 0.0005][usize::from(events > LONGEST)];
     for seq in 0..events {
         let number = rng.random_range(seq.saturating_sub(400)..=seq);
         let id = format!("o{number}");
-        let kind = match number == seq || rng.random_bool(0.3) {
-            true => completion(&mut rng, format!("o{seq}"), terms.trial, 2),
-            false => fate(&mut rng, id, terms.trial),
+        let kind = if number == seq || rng.random_bool(0.3) {
+            completion(&mut rng, format!("o{seq}"), inputs.trial, 2)
+        } else {
+            outcome_event(&mut rng, id, inputs.trial)
         };
         log.append(seq, kind).unwrap();
         if rng.random_bool(cuts) {
-            Reading::keep(&log, &terms).unwrap();
+            DerivedState::write_checkpoint(&log, &inputs).unwrap();
         }
         if rng.random_bool(cuts) {
-            terms.trial = match terms.trial {
+            inputs.trial = match inputs.trial {
                 None => Some(Arms { candidate: 2, incumbent: 1, since: seq + 1 }),
                 Some(arms) if rng.random() => Some(Arms { candidate: arms.candidate + 1, ..arms }),
                 Some(_) => None,
@@ -143,26 +142,29 @@ fn story(seed: u64, events: u64) -> bool {
         }
         if seq % LEARNS_EVERY == 0 && rng.random_bool(0.8) {
             let behind = rng.random_range(0..=seq.min(LEARNS_EVERY));
-            terms.learned_through = terms.learned_through.max(Some(seq - behind));
+            inputs.learned_through = inputs.learned_through.max(Some(seq - behind));
         }
     }
-    let mut going_on = Reading::of(&log, &terms).unwrap();
-    let young = std::mem::take(&mut going_on.young);
-    assert!(going_on == fresh(&log, &terms), "seed {seed}");
-    young < events
+    let mut continued = DerivedState::of(&log, &inputs).unwrap();
+    let new_events = std::mem::take(&mut continued.new_events);
+    assert!(continued == fresh(&log, &inputs), "seed {seed}");
+    new_events < events
 }
 
 #[test]
-fn going_on_from_what_was_written_down_is_reading_all_of_it() {
-    let stories = (0..STORIES).filter(|seed| story(*seed, 50 + seed * LONGEST / STORIES));
-    let went_on = stories.count() as u64;
-    assert!(went_on > STORIES / 2, "or this tells nothing: {went_on}");
-    assert!(story(STORIES, LONG));
+fn a_checkpoint_changes_nothing_about_the_derived_state() {
+    let scenarios = (0..SCENARIOS).filter(|seed| scenario(*seed, 50 + seed * LONGEST / SCENARIOS));
+    let used_checkpoint = scenarios.count() as u64;
+    assert!(
+        used_checkpoint > SCENARIOS / 2,
+        "too few scenarios used a checkpoint to show anything: {used_checkpoint}"
+    );
+    assert!(scenario(SCENARIOS, LONG));
 }
 
-/// So that the test above cannot pass by reading everything each time.
+/// The test above would also pass if every start read the whole log. This test would not.
 #[test]
-fn what_was_written_down_is_not_read_again() {
+fn events_before_the_checkpoint_are_not_read_again() {
     let log = MemoryLog::default();
     let mut rng = StdRng::seed_from_u64(1);
     let append = |rng: &mut StdRng, from: u64, to: u64| {
@@ -171,57 +173,60 @@ fn what_was_written_down_is_not_read_again() {
         });
     };
     append(&mut rng, 0, 100);
-    let mut terms = Terms {
+    let mut inputs = DerivedInputs {
         model_sha256: MODEL.into(),
         learned_through: Some(50),
         trial: None,
         prior: shipped(),
     };
-    Reading::keep(&log, &terms).unwrap();
+    DerivedState::write_checkpoint(&log, &inputs).unwrap();
     append(&mut rng, 100, 130);
-    let read = |terms: &Terms| Reading::of(&log, terms).unwrap().young;
-    assert_eq!(read(&terms), 30);
-    terms.learned_through = Some(90);
-    assert_eq!(read(&terms), 30, "an update has learned since");
-    terms.trial = Some(Arms { candidate: 1, incumbent: 0, since: 100 });
-    assert_eq!(read(&terms), 30, "a trial has begun since");
+    let read = |inputs: &DerivedInputs| DerivedState::of(&log, inputs).unwrap().new_events;
+    assert_eq!(read(&inputs), 30);
+    inputs.learned_through = Some(90);
+    assert_eq!(read(&inputs), 30, "an update after the checkpoint");
+    inputs.trial = Some(Arms { candidate: 1, incumbent: 0, since: 100 });
+    assert_eq!(read(&inputs), 30, "a trial after the checkpoint");
 
     let unlike = [
-        Terms { learned_through: Some(49), ..terms.clone() },
-        Terms { learned_through: None, ..terms.clone() },
-        Terms { model_sha256: "another".into(), ..terms.clone() },
-        Terms { prior: assumed(), ..terms.clone() },
-        Terms { trial: Some(Arms { candidate: 1, incumbent: 0, since: 99 }), ..terms.clone() },
+        DerivedInputs { learned_through: Some(49), ..inputs.clone() },
+        DerivedInputs { learned_through: None, ..inputs.clone() },
+        DerivedInputs { model_sha256: "another".into(), ..inputs.clone() },
+        DerivedInputs { prior: assumed(), ..inputs.clone() },
+        DerivedInputs {
+            trial: Some(Arms { candidate: 1, incumbent: 0, since: 99 }),
+            ..inputs.clone()
+        },
     ];
     for unlike in unlike {
         assert_eq!(read(&unlike), 130, "{unlike:?}");
-        let all = Reading { young: 0, ..Reading::of(&log, &unlike).unwrap() };
+        let all = DerivedState { new_events: 0, ..DerivedState::of(&log, &unlike).unwrap() };
         assert!(all == fresh(&log, &unlike));
     }
     let mut checkpoint = log.checkpoint().unwrap().unwrap();
     checkpoint.content[0] += 1;
     assert!(log.save_checkpoint(&checkpoint).unwrap());
-    assert_eq!(read(&terms), 130, "another format");
+    assert_eq!(read(&inputs), 130, "another format");
     checkpoint.content.truncate(40);
     checkpoint.content[0] -= 1;
     assert!(log.save_checkpoint(&checkpoint).unwrap());
-    assert_eq!(read(&terms), 130, "cut short");
-    Reading::keep(&log, &terms).unwrap();
-    assert_eq!(read(&terms), 0, "and written anew");
+    assert_eq!(read(&inputs), 130, "cut short");
+    DerivedState::write_checkpoint(&log, &inputs).unwrap();
+    assert_eq!(read(&inputs), 0, "after a new checkpoint");
     log.retain(&|event| event.seq != 7).unwrap();
-    assert_eq!(read(&terms), 129, "something was forgotten");
+    assert_eq!(read(&inputs), 129, "something was forgotten");
 }
 
-/// Nothing is asserted of a time; `cargo xtask soak` prints them for docs/lab/long-runs.md.
+/// No time is asserted. `cargo xtask soak` prints the times for docs/lab/long-runs.md.
 #[test]
-fn soak_a_start_on_a_long_log_reads_what_is_young() {
+fn soak_a_start_on_a_long_log_reads_only_new_events() {
     let events = match std::env::var("HONE_SOAK").ok().and_then(|share| share.parse::<f64>().ok()) {
         Some(share) => ((EVENTS_LONG as f64 * share) as u64).max(EVENTS),
         None => EVENTS,
     };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sled");
-    let terms = Terms {
+    let inputs = DerivedInputs {
         model_sha256: MODEL.into(),
         learned_through: Some(events),
         trial: None,
@@ -232,7 +237,7 @@ fn soak_a_start_on_a_long_log_reads_what_is_young() {
         for seq in from..to {
             let kind = match seq % 3 {
                 0 => completion(&mut rng, format!("o{seq}"), None, PROMPT_TOKENS),
-                _ => fate(&mut rng, format!("o{}", seq - seq % 3), None),
+                _ => outcome_event(&mut rng, format!("o{}", seq - seq % 3), None),
             };
             log.append(seq, kind).unwrap();
         }
@@ -242,22 +247,22 @@ fn soak_a_start_on_a_long_log_reads_what_is_young() {
         let begun = Instant::now();
         let log = SledLog::open(&path).unwrap();
         let opened = begun.elapsed().as_secs_f64();
-        let reading = Reading::of(&log, &terms).unwrap();
-        let (young, ready) = (reading.young, begun.elapsed().as_secs_f64());
-        eprintln!("{what}: log open {opened:.2} s, ready {ready:.2} s, {young} events read");
-        (log, reading)
+        let derived = DerivedState::of(&log, &inputs).unwrap();
+        let (new_events, ready) = (derived.new_events, begun.elapsed().as_secs_f64());
+        eprintln!("{what}: log open {opened:.2} s, ready {ready:.2} s, {new_events} events read");
+        (log, derived)
     };
-    append(&SledLog::open(&path).unwrap(), 0, events - YOUNG);
-    let (log, reading) = start("a start that reads all");
-    assert_eq!(reading.young, events - YOUNG);
+    append(&SledLog::open(&path).unwrap(), 0, events - NEW_EVENTS);
+    let (log, derived) = start("a start without a checkpoint");
+    assert_eq!(derived.new_events, events - NEW_EVENTS);
     let begun = Instant::now();
-    let checkpoint = reading.checkpoint(log.generation()).unwrap();
+    let checkpoint = derived.checkpoint(log.generation()).unwrap();
     log.save_checkpoint(&checkpoint).unwrap();
     let (took, bytes) = (begun.elapsed().as_secs_f64(), checkpoint.content.len());
-    eprintln!("written down in {took:.2} s, {} KiB", bytes >> 10);
-    append(&log, events - YOUNG, events);
+    eprintln!("checkpoint written in {took:.2} s, {} KiB", bytes >> 10);
+    append(&log, events - NEW_EVENTS, events);
     drop(log);
     for what in ["the next start", "the one after"] {
-        assert_eq!(start(what).1.young, YOUNG);
+        assert_eq!(start(what).1.new_events, NEW_EVENTS);
     }
 }

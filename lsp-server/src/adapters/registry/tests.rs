@@ -1,0 +1,365 @@
+use super::*;
+use crate::testing::fixtures;
+
+fn candidate(registry: &Registry, base: &str) -> Candidate {
+    let version = registry.next_version();
+    let (adapter, optimizer) = registry.job_files("j");
+    std::fs::write(&adapter, format!("adapter {version}")).unwrap();
+    std::fs::write(&optimizer, format!("state {version}")).unwrap();
+    let entry = Entry {
+        parent: registry.active(),
+        base_sha256: base.into(),
+        labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
+        offers: Some(vec![format!("offer-{version}")]),
+        ..fixtures::entry(version, sha256(&adapter).unwrap())
+    };
+    Candidate { entry, adapter, optimizer: Some(optimizer) }
+}
+
+fn report() -> serde_json::Value {
+    let zero = serde_json::json!({"count":0,"mean":0.0,"p50":0.0,"p95":0.0,"max":0.0});
+    serde_json::json!({
+        "job":"j","candidate":1,"adapter_sha256":"","episodes_used":1,"episodes_dropped":0,
+        "tokens_trained":1,"steps":1,"stopped_early":false,"mean_reward":0.0,
+        "mean_advantage":0.0,"mismatch":zero,"ratio_before":zero,"steps_log":[],
+        "logprob_rewarded":null,"logprob_unrewarded":null,"kl_base":0.0,"update_ratio":0.0,
+        "load_ms":0,"prompt_ms":0,"train_ms":0,"total_ms":0,"peak_memory_mb":0})
+}
+
+fn with_three(folder: &Path) -> Registry {
+    let (mut registry, _) = Registry::open(folder, "base");
+    for _ in 0..3 {
+        let next = candidate(&registry, "base");
+        registry.promote(&next).unwrap();
+    }
+    registry
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+    let mut names: Vec<_> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_candidates_files_get_the_names_of_its_number_and_lose_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    registry.promote(&candidate(&registry, "base")).unwrap();
+    let files = [REGISTRY_COPY, REGISTRY_FILE, "v0001.gguf", "v0001.optimizer"];
+    assert_eq!(names(dir.path()), files);
+    assert_eq!(std::fs::read(registry.optimizer_file(1)).unwrap(), b"state 1");
+    let again = Candidate { entry: registry.entries()[0].clone(), ..candidate(&registry, "base") };
+    assert!(registry.refuse(&again).unwrap_err().to_string().contains("registered already"));
+}
+
+/// A file may appear between a job's start and its registration. It is not replaced.
+#[test]
+fn a_number_that_a_file_has_taken_meanwhile_is_not_given() {
+    for (taken, other) in [("v0001.gguf", "v0001.optimizer"), ("v0001.optimizer", "v0001.gguf")] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(dir.path(), "base");
+        let first = candidate(&registry, "base");
+        std::fs::write(dir.path().join(taken), "somebody's").unwrap();
+        let refused = format!("{:#}", registry.promote(&first).unwrap_err());
+        assert!(refused.contains(taken), "{refused}");
+        assert_eq!(std::fs::read(dir.path().join(taken)).unwrap(), b"somebody's");
+        assert!(!dir.path().join(other).exists() && registry.entries().is_empty());
+        assert_eq!(registry.next_version(), 2);
+    }
+}
+
+#[test]
+fn a_registry_that_cannot_be_written_gives_no_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    let first = candidate(&registry, "base");
+    std::fs::create_dir(dir.path().join(REGISTRY_FILE)).unwrap();
+    let refused = format!("{:#}", registry.promote(&first).unwrap_err());
+    assert!(refused.contains("cannot be written"), "{refused}");
+    assert_eq!(names(dir.path()), ["job-j.gguf", "job-j.optimizer", REGISTRY_FILE]);
+    assert_eq!((registry.entries().len(), registry.active()), (0, 0));
+}
+
+#[test]
+fn only_files_of_interrupted_jobs_and_imports_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut registry = with_three(dir.path());
+    let kept = names(dir.path());
+    // One learner was killed while it trained. Another was killed after v4 got its number and
+    // before it was registered.
+    std::fs::write(dir.path().join("job-v4-0-1.gguf.7-0.tmp"), "half").unwrap();
+    std::fs::write(dir.path().join("import-x"), "half").unwrap();
+    let cut_short = candidate(&registry, "base");
+    registry.name_files(&cut_short).unwrap();
+    assert_eq!(registry.next_version(), 5);
+    // The daemon was killed after v3 was registered and before its temporary names were
+    // removed.
+    std::fs::hard_link(registry.adapter_file(3), dir.path().join("job-v3.gguf")).unwrap();
+    // The file of an adapter that only a lost registry named.
+    std::fs::write(dir.path().join("v0007.gguf"), "adapter 7").unwrap();
+    let all = names(dir.path());
+
+    registry.is_from_copy = true;
+    registry.remove_leftovers();
+    assert_eq!(names(dir.path()), all, "the copy may lack v4, so its files stay");
+    registry.is_from_copy = false;
+    registry.remove_leftovers();
+    assert_eq!(names(dir.path()), [kept, vec!["v0007.gguf".into()]].concat());
+    assert_eq!(registry.next_version(), 4);
+}
+
+/// A registry that was missing was taken for one that had never been written. The base
+/// served in silence, and what was written next took the place of the copy as well.
+#[test]
+fn the_copy_replaces_a_lost_registry() {
+    let dir = tempfile::tempdir().unwrap();
+    with_three(dir.path());
+    std::fs::remove_file(dir.path().join(REGISTRY_FILE)).unwrap();
+    let (registry, trouble) = Registry::open(dir.path(), "base");
+    let trouble = trouble.expect("a reason");
+    assert!(trouble.contains("missing") && trouble.contains(REGISTRY_COPY), "{trouble}");
+    assert_eq!((registry.active(), registry.read_only_reason()), (3, None));
+    std::fs::write(dir.path().join(REGISTRY_COPY), "").unwrap();
+    let (registry, _) = Registry::open(dir.path(), "base");
+    assert!(registry.active() == 0 && registry.read_only_reason().is_some());
+}
+
+#[test]
+fn promotion_survives_reopening_with_its_lineage() {
+    let dir = tempfile::tempdir().unwrap();
+    with_three(dir.path());
+    let (registry, trouble) = Registry::open(dir.path(), "base");
+    assert_eq!((registry.active(), registry.entry(3).unwrap().parent, trouble), (3, 2, None));
+    assert_eq!((registry.next_version(), registry.learned_through("base")), (4, Some(39)));
+    assert_eq!(registry.learned_through("other"), None);
+}
+
+#[test]
+fn the_parent_of_a_damaged_adapter_serves_and_the_reason_is_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = with_three(dir.path()).adapter_file(3);
+    std::fs::write(&path, "flipped").unwrap();
+    let (registry, trouble) = Registry::open(dir.path(), "base");
+    assert_eq!(registry.active(), 2);
+    let trouble = trouble.unwrap();
+    assert!(trouble.contains("v0003.gguf: damaged"), "{trouble}");
+    assert!(trouble.contains("serving v2 instead"), "{trouble}");
+    assert_eq!(registry.next_version(), 4, "a number is never used twice");
+}
+
+#[test]
+fn an_adapter_of_another_base_is_not_served() {
+    let dir = tempfile::tempdir().unwrap();
+    with_three(dir.path());
+    let (registry, trouble) = Registry::open(dir.path(), "other");
+    assert_eq!(registry.active(), 0);
+    assert!(trouble.unwrap().contains("another base model"));
+}
+
+#[test]
+fn a_registry_of_the_first_format_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("v0001.gguf");
+    std::fs::write(&path, "adapter 1").unwrap();
+    let first = serde_json::json!({"format": 1, "active": 1, "adapters": [{
+        "version": 1, "parent": 0, "sha256": sha256(&path).unwrap(), "base_sha256": "base",
+        "created_at_ms": 0, "labels": [3, 9], "report": report()}]});
+    std::fs::write(dir.path().join("registry.json"), first.to_string()).unwrap();
+    let (registry, trouble) = Registry::open(dir.path(), "base");
+    assert_eq!((registry.active(), registry.head(), trouble), (1, 1, None));
+    assert_eq!(registry.trial(), None);
+}
+
+/// One bad sector must not destroy what was learned in months.
+#[test]
+fn the_copy_replaces_a_damaged_registry() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut registry, _) = Registry::open(folder.path(), "base");
+    registry.promote(&candidate(&registry, "base")).unwrap();
+    let path = folder.path().join(REGISTRY_FILE);
+    let whole = std::fs::read(&path).unwrap();
+    for damaged in [&whole[..whole.len() / 2], b"", b"{\"format\": 2, \"active\": 0}"] {
+        std::fs::write(&path, damaged).unwrap();
+        let (registry, trouble) = Registry::open(folder.path(), "base");
+        let trouble = trouble.expect("a reason");
+        assert!(trouble.contains("damaged") && trouble.contains(REGISTRY_COPY), "{trouble}");
+        assert_eq!((registry.active(), registry.read_only_reason()), (1, None));
+    }
+    // The next write repairs the damaged file.
+    let (mut registry, _) = Registry::open(folder.path(), "base");
+    registry.activate(0).unwrap();
+    let (registry, trouble) = Registry::open(folder.path(), "base");
+    assert_eq!((registry.active(), trouble), (0, None));
+    // If both files are damaged, the base serves and neither file is overwritten.
+    std::fs::write(&path, "").unwrap();
+    std::fs::write(folder.path().join(REGISTRY_COPY), "").unwrap();
+    let (registry, _) = Registry::open(folder.path(), "base");
+    assert!(registry.active() == 0 && registry.read_only_reason().is_some());
+}
+
+/// A flipped bit could make a wrong version serve, or make an update start from it.
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    with_three(dir.path());
+    let path = dir.path().join(REGISTRY_FILE);
+    let whole = std::fs::read(&path).unwrap();
+    let mut readable = 0;
+    for bit in 0..whole.len() * 8 {
+        let mut damaged = whole.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        readable += usize::from(serde_json::from_slice::<Index>(&damaged).is_ok());
+        std::fs::write(&path, damaged).unwrap();
+        let read = Index::read(&path);
+        assert!(read.is_err(), "bit {} of byte {} was read", bit % 8, bit / 8);
+    }
+    assert!(readable > 1_000, "too few damaged files were readable to show anything: {readable}");
+}
+
+#[test]
+fn registries_of_older_formats_open_and_are_written_in_the_current_one() {
+    for format in [1, 2] {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = with_three(dir.path());
+        let path = dir.path().join(REGISTRY_FILE);
+        let mut old = serde_json::to_value(&registry.index).unwrap();
+        old["format"] = format.into();
+        old.as_object_mut().unwrap().remove("checksum");
+        if format == 1 {
+            old.as_object_mut().unwrap().retain(|key, _| key != "trial" && key != "head");
+        }
+        std::fs::write(&path, old.to_string()).unwrap();
+        let (mut registry, trouble) = Registry::open(dir.path(), "base");
+        assert_eq!((registry.active(), trouble), (3, None), "format {format}");
+        registry.activate(2).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("\"format\": 3") && text.contains("\"checksum\": \""));
+        assert_eq!(Registry::open(dir.path(), "base").0.active(), 2);
+    }
+}
+
+#[test]
+fn a_registry_of_a_newer_hone_is_refused_untouched() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("registry.json");
+    std::fs::write(&path, r#"{"format": 4, "surprise": true}"#).unwrap();
+    let (mut registry, trouble) = Registry::open(dir.path(), "base");
+    assert!(trouble.unwrap().contains("registry.json: format 4"));
+    assert_eq!(registry.active(), 0, "the base serves");
+    let next = candidate(&registry, "base");
+    assert!(registry.promote(&next).is_err());
+    assert!(std::fs::read_to_string(path).unwrap().contains("surprise"));
+}
+
+#[test]
+fn rolling_back_survives_reopening_and_the_next_number_is_still_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut registry = with_three(dir.path());
+    registry.activate(1).unwrap();
+    let (registry, _) = Registry::open(dir.path(), "base");
+    assert_eq!((registry.active(), registry.next_version()), (1, 4));
+    assert_eq!(registry.parent().unwrap().version, 1, "learning goes on from there");
+}
+
+#[test]
+fn an_adapter_that_learned_from_a_forgotten_offer_goes_with_its_descendants() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut registry = with_three(dir.path());
+    registry.activate(1).unwrap();
+    let sibling = candidate(&registry, "base");
+    registry.promote(&sibling).unwrap();
+    let offers = HashSet::from(["offer-2".to_owned()]);
+    let learned = registry.learned_from(&offers);
+    assert_eq!(learned, [2, 3], "v4 grew from v1");
+    assert_eq!(registry.active_without(&learned, "base"), 4);
+    registry.activate(3).unwrap();
+    assert_eq!(registry.active_without(&learned, "base"), 1);
+
+    registry.forget(&learned, 1).unwrap();
+    let (registry, trouble) = Registry::open(dir.path(), "base");
+    assert_eq!((registry.active(), trouble, registry.next_version()), (1, None, 5));
+    assert!(!registry.adapter_file(2).exists() && !registry.adapter_file(3).exists());
+    assert!(registry.adapter_file(1).exists() && registry.adapter_file(4).exists());
+    assert!(registry.check(2, "base").unwrap_err().to_string().contains("went with it"));
+    assert_eq!(registry.learned_from(&offers), Vec::<AdapterVersion>::new());
+    assert_eq!(registry.learned_from(&HashSet::new()), Vec::<AdapterVersion>::new());
+}
+
+#[test]
+fn an_adapter_without_a_list_of_offers_counts_as_having_learned_from_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    let first = candidate(&registry, "base");
+    registry.promote(&first).unwrap();
+    let mut unlisted = candidate(&registry, "base");
+    unlisted.entry.offers = None;
+    registry.promote(&unlisted).unwrap();
+    assert_eq!(registry.learned_through("base"), Some(29));
+    let learned = registry.learned_from(&HashSet::from(["elsewhere".to_owned()]));
+    assert_eq!(learned, [2]);
+    registry.forget(&learned, 1).unwrap();
+    assert_eq!(registry.learned_through("base"), Some(19));
+}
+
+#[test]
+fn only_an_undamaged_adapter_of_this_base_may_serve() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = with_three(dir.path());
+    assert!(registry.check(0, "base").is_ok() && registry.check(2, "base").is_ok());
+    let refused = |version, base| registry.check(version, base).unwrap_err().to_string();
+    assert!(refused(9, "base").contains("no adapter v9"));
+    assert!(refused(2, "other").contains("another base model"));
+    std::fs::remove_file(registry.adapter_file(2)).unwrap();
+    assert!(refused(2, "base").contains("v0002.gguf: cannot be read"));
+}
+
+#[test]
+fn a_trial_lets_updates_go_on_and_ends_in_one_of_three_ways() {
+    let ends = |end| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut registry = with_three(dir.path());
+        let first = candidate(&registry, "base");
+        assert_eq!(registry.start_trial(&first, 70).unwrap().candidate, 4);
+        assert_eq!((registry.active(), registry.head()), (3, 4), "v3 serves meanwhile");
+        let second = candidate(&registry, "base");
+        let arms = registry.start_trial(&second, 99).unwrap();
+        assert_eq!(arms, Arms { candidate: 5, incumbent: 3, since: 70 }, "the same trial");
+        registry.conclude(Verdict { end, reason: "why".into(), offers: 9 }).unwrap();
+        let (registry, trouble) = Registry::open(dir.path(), "base");
+        assert_eq!((trouble, registry.trial()), (None, None));
+        assert_eq!(registry.entry(5).unwrap().verdict.as_ref().unwrap().end, end);
+        (registry.active(), registry.head())
+    };
+    assert_eq!(ends(End::Promoted), (5, 5));
+    assert_eq!(ends(End::Dropped), (3, 3));
+    assert_eq!(ends(End::Undecided), (3, 5));
+}
+
+#[test]
+fn a_trial_is_over_when_the_user_chooses_or_its_candidate_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut registry = with_three(dir.path());
+    let first = candidate(&registry, "base");
+    registry.start_trial(&first, 70).unwrap();
+    std::fs::write(registry.adapter_file(4), "flipped").unwrap();
+    let (reopened, trouble) = Registry::open(dir.path(), "base");
+    assert!(trouble.unwrap().contains("its trial is over"));
+    assert_eq!((reopened.active(), reopened.head(), reopened.trial()), (3, 3, None));
+    registry.activate(1).unwrap();
+    assert_eq!((registry.head(), registry.trial()), (1, None));
+}
+
+#[test]
+fn old_files_are_removed_and_the_newest_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    for _ in 0..KEPT_FILES + 2 {
+        let next = candidate(&registry, "base");
+        registry.promote(&next).unwrap();
+    }
+    assert!(!registry.adapter_file(2).exists());
+    assert!(registry.adapter_file(3).exists());
+    assert_eq!(registry.entries().len(), KEPT_FILES + 2);
+}
