@@ -130,11 +130,11 @@ impl OngoingChange {
         let head = before.iter().zip(&after).take_while(same).count();
         let (before, after) = (&before[head..], &after[head..]);
         let tail = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
-        let told = |lines: &[String]| -> Vec<String> {
+        let text_lines = |lines: &[String]| -> Vec<String> {
             let lines = &lines[..lines.len() - tail];
             lines.iter().filter(|line| !line.trim().is_empty()).cloned().collect()
         };
-        let (before, after) = (told(before), told(after));
+        let (before, after) = (text_lines(before), text_lines(after));
         let few = before.len() <= CHANGE_LINES && after.len() <= CHANGE_LINES;
         let document = self.is;
         (before != after && few).then_some(Change { path: self.path, before, after, document })
