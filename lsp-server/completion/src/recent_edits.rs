@@ -231,7 +231,7 @@ mod tests {
         typist.replace("line 3;", "row 3;").replace("line 20", "row 20").replace("row 3;", "r 3;");
         assert_eq!(typist.diffs(), ["-line 20;\n+row 20;\n", "-line 3;\n+r 3;\n"]);
         typist.replace("row 20", "line 20");
-        assert_eq!(typist.diffs(), ["-line 3;\n+r 3;\n"], "taken back");
+        assert_eq!(typist.diffs(), ["-line 3;\n+r 3;\n"], "undone");
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl CursorLines {
         };
         // A comment behind the opener does not count.
         let mut code = text[..self.above.len() + self.line.len()].trim_end();
-        while let Some(comment) = scan.texts.iter().find(|text_range| {
+        while let Some(comment) = scan.text_ranges.iter().find(|text_range| {
             (text_range.start + 1..=text_range.end).contains(&code.len())
                 && ["//", "/*", "#"].iter().any(|start| text[text_range.start..].starts_with(start))
         }) {
