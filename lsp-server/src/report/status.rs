@@ -126,8 +126,8 @@ impl LearnerView {
             LearnerState::Idle if waiting >= batch => LearnerState::Waiting,
             state => state,
         };
-        let updates = registry.entries().iter().rev();
-        let last_update = updates.filter(|entry| entry.report.job != IMPORTED).next();
+        let mut updates = registry.entries().iter().rev();
+        let last_update = updates.find(|entry| entry.report.job != IMPORTED);
         LearnerView {
             state,
             updates: registry.entries().len() as u64,
