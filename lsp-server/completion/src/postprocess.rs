@@ -239,7 +239,7 @@ mod tests {
     fn lines<'a>(marked: &str, text: &'a str) -> &'a str {
         let cursor = marked.chars().position(|c| c == '|').unwrap();
         let file = Rope::from_str(&marked.replacen('|', "", 1));
-        let setting = MultilineSetting { multiline: Multiline::ByHand, max_lines: 8 };
+        let setting = MultilineSetting { multiline: Multiline::Invoked, max_lines: 8 };
         let stop_rule = StopRule::at(&file, cursor, "text", true, setting);
         &text[..shown_lines(text.as_bytes(), 0, &stop_rule, &NearbyText::of(&file, cursor))]
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Divisor of `context_chars` for the user's latest changes: they may take this part of it.
-const CHANGES_SHARE: usize = 4;
+const CHANGES_DIVISOR: usize = 4;
 
 #[derive(Default)]
 pub struct PromptBuilder {
@@ -101,13 +101,13 @@ impl PromptBuilder {
         for document in documents.values() {
             related.update(document, &|text| rules.may_quote_text(text));
         }
-        let place = PromptLocation { document, cursor, window: layout.shows(text, cursor) };
+        let location = PromptLocation { document, cursor, window: layout.shows(text, cursor) };
         let is_ignored = |path: &str, language: &str| !rules.may_quote_file(path, language);
         let before = layout.context();
-        let shown = text.slice(place.window.clone()).to_string();
+        let shown = text.slice(location.window.clone()).to_string();
         let changes = recent_changes(changes, document, &shown, limits);
         let room = limits.context_chars - characters(&changes);
-        let context = match related.choose(&place, room, &is_ignored, before) {
+        let context = match related.choose(&location, room, &is_ignored, before) {
             None if changes.is_empty() => None,
             None => Some(Arc::new(changes_alone(changes, &document.path))),
             Some(same) if same.changes == changes => Some(same),
@@ -126,7 +126,7 @@ fn recent_changes(
     window: &str,
     limits: &PromptLimits,
 ) -> Vec<Excerpt> {
-    let mut room = limits.context_chars / CHANGES_SHARE;
+    let mut room = limits.context_chars / CHANGES_DIVISOR;
     let mut recent: Vec<Excerpt> = vec![];
     for change in changes.all().rev() {
         let diff = change.diff();

@@ -130,11 +130,11 @@ impl OngoingChange {
         let head = before.iter().zip(&after).take_while(same).count();
         let (before, after) = (&before[head..], &after[head..]);
         let tail = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
-        let told = |lines: &[String]| -> Vec<String> {
+        let text_lines = |lines: &[String]| -> Vec<String> {
             let lines = &lines[..lines.len() - tail];
             lines.iter().filter(|line| !line.trim().is_empty()).cloned().collect()
         };
-        let (before, after) = (told(before), told(after));
+        let (before, after) = (text_lines(before), text_lines(after));
         let few = before.len() <= CHANGE_LINES && after.len() <= CHANGE_LINES;
         let document = self.is;
         (before != after && few).then_some(Change { path: self.path, before, after, document })
@@ -231,7 +231,7 @@ mod tests {
         typist.replace("line 3;", "row 3;").replace("line 20", "row 20").replace("row 3;", "r 3;");
         assert_eq!(typist.diffs(), ["-line 20;\n+row 20;\n", "-line 3;\n+r 3;\n"]);
         typist.replace("row 20", "line 20");
-        assert_eq!(typist.diffs(), ["-line 3;\n+r 3;\n"], "taken back");
+        assert_eq!(typist.diffs(), ["-line 3;\n+r 3;\n"], "undone");
     }
 
     #[test]

@@ -121,18 +121,18 @@ impl RelatedCode {
         known.pieces = whole.map_or_else(Vec::new, |whole| pieces(&whole));
     }
 
-    /// Chooses the excerpts to show at a place, at most `budget` characters of them.
+    /// Chooses the excerpts to show for a location, at most `budget` characters of them.
     /// `is_ignored` tells whether a document must not be quoted, by its path and language.
     pub fn choose(
         &self,
-        place: &PromptLocation,
+        location: &PromptLocation,
         budget: usize,
         is_ignored: &dyn Fn(&str, &str) -> bool,
         before: Option<&Arc<PromptContext>>,
     ) -> Option<Arc<PromptContext>> {
-        let wanted = names_near(&place.document.text, place.cursor);
+        let wanted = names_near(&location.document.text, location.cursor);
         let rarity = self.rarity(&wanted);
-        let candidates = self.candidates(place, is_ignored, &wanted, &rarity);
+        let candidates = self.candidates(location, is_ignored, &wanted, &rarity);
         let chosen = fill_budget(candidates, budget);
         let total: f32 = chosen.iter().map(|candidate| candidate.worth).sum();
         let is_still_good = |before: &&Arc<PromptContext>| {
@@ -144,14 +144,14 @@ impl RelatedCode {
         if let Some(before) = before.filter(is_still_good) {
             return Some(before.clone());
         }
-        (!chosen.is_empty()).then(|| Arc::new(context(chosen, &place.document.path)))
+        (!chosen.is_empty()).then(|| Arc::new(context(chosen, &location.document.path)))
     }
 
     /// All pieces that share enough names with the text around the cursor and that the
     /// prompt does not show anyway, the latest document first.
     fn candidates(
         &self,
-        place: &PromptLocation,
+        location: &PromptLocation,
         is_ignored: &dyn Fn(&str, &str) -> bool,
         wanted: &BTreeSet<String>,
         rarity: &HashMap<String, f32>,
@@ -160,12 +160,12 @@ impl RelatedCode {
             |(path, known): &(&String, &KnownDocument)| !is_ignored(path, &known.language);
         let mut order: Vec<_> = self.documents.iter().filter(may_quote).collect();
         order.sort_by_key(|(path, known)| (Reverse(known.used_at), *path));
-        let shown_lines = lines_of(&place.document.text, &place.window);
+        let shown_lines = lines_of(&location.document.text, &location.window);
         let mut candidates = vec![];
         for (age, (path, known)) in order.into_iter().enumerate() {
             let fading = FADING.powi(age as i32);
             for piece in &known.pieces {
-                let is_shown = *path == place.document.path
+                let is_shown = *path == location.document.path
                     && piece.lines.start < shown_lines.end
                     && shown_lines.start < piece.lines.end;
                 let worth = fading * shared_worth(&piece.names, wanted, rarity);
@@ -295,8 +295,8 @@ mod tests {
         let (related, document, cursor) = related(documents);
         let line = document.text.line_to_char(document.text.char_to_line(cursor));
         let window = line..document.text.len_chars();
-        let place = PromptLocation { document: &document, cursor, window };
-        let context = related.choose(&place, budget, &|_, _| false, None);
+        let location = PromptLocation { document: &document, cursor, window };
+        let context = related.choose(&location, budget, &|_, _| false, None);
         let excerpts = context.iter().flat_map(|context| &context.excerpts);
         excerpts.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
     }
@@ -320,15 +320,15 @@ mod tests {
         let text = format!("{MODEL}{gap}{HERE}");
         let (related, document, cursor) = related(&[("/p/a.rs", &text)]);
         let near = document.text.len_chars() - HERE.len();
-        let place = |from| PromptLocation {
+        let location = |from| PromptLocation {
             document: &document,
             cursor,
             window: from..document.text.len_chars(),
         };
-        let context = related.choose(&place(near), 1_000, &|_, _| false, None).unwrap();
+        let context = related.choose(&location(near), 1_000, &|_, _| false, None).unwrap();
         assert!(context.excerpts[0].text.starts_with(MODEL), "{context:?}");
         assert_eq!((context.path.as_str(), context.repository.as_str()), ("a.rs", "p"));
-        assert!(related.choose(&place(0), 1_000, &|_, _| false, None).is_none());
+        assert!(related.choose(&location(0), 1_000, &|_, _| false, None).is_none());
     }
 
     #[test]
@@ -346,16 +346,16 @@ mod tests {
         let documents = [("/p/model.rs", MODEL), ("/p/draw.rs", OTHER), ("/p/a.rs", HERE)];
         let (mut related, document, cursor) = related(&documents);
         let window = 0..document.text.len_chars();
-        let place = PromptLocation { document: &document, cursor, window };
-        let before = related.choose(&place, 1_000, &|_, _| false, None).unwrap();
+        let location = PromptLocation { document: &document, cursor, window };
+        let before = related.choose(&location, 1_000, &|_, _| false, None).unwrap();
         related.visit("/p/model.rs");
         related.update(&self::document("/p/model.rs", MODEL), &|_| true);
         assert!(Arc::ptr_eq(
-            &related.choose(&place, 1_000, &|_, _| false, Some(&before)).unwrap(),
+            &related.choose(&location, 1_000, &|_, _| false, Some(&before)).unwrap(),
             &before
         ));
         related.update(&self::document("/p/model.rs", &better), &|_| true);
-        let after = related.choose(&place, 1_000, &|_, _| false, Some(&before)).unwrap();
+        let after = related.choose(&location, 1_000, &|_, _| false, Some(&before)).unwrap();
         assert_eq!(after.excerpts[0].text, better);
     }
 
@@ -364,15 +364,15 @@ mod tests {
         let (mut related, document, cursor) = related(&[("/p/model.rs", MODEL), ("/p/a.rs", HERE)]);
         related.update(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
         let window = 0..document.text.len_chars();
-        let place = PromptLocation { document: &document, cursor, window };
-        assert!(related.choose(&place, 1_000, &|_, _| false, None).is_none());
+        let location = PromptLocation { document: &document, cursor, window };
+        assert!(related.choose(&location, 1_000, &|_, _| false, None).is_none());
         related.update(&self::document("/p/model.rs", MODEL), &|_| true);
         let ignored = |path: &str, language: &str| {
             assert_eq!(language, "rust");
             path == "/p/model.rs"
         };
-        assert!(related.choose(&place, 1_000, &|_, _| false, None).is_some());
-        assert!(related.choose(&place, 1_000, &ignored, None).is_none());
+        assert!(related.choose(&location, 1_000, &|_, _| false, None).is_some());
+        assert!(related.choose(&location, 1_000, &ignored, None).is_none());
     }
 
     #[test]

@@ -24,12 +24,13 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Multiline {
-    /// Nowhere.
+    /// Never.
     Never,
-    /// Where you ask by hand and nothing stands behind the cursor on its line.
+    /// Where you invoke a completion and no text stands behind the cursor on its line.
     #[default]
-    ByHand,
-    /// As you type too, where the body of an empty block is to be written.
+    #[serde(alias = "by_hand")]
+    Invoked,
+    /// Also as you type, where the body of an empty block is to be written.
     Always,
 }
 
@@ -63,26 +64,28 @@ impl StopRule {
     ) -> StopRule {
         let wanted = match setting.multiline {
             Multiline::Never => false,
-            Multiline::ByHand => invoked,
+            Multiline::Invoked => invoked,
             Multiline::Always => true,
         };
         if !wanted || setting.max_lines < 2 {
             return StopRule::LINE;
         }
-        let place = CursorLines::of(text, cursor, setting.max_lines);
+        let cursor_lines = CursorLines::of(text, cursor, setting.max_lines);
         // The model ends lines with `\n`. An answer is not rewritten, because the record must hold
         // what was served, so a file with other line breaks gets single lines.
-        let Some(place) = place.filter(|place| !place.has_other_breaks) else {
+        let Some(cursor_lines) = cursor_lines.filter(|cursor_lines| !cursor_lines.has_other_breaks)
+        else {
             return StopRule::LINE;
         };
         let grammar = syntax::grammar(language);
-        let opener = place.opener(grammar.as_ref());
-        let is_to_be_filled = opener.is_some_and(|opener| opener.opens_block) && place.is_empty();
+        let opener = cursor_lines.opener(grammar.as_ref());
+        let is_to_be_filled =
+            opener.is_some_and(|opener| opener.opens_block) && cursor_lines.is_empty();
         if !invoked && !is_to_be_filled {
             return StopRule::LINE;
         }
-        let kind = place.block_kind(opener.is_some());
-        let CursorLines { above, line, below, .. } = place;
+        let kind = cursor_lines.block_kind(opener.is_some());
+        let CursorLines { above, line, below, .. } = cursor_lines;
         let block = BlockStart { grammar, above, line, kind, below };
         StopRule { lines: setting.max_lines, block: Some(Arc::new(block)) }
     }
@@ -92,26 +95,26 @@ impl StopRule {
         self.lines
     }
 
-    /// Tells whether an answer ends here. `said` is the answer behind the text that healing
+    /// Tells whether an answer ends here. `answer` is the answer behind the text that healing
     /// reproduces, and `new` is the piece of its last token.
-    pub fn stop(&self, said: &[u8], new: &[u8]) -> Option<StopReason> {
+    pub fn stop(&self, answer: &[u8], new: &[u8]) -> Option<StopReason> {
         if self.block.is_none() {
             return new.contains(&b'\n').then_some(StopReason::Newline);
         }
         // Only two events can end a block: a line has ended, or the next line has shown its
         // indentation.
-        let old = &said[..said.len().saturating_sub(new.len())];
-        let (was, is) = (last_line(old), last_line(said));
-        let begins = is_blank(was) && !is_blank(is) && said.contains(&b'\n');
+        let old = &answer[..answer.len().saturating_sub(new.len())];
+        let (before, after) = (last_line(old), last_line(answer));
+        let begins = is_blank(before) && !is_blank(after) && answer.contains(&b'\n');
         if !new.contains(&b'\n') && !begins {
             return None;
         }
-        self.end(valid_utf8_prefix(said), false).map(|(_, stop)| stop)
+        self.end(valid_utf8_prefix(answer), false).map(|(_, stop)| stop)
     }
 
     /// The part of an answer that may be shown.
-    pub fn within<'a>(&self, said: &'a [u8]) -> &'a [u8] {
-        self.end(valid_utf8_prefix(said), true).map_or(said, |(at, _)| &said[..at])
+    pub fn within<'a>(&self, answer: &'a [u8]) -> &'a [u8] {
+        self.end(valid_utf8_prefix(answer), true).map_or(answer, |(at, _)| &answer[..at])
     }
 
     /// The cursor's line up to the cursor, and the lines with text below it, which an answer must
@@ -122,19 +125,19 @@ impl StopRule {
 
     /// The byte at which the part of an answer that may be shown ends, and the reason. `is_whole`
     /// says that nothing will be added to the answer.
-    fn end(&self, said: &str, is_whole: bool) -> Option<(usize, StopReason)> {
-        let first_break = said.find(['\n', '\r']);
+    fn end(&self, answer: &str, is_whole: bool) -> Option<(usize, StopReason)> {
+        let first_break = answer.find(['\n', '\r']);
         let Some(block) = &self.block else {
             return first_break.map(|at| (at, StopReason::Newline));
         };
         // A line break right at the cursor only leaves its line, so it is not counted as a line.
-        let leaves = first_break.is_some_and(|at| said[..at].trim().is_empty());
-        let mut breaks = said.match_indices('\n').map(|(at, _)| at);
-        let full = breaks.nth(self.lines + usize::from(leaves) - 1);
-        let foreign = said.find('\r').map(|at| (at, StopReason::BlockEnd));
-        let block = block.end(said, is_whole).map(|at| (at, StopReason::BlockEnd));
-        let full = full.map(|at| (at, StopReason::MaxLines));
-        [foreign, block, full].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let leaves = first_break.is_some_and(|at| answer[..at].trim().is_empty());
+        let mut breaks = answer.match_indices('\n').map(|(at, _)| at);
+        let line_limit = breaks.nth(self.lines + usize::from(leaves) - 1);
+        let other_break = answer.find('\r').map(|at| (at, StopReason::BlockEnd));
+        let block = block.end(answer, is_whole).map(|at| (at, StopReason::BlockEnd));
+        let line_limit = line_limit.map(|at| (at, StopReason::MaxLines));
+        [other_break, block, line_limit].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 

@@ -37,13 +37,13 @@ pub struct Bracket {
 pub struct SyntaxScan {
     pub brackets: Vec<Bracket>,
     /// Byte ranges of strings and comments.
-    pub texts: Vec<Range<usize>>,
+    pub text_ranges: Vec<Range<usize>>,
 }
 
 impl SyntaxScan {
     /// Tells whether a byte lies within a string or a comment.
     pub fn is_text(&self, at: usize) -> bool {
-        self.texts.iter().any(|text| text.start < at && at < text.end)
+        self.text_ranges.iter().any(|text| text.start < at && at < text.end)
     }
 }
 
@@ -73,7 +73,7 @@ pub fn scan(grammar: &Language, text: &str) -> Option<SyntaxScan> {
     loop {
         let node = cursor.node();
         if let Some(text) = text_range(&node, text.len()) {
-            scan.texts.push(text);
+            scan.text_ranges.push(text);
         } else {
             scan.brackets.extend(bracket(&node));
             if cursor.goto_first_child() {

@@ -154,12 +154,12 @@ mod tests {
 
     #[test]
     fn the_text_for_the_user_tells_where_a_model_is_computed() {
-        let says = |gpu_layers, gpu: Option<&str>| {
+        let shown = |gpu_layers, gpu: Option<&str>| {
             GpuLayers { gpu_layers, gpu: gpu.map(Into::into), all_layers: 25 }.to_string()
         };
-        assert_eq!(says(0, None), "CPU");
-        assert_eq!(says(25, Some("CUDA0")), "all layers on CUDA0");
-        assert_eq!(says(9, Some("CUDA0")), "9 of 25 layers on CUDA0, the others on the CPU");
-        assert!(says(0, Some("Vulkan0")).starts_with("CPU; no layer"));
+        assert_eq!(shown(0, None), "CPU");
+        assert_eq!(shown(25, Some("CUDA0")), "all layers on CUDA0");
+        assert_eq!(shown(9, Some("CUDA0")), "9 of 25 layers on CUDA0, the others on the CPU");
+        assert!(shown(0, Some("Vulkan0")).starts_with("CPU; no layer"));
     }
 }

@@ -130,7 +130,7 @@ mod tests {
     fn a_line_that_continues_is_another_text() {
         let rows =
             [[0.8, 0.05, 0.05, 0.05, 0.05], [0.1, 0.5, 0.3, 0.05, 0.05], [0.6, 0.1, 0.1, 0.1, 0.1]];
-        assert!(!score(&[CALL, CLOSE_BREAK], &rows).1, "it says `)` and then `go(`");
+        assert!(!score(&[CALL, CLOSE_BREAK], &rows).1, "greedily it is `)` and then `go(`");
         assert!(score(&[CALL, CLOSE], &rows).1, "of a text without an end, that is nothing");
     }
 

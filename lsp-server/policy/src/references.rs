@@ -28,8 +28,8 @@ pub struct ServedPrompt {
     trial: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 /// A text that the user has in the end, with the prompt of its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
     pub id: OfferId,
     #[serde(rename = "place", serialize_with = "write_served", deserialize_with = "read_served")]

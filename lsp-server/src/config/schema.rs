@@ -26,6 +26,7 @@ pub fn node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Multiline;
     use super::*;
     use serde_json::json;
 
@@ -42,9 +43,16 @@ mod tests {
         assert_eq!(node(&schema, "completion.languages.rust").unwrap()["type"], "boolean");
         assert_eq!(node(&schema, "completion.max_token"), None);
         let multiline = node(&schema, "completion.multiline").unwrap();
-        assert_eq!(multiline["default"], "by_hand");
+        assert_eq!(multiline["default"], "invoked");
         assert_eq!(multiline["oneOf"][0]["const"], "never");
-        assert_eq!(multiline["oneOf"][0]["description"], "Nowhere.");
+        assert_eq!(multiline["oneOf"][0]["description"], "Never.");
+    }
+
+    #[test]
+    fn the_earlier_name_of_invoked_is_still_read() {
+        let read = |name: &str| serde_json::from_value::<Multiline>(json!(name)).unwrap();
+        assert_eq!(read("by_hand"), Multiline::Invoked);
+        assert_eq!(read("invoked"), Multiline::Invoked);
     }
 
     #[test]

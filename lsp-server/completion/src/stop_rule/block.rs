@@ -1,9 +1,10 @@
 //! A block or statement that the cursor stands in, and where it ends in a generated text.
 
 use super::lines::{columns, continues, is_leading, starts_closing};
-use crate::syntax::{self, SyntaxScan};
+use crate::syntax::{self, Bracket, SyntaxScan};
 use tree_sitter::Language;
 
+/// The block that is completed: the text before the cursor, and the lines below it.
 #[derive(Debug)]
 pub(super) struct BlockStart {
     pub(super) grammar: Option<Language>,
@@ -27,18 +28,18 @@ pub(super) enum BlockKind {
 
 impl BlockStart {
     /// The byte of the generated text at which the block ends.
-    pub(super) fn end(&self, said: &str, is_whole: bool) -> Option<usize> {
+    pub(super) fn end(&self, answer: &str, is_whole: bool) -> Option<usize> {
         let cursor_line_is_blank = self.line.trim().is_empty();
-        let first = said.split('\n').next().unwrap_or_default();
-        let leaves = first.trim().is_empty() && said.len() > first.len();
+        let first = answer.split('\n').next().unwrap_or_default();
+        let leaves = first.trim().is_empty() && answer.len() > first.len();
         if cursor_line_is_blank && leaves {
             // The answer leaves the blank line at once, so nothing is shown.
             return Some(0);
         }
         let from = self.above.len() + self.line.len();
-        let text = format!("{}{}{said}", self.above, self.line);
-        let read = |grammar| syntax::scan(grammar, &text);
-        let scan = self.grammar.as_ref().and_then(read).unwrap_or_default();
+        let text = format!("{}{}{answer}", self.above, self.line);
+        let scan = |grammar| syntax::scan(grammar, &text);
+        let scan = self.grammar.as_ref().and_then(scan).unwrap_or_default();
 
         let own = if cursor_line_is_blank {
             columns(&format!("{}{first}", self.line))
@@ -59,7 +60,7 @@ impl BlockStart {
         };
         let mut brackets = scan.brackets.iter().filter(|bracket| bracket.at >= from).peekable();
         let mut at = 0;
-        for line in said.split_inclusive('\n') {
+        for line in answer.split_inclusive('\n') {
             let content = line.trim();
             let counts = at > 0 && !content.is_empty() && !scan.is_text(from + at);
             let may_grow = !is_whole && !line.ends_with('\n');
@@ -90,25 +91,23 @@ impl BlockStart {
             BlockKind::Body { .. } => 0,
             BlockKind::Statement { .. } => {
                 let own = scan.brackets.iter().filter(|bracket| (start..end).contains(&bracket.at));
-                own.fold(
-                    0,
-                    |depth: usize, bracket| {
-                        if bracket.opens { depth + 1 } else { depth.saturating_sub(1) }
-                    },
-                )
+                let add = |depth: usize, bracket: &Bracket| {
+                    if bracket.opens { depth + 1 } else { depth.saturating_sub(1) }
+                };
+                own.fold(0, add)
             }
         }
     }
 
     /// Tells whether a line with this indentation is outside the block. `continues` says that it
     /// can belong to a statement of the same indentation.
-    fn ends_before(&self, deep: usize, least: usize, depth: usize, continues: bool) -> bool {
+    fn ends_before(&self, indent: usize, least: usize, depth: usize, continues: bool) -> bool {
         match self.kind {
-            BlockKind::Body { .. } => depth == 0 && deep < least,
+            BlockKind::Body { .. } => depth == 0 && indent < least,
             // A line that is indented less than the statement never belongs to it, whatever is
             // open.
             BlockKind::Statement { .. } => {
-                deep < least || depth == 0 && deep == least && !continues
+                indent < least || depth == 0 && indent == least && !continues
             }
         }
     }

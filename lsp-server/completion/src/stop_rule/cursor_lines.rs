@@ -79,9 +79,9 @@ impl CursorLines {
         };
         // A comment behind the opener does not count.
         let mut code = text[..self.above.len() + self.line.len()].trim_end();
-        while let Some(comment) = scan.texts.iter().find(|words| {
-            (words.start + 1..=words.end).contains(&code.len())
-                && ["//", "/*", "#"].iter().any(|start| text[words.start..].starts_with(start))
+        while let Some(comment) = scan.text_ranges.iter().find(|text_range| {
+            (text_range.start + 1..=text_range.end).contains(&code.len())
+                && ["//", "/*", "#"].iter().any(|start| text[text_range.start..].starts_with(start))
         }) {
             code = text[..comment.start].trim_end();
         }

@@ -18,17 +18,17 @@ fn typing(language: &str, marked: &str) -> usize {
     lines(language, marked, false, Multiline::Always)
 }
 
-/// The part of `said` that is shown where the user invokes the completion.
-fn within<'a>(language: &str, marked: &str, said: &'a str) -> &'a str {
+/// The part of `answer` that is shown where the user invokes the completion.
+fn within<'a>(language: &str, marked: &str, answer: &'a str) -> &'a str {
     let stop_rule = stop_rule(language, marked, true, ALWAYS);
-    std::str::from_utf8(stop_rule.within(said.as_bytes())).unwrap().trim_end()
+    std::str::from_utf8(stop_rule.within(answer.as_bytes())).unwrap().trim_end()
 }
 
 #[test]
 fn by_default_only_an_invoked_completion_has_several_lines() {
     let place = "fn a() {\n    |\n}\n";
     for (multiline, typing, invoked) in
-        [(Multiline::Never, 1, 1), (Multiline::ByHand, 1, 8), (Multiline::Always, 8, 8)]
+        [(Multiline::Never, 1, 1), (Multiline::Invoked, 1, 8), (Multiline::Always, 8, 8)]
     {
         assert_eq!(lines("rust", place, false, multiline), typing, "{multiline:?}");
         assert_eq!(lines("rust", place, true, multiline), invoked, "{multiline:?}");
@@ -79,7 +79,7 @@ fn while_typing_every_other_place_gets_one_line() {
 
 #[test]
 fn an_invoked_completion_before_text_gets_one_line() {
-    let invoked = |place| lines("rust", place, true, Multiline::ByHand);
+    let invoked = |place| lines("rust", place, true, Multiline::Invoked);
     assert_eq!(invoked("fn a() {\n    b(|)\n}\n"), 1);
     assert_eq!(invoked("fn a() {\n    b|();\n}\n"), 1);
     assert_eq!(invoked("fn a() {\n    let b = |  \n}\n"), 8);
@@ -91,13 +91,13 @@ fn an_invoked_completion_before_text_gets_one_line() {
 /// file has.
 #[test]
 fn a_file_with_other_line_breaks_gets_one_line() {
-    assert_eq!(lines("rust", "fn a() {\r\n    |\r\n}\r\n", true, Multiline::ByHand), 1);
-    assert_eq!(lines("rust", "fn a() {|\r\n}", true, Multiline::ByHand), 1);
+    assert_eq!(lines("rust", "fn a() {\r\n    |\r\n}\r\n", true, Multiline::Invoked), 1);
+    assert_eq!(lines("rust", "fn a() {|\r\n}", true, Multiline::Invoked), 1);
 }
 
 #[test]
 fn a_body_ends_before_the_bracket_that_closes_it() {
-    for (language, place, said, shown) in [
+    for (language, place, answer, shown) in [
         ("rust", "fn a() {\n    |\n}\n", "b();\n    c();\n}\n\nfn d() {", "b();\n    c();"),
         ("rust", "fn a() {|\n}\n", "\n    b();\n}\n\nfn d() {", "\n    b();"),
         (
@@ -121,13 +121,13 @@ fn a_body_ends_before_the_bracket_that_closes_it() {
         ("swift", "func a() {\n    |\n}\n", "b()\n    c()\n}\n", "b()\n    c()"),
         ("lua", "if a then\n  |\nend\n", "b()\n  c()\nend\nd()", "b()\n  c()"),
     ] {
-        assert_eq!(within(language, place, said), shown, "{language}: {place}");
+        assert_eq!(within(language, place, answer), shown, "{language}: {place}");
     }
 }
 
 #[test]
 fn a_body_by_indentation_ends_where_a_line_is_less_deep() {
-    for (place, said, shown) in [
+    for (place, answer, shown) in [
         ("def a():\n    |\n", "b()\n\n    c()\n\nd = 1\n", "b()\n\n    c()"),
         (
             "def a():\n    |\n",
@@ -141,24 +141,24 @@ fn a_body_by_indentation_ends_where_a_line_is_less_deep() {
             "\n    if c:\n        d()\n    else:\n        e()",
         ),
     ] {
-        assert_eq!(within("python", place, said), shown, "{place}");
+        assert_eq!(within("python", place, answer), shown, "{place}");
     }
 }
 
 #[test]
 fn a_block_includes_its_closing_bracket_if_it_is_not_written_yet() {
-    for (place, said, shown) in [
+    for (place, answer, shown) in [
         ("fn a() {|", "\n    b();\n}\n\nfn c", "\n    b();\n}"),
         ("fn a() {\n    |\n\nfn c() {}\n", "b();\n}\n\nfn d", "b();\n}"),
         ("impl A {\n    fn a() {|\n}\n", "\n        b();\n    }\n}\n", "\n        b();\n    }"),
     ] {
-        assert_eq!(within("rust", place, said), shown, "{place}");
+        assert_eq!(within("rust", place, answer), shown, "{place}");
     }
 }
 
 #[test]
 fn a_statement_ends_with_the_block_it_opens() {
-    for (language, place, said, shown) in [
+    for (language, place, answer, shown) in [
         ("rust", "|\nfn b() {}\n", "fn a() {\n    c();\n}\n\nfn d() {", "fn a() {\n    c();\n}"),
         ("rust", "|\n", "#[test]\n/// Does.\nfn a() {\n}\nfn d", "#[test]\n/// Does.\nfn a() {\n}"),
         (
@@ -186,16 +186,16 @@ fn a_statement_ends_with_the_block_it_opens() {
         ("lua", "if a |\n", "then\n  b()\nend\nc()", "then\n  b()\nend"),
         ("swift", "|\n", "func a() {\n    b()\n}\nc()", "func a() {\n    b()\n}"),
     ] {
-        assert_eq!(within(language, place, said), shown, "{language}: {place}");
+        assert_eq!(within(language, place, answer), shown, "{language}: {place}");
     }
 }
 
 #[test]
 fn an_answer_has_at_most_the_lines_that_are_set() {
     let setting = MultilineSetting { max_lines: 2, ..ALWAYS };
-    let of = |place, said: &'static str| {
+    let of = |place, answer: &'static str| {
         let stop_rule = stop_rule("rust", place, true, setting);
-        std::str::from_utf8(stop_rule.within(said.as_bytes())).unwrap()
+        std::str::from_utf8(stop_rule.within(answer.as_bytes())).unwrap()
     };
     assert_eq!(of("fn a() {\n    |\n}\n", "b();\n    c();\n    d();\n"), "b();\n    c();");
     assert_eq!(of("fn a() {|\n}\n", "\n    b();\n    c();\n    d();\n"), "\n    b();\n    c();");
@@ -214,10 +214,10 @@ fn stopped(place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
 
 fn stopped_in(language: &str, place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
     let stop_rule = stop_rule(language, place, true, ALWAYS);
-    let mut said = vec![];
+    let mut answer = vec![];
     for (index, piece) in pieces.iter().enumerate() {
-        said.extend_from_slice(piece.as_bytes());
-        if let Some(stop) = stop_rule.stop(&said, piece.as_bytes()) {
+        answer.extend_from_slice(piece.as_bytes());
+        if let Some(stop) = stop_rule.stop(&answer, piece.as_bytes()) {
             return (index, Some(stop));
         }
     }
@@ -243,15 +243,15 @@ fn decoding_ends_with_the_token_that_shows_the_end() {
 /// Any text, cut at any byte, must neither cause a panic nor end behind its own end.
 #[test]
 fn the_end_lies_in_the_answer_for_any_text() {
-    let said = "größe();\n\tif a {\n\u{a0} b(\"}\n\");\n\n}\r\n]) else {\n'''\n";
+    let answer = "größe();\n\tif a {\n\u{a0} b(\"}\n\");\n\n}\r\n]) else {\n'''\n";
     let places = ["|", "fn ä() {\n\t|\n}\n", "\n\n  |", "if a:|\n\tb", "}}}\n  ) x |\n"];
     for language in ["rust", "python", "c", "go", "typescript", "markdown"] {
         for place in places {
             let stop_rule = stop_rule(language, place, true, ALWAYS);
-            for end in 0..=said.len() {
-                let said = &said.as_bytes()[..end];
-                assert!(said.starts_with(stop_rule.within(said)), "{language}: {place}");
-                stop_rule.stop(said, &said[end.saturating_sub(3)..]);
+            for end in 0..=answer.len() {
+                let answer = &answer.as_bytes()[..end];
+                assert!(answer.starts_with(stop_rule.within(answer)), "{language}: {place}");
+                stop_rule.stop(answer, &answer[end.saturating_sub(3)..]);
             }
         }
     }

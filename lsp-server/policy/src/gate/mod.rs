@@ -45,7 +45,7 @@ pub struct Gate {
     calibration: Calibration,
 }
 
-/// How the last offers fared. All offers count, whatever the gate said of them.
+/// How the last offers fared. Verdicts on other versions of the features count too.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recent {
     /// The running acceptance rate, in [0, 1].

@@ -5,8 +5,8 @@
 //! and both stay valid however often one looks ([`betting`]):
 //!
 //! * **verdicts**: each reward less a baseline, weighted by the inverse of its arm's probability.
-//!   It counts for the candidate or for the incumbent (the doubly robust score of Waudby-Smith et
-//!   al. 2022 with the running mean as its baseline);
+//!   The candidate's count for it, the incumbent's against it (the doubly robust score of
+//!   Waudby-Smith et al. 2022 with the running mean as its baseline);
 //! * **references**: for each text that the user has in the end, which of the two arms decodes just
 //!   this text greedily. Both arms see every reference, so this is a paired comparison, which
 //!   verdicts cannot be. (Log-probs are not compared: an adapter that learns lines that nobody
@@ -16,16 +16,23 @@
 //! trial. So the trial compares two lines of adapters. It is a fold over the log, from the event at
 //! which it began.
 
+mod arms;
 pub mod betting;
 pub mod monitors;
+mod rewards;
 pub mod simulation;
+mod status;
 
+pub use arms::Arms;
+use arms::SHARE_MIN;
 use betting::Betting;
 use feedback::episode::Label;
-use feedback::event::{AdapterVersion, ArmRecord, Event, EventKind};
+use feedback::event::{AdapterVersion, Event, EventKind};
 use feedback::reward::VALUE;
 use monitors::Monitors;
+pub use rewards::Rewards;
 use serde::{Deserialize, Serialize};
+pub use status::TrialStatus;
 
 /// Evidence of verdicts that promotes. It is false at most once in 25 trials.
 pub const PROMOTING_VERDICTS: f64 = 25.0;
@@ -69,53 +76,11 @@ const OFFERS_MIN: u64 = 20;
 const FUTILE_OFFERS: u64 = 180;
 const FUTILE_SHARE: f64 = 0.7;
 
-/// Share of the requests that the base answers if it is neither candidate nor incumbent.
-const BASE_SHARE: f64 = 0.1;
-
-/// Share of the other requests that the candidate answers. The user gets what was learned at once,
-/// and the rest serves the comparison.
-const CANDIDATE_SHARE: f64 = 0.8;
-
-/// The lowest share of the requests that the incumbent answers.
-const SHARE_MIN: f64 = (1.0 - BASE_SHARE) * (1.0 - CANDIDATE_SHARE);
-
 /// The least room above the rate to reach, which is a divisor.
 const ROOM_MIN: f64 = 0.1;
 
 /// Verdicts on earlier versions that count for the rate that a candidate has to reach.
 const HISTORY: f64 = 200.0;
-
-/// Standard errors by which the rate to reach lies below the incumbent's mean; this is its lower
-/// quartile.
-const CAUTION: f64 = 0.6745;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arms {
-    pub candidate: AdapterVersion,
-    pub incumbent: AdapterVersion,
-    /// The log position at which the trial begins. It is also its name.
-    pub since: u64,
-}
-
-impl Arms {
-    /// The shares of the requests that candidate and incumbent answer. The base answers the rest.
-    fn shares(&self) -> (f64, f64) {
-        let base = if self.incumbent == 0 { 0.0 } else { BASE_SHARE };
-        let candidate = (1.0 - base) * CANDIDATE_SHARE;
-        (candidate, 1.0 - base - candidate)
-    }
-
-    /// Draws the arm that answers. `draw` is uniform in [0, 1).
-    pub fn draw(&self, draw: f64) -> (AdapterVersion, ArmRecord) {
-        let (candidate, incumbent) = self.shares();
-        let (version, propensity) = match draw {
-            draw if draw < candidate => (self.candidate, candidate),
-            draw if draw < candidate + incumbent => (self.incumbent, incumbent),
-            _ => (0, 1.0 - candidate - incumbent),
-        };
-        (version, ArmRecord { trial: self.since, propensity: propensity as f32 })
-    }
-}
 
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -136,37 +101,6 @@ pub enum End {
     Dropped,
     /// The incumbent serves, and updates start from the candidate.
     Undecided,
-}
-
-/// The rewards of one arm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Rewards {
-    pub offers: u64,
-    pub sum: f64,
-}
-
-impl Rewards {
-    pub fn note(&mut self, reward: f64) {
-        self.offers += 1;
-        self.sum += reward;
-    }
-
-    pub fn mean(&self) -> Option<f64> {
-        (self.offers > 0).then(|| self.sum / self.offers as f64)
-    }
-
-    /// The mean that another arm must reach to count as not below this one, with [`CAUTION`].
-    fn low(&self) -> f64 {
-        let count = self.offers.max(1) as f64;
-        let mean = (self.sum + 1.0) / (count + 4.0);
-        (mean - CAUTION * (mean * (1.0 - mean) / count).sqrt()).max(0.0)
-    }
-
-    /// The same mean as if it were known from at most this many offers.
-    fn at_most(self, offers: f64) -> Rewards {
-        let share = (offers / self.offers.max(1) as f64).min(1.0);
-        Rewards { offers: (self.offers as f64 * share) as u64, sum: self.sum * share }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -359,50 +293,9 @@ impl Trial {
     }
 }
 
-/// What `hone status` tells about a running trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrialStatus {
-    pub arms: Arms,
-    pub candidate: Rewards,
-    pub incumbent: Rewards,
-    /// References that both arms were compared on.
-    #[serde(rename = "texts")]
-    pub references: u64,
-    /// References that only the candidate gives, and that only the incumbent gives. An accepted
-    /// text is the answering arm's own, and the candidate answers more often.
-    pub gained: u64,
-    pub lost: u64,
-    /// The share of references gained less the share lost, as if both arms had answered equally
-    /// often.
-    #[serde(rename = "text_gain")]
-    pub reference_gain: f64,
-    /// The e-value for the candidate; it promotes at [`PROMOTING_VERDICTS`].
-    pub evidence_better: f64,
-    /// The e-value against the candidate; it drops at [`DROPPING`].
-    pub evidence_worse: f64,
-    /// The e-value against the known rate; it drops at [`DROPPING_BELOW`].
-    pub evidence_below: f64,
-    /// The e-value of the references; it promotes at [`PROMOTING_REFERENCES`].
-    #[serde(rename = "evidence_texts")]
-    pub evidence_references: f64,
-    pub longest: u64,
-}
-
-impl TrialStatus {
-    /// The result of the references in words for the user.
-    pub fn references_line(&self) -> String {
-        let TrialStatus { references, gained, lost, reference_gain, .. } = self;
-        let how = if *reference_gain < 0.0 { "fewer" } else { "more" };
-        format!(
-            "of {references} references it gives {:.1} % {how} than the other, weighed by how \
-             often each answers ({gained} that the other misses, not {lost} that it gives)",
-            100.0 * reference_gain.abs()
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::arms::CANDIDATE_SHARE;
     use super::*;
 
     /// A trial with this many offers and 200 references. One offer in five is the incumbent's, and

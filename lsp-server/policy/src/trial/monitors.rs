@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 /// Answers of each arm that an alarm needs.
 const ANSWERS_MIN: u64 = 16;
 
-/// Offers whose arm is remembered for their later fate.
+/// Offers whose arm is remembered for their later outcome.
 const REMEMBERED_OFFERS: usize = 1024;
 
 /// An alarm is raised if the candidate offers something less than this often as the incumbent.

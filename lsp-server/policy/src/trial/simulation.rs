@@ -49,8 +49,8 @@ pub fn simulate_trials(effect: f64, accept_rate: f64, runs: usize, seed: u64) ->
 
 fn run(effect: f64, accept_rate: f64, rng: &mut StdRng) -> (End, u64) {
     let arms = Arms { candidate: 1, incumbent: 0, since: 0 };
-    let taken = (0..KNOWN).filter(|_| rng.random::<f64>() < accept_rate).count();
-    let mut trial = Trial::new(arms, Rewards { offers: KNOWN, sum: taken as f64 });
+    let accepted = (0..KNOWN).filter(|_| rng.random::<f64>() < accept_rate).count();
+    let mut trial = Trial::new(arms, Rewards { offers: KNOWN, sum: accepted as f64 });
     loop {
         let (version, arm) = arms.draw(rng.random());
         let rate = if version == 1 { accept_rate * (1.0 + effect) } else { accept_rate };
