@@ -1,18 +1,13 @@
 //! `hone gate` and `hone trial`: what the gate has learned, and how the newest adapter fares.
 
 use crate::adapters::gate_prior;
+use crate::cli::gate_log::{as_prior, verdicts};
 use crate::cli::{inspect, lab};
 use crate::config::Config;
 use crate::paths::Home;
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
-use feedback::episode::{Fold, Label};
-use feedback::event::EventKind;
-use feedback::log::EventLog;
-use feedback::sled_log::SledLog;
-use policy::gate::prior::{self, Prior};
 use policy::gate::{Gate, GateStatus};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -98,33 +93,6 @@ fn screen(gate: &GateStatus, threshold: f64) -> String {
         100.0 * threshold,
         gate.labels
     )
-}
-
-/// The verdicts in the log of a home, in order, each with what the gate learns of it.
-pub fn verdicts(home: &Path) -> Result<Vec<Label>> {
-    let log = SledLog::open(&Home::at(home.to_owned()).event_log())?;
-    let mut fold: Option<Fold> = None;
-    let mut verdicts = vec![];
-    log.scan(0, &mut |event| {
-        if let (None, EventKind::Completion(first)) = (&fold, &event.kind) {
-            fold = Some(Fold::new(feedback::reward::CURRENT, &first.model_sha256, None));
-        }
-        verdicts.extend(fold.as_mut().and_then(|fold| fold.apply(&event)));
-        ControlFlow::Continue(())
-    })?;
-    Ok(verdicts)
-}
-
-/// What a gate has learned as the prior of another gate, and from how many verdicts it has
-/// that. Each weight's deviation grows by `between_users`, because users differ.
-pub fn as_prior(gate: &Gate, between_users: f64) -> (Prior, u64) {
-    let status = gate.status();
-    let mut prior = prior::assumed();
-    for (i, weight) in status.weights.iter().enumerate() {
-        prior.mean[i] = weight.mean;
-        prior.deviation[i] = weight.deviation.hypot(between_users);
-    }
-    (prior, status.labels)
 }
 
 async fn adopt(home: &Home, from: &Path) -> Result<()> {

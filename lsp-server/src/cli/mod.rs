@@ -5,6 +5,7 @@ mod config;
 mod feedback;
 mod forget;
 mod gate;
+mod gate_log;
 mod inspect;
 mod lab;
 mod model;

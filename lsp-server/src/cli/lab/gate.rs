@@ -1,7 +1,7 @@
 //! `hone lab gate`: what a gate would have shown of offers that were all shown, and a prior
 //! fitted to logs.
 
-use crate::cli::gate::{as_prior, verdicts};
+use crate::cli::gate_log::{as_prior, verdicts};
 use anyhow::{Result, ensure};
 use comfy_table::{Table, presets};
 use policy::gate::Gate;
