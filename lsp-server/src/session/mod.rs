@@ -17,7 +17,7 @@ use crate::services::Services;
 use crate::session::request::{PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
-use crate::session::tracker::{Judgement, Offer, Tracker};
+use crate::session::tracker::{Decided, Offer, Tracker};
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use completion::postprocess::{NearbyText, replaced_suffix};
@@ -182,13 +182,15 @@ impl Session {
     ) {
         self.services.recorder.record(events);
         let State { tracker, survival, documents, rejects, forgotten, .. } = state;
-        for Judgement { offer, outcome, standing } in tracker.take_judged() {
+        for Decided { offer, outcome, chars_in_document } in tracker.take_decided() {
             let Offer { id, uri, start, text, healing } = offer;
             if forgotten.remove(&id) {
                 continue;
             }
             match outcome {
-                Outcome::Accepted => survival.taken(id, uri, start, text, standing, now_ms),
+                Outcome::Accepted => {
+                    survival.taken(id, uri, start, text, chars_in_document, now_ms)
+                }
                 Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit => {
                     if let Some(document) = documents.get(&uri) {
                         let at = start.min(document.text.len_chars());
@@ -197,8 +199,8 @@ impl Session {
                         rejects.count = if again { rejects.count.saturating_add(1) } else { 1 };
                         rejects.place = place;
                     }
-                    let standing: String = text.chars().take(standing).collect();
-                    survival.not_taken(id, uri, start, &standing, healing, now_ms);
+                    let typed: String = text.chars().take(chars_in_document).collect();
+                    survival.not_taken(id, uri, start, &typed, healing, now_ms);
                     if let Some(edit) = edit {
                         survival.edit_newest(edit, now_ms);
                     }

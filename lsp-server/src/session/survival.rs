@@ -190,34 +190,34 @@ pub struct SurvivalWatch {
 }
 
 impl SurvivalWatch {
-    /// The offer was taken; of its text, `standing` characters are there already.
+    /// The offer was accepted. `chars_in_document` characters of its text are in the document already.
     pub fn taken(
         &mut self,
         id: OfferId,
         uri: String,
         start: usize,
         text: String,
-        standing: usize,
+        chars_in_document: usize,
         now_ms: u64,
     ) {
-        let arriving = standing < text.chars().count();
+        let arriving = chars_in_document < text.chars().count();
         let kind = Kind::Taken { text, at_ms: now_ms, next: 0, arriving, undone: false };
-        self.watch(Watch { id, uri, start, end: start + standing, kind });
+        self.watch(Watch { id, uri, start, end: start + chars_in_document, kind });
     }
 
-    /// Nothing was taken at `start`, where `standing` was typed as it was offered.
+    /// Nothing was accepted at `start`, where the user typed `typed` as it was offered.
     pub fn not_taken(
         &mut self,
         id: OfferId,
         uri: String,
         start: usize,
-        standing: &str,
+        typed: &str,
         healing: String,
         now_ms: u64,
     ) {
-        let lines = 1 + standing.matches('\n').count();
+        let lines = 1 + typed.matches('\n').count();
         let kind = Kind::Instead { healing, lines, touched_ms: now_ms, left: false };
-        self.watch(Watch { id, uri, start, end: start + standing.chars().count(), kind });
+        self.watch(Watch { id, uri, start, end: start + typed.chars().count(), kind });
     }
 
     /// Nothing more is told of these offers.

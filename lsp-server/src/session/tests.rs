@@ -122,7 +122,7 @@ fn texts(suggestions: &[Suggestion]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn asking_by_hand_offers_others_beside_what_is_on_screen() {
+async fn an_invoked_request_offers_others_beside_what_is_on_screen() {
     let (_folder, session) = session(Duration::ZERO).await;
     let first = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
     assert_eq!(texts(&first), ["call(x);"], "one as the user types");
@@ -140,7 +140,7 @@ async fn asking_by_hand_offers_others_beside_what_is_on_screen() {
 }
 
 #[tokio::test]
-async fn asking_by_hand_where_nothing_stands_offers_all_at_once() {
+async fn an_invoked_request_where_nothing_stands_offers_all_at_once() {
     let (_folder, session) = session(Duration::ZERO).await;
     let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
     assert_eq!(texts(&all), ANSWERS);
@@ -159,7 +159,7 @@ const LINES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn asking_by_hand_in_an_empty_block_offers_its_lines_and_typing_one() {
+async fn an_invoked_request_in_an_empty_block_offers_its_lines_and_typing_one() {
     let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
     let (_folder, session) = session_with(engine).await;
     let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();

@@ -1,8 +1,8 @@
 //! What becomes of an offer: a pure state machine over what the client says and
 //! what its document shows.
 //!
-//! A session has one live answer: an offer on screen and, where the user asked
-//! by hand, others to turn to. Clients differ in what they report, so the
+//! A session has one live answer: an offer on screen and, if the user invoked the
+//! request, others to turn to. Clients differ in what they report, so the
 //! document itself is evidence: the offer's text appearing at once is an
 //! acceptance, typed bit by bit it is typed through, anything else in its place
 //! is a rejection. An edit elsewhere in the document tells nothing: other cursors, formatters and
@@ -22,11 +22,11 @@ pub const REJECT_TIMEOUT_MS: u64 = 10_000;
 
 const _: () = assert!(MIN_VISIBLE_MS < REJECT_TIMEOUT_MS);
 
-/// Of an offer typed by hand and then left, at least this share must have been
-/// typed for it to count as typed through and not as rejected.
+/// If the user types an offer and then leaves it, at least this share must be typed for it to count
+/// as typed through and not as rejected.
 const TYPED_THROUGH_MIN_SHARE: f32 = 0.5;
 
-/// Offers whose fate a late or repeated client message may still meet.
+/// Offers whose outcome a late or repeated client message may still change.
 const DECIDED_LIMIT: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,13 +40,13 @@ pub struct Offer {
     pub healing: String,
 }
 
-/// An offer that met its fate.
+/// An offer whose outcome is decided.
 #[derive(Debug)]
-pub struct Judgement {
+pub struct Decided {
     pub offer: Offer,
     pub outcome: Outcome,
     /// Characters of it that stand in the document.
-    pub standing: usize,
+    pub chars_in_document: usize,
 }
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ struct Live {
     /// The client said that it takes some of it, and that the change follows.
     taking: bool,
     /// The document went another way: no longer to be turned to.
-    astray: bool,
+    diverged: bool,
     /// Marks behind the cursor that it takes the place of, as was answered last.
     replaces: String,
 }
@@ -92,7 +92,7 @@ impl Live {
             progress: 0,
             accepted_utf16: 0,
             taking: false,
-            astray: false,
+            diverged: false,
             replaces: String::new(),
         }
     }
@@ -227,7 +227,7 @@ impl Answer {
     fn others(&mut self) -> impl Iterator<Item = (usize, &mut Live)> {
         let current = self.current;
         let others = self.offers.iter_mut().enumerate();
-        others.filter(move |(index, live)| *index != current && !live.astray)
+        others.filter(move |(index, live)| *index != current && !live.diverged)
     }
 }
 
@@ -235,7 +235,7 @@ impl Answer {
 pub struct Tracker {
     live: Option<Answer>,
     decided: VecDeque<(OfferId, Outcome)>,
-    judged: Vec<Judgement>,
+    decided_now: Vec<Decided>,
 }
 
 impl Tracker {
@@ -261,9 +261,9 @@ impl Tracker {
         self.live.iter().flat_map(|answer| &answer.offers).map(|live| &live.offer.id)
     }
 
-    /// Offers that met their fate since this was asked last.
-    pub fn take_judged(&mut self) -> Vec<Judgement> {
-        std::mem::take(&mut self.judged)
+    /// Offers that were decided since this was asked last.
+    pub fn take_decided(&mut self) -> Vec<Decided> {
+        std::mem::take(&mut self.decided_now)
     }
 
     /// What remains of the live offer at this cursor, if the document still
@@ -280,7 +280,7 @@ impl Tracker {
         let answer = self.live.as_mut().filter(|answer| answer.is_complete)?;
         let current = answer.current;
         let fitting = answer.offers.iter_mut().enumerate().filter_map(|(index, live)| {
-            let fits = index == current || (!live.astray && live.follow(cursor));
+            let fits = index == current || (!live.diverged && live.follow(cursor));
             fits.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
         });
         Some(fitting.collect())
@@ -317,7 +317,7 @@ impl Tracker {
         }
         match answer.current_mut().step(edit) {
             step @ (Step::Along | Step::Elsewhere) => {
-                answer.others().for_each(|(_, live)| live.astray = live.step(edit) != step);
+                answer.others().for_each(|(_, live)| live.diverged = live.step(edit) != step);
                 vec![]
             }
             Step::Rewritten => self.supersede(now_ms),
@@ -405,7 +405,7 @@ impl Tracker {
             }
             // Nobody looked at it; what is on screen stays.
             Some(index) => {
-                answer.offers[index].astray = true;
+                answer.offers[index].diverged = true;
                 vec![]
             }
             None => vec![],
@@ -449,20 +449,24 @@ impl Tracker {
         }
     }
 
-    /// The offer on screen meets its fate; the others of its answer end without
+    /// The offer on screen gets its outcome. The others of its answer end without
     /// a label.
     fn decide(&mut self, outcome: Outcome, evidence: Evidence) -> Vec<EventKind> {
         let Some(Answer { mut offers, current, .. }) = self.live.take() else { return vec![] };
-        let judged = offers.remove(current);
-        let mut fates = vec![(judged.offer.id.clone(), outcome, evidence)];
-        self.judged.push(Judgement { offer: judged.offer, outcome, standing: judged.progress });
+        let left = offers.remove(current);
+        let mut outcomes = vec![(left.offer.id.clone(), outcome, evidence)];
+        self.decided_now.push(Decided {
+            offer: left.offer,
+            outcome,
+            chars_in_document: left.progress,
+        });
         for other in offers {
             let outcome = if other.shown { Outcome::Superseded } else { Outcome::Unseen };
-            fates.push((other.offer.id, outcome, Evidence::Document));
+            outcomes.push((other.offer.id, outcome, Evidence::Document));
         }
-        let events = fates.iter().map(|(id, outcome, by)| outcome_event(id, *outcome, *by));
+        let events = outcomes.iter().map(|(id, outcome, by)| outcome_event(id, *outcome, *by));
         let events = events.collect();
-        self.decided.extend(fates.into_iter().map(|(id, outcome, _)| (id, outcome)));
+        self.decided.extend(outcomes.into_iter().map(|(id, outcome, _)| (id, outcome)));
         while self.decided.len() > DECIDED_LIMIT {
             self.decided.pop_front();
         }
@@ -470,7 +474,7 @@ impl Tracker {
     }
 }
 
-/// Whole and at once: not by hand.
+/// All of it at once, which no hand types.
 const TAKEN: Step = Step::Whole { at_once: true };
 
 fn outcome_event(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {

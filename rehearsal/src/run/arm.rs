@@ -301,7 +301,7 @@ impl Daemon {
             command.arg("--template").arg(template);
         }
         if let Some(folder) = &settings.prompt_cache {
-            command.arg("--prompt-shelf").arg(folder);
+            command.arg("--prompt-cache").arg(folder);
         }
         let child = command
             .env("HONE_HOME", home)

@@ -357,12 +357,13 @@ fn another_second_line_is_a_reject() {
     tracker.edit(URI, &insert(20, "\n"), READ);
     let events = tracker.edit(URI, &insert(21, "\tc"), READ);
     assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
-    let standing: Vec<usize> = tracker.take_judged().iter().map(|one| one.standing).collect();
-    assert_eq!(standing, [11], "what was typed as offered stays known");
+    let chars_in_document: Vec<usize> =
+        tracker.take_decided().iter().map(|one| one.chars_in_document).collect();
+    assert_eq!(chars_in_document, [11], "what was typed as offered stays known");
 }
 
 /// `o1` as above on screen, `o2` and `o3` to turn to.
-fn asked_by_hand() -> Tracker {
+fn invoked_answer() -> Tracker {
     let mut tracker = offered();
     let offer = |id: &str, text: &str| Offer {
         id: id.into(),
@@ -375,8 +376,8 @@ fn asked_by_hand() -> Tracker {
     tracker
 }
 
-/// The fates of the three in that order.
-fn fates(events: &[EventKind]) -> Vec<Option<Outcome>> {
+/// The outcomes of the three in that order.
+fn outcomes(events: &[EventKind]) -> Vec<Option<Outcome>> {
     let of = |wanted: &str| {
         events.iter().rev().find_map(|event| match event {
             EventKind::Outcome { id, outcome, .. } if id == wanted => Some(*outcome),
@@ -391,49 +392,49 @@ const LEFT: Option<Outcome> = Some(Outcome::Superseded);
 
 #[test]
 fn only_the_offer_on_screen_is_judged() {
-    let mut tracker = asked_by_hand();
+    let mut tracker = invoked_answer();
     assert_eq!(tracker.continuations(URI, 10).map(|all| all.len()), Some(3));
     let events = tracker.edit(URI, &insert(10, "x"), READ);
-    assert_eq!(fates(&events), [Some(Outcome::RejectedEdit), UNSEEN, UNSEEN]);
+    assert_eq!(outcomes(&events), [Some(Outcome::RejectedEdit), UNSEEN, UNSEEN]);
     assert_eq!(events.len(), 3, "each once");
 }
 
 #[test]
 fn turning_to_another_rejects_nothing() {
-    let mut tracker = asked_by_hand();
+    let mut tracker = invoked_answer();
     tracker.shown("o1", 0);
     assert_eq!(tracker.shown("o2", 9_000), vec![EventKind::Shown { id: "o2".into() }]);
     assert_eq!(tracker.tick(REJECT_TIMEOUT_MS), vec![], "its ten seconds begin anew");
     let events = tracker.rejected("o2", Outcome::RejectedEsc, 9_000);
-    assert_eq!(fates(&events), [LEFT, Some(Outcome::RejectedEsc), UNSEEN]);
+    assert_eq!(outcomes(&events), [LEFT, Some(Outcome::RejectedEsc), UNSEEN]);
 }
 
 #[test]
 fn turning_back_and_taking_it_is_an_acceptance() {
-    let mut tracker = asked_by_hand();
+    let mut tracker = invoked_answer();
     for id in ["o1", "o2", "o1"] {
         tracker.shown(id, 0);
     }
     let events = tracker.edit(URI, &insert(10, "push(item);"), READ);
-    assert_eq!(fates(&events), [Some(Outcome::Accepted), LEFT, UNSEEN]);
+    assert_eq!(outcomes(&events), [Some(Outcome::Accepted), LEFT, UNSEEN]);
 }
 
 #[test]
 fn another_one_is_taken_by_a_client_that_does_not_say_what_it_shows() {
-    let events = asked_by_hand().edit(URI, &insert(10, "sort();"), READ);
-    assert_eq!(fates(&events), [UNSEEN, UNSEEN, Some(Outcome::Accepted)]);
-    let events = asked_by_hand().accepted("o3");
-    assert_eq!(fates(&events), [UNSEEN, UNSEEN, Some(Outcome::Accepted)]);
+    let events = invoked_answer().edit(URI, &insert(10, "sort();"), READ);
+    assert_eq!(outcomes(&events), [UNSEEN, UNSEEN, Some(Outcome::Accepted)]);
+    let events = invoked_answer().accepted("o3");
+    assert_eq!(outcomes(&events), [UNSEEN, UNSEEN, Some(Outcome::Accepted)]);
 }
 
 #[test]
 fn typing_along_keeps_only_the_others_that_still_fit() {
-    let mut tracker = asked_by_hand();
+    let mut tracker = invoked_answer();
     type_text(&mut tracker, "push");
     let left = vec![("o1".to_owned(), "(item);".to_owned()), ("o2".into(), "_all(items);".into())];
     assert_eq!(tracker.continuations(URI, 14), Some(left));
     let events = tracker.edit(URI, &insert(14, "_all(items);"), READ);
-    assert_eq!(fates(&events), [UNSEEN, Some(Outcome::Accepted), UNSEEN]);
+    assert_eq!(outcomes(&events), [UNSEEN, Some(Outcome::Accepted), UNSEEN]);
 }
 
 /// What the change alone would have called a word of the first.
@@ -450,14 +451,14 @@ fn the_command_names_the_one_that_was_taken() {
     tracker.complete(vec![offer], 0);
     assert_eq!(tracker.edit(URI, &insert(10, "push"), READ), vec![]);
     let events = tracker.accepted("o2");
-    assert_eq!(fates(&events), [UNSEEN, Some(Outcome::Accepted), None]);
+    assert_eq!(outcomes(&events), [UNSEEN, Some(Outcome::Accepted), None]);
 }
 
 #[test]
 fn an_unseen_one_that_goes_leaves_what_is_on_screen() {
-    let mut tracker = asked_by_hand();
+    let mut tracker = invoked_answer();
     assert_eq!(tracker.rejected("o3", Outcome::Superseded, READ), vec![]);
     assert_eq!(tracker.continuations(URI, 10).map(|all| all.len()), Some(2));
     let events = tracker.rejected("o1", Outcome::Superseded, READ);
-    assert_eq!(fates(&events), [LEFT, UNSEEN, UNSEEN]);
+    assert_eq!(outcomes(&events), [LEFT, UNSEEN, UNSEEN]);
 }
