@@ -1,7 +1,7 @@
 //! Matrix products on an NVIDIA GPU (feature `cuda`).
 //!
-//! A frozen matrix stays in GPU memory as f32; only activations are copied. cuBLAS computes in full f32 (not TF32), so that the
-//! log-probs stay within the tolerances of the tests.
+//! A frozen matrix stays in GPU memory as f32; only activations are copied. cuBLAS computes in full
+//! f32 (not TF32), so that the log-probs stay within the tolerances of the tests.
 //!
 //! The driver and cuBLAS are loaded when the program runs. The same binary works on a
 //! machine that has neither.
