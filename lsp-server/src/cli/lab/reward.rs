@@ -208,6 +208,6 @@ mod tests {
     #[test]
     fn rewards_are_named_as_they_are_written() {
         assert_eq!(version("v2"), Ok(RewardVersion::V2));
-        assert_eq!(version("v9").unwrap_err(), "there is no such reward; say v1 or v2");
+        assert_eq!(version("v9").unwrap_err(), "there is no such reward; say v1 or v2 or v3");
     }
 }
