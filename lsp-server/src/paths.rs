@@ -10,22 +10,22 @@ use std::path::{Component, Path, PathBuf};
 const SOCKET_PATH_BYTES: usize = 103;
 
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct Paths {
     root: PathBuf,
 }
 
 /// The paths that `hone status` shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Paths {
+pub struct PathsView {
     pub home: PathBuf,
     pub config: PathBuf,
     pub socket: PathBuf,
     pub log: PathBuf,
 }
 
-impl Home {
+impl Paths {
     /// `HONE_HOME`, or the platform's data folder.
-    pub fn from_env() -> Result<Home> {
+    pub fn from_env() -> Result<Paths> {
         let root = match std::env::var_os("HONE_HOME").filter(|value| !value.is_empty()) {
             Some(root) => std::path::absolute(root).context("HONE_HOME is not a usable path")?,
             None => ProjectDirs::from("dev", "hone", "hone")
@@ -33,11 +33,11 @@ impl Home {
                 .data_dir()
                 .to_owned(),
         };
-        Ok(Home::at(root))
+        Ok(Paths::at(root))
     }
 
-    pub fn at(root: PathBuf) -> Home {
-        Home { root }
+    pub fn at(root: PathBuf) -> Paths {
+        Paths { root }
     }
 
     pub fn config_file(&self) -> PathBuf {
@@ -82,8 +82,8 @@ impl Home {
         Ok(path)
     }
 
-    pub fn paths(&self) -> Paths {
-        Paths {
+    pub fn paths(&self) -> PathsView {
+        PathsView {
             home: self.root.clone(),
             config: self.config_file(),
             socket: self.socket_path(),

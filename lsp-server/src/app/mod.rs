@@ -13,7 +13,7 @@ use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::Registry;
 use crate::config::Config;
 use crate::learning::trial_runner;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::privacy::Privacy;
 use crate::report::status::StatusLine;
 use crate::services::Services;
@@ -37,7 +37,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 pub struct App {
-    pub paths: Home,
+    pub paths: Paths,
     pub services: Arc<Services>,
     started: Instant,
     sessions: Sessions,
@@ -48,7 +48,7 @@ pub struct App {
 
 impl App {
     pub async fn start(
-        paths: &Home,
+        paths: &Paths,
         config: Config,
         model: ServedModel,
         engine: EngineHandle,
@@ -93,7 +93,7 @@ impl App {
     }
 
     /// Starts the background tasks.
-    fn run(paths: &Home, services: Arc<Services>) -> Arc<App> {
+    fn run(paths: &Paths, services: Arc<Services>) -> Arc<App> {
         let learner = watch::Sender::new(LearnerStatus::default());
         let line = status_line::line(&services, &learner.borrow());
         let (lines, status_line) = watch::channel(line);
@@ -156,7 +156,7 @@ impl App {
 
 /// Opens the registry and gives up every adapter that the engine cannot load.
 async fn usable_registry(
-    paths: &Home,
+    paths: &Paths,
     model: &ServedModel,
     engine: &EngineHandle,
     health: &Health,

@@ -6,7 +6,7 @@ use crate::learning::LearnNow;
 use crate::learning::LearnerProgram;
 use crate::learning::preemption::LearnerPreemption;
 use crate::learning::supervisor::Supervisor;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result};
 use engine::EngineError;
@@ -71,7 +71,7 @@ impl ServeOptions {
 
 /// The manifest of the configured model.
 pub fn configured_manifest<'a>(
-    home: &Home,
+    home: &Paths,
     catalogue: &'a Catalogue,
     config: &Config,
 ) -> Result<&'a Manifest> {
@@ -84,7 +84,7 @@ pub fn configured_manifest<'a>(
 }
 
 fn find_model(
-    home: &Home,
+    home: &Paths,
     config: &Config,
     options: &ServeOptions,
 ) -> Result<(ServedModel, &'static FimTemplate)> {
@@ -111,7 +111,7 @@ fn find_model(
 }
 
 /// Starts the app and its learner. The second value asks the learner for an update.
-pub async fn start(home: Home, options: &ServeOptions) -> Result<(Arc<App>, LearnNow)> {
+pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, LearnNow)> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
     let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);

@@ -70,7 +70,7 @@ async fn a_hack_ends_its_trial_and_the_status_names_it() {
 
 const CANARY: &str = "/project/canary7391.rs";
 
-async fn app(home: &Home) -> Arc<App> {
+async fn app(home: &Paths) -> Arc<App> {
     let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
     let clock = Arc::new(ManualClock::starting_at(0));
     testing::app::start(home, Config::default(), fixtures::engine(&["x"]), clock, log).await

@@ -8,7 +8,7 @@ use crate::app::startup::configured_manifest;
 use crate::config::Config;
 use crate::daemon::handshake::Command;
 use crate::daemon::{client, election};
-use crate::paths::Home;
+use crate::paths::Paths;
 use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
@@ -100,7 +100,7 @@ pub enum Format {
     Gguf,
 }
 
-pub async fn run(home: &Home, command: AdapterCommand) -> Result<()> {
+pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
@@ -140,7 +140,7 @@ fn parent_of_active(registry: &Registry) -> Result<AdapterVersion> {
 }
 
 async fn choose(
-    home: &Home,
+    home: &Paths,
     registry: &Registry,
     version: impl Fn(&Registry) -> Result<AdapterVersion>,
     base_sha256: &str,
@@ -164,7 +164,7 @@ struct OwnRegistry {
 }
 
 impl OwnRegistry {
-    fn open(home: &Home, base_sha256: &str) -> Result<OwnRegistry> {
+    fn open(home: &Paths, base_sha256: &str) -> Result<OwnRegistry> {
         let _elected = election::elect(home)?;
         let (registry, _) = Registry::open(&home.adapters(), base_sha256);
         Ok(OwnRegistry { registry, _elected })
@@ -179,7 +179,7 @@ fn read(registry: &Registry, version: AdapterVersion, base_sha256: &str) -> Resu
 }
 
 fn export(
-    home: &Home,
+    home: &Paths,
     registry: &Registry,
     version: AdapterVersion,
     manifest: &Manifest,
@@ -204,7 +204,7 @@ fn export(
 }
 
 async fn import(
-    home: &Home,
+    home: &Paths,
     config: &Config,
     path: &Path,
     base: &Path,
@@ -421,7 +421,7 @@ mod tests {
     use std::time::Duration;
 
     /// Registers one more adapter, as the daemon does that holds the lock.
-    fn register(home: &Home, base_sha256: &str) {
+    fn register(home: &Paths, base_sha256: &str) {
         let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
         let file = ImportedFile::write(&home.adapters(), &adapter(base_sha256)).unwrap();
         file.import(&mut registry, base_sha256, 0).unwrap();
@@ -433,7 +433,7 @@ mod tests {
     #[tokio::test]
     async fn a_choice_keeps_what_a_daemon_that_ends_has_registered() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
+        let home = Paths::at(folder.path().into());
         home.create().unwrap();
         let base = Catalogue::load(&home.models()).unwrap().default_model().sha256.clone();
         register(&home, &base);

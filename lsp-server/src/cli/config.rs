@@ -4,7 +4,7 @@
 use crate::config::{self, Config, LAB, current_name, node, schema, schema_for_users};
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::paths::Home;
+use crate::paths::Paths;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use models::manifest::Catalogue;
@@ -51,7 +51,7 @@ pub enum ConfigCommand {
 /// The setting whose values are the names of manifests. The schema does not know them.
 pub const MODEL_NAME: &str = "model.name";
 
-pub async fn run(home: &Home, command: ConfigCommand) -> Result<()> {
+pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {
     match command {
         ConfigCommand::Path => println!("{}", home.config_file().display()),
         ConfigCommand::Schema { all, json: _ } => {
@@ -65,7 +65,7 @@ pub async fn run(home: &Home, command: ConfigCommand) -> Result<()> {
     Ok(())
 }
 
-fn get(home: &Home, key: &str, json: bool) -> Result<()> {
+fn get(home: &Paths, key: &str, json: bool) -> Result<()> {
     let all = Config::load(&home.config_file())?.to_json()?;
     let key = today(key);
     node(&schema(), &key)
@@ -74,7 +74,7 @@ fn get(home: &Home, key: &str, json: bool) -> Result<()> {
 }
 
 /// Prints every setting, those of `[lab]` only if `all` is set.
-fn get_every(home: &Home, all: bool, json: bool) -> Result<()> {
+fn get_every(home: &Paths, all: bool, json: bool) -> Result<()> {
     let mut settings = Config::load(&home.config_file())?.to_json()?;
     if let Some(tables) = settings.as_object_mut().filter(|_| !all) {
         tables.remove(LAB);
@@ -118,7 +118,7 @@ fn value_of<'a>(all: &'a Value, key: &str) -> &'a Value {
     key.split('.').fold(all, |table, name| &table[name])
 }
 
-async fn set(home: &Home, key: &str, text: Option<&str>, json: bool) -> Result<()> {
+async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<()> {
     let schema = schema();
     let key = &*today(key);
     let known = node(&schema, key);
@@ -144,7 +144,7 @@ async fn set(home: &Home, key: &str, text: Option<&str>, json: bool) -> Result<(
 }
 
 /// Changes the file and then tells the daemon. The answer says whether a daemon runs.
-pub async fn change(home: &Home, key: &str, value: Option<&Value>) -> Result<(Config, bool)> {
+pub async fn change(home: &Paths, key: &str, value: Option<&Value>) -> Result<(Config, bool)> {
     home.create()?;
     if key == MODEL_NAME
         && let Some(name) = value.and_then(Value::as_str)

@@ -2,7 +2,7 @@
 
 use crate::cli::inspect::{each_offer, is_broken_pipe};
 use crate::cli::lab;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::report::export::without_code;
 use crate::report::offers::OfferHistory;
 use anyhow::{Context, Result};
@@ -30,14 +30,14 @@ pub enum FeedbackCommand {
     Replay(lab::reward::RewardArgs),
 }
 
-pub async fn run(home: &Home, command: FeedbackCommand) -> Result<()> {
+pub async fn run(home: &Paths, command: FeedbackCommand) -> Result<()> {
     match command {
         FeedbackCommand::Export { with_code } => export(home, with_code).await,
         FeedbackCommand::Replay(args) => lab::reward::run(home, args).await,
     }
 }
 
-async fn export(home: &Home, with_code: bool) -> Result<()> {
+async fn export(home: &Paths, with_code: bool) -> Result<()> {
     let mut output = std::io::stdout().lock();
     let exported = each_offer(home, |history| match line(&history, with_code)? {
         Some(line) => Ok(writeln!(output, "{line}")?),

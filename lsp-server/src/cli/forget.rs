@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::daemon::client;
 use crate::daemon::election;
 use crate::daemon::handshake::Command;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::sled_log::SledLog;
@@ -68,7 +68,7 @@ impl What {
     }
 }
 
-pub async fn run(home: &Home, args: ForgetArgs) -> Result<()> {
+pub async fn run(home: &Paths, args: ForgetArgs) -> Result<()> {
     let (scope, name) = args.what.scope()?;
     home.create()?;
     if !args.yes {
@@ -97,7 +97,7 @@ pub async fn run(home: &Home, args: ForgetArgs) -> Result<()> {
     Ok(())
 }
 
-async fn forget(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
+async fn forget(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     let command = Command::Forget { scope: scope.clone(), plan };
     match client::question::<Result<Forgotten, String>>(home, command).await? {
         Some(answer) => answer.map_err(anyhow::Error::msg),
@@ -105,7 +105,7 @@ async fn forget(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
     }
 }
 
-fn in_files(home: &Home, scope: &Scope, plan: bool) -> Result<Forgotten> {
+fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     // No daemon runs, and none may start while its files change.
     let _elected = election::elect(home)?;
     let config = Config::load(&home.config_file())?;
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn events_are_forgotten_though_the_registry_cannot_be_read() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
+        let home = Paths::at(folder.path().into());
         home.create().unwrap();
         let registry = home.adapters().join("registry.json");
         std::fs::write(&registry, "").unwrap();

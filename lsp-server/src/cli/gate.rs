@@ -4,7 +4,7 @@ use crate::adapters::gate_prior;
 use crate::cli::gate_log::{as_prior, verdicts};
 use crate::cli::{inspect, lab};
 use crate::config::Config;
-use crate::paths::Home;
+use crate::paths::Paths;
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
 use policy::gate::{Gate, GateStatus};
@@ -45,7 +45,7 @@ pub struct TrialArgs {
     lab: lab::trial::SimulationArgs,
 }
 
-pub async fn gate(home: &Home, args: GateArgs) -> Result<()> {
+pub async fn gate(home: &Paths, args: GateArgs) -> Result<()> {
     if args.lab.names_homes() {
         return args.lab.run(args.json);
     }
@@ -95,9 +95,9 @@ fn screen(gate: &GateStatus, threshold: f64) -> String {
     )
 }
 
-async fn adopt(home: &Home, from: &Path) -> Result<()> {
+async fn adopt(home: &Paths, from: &Path) -> Result<()> {
     ensure!(
-        Home::at(from.to_owned()).event_log().exists(),
+        Paths::at(from.to_owned()).event_log().exists(),
         "{}: no home of Hone, or nothing was offered in it",
         from.display()
     );
@@ -115,7 +115,7 @@ async fn adopt(home: &Home, from: &Path) -> Result<()> {
     Ok(())
 }
 
-pub async fn trial(home: &Home, args: TrialArgs) -> Result<()> {
+pub async fn trial(home: &Paths, args: TrialArgs) -> Result<()> {
     if args.simulate {
         return args.lab.run(args.json);
     }

@@ -1,6 +1,6 @@
 //! What a gate learns from the log of a home.
 
-use crate::paths::Home;
+use crate::paths::Paths;
 use anyhow::Result;
 use feedback::episode::{Fold, Label};
 use feedback::event::EventKind;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The verdicts in the log of a home, in order, each with what the gate learns of it.
 pub fn verdicts(home: &Path) -> Result<Vec<Label>> {
-    let log = SledLog::open(&Home::at(home.to_owned()).event_log())?;
+    let log = SledLog::open(&Paths::at(home.to_owned()).event_log())?;
     let mut fold: Option<Fold> = None;
     let mut verdicts = vec![];
     log.scan(0, &mut |event| {

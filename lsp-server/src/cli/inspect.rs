@@ -6,7 +6,7 @@ use crate::app::startup::configured_manifest;
 use crate::config::Config;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::report::export::{stream, without_code};
 use crate::report::offers::{OfferHistory, Offers};
 use crate::report::status::{AdapterStatus, Evidence, LearnerView, ModelStatus, Status, screen};
@@ -29,7 +29,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
 const PIPE_BYTES: usize = 64 * 1024;
 
 /// The status, from the daemon if one runs, and else from its files.
-pub async fn current(home: &Home) -> Result<Status> {
+pub async fn current(home: &Paths) -> Result<Status> {
     match client::connect_settled(home, Command::Status).await? {
         Some(mut connection) => {
             let mut text = String::new();
@@ -40,7 +40,7 @@ pub async fn current(home: &Home) -> Result<Status> {
     }
 }
 
-pub async fn status(home: &Home, json: bool) -> Result<()> {
+pub async fn status(home: &Paths, json: bool) -> Result<()> {
     let status = current(home).await?;
     if json {
         println!("{}", serde_json::to_string_pretty(&status)?);
@@ -51,7 +51,7 @@ pub async fn status(home: &Home, json: bool) -> Result<()> {
 }
 
 /// The status while no daemon runs.
-fn from_files(home: &Home) -> Result<Status> {
+fn from_files(home: &Paths) -> Result<Status> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;
@@ -88,7 +88,7 @@ fn from_files(home: &Home) -> Result<Status> {
     })
 }
 
-pub async fn events(home: &Home, with_code: bool) -> Result<()> {
+pub async fn events(home: &Paths, with_code: bool) -> Result<()> {
     let mut output = std::io::stdout().lock();
     let mut failed = None;
     let mut print = |event: Event| -> Result<()> {
@@ -111,7 +111,7 @@ pub async fn events(home: &Home, with_code: bool) -> Result<()> {
 }
 
 /// Visits each offer with what became of it, oldest first.
-pub async fn each_offer(home: &Home, each: impl FnMut(OfferHistory) -> Result<()>) -> Result<()> {
+pub async fn each_offer(home: &Paths, each: impl FnMut(OfferHistory) -> Result<()>) -> Result<()> {
     let mut offers = Offers::new(each);
     let mut failed = None;
     each_event(home, |event| match offers.event(event) {
@@ -131,7 +131,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Visits what was recorded, in order. It comes from the daemon if one runs.
-async fn each_event(home: &Home, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
+async fn each_event(home: &Paths, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
     if let Some(connection) = client::connect_settled(home, Command::Events).await? {
         return each_line(connection.read, visit).await.map(drop);
     }
@@ -160,7 +160,7 @@ async fn each_line(
     Ok(true)
 }
 
-pub async fn learn(home: &Home) -> Result<()> {
+pub async fn learn(home: &Paths) -> Result<()> {
     let mut connection = client::connect_settled(home, Command::Learn)
         .await?
         .context("no daemon is running; open an editor, or run `hone serve`")?;

@@ -17,7 +17,7 @@ use crate::daemon::client;
 use crate::daemon::election::{ALREADY_RUNNING, AlreadyRunning};
 use crate::daemon::forwarder::forward;
 use crate::daemon::server;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::protocol::handlers;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -180,7 +180,7 @@ fn run(command: Command) -> Result<()> {
         let error = std::process::Command::new(&program).args(args).exec();
         return Err(error).with_context(|| format!("{}: cannot be run", program.display()));
     }
-    let home = Home::from_env()?;
+    let home = Paths::from_env()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_THREADS)
         .enable_all()
@@ -197,7 +197,7 @@ const OUR_CRATES: [&str; 4] = ["hone", "engine", "completion", "policy"];
 /// Threads for messages and files; inference has its own.
 const RUNTIME_THREADS: usize = 2;
 
-async fn run_async(home: Home, command: Command) -> Result<()> {
+async fn run_async(home: Paths, command: Command) -> Result<()> {
     match command {
         Command::Lsp { in_process: false, options } => forward(&home, &options).await,
         Command::Lsp { in_process: true, options } => {

@@ -3,7 +3,7 @@
 use crate::app::startup::configured_manifest;
 use crate::cli::config;
 use crate::config::Config;
-use crate::paths::Home;
+use crate::paths::Paths;
 use anyhow::{Error, Result};
 use clap::Subcommand;
 use comfy_table::{Table, presets};
@@ -55,7 +55,7 @@ pub enum ModelCommand {
     },
 }
 
-pub async fn run(home: &Home, command: ModelCommand) -> Result<()> {
+pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
     home.create()?;
     let catalogue = Catalogue::load(&home.models())?;
     let store = Store::new(home.models());

@@ -2,7 +2,7 @@
 //! a setting, and only `config.toml` holds it.
 
 use crate::cli::config;
-use crate::paths::Home;
+use crate::paths::Paths;
 use anyhow::Result;
 use clap::ValueEnum;
 
@@ -43,7 +43,7 @@ impl What {
     }
 }
 
-pub async fn set(home: &Home, args: PauseArgs, enabled: bool) -> Result<()> {
+pub async fn set(home: &Paths, args: PauseArgs, enabled: bool) -> Result<()> {
     let mut what = args.what;
     what.sort();
     what.dedup();

@@ -4,7 +4,7 @@ use crate::adapters::registry::Registry;
 use crate::app::startup::configured_manifest;
 use crate::cli::inspect::each_offer;
 use crate::config::Config;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::report::{Adapter, ReportBuilder, page::page, table::table};
 use anyhow::{Context, Result};
 use jiff::tz::TimeZone;
@@ -22,7 +22,7 @@ pub struct ReportArgs {
     json: bool,
 }
 
-pub async fn run(home: &Home, args: ReportArgs) -> Result<()> {
+pub async fn run(home: &Paths, args: ReportArgs) -> Result<()> {
     home.create()?;
     let config = Config::load(&home.config_file())?;
     let catalogue = Catalogue::load(&home.models())?;

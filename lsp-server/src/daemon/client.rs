@@ -4,7 +4,7 @@
 use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
-use crate::paths::{self, Home};
+use crate::paths::{self, Paths};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
@@ -49,7 +49,7 @@ enum Refusal {
 }
 
 /// Connects to a running daemon; answers `None` if there is none.
-pub async fn connect(home: &Home, command: Command) -> Result<Option<Connection>> {
+pub async fn connect(home: &Paths, command: Command) -> Result<Option<Connection>> {
     match dial(home, command).await? {
         Ok(connection) => Ok(Some(connection)),
         Err(Refusal::NoDaemon) => Ok(None),
@@ -60,7 +60,7 @@ pub async fn connect(home: &Home, command: Command) -> Result<Option<Connection>
 }
 
 /// Does the same, but waits for a daemon that is just starting or ending.
-pub async fn connect_settled(home: &Home, command: Command) -> Result<Option<Connection>> {
+pub async fn connect_settled(home: &Paths, command: Command) -> Result<Option<Connection>> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
         let connection = connect(home, command.clone()).await?;
@@ -78,7 +78,7 @@ fn means_no_daemon(error: ErrorKind) -> bool {
     matches!(error, NotFound | ConnectionRefused | ConnectionReset)
 }
 
-async fn dial(home: &Home, command: Command) -> Result<Result<Connection, Refusal>> {
+async fn dial(home: &Paths, command: Command) -> Result<Result<Connection, Refusal>> {
     let path = home.socket()?;
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
@@ -106,13 +106,13 @@ async fn dial(home: &Home, command: Command) -> Result<Result<Connection, Refusa
 }
 
 /// Connects to the daemon, and starts one if there is none.
-pub async fn connect_or_start(home: &Home, options: &ServeOptions) -> Result<Connection> {
+pub async fn connect_or_start(home: &Paths, options: &ServeOptions) -> Result<Connection> {
     home.create()?;
     connect_or_start_by(home, || start_daemon(home, options)).await
 }
 
 async fn connect_or_start_by(
-    home: &Home,
+    home: &Paths,
     mut start: impl FnMut() -> Result<Child>,
 ) -> Result<Connection> {
     let deadline = Instant::now() + START_LIMIT;
@@ -158,7 +158,7 @@ async fn connect_or_start_by(
     }
 }
 
-fn start_daemon(home: &Home, options: &ServeOptions) -> Result<Child> {
+fn start_daemon(home: &Paths, options: &ServeOptions) -> Result<Child> {
     let path = home.daemon_log();
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_BYTES) {
         let _ = std::fs::rename(&path, path.with_extension("log.1"));
@@ -186,7 +186,7 @@ fn start_daemon(home: &Home, options: &ServeOptions) -> Result<Child> {
         .context("cannot start the daemon")
 }
 
-fn lock_is_held(home: &Home) -> Result<bool> {
+fn lock_is_held(home: &Paths) -> Result<bool> {
     match File::open(home.daemon_lock()) {
         Ok(file) => Ok(matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -207,7 +207,7 @@ fn last_line(log: &Path) -> String {
 ///
 /// # Errors
 /// The daemon refuses; the error gives its reason.
-pub async fn ask(home: &Home, command: Command) -> Result<bool> {
+pub async fn ask(home: &Paths, command: Command) -> Result<bool> {
     match question::<Reply>(home, command).await? {
         None => Ok(false),
         Some(Reply { error: None }) => Ok(true),
@@ -216,7 +216,7 @@ pub async fn ask(home: &Home, command: Command) -> Result<bool> {
 }
 
 /// Asks a running daemon; answers `None` if none runs.
-pub async fn question<T: DeserializeOwned>(home: &Home, command: Command) -> Result<Option<T>> {
+pub async fn question<T: DeserializeOwned>(home: &Paths, command: Command) -> Result<Option<T>> {
     let Some(mut connection) = connect_settled(home, command).await? else { return Ok(None) };
     let mut text = String::new();
     connection.read.read_to_string(&mut text).await?;
@@ -224,7 +224,7 @@ pub async fn question<T: DeserializeOwned>(home: &Home, command: Command) -> Res
 }
 
 /// Stops the daemon; answers whether one ran.
-pub async fn stop(home: &Home) -> Result<bool> {
+pub async fn stop(home: &Paths) -> Result<bool> {
     let Some(mut connection) = connect(home, Command::Stop).await? else { return Ok(false) };
     copy(&mut connection.read, &mut tokio::io::sink()).await?;
     let deadline = Instant::now() + STOP_LIMIT;
@@ -249,9 +249,9 @@ mod tests {
     }
 
     /// A home in which no daemon has run.
-    fn home() -> (tempfile::TempDir, Home) {
+    fn home() -> (tempfile::TempDir, Paths) {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
+        let home = Paths::at(folder.path().into());
         home.create().unwrap();
         (folder, home)
     }
@@ -295,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn a_daemon_that_dies_before_it_answers_counts_as_none() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
+        let home = Paths::at(folder.path().into());
         home.create().unwrap();
         let socket = home.socket().unwrap();
         let listener = UnixListener::bind(&socket).unwrap();

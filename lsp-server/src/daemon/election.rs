@@ -1,7 +1,7 @@
 //! The election of the daemon. A user has one daemon: the process that holds the lock on
 //! `daemon.lock`.
 
-use crate::paths::Home;
+use crate::paths::Paths;
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,7 +26,7 @@ const CHECK_LIMIT: Duration = Duration::from_millis(200);
 const CHECK_POLL: Duration = Duration::from_millis(10);
 
 /// Becomes the daemon by locking `daemon.lock`. The lock is held for the life of the process.
-pub fn elect(home: &Home) -> Result<File> {
+pub fn elect(home: &Paths) -> Result<File> {
     let path = home.daemon_lock();
     let file = OpenOptions::new()
         .create(true)
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_check_of_the_lock_keeps_no_daemon_from_starting() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().into());
+        let home = Paths::at(folder.path().into());
         home.create().unwrap();
         let looking = File::create(home.daemon_lock()).unwrap();
         looking.lock().unwrap();

@@ -4,7 +4,7 @@
 use crate::app::startup::ServeOptions;
 use crate::daemon::client::{Connection, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::protocol::framing::{self, Frame, Frames};
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
@@ -41,7 +41,7 @@ struct Editor {
     state: Mutex<EditorState>,
 }
 
-pub async fn forward(home: &Home, options: &ServeOptions) -> Result<()> {
+pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
     let mut connection = connect_or_start(home, options).await?;
     let (answers, to_write) = channel(QUEUE);
     let (received, messages) = channel(QUEUE);

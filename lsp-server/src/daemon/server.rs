@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::daemon::election::elect;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
 use crate::learning::LearnNow;
-use crate::paths::{self, Home};
+use crate::paths::{self, Paths};
 use crate::protocol::handlers;
 use crate::report::export;
 use anyhow::{Context, Result};
@@ -33,7 +33,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Runs the daemon until it is idle, stopped or terminated.
-pub async fn run(home: Home, options: &ServeOptions) -> Result<()> {
+pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     home.create()?;
     let socket = home.socket()?;
     let _elected = elect(&home)?;

@@ -449,7 +449,7 @@ async fn ready(services: &Services, not_before: Instant) {
 mod tests {
     use super::*;
     use crate::app::App;
-    use crate::paths::Home;
+    use crate::paths::Paths;
     use crate::testing;
     use crate::testing::fixtures;
     use feedback::testing::accepted;
@@ -457,7 +457,7 @@ mod tests {
     use std::path::PathBuf;
 
     /// A learner that writes both files of its job and reports another checksum.
-    fn lying_learner(home: &Home) -> LearnerProgram {
+    fn lying_learner(home: &Paths) -> LearnerProgram {
         let report = UpdateReport {
             job: "JOB".into(),
             adapter_sha256: "no".into(),
@@ -481,8 +481,8 @@ exec sleep 1000
     }
 
     /// A home with the files of an adapter v1, and with this registry if there is one.
-    fn home_with(folder: &tempfile::TempDir, registry: Option<&str>) -> (Home, [PathBuf; 2]) {
-        let home = Home::at(folder.path().into());
+    fn home_with(folder: &tempfile::TempDir, registry: Option<&str>) -> (Paths, [PathBuf; 2]) {
+        let home = Paths::at(folder.path().into());
         home.create().unwrap();
         let files = ["v0001.gguf", "v0001.optimizer"].map(|name| home.adapters().join(name));
         for file in &files {
@@ -495,7 +495,7 @@ exec sleep 1000
     }
 
     /// Runs `hone learn` with one waiting label, and waits until the update has ended.
-    async fn learn_now(home: &Home) -> (Arc<App>, Option<String>) {
+    async fn learn_now(home: &Paths) -> (Arc<App>, Option<String>) {
         let app = testing::app::start_in(home).await;
         let recorder = &app.services.recorder;
         recorder.record(vec![fixtures::completion("o", "/a.rs"), accepted("o")]);

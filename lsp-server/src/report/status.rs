@@ -3,7 +3,7 @@
 
 use crate::adapters::registry::{IMPORTED, Registry};
 use crate::config::LearningConfig;
-use crate::paths::Paths;
+use crate::paths::PathsView;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use comfy_table::{Table, presets};
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Status {
     pub version: String,
-    pub paths: Paths,
+    pub paths: PathsView,
     /// `None` when no daemon runs.
     pub daemon: Option<DaemonStatus>,
     pub model: ModelStatus,

@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Answers a request for an inline completion: one offer, more to choose from
-    /// where the user asked, none for silence.
+    /// if the user invoked the request, and none if nothing is worth showing.
     pub async fn complete(
         &self,
         uri: &str,

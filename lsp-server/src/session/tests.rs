@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::Config;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::session::tracker::REJECT_TIMEOUT_MS;
 use crate::testing;
 use completion::prompt::FimPrompt;
@@ -46,7 +46,7 @@ async fn session_at(
     engine: impl Engine + Send + 'static,
 ) -> (tempfile::TempDir, Arc<Session>) {
     let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
+    let home = Paths::at(folder.path().into());
     home.create().unwrap();
     let log = Arc::new(MemoryLog::default());
     let app = testing::app::start(&home, config, engine, clock, log).await;

@@ -4,7 +4,7 @@ use crate::adapters::registry::{Candidate, Registry};
 use crate::app::App;
 use crate::config::Config;
 use crate::learning::trial_runner;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::services::adapter_service::ServedModel;
 use crate::testing::fixtures;
 use anyhow::Result;
@@ -26,7 +26,7 @@ pub fn scripted_model() -> ServedModel {
 }
 
 pub async fn start<E: Engine + Send + 'static>(
-    paths: &Home,
+    paths: &Paths,
     config: Config,
     engine: E,
     clock: Arc<dyn Clock>,
@@ -38,7 +38,7 @@ pub async fn start<E: Engine + Send + 'static>(
 
 /// Starts an app on the files of this home. Its engine always gives the same answer, its clock does
 /// not move, and its gate is off.
-pub async fn start_in(paths: &Home) -> Arc<App> {
+pub async fn start_in(paths: &Paths) -> Arc<App> {
     paths.create().unwrap();
     let mut config = Config::default();
     config.gate.enabled = false;

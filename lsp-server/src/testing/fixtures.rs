@@ -1,7 +1,7 @@
 //! The values that many unit tests need: a home, an engine, an event, a registry entry.
 
 use crate::adapters::registry::Entry;
-use crate::paths::Home;
+use crate::paths::Paths;
 use engine::scripted::ScriptedEngine;
 use feedback::event::{AdapterVersion, Completion, EventKind};
 use feedback::job::UpdateReport;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A home with its folders in a temporary folder, which must outlive it.
-pub fn home() -> (TempDir, Home) {
+pub fn home() -> (TempDir, Paths) {
     let folder = tempfile::tempdir().unwrap();
-    let home = Home::at(folder.path().into());
+    let home = Paths::at(folder.path().into());
     home.create().unwrap();
     (folder, home)
 }

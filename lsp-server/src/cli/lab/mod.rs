@@ -4,7 +4,7 @@ pub mod gate;
 pub mod reward;
 pub mod trial;
 
-use crate::paths::Home;
+use crate::paths::Paths;
 use anyhow::Result;
 use clap::Subcommand;
 
@@ -21,7 +21,7 @@ pub enum LabCommand {
     Reward(reward::RewardArgs),
 }
 
-pub async fn run(home: &Home, command: LabCommand) -> Result<()> {
+pub async fn run(home: &Paths, command: LabCommand) -> Result<()> {
     match command {
         LabCommand::Gate(args) => gate::run(&args),
         LabCommand::Trial(args) => trial::run(&args),

@@ -2,7 +2,7 @@
 
 use crate::cli::inspect::each_offer;
 use crate::config::Config;
-use crate::paths::Home;
+use crate::paths::Paths;
 use crate::report::offers::OfferHistory;
 use anyhow::{Result, ensure};
 use comfy_table::{CellAlignment, Table, presets};
@@ -119,7 +119,7 @@ impl Replay {
     }
 }
 
-pub async fn run(home: &Home, args: RewardArgs) -> Result<()> {
+pub async fn run(home: &Paths, args: RewardArgs) -> Result<()> {
     let config = Config::load(&home.config_file())?;
     let value = config.lab.ppo.baseline;
     let mut replay = Replay::new(value, args.reward);
