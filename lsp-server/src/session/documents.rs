@@ -1,4 +1,5 @@
-//! What the editor says of its documents: they are opened, changed and closed, and the cursor moves.
+//! What the editor reports of its documents: they are opened, changed and closed, and the cursor
+//! moves.
 
 use super::{Session, SessionError, State};
 use crate::config::Config;
@@ -17,8 +18,8 @@ impl Session {
         state.documents.insert(uri, document);
     }
 
-    /// Reads the files that a document imports, for prompts to quote. Waits for the
-    /// disk, the session does not.
+    /// Reads the files that a document imports, so that prompts can quote them. This waits for the
+    /// disk, and the session does not wait meanwhile.
     pub fn look_at_imports(&self, uri: &str) {
         let config = self.services.settings.current();
         if self.context_chars(&config) == 0 {
@@ -49,7 +50,7 @@ impl Session {
         }
     }
 
-    /// Applies changes in order, each seen by the live offer as it happens.
+    /// Applies changes in their order. The live offer sees each of them as it happens.
     pub fn change(
         &self,
         uri: &str,
@@ -97,8 +98,8 @@ impl Session {
         Ok(())
     }
 
-    /// The user has put the cursor here: what a request would need computed is
-    /// computed now, while they look around.
+    /// The user has put the cursor here. The prompt of a request here is computed now, while the
+    /// user looks around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
         let config = self.services.settings.current();
         let rules = self.quotable(uri, &config);
@@ -133,8 +134,8 @@ impl Session {
         if reads_files { config.completion.context_chars } else { 0 }
     }
 
-    /// Which files a prompt in this document may quote. Waits for the disk, the session does
-    /// not: it is asked before the state's lock is taken.
+    /// Which files a prompt in this document may quote. This waits for the disk, so it is asked
+    /// before the lock on the state is taken.
     pub(super) fn quotable(&self, uri: &str, config: &Current) -> QuotableFiles {
         if self.context_chars(config) == 0 {
             return QuotableFiles::default();
@@ -150,8 +151,8 @@ impl Session {
     }
 }
 
-/// Whether an edit takes the blanks of an empty line away that end at this cursor. Formatters and
-/// editors do so when they save; a key of the user takes one blank away.
+/// Whether an edit removes the blanks of an empty line that end at this cursor. Formatters and
+/// editors do so when they save. A key that the user presses removes one blank.
 fn is_trim(was: &Rope, edit: &Edit, cursor: Option<usize>) -> bool {
     let end = edit.start + edit.removed;
     let is_at_cursor = cursor == Some(end) && edit.inserted.is_empty() && edit.removed > 1;

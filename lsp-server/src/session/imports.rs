@@ -1,6 +1,5 @@
-//! The files that a document draws on, as far as its import lines and the folders
-//! beside it tell: no build system is asked. What is missed is not shown to the
-//! model, and that is all.
+//! The files that a document imports, as far as its import lines and the folders beside it tell.
+//! No build system is asked. A file that is missed is only not quoted in a prompt.
 
 use crate::paths::without_dots;
 use completion::document::Document;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Lines of a document in which imports are looked for.
 const LINES: usize = 200;
 
-/// Longest line that is looked at: no import is longer.
+/// The longest line that is looked at. No import is longer.
 const LINE_CHARS: usize = 500;
 
 /// Names and paths that are looked for on the disk.
@@ -27,14 +26,14 @@ const FILE_BYTES: u64 = 100_000;
 /// Folders in which a module's name is looked for, from the document's own upwards.
 const FOLDERS: usize = 3;
 
-/// How lines begin that say what is imported.
+/// Lines that import something begin with one of these.
 const BEGINNINGS: &[&str] =
     &["use ", "pub use ", "mod ", "pub mod ", "import ", "from ", "export ", "#include", "require"];
 
-/// What stands anywhere in a line that imports.
+/// A line that has one of these anywhere imports something.
 const WITHIN: &[&str] = &["require(", " from '", " from \""];
 
-/// Endings that stand for each other: what a module's name leaves out.
+/// Endings of files that can stand for each other, because a module's name leaves them out.
 const ENDINGS: &[&[&str]] = &[
     &["rs"],
     &["py", "pyi"],
@@ -47,7 +46,7 @@ const ENDINGS: &[&[&str]] = &[
     &["kt"],
 ];
 
-/// What a folder that is a module is told by.
+/// The files by which a folder is recognised as a module.
 const INDEXES: &[&str] = &["mod", "index", "__init__", "init"];
 
 /// Reads the files that a document imports, the nearest first.

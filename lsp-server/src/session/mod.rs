@@ -84,8 +84,8 @@ pub enum SessionError {
     Engine(EngineError),
 }
 
-/// The request that is being computed. Dropping it, however the request ends, takes it out
-/// of the session if it is still the newest there, so that prompts are prepared again.
+/// The request that is being computed. When it is dropped, however the request ended, the session
+/// lets go of it if it is still the current one, so that prompts are prepared again.
 struct CurrentRequest<'a> {
     state: &'a Mutex<State>,
     abort: Arc<AtomicBool>,
@@ -121,8 +121,8 @@ impl Session {
         self.state.lock().encoding = encoding;
     }
 
-    /// Answers a request for an inline completion: one offer, more to choose from
-    /// if the user invoked the request, and none if nothing is worth showing.
+    /// Answers a request for an inline completion: with one offer, with several to choose from if
+    /// the user invoked the request, and with none if nothing is worth showing.
     pub async fn complete(
         &self,
         uri: &str,
@@ -171,8 +171,8 @@ impl Session {
         self.conclude(state, events, None, now_ms);
     }
 
-    /// Records events, and has what was judged watched from now on. `edit` is
-    /// the one that brought them, if one did.
+    /// Records events. From now on it watches the places of the offers that they decide. `edit` is
+    /// the edit that caused them, if one did.
     fn conclude(
         &self,
         state: &mut State,
@@ -213,7 +213,7 @@ impl Session {
         }
     }
 
-    /// Tells what stands by now where offers were made.
+    /// Records what stands by now where offers were made.
     fn look(&self, state: &mut State, now_ms: u64) {
         let State { survival, documents, .. } = state;
         self.tell(survival.look(documents, now_ms));
@@ -230,7 +230,7 @@ impl Session {
     }
 
     /// # Errors
-    /// Nothing is recorded of this offer, so that it was taken is not either.
+    /// Nothing is recorded of this offer, so its acceptance cannot be recorded either.
     pub fn accepted(&self, id: &str) -> anyhow::Result<()> {
         self.track(|tracker, _| tracker.accepted(id));
         self.services.recorder.record_late_acceptance(id)
@@ -257,7 +257,7 @@ impl Session {
         });
     }
 
-    /// What stands on a line before a place in it.
+    /// The part of a line before this position.
     pub fn line_before(&self, uri: &str, position: Position) -> Option<String> {
         let state = self.state.lock();
         let document = state.documents.get(uri)?;
@@ -275,7 +275,7 @@ impl Session {
         self.look(&mut self.state.lock(), self.services.clock.elapsed_ms());
     }
 
-    /// Records under the session's lock, so that the log has its messages' order.
+    /// Records under the session's lock, so that the log keeps the order of the messages.
     fn track(&self, step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>) {
         let mut state = self.state.lock();
         let now_ms = self.services.clock.elapsed_ms();
@@ -283,8 +283,8 @@ impl Session {
         self.conclude(&mut state, events, None, now_ms);
     }
 
-    /// Lets go of the code that prompts quote: changes, and documents other than the
-    /// open ones. What is on screen stays, and can be taken.
+    /// Forgets the code that prompts quote: the recent edits, and all documents that are not open.
+    /// What is on screen stays, and can be accepted.
     pub fn forget(&self) {
         let mut state = self.state.lock();
         state.prompts = PromptBuilder::default();
@@ -292,8 +292,8 @@ impl Session {
         state.forgets += 1;
     }
 
-    /// Looks no further at what becomes of these in the document. One that is on
-    /// screen can still be taken; what is written instead is not told.
+    /// Stops watching what becomes of these offers in the document. One that is on screen can still
+    /// be accepted, but what the user writes instead of it is not recorded.
     pub fn forget_offers(&self, offers: &HashSet<OfferId>) {
         let mut state = self.state.lock();
         state.survival.forget(offers);
@@ -301,7 +301,7 @@ impl Session {
         state.forgotten = state.tracker.live().filter(is_forgotten).cloned().collect();
     }
 
-    /// The editor has gone: nothing it was offered can be judged any more.
+    /// The editor has gone, so none of its offers can get a verdict any more.
     pub fn end(&self) {
         {
             let mut state = self.state.lock();
@@ -324,7 +324,7 @@ impl State {
     }
 }
 
-/// What remains of an offer, as the client is told, and as the tracker expects it then.
+/// What remains of an offer, as the client gets it. The tracker then expects the same.
 fn suggestion(
     tracker: &mut Tracker,
     (id, text): (OfferId, String),

@@ -11,24 +11,23 @@ use feedback::event::{KeptCheck, OfferId};
 use ropey::Rope;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// What was taken is looked at after this many milliseconds.
+/// An accepted text is looked at after this many milliseconds.
 const CHECKS: [(KeptCheck, u64); 3] = [
     (KeptCheck::HalfMinute, 30_000),
     (KeptCheck::TwoMinutes, 120_000),
     (KeptCheck::TenMinutes, 600_000),
 ];
 
-/// Taken and gone as a whole within this time: undone, in milliseconds.
+/// An accepted text that is gone as a whole within this time was undone. In milliseconds.
 const UNDO_MS: u64 = 10_000;
 
-/// A line that was not touched for this long reads as it was meant, in
-/// milliseconds.
+/// A line that was not touched for this long is taken as finished. In milliseconds.
 const SETTLE_MS: u64 = 10_000;
 
-/// Places watched in one session; the oldest give way.
+/// Places that are watched in one session. The oldest give way.
 const WATCH_LIMIT: usize = 128;
 
-/// Longest text that is told of as written instead, in characters.
+/// The longest text that is recorded as the replacement of an offer, in characters.
 const INSTEAD_CHARS: usize = 200;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -62,14 +61,14 @@ enum Kind {
         at_ms: u64,
         /// Index of the next of [`CHECKS`].
         next: usize,
-        /// The command came first; the text is yet to come.
+        /// The command came first, and the text is yet to come.
         arriving: bool,
         undone: bool,
     },
     Instead {
         healing: String,
-        /// Lines that the text is told of: those of the offer that were typed as
-        /// offered, and the one that parted from it.
+        /// The number of lines that are recorded: those that were typed as offered, and the first
+        /// one that differs.
         lines: usize,
         touched_ms: u64,
         /// The user has moved on.
@@ -130,7 +129,7 @@ impl Watch {
         text.slice(self.start.min(end)..end).to_string()
     }
 
-    /// What is to be told now; `true` if there is nothing more to wait for.
+    /// What is found now. `true` if there is nothing more to wait for.
     fn look(&mut self, text: &Rope, now_ms: u64, closing: bool) -> (Option<Finding>, bool) {
         let stands = self.text(text);
         let id = self.id.clone();
@@ -164,11 +163,13 @@ impl Watch {
                 }
                 let typed = format!("{healing}{line}");
                 let fits = line.chars().count() <= INSTEAD_CHARS;
-                let text = match fits {
-                    // Where the user ended the line is a part of what was meant.
-                    true if moved_on && ends_line(text, self.start, line) => typed + "\n",
-                    true => typed,
-                    false => typed.chars().take(healing.chars().count() + INSTEAD_CHARS).collect(),
+                let text = if !fits {
+                    typed.chars().take(healing.chars().count() + INSTEAD_CHARS).collect()
+                } else if moved_on && ends_line(text, self.start, line) {
+                    // The place where the user ended the line belongs to what was meant.
+                    typed + "\n"
+                } else {
+                    typed
                 };
                 (Some(Finding::Instead { id, text }), true)
             }
@@ -176,8 +177,7 @@ impl Watch {
     }
 }
 
-/// Whether nothing but blanks stands between `line`, which begins at `start`, and
-/// the line's end.
+/// Whether only blanks follow `line`, which begins at `start`, up to the end of the line.
 fn ends_line(text: &Rope, start: usize, line: &str) -> bool {
     let end = (start + line.chars().count()).min(text.len_chars());
     let rest = text.slice(end..);
@@ -190,7 +190,8 @@ pub struct SurvivalWatch {
 }
 
 impl SurvivalWatch {
-    /// The offer was accepted. `chars_in_document` characters of its text are in the document already.
+    /// The offer was accepted. `chars_in_document` characters of its text are in the document
+    /// already.
     pub fn taken(
         &mut self,
         id: OfferId,
@@ -220,12 +221,12 @@ impl SurvivalWatch {
         self.watch(Watch { id, uri, start, end: start + typed.chars().count(), kind });
     }
 
-    /// Nothing more is told of these offers.
+    /// Nothing more is recorded about these offers.
     pub fn forget(&mut self, offers: &HashSet<OfferId>) {
         self.watches.retain(|watch| !offers.contains(&watch.id));
     }
 
-    /// True where what is typed at this place is watched already.
+    /// Whether the text that is typed at this place is watched already.
     pub fn awaits(&self, uri: &str, cursor: usize) -> bool {
         self.watches.iter().any(|watch| {
             let waits = matches!(watch.kind, Kind::Instead { left: false, .. });
@@ -240,7 +241,7 @@ impl SurvivalWatch {
         self.watches.push_back(watch);
     }
 
-    /// The document changed; `edit` counts in characters of the text before.
+    /// The document changed. `edit` counts in characters of the text before the change.
     pub fn edit(&mut self, uri: &str, edit: &Edit, now_ms: u64) {
         if edit.removed > 0 || !edit.inserted.is_empty() {
             self.watches
@@ -248,8 +249,8 @@ impl SurvivalWatch {
         }
     }
 
-    /// The same for the place that was watched last: the edit that decided its
-    /// offer came before it.
+    /// The same for the place that was watched last, because the edit that decided its offer came
+    /// before the place was watched.
     pub fn edit_newest(&mut self, edit: &Edit, now_ms: u64) {
         if let Some(newest) = self.watches.back_mut()
             && newest.edit(edit, now_ms) == Moved::Gone
@@ -258,7 +259,7 @@ impl SurvivalWatch {
         }
     }
 
-    /// What can be told by now.
+    /// What is found by now.
     pub fn look(&mut self, documents: &HashMap<String, Document>, now_ms: u64) -> Vec<Finding> {
         let mut findings = vec![];
         self.watches.retain_mut(|watch| {
@@ -270,7 +271,7 @@ impl SurvivalWatch {
         findings
     }
 
-    /// The document is about to be closed: what is there is what is known.
+    /// The document is about to be closed, so what stands there now is all that will be known.
     pub fn close(&mut self, uri: &str, document: &Document, now_ms: u64) -> Vec<Finding> {
         let mut findings = vec![];
         self.watches.retain_mut(|watch| {

@@ -1,23 +1,25 @@
-//! What becomes of an offer: a pure state machine over what the client says and
+//! Decides the outcome of each offer. It is a pure state machine over what the client reports and
 //! what its document shows.
 //!
-//! A session has one live answer: an offer on screen and, if the user invoked the
-//! request, others to turn to. Clients differ in what they report, so the
-//! document itself is evidence: the offer's text appearing at once is an
-//! acceptance, typed bit by bit it is typed through, anything else in its place
-//! is a rejection. An edit elsewhere in the document tells nothing: other cursors, formatters and
-//! automatic imports make such edits too, so the offer moves along with its place. What the user
-//! cannot have read in time is no label, and neither is what was turned away from for another
-//! offer of the same answer.
+//! A session has one live answer: the offer on screen and, if the user invoked the request, others
+//! to turn to. Clients differ in what they report, so the document itself is evidence. If the
+//! offer's text appears at once, the offer is accepted. If the text is typed bit by bit, the offer
+//! is typed through. Anything else in its place is a rejection.
+//!
+//! An edit elsewhere in the document tells nothing, because other cursors, formatters and automatic
+//! imports make such edits too. The offer then moves along with its place.
+//!
+//! An offer that the user cannot have read in time gets no label. Neither does one that the user
+//! left for another offer of the same answer.
 
 use completion::document::Edit;
 use feedback::event::{EventKind, Evidence, OfferId, Outcome};
 use std::collections::VecDeque;
 
-/// An offer that stood this long was seen, where the client cannot say so.
+/// An offer that stands for this long counts as seen, if the client does not report it.
 pub const MIN_VISIBLE_MS: u64 = 250;
 
-/// An offer that stood this long without an answer is rejected.
+/// An offer that stands for this long without an answer is rejected.
 pub const REJECT_TIMEOUT_MS: u64 = 10_000;
 
 const _: () = assert!(MIN_VISIBLE_MS < REJECT_TIMEOUT_MS);
@@ -61,9 +63,9 @@ struct Live {
     accepted_utf16: u32,
     /// The client said that it takes some of it, and that the change follows.
     taking: bool,
-    /// The document went another way: no longer to be turned to.
+    /// The document differs from it, so that the user cannot turn to it any more.
     diverged: bool,
-    /// Marks behind the cursor that it takes the place of, as was answered last.
+    /// The marks behind the cursor that it replaces, as the client was told last.
     replaces: String,
 }
 
@@ -72,7 +74,7 @@ struct Live {
 enum Step {
     /// A part of it was typed, or taken back.
     Along,
-    /// All of it stands there; at once, if no hand can have typed it.
+    /// All of it is in the document. It appeared at once if no hand can have typed it.
     Whole { at_once: bool },
     /// It does not fit any more.
     Away,
@@ -162,8 +164,8 @@ impl Live {
         Step::Away
     }
 
-    /// The cursor went over marks that the editor had closed, as typing them does.
-    /// False if it is somewhere else.
+    /// The cursor moved over marks that the editor had closed, as typing them does. `false` if the
+    /// cursor is somewhere else.
     fn follow(&mut self, cursor: usize) -> bool {
         let over = cursor.checked_sub(self.cursor()).and_then(|over| self.replaces.get(..over));
         let Some(over) = over.map(str::len) else { return false };
@@ -184,7 +186,8 @@ impl Live {
         self.offer.text.chars().take(self.progress).map(|c| c.len_utf16() as u32).sum()
     }
 
-    /// The outcome if the user turned away now, after having `rejected` it.
+    /// The outcome if the user leaves it now. `rejected` is the outcome if it was seen and not
+    /// used.
     fn left_with(&self, rejected: Outcome, now_ms: u64) -> Outcome {
         let visible = self.shown || now_ms.saturating_sub(self.served_at_ms) >= MIN_VISIBLE_MS;
         let length = self.offer.text.chars().count();
@@ -200,14 +203,14 @@ impl Live {
     }
 }
 
-/// The offers one request was answered with, all for one place.
+/// The offers that answered one request. All of them are for one place.
 #[derive(Debug)]
 struct Answer {
-    /// In the order they were given; never empty.
+    /// They are in the order in which they were given. There is at least one.
     offers: Vec<Live>,
-    /// The one on screen, as far as we know.
+    /// The offer that is on screen, as far as is known.
     current: usize,
-    /// The user asked for others; there are no more than these.
+    /// The user invoked the request, and there are no other offers than these.
     is_complete: bool,
 }
 
@@ -239,8 +242,8 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// A new answer takes the place of the live one; its first offer is on
-    /// screen. `is_complete` if it holds all offers there are for the place.
+    /// A new answer takes the place of the live one. Its first offer is on screen. `is_complete` if
+    /// it has all offers that there are for the place.
     pub fn serve(&mut self, offers: Vec<Offer>, is_complete: bool, now_ms: u64) -> Vec<EventKind> {
         let events = self.leave(Outcome::Superseded, Evidence::Document, now_ms);
         let offers: Vec<_> = offers.into_iter().map(|offer| Live::new(offer, now_ms)).collect();
@@ -266,8 +269,8 @@ impl Tracker {
         std::mem::take(&mut self.decided_now)
     }
 
-    /// What remains of the live offer at this cursor, if the document still
-    /// agrees with it: typing along needs no new computation and no new offer.
+    /// What remains of the live offer at this cursor, if the document still agrees with it. While
+    /// the user types along, no new computation and no new offer are needed.
     pub fn continuation(&mut self, uri: &str, cursor: usize) -> Option<(OfferId, String)> {
         let live = self.live.as_mut()?.current_mut();
         let here = live.offer.uri == uri && live.follow(cursor);
@@ -286,8 +289,7 @@ impl Tracker {
         Some(fitting.collect())
     }
 
-    /// The client was told that what remains of an offer takes the place of these marks
-    /// behind the cursor.
+    /// The client was told that what remains of an offer replaces these marks behind the cursor.
     pub fn replaces(&mut self, id: &str, marks: &str) {
         let answer = self.live.as_mut();
         let live = answer.and_then(|all| all.offers.iter_mut().find(|live| live.offer.id == id));
@@ -303,7 +305,7 @@ impl Tracker {
         (live.offer.uri == uri).then(|| live.cursor())
     }
 
-    /// The cursor is elsewhere, without an edit.
+    /// The cursor is elsewhere, and there was no edit.
     pub fn supersede(&mut self, now_ms: u64) -> Vec<EventKind> {
         self.leave(Outcome::Superseded, Evidence::Document, now_ms)
     }
@@ -357,8 +359,8 @@ impl Tracker {
         }
     }
 
-    /// The client confirms that the offer is on screen, perhaps instead of
-    /// another one of the same answer.
+    /// The client confirms that the offer is on screen. It may have replaced another one of the
+    /// same answer.
     pub fn shown(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
         let before = self.live.as_ref().map(|answer| answer.current);
         let Some(live) = self.turn_to(id) else { return vec![] };
@@ -370,8 +372,8 @@ impl Tracker {
         if first_time { vec![EventKind::Shown { id: id.to_owned() }] } else { vec![] }
     }
 
-    /// The client took a part: `length` UTF-16 units from the start of the
-    /// text as it was offered last.
+    /// The client accepted a part of the offer: `length` UTF-16 units from the start of the text as
+    /// it was offered last.
     pub fn partly_accepted(&mut self, id: &str, length: u32) -> Vec<EventKind> {
         let Some(live) = self.turn_to(id) else { return vec![] };
         let accepted_utf16 = live.accepted_utf16.max(live.progress_utf16()).max(length);
@@ -379,7 +381,7 @@ impl Tracker {
         vec![EventKind::PartlyAccepted { id: id.to_owned(), accepted_utf16 }]
     }
 
-    /// The client is about to take the offer, or a word of it: the change says
+    /// The client is about to accept the offer or a word of it. The change that follows tells
     /// which.
     pub fn taking(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
         let events = self.shown(id, now_ms);
@@ -390,7 +392,7 @@ impl Tracker {
         events
     }
 
-    /// The offer that is on screen, as far as we know.
+    /// The offer that is on screen, as far as is known.
     pub fn on_screen(&self) -> Option<OfferId> {
         self.live.as_ref().map(|answer| answer.current().offer.id.clone())
     }
@@ -474,14 +476,14 @@ impl Tracker {
     }
 }
 
-/// All of it at once, which no hand types.
+/// All of the offer appeared at once, so no hand typed it.
 const TAKEN: Step = Step::Whole { at_once: true };
 
 fn outcome_event(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
     EventKind::Outcome { id: id.to_owned(), outcome, evidence }
 }
 
-/// What an editor inserts when one opening mark is typed.
+/// Whether an editor inserts this when the user types one opening mark.
 fn is_auto_closed_pair(inserted: &str) -> bool {
     matches!(inserted, "()" | "[]" | "{}" | "\"\"" | "''" | "``")
 }
