@@ -9,10 +9,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// The name under which this program is the compiler. Cargo keeps what it made apart from
 /// what another compiler made, by this path.
 const WRAPPER: &str = "rustc-and-clippy";
+
+/// Whether this process has made the copy that cargo calls.
+static IS_COPIED: OnceLock<()> = OnceLock::new();
 
 /// What clippy writes, and nobody reads.
 const OUTPUT: &str = "lints";
@@ -20,13 +24,22 @@ const OUTPUT: &str = "lints";
 /// Lets a cargo command lint what it compiles.
 pub fn with_lints<'a>(workspace: &Workspace, cargo: &'a mut Command) -> Result<&'a mut Command> {
     let wrapper = workspace.target.join(WRAPPER);
-    let own = std::env::current_exe().context("cannot find this program's own path")?;
-    // Cargo may build this program anew meanwhile, so a copy has to do.
-    let bytes = fs::read(&own).with_context(|| own.display().to_string())?;
-    if fs::read(&wrapper).ok().as_ref() != Some(&bytes) {
-        fs::copy(&own, &wrapper).with_context(|| wrapper.display().to_string())?;
+    if IS_COPIED.get().is_none() {
+        copy_to(&wrapper)?;
+        let _ = IS_COPIED.set(());
     }
     Ok(cargo.env("RUSTC_WORKSPACE_WRAPPER", wrapper))
+}
+
+/// Cargo calls a copy of this program, because it may build the program anew meanwhile. The file of
+/// the running program is then gone, so it is copied once, before the first build.
+fn copy_to(wrapper: &Path) -> Result<()> {
+    let own = std::env::current_exe().context("cannot find this program's own path")?;
+    let bytes = fs::read(&own).with_context(|| own.display().to_string())?;
+    if fs::read(wrapper).ok().as_ref() != Some(&bytes) {
+        fs::copy(&own, wrapper).with_context(|| wrapper.display().to_string())?;
+    }
+    Ok(())
 }
 
 /// Whether cargo has called this program as the compiler.
