@@ -1,8 +1,8 @@
 //! Compares two texts, where the number of blanks does not count.
 //!
-//! Between two tokens there may be nothing, blanks, or a line break. A line break counts as one, with
-//! whatever blanks and empty lines around it. Blanks count as nothing, unless they stand between two
-//! words, which would be one word without them.
+//! Between two tokens there may be nothing, blanks, or a line break. A line break counts as one,
+//! with whatever blanks and empty lines around it. Blanks count as nothing, unless they stand
+//! between two words, which would be one word without them.
 
 /// What stands between two tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! A gram is a run of [`GRAM_TOKENS`] tokens. Of each [`WINDOW_GRAMS`] grams in a row, the one with
 //! the smallest hash is chosen. The choice depends on the window's text alone. So wherever
-//! [`TOKENS_FOUND`] tokens stand twice, the same gram of them is chosen in both places. About two of
-//! five grams are chosen (Schleimer, Wilkerson and Aiken, "Winnowing", 2003).
+//! [`TOKENS_FOUND`] tokens stand twice, the same gram of them is chosen in both places. About two
+//! of five grams are chosen (Schleimer, Wilkerson and Aiken, "Winnowing", 2003).
 
 use crate::tokens::Token;
 

@@ -1,8 +1,8 @@
 //! The texts that are remembered, and the index of their grams.
 //!
-//! A posting has 64 bits: the hash of the gram, the slot of the text, and the byte at which the gram
-//! begins. A text that changes gets a new slot. The postings of the old slot are skipped from then
-//! on, and removed once they are many.
+//! A posting has 64 bits: the hash of the gram, the slot of the text, and the byte at which the
+//! gram begins. A text that changes gets a new slot. The postings of the old slot are skipped from
+//! then on, and removed once they are many.
 
 use crate::grams::{HASH_BITS, minimizers};
 use crate::tokens::tokens;
@@ -25,8 +25,8 @@ const SLOTS_MAX: usize = 1 << SLOT_BITS;
 /// nothing new after some of them.
 const SAME_GRAM_MAX: usize = 16;
 
-/// The pieces that the user typed lately, and the longest of them in bytes. Of a longer one, the end
-/// is kept.
+/// The pieces that the user typed lately, and the longest of them in bytes. Of a longer one, the
+/// end is kept.
 pub const TYPED_MAX: usize = 256;
 pub const TYPED_BYTES_MAX: usize = 4096;
 

@@ -1,13 +1,13 @@
 //! Finds where the text before a cursor was written before, and how it went on there.
 //!
 //! It looks at the document itself as it stands, at what the user typed lately, and at the files of
-//! the workspace. Blanks may differ between the two places ([`compare`]). Every place is answered
+//! the workspace. Blanks may differ between the two places (`compare.rs`). Every place is answered
 //! with the length of its match, where it lies, and how many other places go on in the same way
 //! ([`Match`]).
 //!
-//! A suffix array would find any match, but takes 4 bytes for each byte of text. Here only some runs
-//! of three tokens are indexed, chosen so that every match of [`TOKENS_FOUND`] tokens has one
-//! ([`grams`]). Each takes 8 bytes, which is less than the text.
+//! A suffix array would find any match, but takes 4 bytes for each byte of text. Here only some
+//! runs of three tokens are indexed, chosen so that every match of [`TOKENS_FOUND`] tokens has one
+//! (`grams.rs`). Each takes 8 bytes, which is less than the text.
 //!
 //! Everything here is pure: no file is read, no thread is started, and no setting is looked up. A
 //! [`Memory`] is cheap to clone, and a clone does not change.

@@ -2,7 +2,7 @@
 //!
 //! Files are cut into chunks at the borders of functions ([`chunks`]). A chunk counts as a small
 //! document, whose terms are its identifiers and their parts ([`terms`]). BM25 ranks the chunks
-//! ([`Index::search`]), and near copies are left out ([`shingles`]).
+//! ([`Index::search`]), and near copies are left out (`shingles.rs`).
 //!
 //! Everything here is pure: no file is read, no thread is started, and no setting is looked up. An
 //! [`Index`] is cheap to clone, and a clone does not change. So one thread can keep the index, and
