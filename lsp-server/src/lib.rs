@@ -14,3 +14,4 @@ mod services;
 mod session;
 #[cfg(test)]
 mod testing;
+mod workspace;

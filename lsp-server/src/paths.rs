@@ -61,6 +61,11 @@ impl Paths {
         self.root.join("data").join("clock.json")
     }
 
+    /// The files and folders that the user has forgotten, by their hashes.
+    pub fn forgotten(&self) -> PathBuf {
+        self.root.join("data").join("forgotten")
+    }
+
     pub fn daemon_lock(&self) -> PathBuf {
         self.run().join("daemon.lock")
     }

@@ -2,8 +2,8 @@
 //!
 //! A gram is a run of [`GRAM_TOKENS`] tokens. Of each [`WINDOW_GRAMS`] grams in a row, the one with
 //! the smallest hash is chosen. The choice depends on the window's text alone. So wherever
-//! [`TOKENS_FOUND`] tokens stand twice, the same gram of them is chosen in both places. About two
-//! of five grams are chosen (Schleimer, Wilkerson and Aiken, "Winnowing", 2003).
+//! [`TOKENS_FOUND`] tokens stand twice, the same gram of them is chosen in both places. About one
+//! of two grams is chosen (Schleimer, Wilkerson and Aiken, "Winnowing", 2003).
 
 use crate::tokens::Token;
 
@@ -11,7 +11,7 @@ use crate::tokens::Token;
 pub const GRAM_TOKENS: usize = 3;
 
 /// The grams in a row of which one is chosen.
-pub const WINDOW_GRAMS: usize = 4;
+pub const WINDOW_GRAMS: usize = 3;
 
 /// A match of this many whole tokens before the cursor is found. A shorter one may be found.
 pub const TOKENS_FOUND: usize = GRAM_TOKENS + WINDOW_GRAMS - 1;

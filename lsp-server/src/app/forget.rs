@@ -8,7 +8,16 @@ use anyhow::Result;
 use std::sync::Arc;
 
 impl App {
+    /// Forgets what is recorded, and what is indexed of the files that the scope names. If the list
+    /// of forgotten files cannot be written, the rest is forgotten all the same.
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
+        let (workspaces, named) = (self.services.workspaces.clone(), scope.clone());
+        let remembered = tokio::task::spawn_blocking(move || workspaces.forget(&named)).await?;
+        let forgotten = self.forget_recorded(scope).await?;
+        remembered.map(|()| forgotten)
+    }
+
+    async fn forget_recorded(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let services = &self.services;
         // While this change lives, no update is promoted.
         let change = services.adapters.change().await;

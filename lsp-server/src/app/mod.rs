@@ -25,6 +25,7 @@ use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recorder::Recorder;
 use crate::services::settings::Settings;
 use crate::session::Session;
+use crate::workspace::Workspaces;
 use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
@@ -74,6 +75,8 @@ impl App {
             health.clone(),
             derived,
         ));
+        let ignored = settings.current().not_stored.clone();
+        let workspaces = Workspaces::new(paths.forgotten(), ignored, clock.clone());
         let adapters = AdapterService::new(model, engine.clone(), recorder.clone(), registry);
         let services = Arc::new(Services {
             settings,
@@ -84,6 +87,7 @@ impl App {
             clock,
             health,
             checkpoints: Arc::new(Checkpoints::default()),
+            workspaces: Arc::new(workspaces),
         });
         match checkpoint {
             Some(checkpoint) => services.checkpoints.keep(&services.recorder, checkpoint),
@@ -99,7 +103,8 @@ impl App {
         let (lines, status_line) = watch::channel(line);
         let weak = Arc::downgrade(&services);
         tokio::spawn(status_line::follow(weak.clone(), learner.subscribe(), lines));
-        tokio::spawn(trial_runner::run(weak));
+        tokio::spawn(trial_runner::run(weak.clone()));
+        tokio::spawn(background::follow_ignored(weak));
         let app = Arc::new(App {
             paths: paths.clone(),
             services,

@@ -34,6 +34,7 @@ impl App {
                 .learned_state(|state| Evidence::of(state, &registry, settings.gate.enabled)),
             completions_paused: !settings.completion.enabled,
             withheld: services.privacy.withheld(),
+            workspaces: services.workspaces.status(),
         }
     }
 

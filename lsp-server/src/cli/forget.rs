@@ -8,6 +8,7 @@ use crate::daemon::election;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
 use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
+use crate::workspace::forgotten::Forgotten as ForgottenList;
 use anyhow::{Context, Result, bail, ensure};
 use feedback::sled_log::SledLog;
 use jiff::civil::DateTime;
@@ -115,6 +116,9 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     // An update that was cut short may have learned from what is to be forgotten.
     if !plan {
         registry.remove_leftovers();
+    }
+    if !plan {
+        ForgottenList::open(home.forgotten()).add(scope)?;
     }
     let log = SledLog::open(&home.event_log())?;
     let found = OffersToForget::search(&log, scope.clone())?;

@@ -84,6 +84,7 @@ fn from_files(home: &Paths) -> Result<Status> {
         evidence,
         completions_paused: !config.completion.enabled,
         withheld: 0,
+        workspaces: vec![],
         learner,
     })
 }

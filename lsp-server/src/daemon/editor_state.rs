@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// The most requests that are remembered. An editor has a handful under way.
 const PENDING_LIMIT: usize = 1024;
 
+/// The most open folders that are remembered.
+const FOLDERS_LIMIT: usize = 64;
+
 /// LSP's code for a request that a newer one has replaced.
 const REQUEST_CANCELLED: i32 = -32800;
 
@@ -61,6 +64,7 @@ impl EditorState {
         match method {
             "initialized" => self.confirmed = true,
             "exit" => self.left = true,
+            "workspace/didChangeWorkspaceFolders" => self.change_folders(&params["event"]),
             "textDocument/didOpen" => self.open(text),
             "textDocument/didChange" => self.change(text, &params["contentChanges"]),
             "textDocument/didClose" => {
@@ -75,6 +79,24 @@ impl EditorState {
         if is_request && self.pending.len() < PENDING_LIMIT {
             self.pending.push(Pending { message, superseded: false });
         }
+    }
+
+    /// Keeps the open folders in the handshake, which names them to a new daemon.
+    fn change_folders(&mut self, event: &Value) {
+        let handshake = self.handshake.as_mut();
+        let params = handshake.and_then(|handshake| handshake["params"].as_object_mut());
+        let Some(params) = params else { return };
+        let folders = params.entry("workspaceFolders").or_insert(Value::Null);
+        let uris = |folders: &Value| -> Vec<Value> {
+            let folders = folders.as_array().into_iter().flatten();
+            folders.map(|folder| folder["uri"].clone()).collect()
+        };
+        let gone = [uris(&event["removed"]), uris(&event["added"])].concat();
+        let mut left = folders.as_array().cloned().unwrap_or_default();
+        left.retain(|folder| !gone.contains(&folder["uri"]));
+        left.extend(event["added"].as_array().cloned().unwrap_or_default());
+        left.truncate(FOLDERS_LIMIT);
+        *folders = left.into();
     }
 
     /// Takes a message of the daemon; answers whether the editor should get it.
@@ -268,6 +290,23 @@ mod tests {
                 json!({"uri": URI, "languageId": "rust", "version": 2, "text": "a😀éb\n"});
             assert_eq!(opened, &expected);
         }
+    }
+
+    /// A new daemon would index the folders that were open when the editor started.
+    #[test]
+    fn a_new_daemon_gets_the_folders_that_are_open_now() {
+        let mut state = state("utf-16");
+        let folder = |name: &str| json!({"uri": format!("file:///{name}"), "name": name});
+        let mut change = |removed: &[&str], added: &[&str]| {
+            let all = |names: &[&str]| names.iter().map(|name| folder(name)).collect::<Vec<_>>();
+            let event = json!({"event": {"removed": all(removed), "added": all(added)}});
+            notify(&mut state, notification("workspace/didChangeWorkspaceFolders", event));
+        };
+        change(&[], &["a", "b"]);
+        change(&["a"], &["b", "c"]);
+        let handshake = state.replay().handshake.unwrap();
+        let handshake: Value = serde_json::from_slice(&handshake).unwrap();
+        assert_eq!(handshake["params"]["workspaceFolders"], json!([folder("b"), folder("c")]));
     }
 
     #[test]

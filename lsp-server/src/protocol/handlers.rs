@@ -18,16 +18,18 @@ use crate::session::{Session, SessionError, Suggestion};
 use completion::document::{Document, Encoding, Position};
 use ropey::Rope;
 use serde_json::Value;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 use tower_lsp::ls_types::{
-    self as lsp, Command, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
-    DidOpenTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, InitializeParams,
+    self as lsp, Command, DidChangeTextDocumentParams, DidChangeWatchedFilesParams,
+    DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
+    DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, InitializeParams,
     InitializeResult, InitializedParams, InlineCompletionItem, InlineCompletionList,
     InlineCompletionOptions, InlineCompletionParams, InlineCompletionTriggerKind, MessageType,
     OneOf, PositionEncodingKind, Range, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
-    TextDocumentSyncKind,
+    TextDocumentSyncKind, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
 
@@ -93,6 +95,14 @@ impl LanguageServer for Backend {
         }
         let (encoding, kind) = choose_encoding(&offered);
         self.session.use_encoding(encoding);
+        #[allow(deprecated)] // Some clients say nothing else.
+        let root = params.root_uri;
+        match params.workspace_folders {
+            Some(folders) => {
+                folders.iter().for_each(|folder| self.open_folder(&folder.uri));
+            }
+            None => root.iter().for_each(|root| self.open_folder(root)),
+        }
         let mut status = self.app.status_line();
         let client = self.client.clone();
         tokio::spawn(async move {
@@ -113,6 +123,13 @@ impl LanguageServer for Backend {
                     ..ExecuteCommandOptions::default()
                 }),
                 inline_completion_provider: Some(OneOf::Right(InlineCompletionOptions::default())),
+                workspace: Some(WorkspaceServerCapabilities {
+                    workspace_folders: Some(WorkspaceFoldersServerCapabilities {
+                        supported: Some(true),
+                        change_notifications: Some(OneOf::Left(true)),
+                    }),
+                    ..WorkspaceServerCapabilities::default()
+                }),
                 ..ServerCapabilities::default()
             },
             server_info: Some(ServerInfo {
@@ -165,6 +182,23 @@ impl LanguageServer for Backend {
         self.session.close(params.text_document.uri.as_str());
     }
 
+    async fn did_save(&self, params: DidSaveTextDocumentParams) {
+        self.app.services.workspaces.touched(&path_of(&params.text_document.uri));
+    }
+
+    async fn did_change_watched_files(&self, params: DidChangeWatchedFilesParams) {
+        for change in params.changes {
+            self.app.services.workspaces.touched(&path_of(&change.uri));
+        }
+    }
+
+    async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
+        for folder in params.event.removed {
+            self.session.close_folder(Path::new(&path_of(&folder.uri)));
+        }
+        params.event.added.iter().for_each(|folder| self.open_folder(&folder.uri));
+    }
+
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
         if params.command != ACCEPT_COMMAND {
             return Err(invalid_params(format!("unknown command {}", params.command)));
@@ -185,6 +219,10 @@ impl LanguageServer for Backend {
 }
 
 impl Backend {
+    fn open_folder(&self, uri: &lsp::Uri) {
+        self.session.open_folder(Path::new(&path_of(uri)));
+    }
+
     async fn inline_completion(
         &self,
         params: InlineCompletionParams,

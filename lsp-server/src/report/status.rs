@@ -6,6 +6,7 @@ use crate::config::LearningConfig;
 use crate::paths::PathsView;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
+use crate::workspace::status::FolderStatus;
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
@@ -33,6 +34,9 @@ pub struct Status {
     /// file is ignored or a secret is near.
     #[serde(default)]
     pub withheld: u64,
+    /// The folders that are open in editors, and what is indexed of them.
+    #[serde(default)]
+    pub workspaces: Vec<FolderStatus>,
     pub learner: LearnerView,
 }
 
@@ -187,6 +191,10 @@ pub fn screen(status: &Status) -> String {
     }
     if status.withheld > 0 {
         table.add_row(vec!["withheld".into(), withheld_line(status.withheld)]);
+    }
+    for (i, folder) in status.workspaces.iter().enumerate() {
+        let name = if i == 0 { "workspace" } else { "" };
+        table.add_row(vec![name.into(), folder.line()]);
     }
     table.add_row(vec!["learner".into(), learner_line(&status.learner)]);
     for (i, line) in trial_lines(&status.evidence).into_iter().enumerate() {

@@ -9,6 +9,9 @@
 //! 5. the state of the learner's preemption (`learning`), which is held while a signal is sent;
 //! 6. the forwarder's copy of the documents (`daemon`), in a process of its own.
 //!
+//! The locks of a workspace (`workspace`) are held for an assignment, or while its own thread puts a
+//! text into the index. No other lock is taken meanwhile, and no request waits for the second.
+//!
 //! [`health`] and [`checkpoint`] have one lock each, which is held for one assignment.
 
 pub mod adapter_service;
@@ -21,6 +24,7 @@ pub mod recorder;
 pub mod settings;
 
 use crate::privacy::Privacy;
+use crate::workspace::Workspaces;
 use adapter_service::AdapterService;
 use checkpoint::Checkpoints;
 use engine::worker::EngineHandle;
@@ -39,4 +43,5 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub health: Arc<Health>,
     pub checkpoints: Arc<Checkpoints>,
+    pub workspaces: Arc<Workspaces>,
 }

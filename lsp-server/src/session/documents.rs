@@ -10,12 +10,23 @@ use crate::session::request::as_set;
 use completion::document::{Document, Edit, Position};
 use completion::prompt_builder::PromptLimits;
 use ropey::Rope;
+use std::path::Path;
 
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
+        self.services.workspaces.edited(&document.path, &document.language, &document.text);
         let mut state = self.state.lock();
         state.prompts.visit(&document);
         state.documents.insert(uri, document);
+    }
+
+    /// The editor has opened a folder, whose code is indexed from now on.
+    pub fn open_folder(&self, path: &Path) {
+        self.folders.lock().extend(self.services.workspaces.open(path));
+    }
+
+    pub fn close_folder(&self, path: &Path) {
+        self.folders.lock().retain(|open| open.root() != path);
     }
 
     /// Reads the files that a document imports, so that prompts can quote them. This waits for the
@@ -42,6 +53,7 @@ impl Session {
         let events = state.tracker.closed(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
         if let Some(document) = state.documents.remove(uri) {
+            self.services.workspaces.closed(&document.path);
             let rules = QuotableFiles::default();
             let config = self.services.settings.current();
             state.prompts.close(uri, &document, &self.terms(&config, &rules));
@@ -93,6 +105,10 @@ impl Session {
                 tracker.edit(uri, &edit, now_ms)
             };
             self.conclude(&mut state, events, Some(&edit), now_ms);
+        }
+        if let Some(document) = state.documents.get(uri) {
+            let Document { path, language, text, .. } = document;
+            self.services.workspaces.edited(path, language, text);
         }
         self.look(&mut state, now_ms);
         Ok(())

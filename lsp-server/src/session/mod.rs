@@ -18,6 +18,7 @@ use crate::session::request::{PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Decided, Offer, Tracker};
+use crate::workspace::OpenFolder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use completion::postprocess::{NearbyText, replaced_suffix};
@@ -33,6 +34,8 @@ use std::time::Instant;
 pub struct Session {
     services: Arc<Services>,
     state: Mutex<State>,
+    /// The folders that the editor has open.
+    folders: Mutex<Vec<Arc<OpenFolder>>>,
 }
 
 struct State {
@@ -114,7 +117,7 @@ impl Session {
             forgets: 0,
             forgotten: HashSet::new(),
         };
-        Session { services, state: Mutex::new(state) }
+        Session { services, state: Mutex::new(state), folders: Mutex::default() }
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {
@@ -313,6 +316,7 @@ impl Session {
             }
         }
         self.track(Tracker::supersede);
+        self.folders.lock().clear();
     }
 }
 

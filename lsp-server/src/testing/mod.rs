@@ -4,5 +4,6 @@ pub mod app;
 mod burst;
 pub mod daemon;
 pub mod fixtures;
+mod index;
 mod load;
 mod overhead;

@@ -31,3 +31,4 @@ mod settings;
 mod story;
 mod survival;
 mod trial;
+mod workspace;

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measurements, side by side with a peer where there is one.
 
 mod beside;
+mod index;
 mod learn;
 mod overhead;
 mod peer;
@@ -40,6 +41,12 @@ pub enum Command {
     /// a model. The time runs from writing a key's change and request to reading the
     /// answer.
     Overhead(overhead::Arguments),
+    /// The index of a workspace: how long it takes to build, what it needs, and what a
+    /// look-up takes
+    ///
+    /// The folder has ten thousand files that are made for the measurement, or is a
+    /// checkout of yours.
+    Index(index::Arguments),
     /// The solutions of HumanEval, with a line or half a line missing
     ///
     /// Reports exact matches, edit similarity, and the share of offers that the missing
@@ -60,6 +67,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Beside(arguments) => beside::run(workspace, arguments),
         Command::Serve(arguments) => serve::run(workspace, arguments),
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
+        Command::Index(arguments) => index::run(workspace, arguments),
         Command::Quality(arguments) => quality::run(workspace, arguments),
         Command::Sweep(arguments) => sweep::run(workspace, arguments),
     }

@@ -1,0 +1,81 @@
+//! The folder that an editor has open is indexed, and `hone status` tells what is in the index.
+
+use rehearsal::client::Client;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use tests::{Home, Model, QUICK, eventually};
+use url::Url;
+
+/// An editor that has this folder open.
+fn editor(home: &Home, folder: &Path) -> Client {
+    let editor = Client::spawn(home.hone().args(["lsp", "--manual-clock"])).unwrap();
+    let uri = Url::from_directory_path(folder).unwrap();
+    let params = json!({
+        "processId": null,
+        "rootUri": null,
+        "capabilities": {},
+        "workspaceFolders": [{"uri": uri.as_str().trim_end_matches('/'), "name": "project"}],
+    });
+    editor.request("initialize", params).unwrap();
+    editor.notify("initialized", json!({})).unwrap();
+    editor
+}
+
+fn folders(home: &Home) -> Vec<Value> {
+    home.status()["workspaces"].as_array().cloned().unwrap_or_default()
+}
+
+fn is_indexed(home: &Home, files: u64) -> bool {
+    let folders = folders(home);
+    folders.len() == 1 && folders[0]["state"] == "ready" && folders[0]["files"] == files
+}
+
+#[test]
+fn the_status_names_the_folder_and_counts_what_may_be_indexed() {
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().canonicalize().unwrap();
+    let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
+    let secret = format!("let password = \"{}\";\n", ["hunter", "2", "!"].concat());
+    write(".gitignore", "ignored.rs\n.gitignore\n");
+    for name in ["a.rs", "b.rs", "plan.rs", "ignored.rs"] {
+        write(name, "fn canary() {}\n");
+    }
+    write("secret.rs", &secret);
+    let home = Home::with(Model::Smol, QUICK);
+    let _editor = editor(&home, &root);
+    // Three of the five: not the ignored one, and not the one with a secret.
+    eventually("the folder is indexed", || is_indexed(&home, 3));
+    let screen = home.output(&["status"]);
+    let line = screen.lines().find(|line| line.starts_with("workspace")).unwrap_or_default();
+    assert!(line.contains(&*root.to_string_lossy()) && line.contains("indexed"), "{screen}");
+
+    home.output(&["forget", "--file", &root.join("plan.rs").to_string_lossy(), "--yes"]);
+    assert_eq!(folders(&home)[0]["files"], 2, "the forgotten file is gone at once");
+    write("plan.rs", "fn canary() { again(); }\n");
+    write("c.rs", "fn canary() {}\n");
+    eventually("a new file is indexed, the forgotten one is not", || is_indexed(&home, 3));
+
+    home.output(&["stop"]);
+    let _editor = editor(&home, &root);
+    eventually("the next daemon has not got it either", || is_indexed(&home, 3));
+}
+
+#[test]
+fn a_folder_is_let_go_with_its_last_editor() {
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().canonicalize().unwrap();
+    fs::write(root.join("a.rs"), "fn a() {}\n").unwrap();
+    let home = Home::with(Model::Smol, QUICK);
+    let stays = home.editor();
+    let (first, second) = (editor(&home, &root), editor(&home, &root));
+    eventually("it is indexed once", || is_indexed(&home, 1));
+    drop(first);
+    assert!(is_indexed(&home, 1));
+    let uri = Url::from_directory_path(&root).unwrap();
+    let removed = json!([{"uri": uri.as_str().trim_end_matches('/'), "name": "project"}]);
+    let event = json!({"event": {"added": [], "removed": removed}});
+    second.notify("workspace/didChangeWorkspaceFolders", event).unwrap();
+    eventually("nobody has it open", || folders(&home).is_empty());
+    drop((second, stays));
+}
