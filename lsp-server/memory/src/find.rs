@@ -14,7 +14,7 @@ pub const MATCH_BYTES_MAX: usize = 512;
 
 /// The places of a gram that one search looks at. If a gram has more, an earlier one is tried,
 /// which finds long matches only.
-const PLACES_MAX: usize = 2048;
+const PLACES_MAX: usize = 1024;
 
 /// How many tokens before the cursor another gram is tried.
 const TOKENS_BACK_MAX: usize = 32;
@@ -151,43 +151,37 @@ impl Memory {
         let all: Vec<_> = places
             .into_iter()
             .filter_map(|place| {
-                let goes_on = behind.continuation(&place.text[place.end..], query.lines)?;
-                Some((place, goes_on))
+                let continuation = behind.continuation(&place.text[place.end..], query.lines)?;
+                Some((solid_line(&continuation.text), place, continuation))
             })
             .collect();
-        let mut same: FxHashMap<String, usize> = FxHashMap::default();
-        for (_, goes_on) in &all {
-            *same.entry(solid_line(&goes_on.text)).or_default() += 1;
-        }
-        let mut quotable: FxHashMap<&str, bool> = FxHashMap::default();
+        let mut same: FxHashMap<&str, usize> = FxHashMap::default();
+        all.iter().for_each(|(line, ..)| *same.entry(line).or_default() += 1);
         let own: Arc<str> = query.file.into();
-        let mut matches = vec![];
-        let places = all.len();
-        for (place, goes_on) in all {
-            if matches.len() == query.count {
-                break;
-            }
-            let file = place.name.map_or_else(|| own.clone(), Arc::clone);
-            let may_quote = place.name.is_none_or(|name| {
-                *quotable.entry(name).or_insert_with(|| (query.may_quote)(name))
-            });
-            if may_quote {
-                let text_before = &place.text.as_bytes()[..place.end];
-                matches.push(Match {
-                    source: place.source,
-                    file,
-                    offset: place.base + place.end,
-                    matched: place.matched,
-                    exact: exactly_same(tail.bytes, text_before, MATCH_BYTES_MAX),
-                    agreement: same[&solid_line(&goes_on.text)] as f32 / places as f32,
-                    places,
-                    rest_agrees: goes_on.rest_agrees,
-                    next_line_agrees: goes_on.next_line_agrees,
-                    text: goes_on.text,
-                });
-            }
-        }
+        let mut quotable: FxHashMap<Arc<str>, bool> = FxHashMap::default();
+        let mut may_quote = |name: &Arc<str>| {
+            *quotable.entry(name.clone()).or_insert_with(|| (query.may_quote)(name))
+        };
+        let matches = all.iter().filter(|(_, place, _)| place.name.is_none_or(&mut may_quote));
         matches
+            .take(query.count)
+            .map(|(line, place, continuation)| Match {
+                source: place.source,
+                file: place.name.unwrap_or(&own).clone(),
+                offset: place.base + place.end,
+                matched: place.matched,
+                exact: exactly_same(
+                    tail.bytes,
+                    &place.text.as_bytes()[..place.end],
+                    MATCH_BYTES_MAX,
+                ),
+                text: continuation.text.clone(),
+                agreement: same[line.as_str()] as f32 / all.len() as f32,
+                places: all.len(),
+                rest_agrees: continuation.rest_agrees,
+                next_line_agrees: continuation.next_line_agrees,
+            })
+            .collect()
     }
 
     /// The places in other texts than the document itself.

@@ -137,17 +137,14 @@ impl Index {
         if text.len() > self.limits.file_bytes.min(u32::MAX as usize) {
             return Err(NotIndexed::TooLong);
         }
-        let is_full = self.slots.len() >= self.limits.files
-            || self.text_bytes + text.len() > self.limits.text_bytes
-            || self.runs.len() >= self.limits.postings;
-        if is_full {
+        if self.is_full(text.len()) {
             // The room may be taken by what was removed.
             self.purge();
         }
-        let is_full = self.slots.len() >= self.limits.files
-            || self.text_bytes + text.len() > self.limits.text_bytes
-            || self.runs.len() >= self.limits.postings;
-        let slot = self.free_slot().filter(|_| !is_full).ok_or(NotIndexed::Full)?;
+        if self.is_full(text.len()) {
+            return Err(NotIndexed::Full);
+        }
+        let slot = self.free_slot().ok_or(NotIndexed::Full)?;
         let (chunks, postings) = chunks_of(&text, slot);
         let name: Arc<str> = name.into();
         self.text_bytes += text.len();
@@ -158,6 +155,12 @@ impl Index {
         self.slots.insert(name, slot);
         self.runs.add(postings);
         Ok(())
+    }
+
+    fn is_full(&self, more_bytes: usize) -> bool {
+        self.slots.len() >= self.limits.files
+            || self.text_bytes + more_bytes > self.limits.text_bytes
+            || self.runs.len() >= self.limits.postings
     }
 
     /// Removes a file; answers whether it was there. None of its text is found from now on.
