@@ -47,7 +47,8 @@ fn the_status_names_the_folder_and_counts_what_may_be_indexed() {
     // Three of the five: not the ignored one, and not the one with a secret.
     eventually("the folder is indexed", || is_indexed(&home, 3));
     let screen = home.output(&["status"]);
-    let line = screen.lines().find(|line| line.starts_with("workspace")).unwrap_or_default();
+    let line =
+        screen.lines().find(|line| line.trim_start().starts_with("workspace")).unwrap_or_default();
     assert!(line.contains(&*root.to_string_lossy()) && line.contains("indexed"), "{screen}");
 
     home.output(&["forget", "--file", &root.join("plan.rs").to_string_lossy(), "--yes"]);
