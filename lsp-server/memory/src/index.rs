@@ -33,6 +33,9 @@ pub const TYPED_BYTES_MAX: usize = 4096;
 /// The share of postings of removed texts at which they are cleared away: one in this many.
 const DEAD_SHARE: usize = 4;
 
+/// The memory of a file's entries in the tables, and of its counters, in bytes: an estimate.
+const ENTRY_BYTES: usize = 64;
+
 /// How much a memory holds at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -235,7 +238,7 @@ impl Memory {
     }
 
     pub fn stats(&self) -> Stats {
-        let name = |name: &Arc<str>| name.len() + size_of::<Text>() + size_of::<usize>() * 8;
+        let name = |name: &Arc<str>| name.len() + size_of::<Text>() + ENTRY_BYTES;
         let names: usize = self.files.keys().map(name).sum();
         Stats {
             files: self.files.len(),

@@ -29,6 +29,9 @@ const SLOTS_MAX: usize = 1 << SLOT_BITS;
 /// The share of postings of removed files at which they are cleared away: one in this many.
 const DEAD_SHARE: usize = 4;
 
+/// The memory of a file's entries in the tables, and of its counters, in bytes: an estimate.
+const ENTRY_BYTES: usize = 64;
+
 /// How much an index holds at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -217,7 +220,7 @@ impl Index {
     }
 
     pub fn stats(&self) -> Stats {
-        let name = |name: &Arc<str>| name.len() + size_of::<File>() + size_of::<usize>() * 8;
+        let name = |name: &Arc<str>| name.len() + size_of::<File>() + ENTRY_BYTES;
         let names: usize = self.slots.keys().map(name).sum();
         Stats {
             files: self.slots.len(),

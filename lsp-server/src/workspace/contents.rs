@@ -1,4 +1,5 @@
-//! What is indexed of a folder. One thread changes it, and publishes snapshots that sessions search.
+//! What is indexed of a folder. One thread changes it, and publishes snapshots that sessions
+//! search.
 
 use crate::privacy::forget_scope::Scope;
 use crate::workspace::access::Access;

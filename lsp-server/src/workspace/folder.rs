@@ -1,45 +1,34 @@
-//! One folder: its thread, which lists, reads and follows the files, and its state.
+//! One folder and its state. Its thread is an [`Indexer`].
 
 use crate::privacy::forget_scope::Scope;
 use crate::workspace::access::Access;
-use crate::workspace::contents::{Contents, Snapshot, TypedPiece};
+use crate::workspace::contents::{Contents, Snapshot};
 use crate::workspace::inbox::Inbox;
-use crate::workspace::limits::{
-    BATCH_FILES, BATCH_REST, BUILD_TIME_MAX, CHECK_EVERY, LIST_AGAIN_AFTER, PUBLISH_EVERY,
-    STALLED_AFTER, START_DELAY, TYPED_LINES_ABOVE,
-};
-use crate::workspace::reader::{self, Stamp, Unread};
+use crate::workspace::indexer::Indexer;
+use crate::workspace::limits::STALLED_AFTER;
 use crate::workspace::status::{FolderState, FolderStatus};
-use crate::workspace::watch::Watch;
-use crate::workspace::{listing, listing::Listing};
 use feedback::clock::Clock;
 use parking_lot::Mutex;
-use ropey::Rope;
-use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The niceness of the threads that index. Anything else on the machine comes first.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 19;
-
 pub struct Folder {
     root: PathBuf,
-    inbox: Arc<Inbox>,
-    contents: Contents,
-    progress: Mutex<Progress>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) contents: Contents,
+    pub(super) progress: Mutex<Progress>,
     /// Since when the thread waits for the disk.
     waits_since: Mutex<Option<Instant>>,
 }
 
 #[derive(Clone, Default)]
-struct Progress {
-    state: FolderState,
-    listed: usize,
-    left_out: usize,
-    build_ms: Option<u64>,
-    limit: Option<String>,
+pub(super) struct Progress {
+    pub(super) state: FolderState,
+    pub(super) listed: usize,
+    pub(super) left_out: usize,
+    pub(super) build_ms: Option<u64>,
+    pub(super) limit: Option<String>,
 }
 
 impl Folder {
@@ -52,15 +41,7 @@ impl Folder {
             progress: Mutex::default(),
             waits_since: Mutex::new(None),
         });
-        let indexer = Indexer {
-            folder: folder.clone(),
-            access,
-            clock,
-            stamps: HashMap::new(),
-            folders: HashSet::new(),
-            watch: None,
-            published: Instant::now(),
-        };
+        let indexer = Indexer::new(folder.clone(), access, clock);
         let thread = std::thread::Builder::new().name("hone-index".into());
         let started = thread.spawn(move || indexer.run());
         started.is_ok().then_some(folder)
@@ -108,278 +89,10 @@ impl Folder {
     }
 
     /// Asks the disk for something, which may never answer.
-    fn from_disk<T>(&self, ask: impl FnOnce() -> T) -> T {
+    pub(super) fn ask_disk<T>(&self, ask: impl FnOnce() -> T) -> T {
         *self.waits_since.lock() = Some(Instant::now());
         let answer = ask();
         *self.waits_since.lock() = None;
         answer
-    }
-}
-
-/// What became of a file.
-#[derive(PartialEq, Eq)]
-enum Indexed {
-    Yes,
-    /// It is left out, or not there.
-    No,
-    /// The indexes are full.
-    NoRoom,
-}
-
-/// What the folder's thread knows.
-struct Indexer {
-    folder: Arc<Folder>,
-    access: Arc<Access>,
-    clock: Arc<dyn Clock>,
-    /// How the indexed files looked.
-    stamps: HashMap<PathBuf, Stamp>,
-    /// The folders of the listed files.
-    folders: HashSet<PathBuf>,
-    watch: Option<Watch>,
-    published: Instant,
-}
-
-impl Indexer {
-    fn run(mut self) {
-        lower_priority();
-        self.folder.inbox.rest(START_DELAY);
-        if is_refused(&self.folder.root) {
-            self.folder.progress.lock().state = FolderState::Refused;
-            return;
-        }
-        self.watch = Watch::start(Arc::downgrade(&self.folder.inbox));
-        self.build();
-        let (mut listed, mut checked) = (Instant::now(), Instant::now());
-        let mut lists_again = false;
-        loop {
-            let inbox = self.folder.inbox.clone();
-            inbox.wait();
-            if inbox.stops() {
-                return;
-            }
-            lists_again |= inbox.takes_listing();
-            if checked.elapsed() >= CHECK_EVERY {
-                checked = Instant::now();
-                lists_again |= self.has_come_or_gone();
-            }
-            if lists_again && listed.elapsed() >= LIST_AGAIN_AFTER {
-                self.build();
-                (listed, lists_again) = (Instant::now(), false);
-            }
-            if self.follow_changes() {
-                self.publish();
-            }
-        }
-    }
-
-    fn publish(&mut self) {
-        self.folder.contents.publish();
-        self.published = Instant::now();
-    }
-
-    fn has_come_or_gone(&self) -> bool {
-        let exists = self.folder.from_disk(|| self.folder.root.is_dir());
-        exists == (self.folder.progress.lock().state == FolderState::Gone)
-    }
-
-    /// Lists the folder, reads what has changed, and removes what is not there any more.
-    fn build(&mut self) {
-        let started = Instant::now();
-        let folder = self.folder.clone();
-        if !folder.from_disk(|| folder.root.is_dir()) {
-            folder.contents.clear();
-            *folder.progress.lock() = Progress { state: FolderState::Gone, ..Progress::default() };
-            return;
-        }
-        folder.progress.lock().state = FolderState::Building;
-        let center = folder.inbox.center().unwrap_or_else(|| folder.root.clone());
-        let Listing { files, mut limit } =
-            folder.from_disk(|| listing::list(&folder.root, &center));
-        folder.progress.lock().listed = files.len();
-        let files: Vec<PathBuf> = files.iter().map(|file| folder.root.join(file)).collect();
-        self.folders =
-            files.iter().flat_map(|file| file.ancestors().skip(1)).map(Path::to_owned).collect();
-        let (mut tried, mut indexed) = (0, 0);
-        for batch in files.chunks(BATCH_FILES) {
-            if folder.inbox.stops() {
-                return;
-            }
-            let found = batch.iter().map(|file| self.index(file));
-            let found: Vec<Indexed> = found.take_while(|found| *found != Indexed::NoRoom).collect();
-            tried += found.len();
-            indexed += found.iter().filter(|found| **found == Indexed::Yes).count();
-            self.rest_between_batches();
-            if found.len() < batch.len() {
-                limit = Some(format!("the nearest {indexed} files fill the index"));
-                break;
-            }
-            if started.elapsed() > BUILD_TIME_MAX {
-                limit = Some(format!("read for {} s only", BUILD_TIME_MAX.as_secs()));
-                break;
-            }
-        }
-        self.remove_unlisted(&files);
-        self.publish();
-        let is_watched = self.watch(&files);
-        if !is_watched && limit.is_none() {
-            limit = Some("changes outside the editor are noticed late".into());
-        }
-        let mut progress = folder.progress.lock();
-        progress.left_out = tried - indexed;
-        progress.build_ms = Some(started.elapsed().as_millis() as u64);
-        progress.limit = limit;
-        progress.state = FolderState::Ready;
-    }
-
-    fn rest_between_batches(&mut self) {
-        self.folder.inbox.rest(BATCH_REST);
-        self.follow_changes();
-        if self.published.elapsed() >= PUBLISH_EVERY {
-            self.publish();
-        }
-    }
-
-    /// Removes the files that the new listing has not. A document that is open and may still be
-    /// indexed stays.
-    fn remove_unlisted(&mut self, files: &[PathBuf]) {
-        let listed: HashSet<&Path> = files.iter().map(PathBuf::as_path).collect();
-        let contents = &self.folder.contents;
-        for name in contents.names() {
-            let is_open = || self.folder.inbox.is_open(&name) && self.access.may_read(&name, "");
-            if !listed.contains(Path::new(&name)) && !is_open() {
-                contents.remove(&name);
-            }
-        }
-        self.stamps.retain(|path, _| listed.contains(path.as_path()));
-    }
-
-    fn watch(&mut self, files: &[PathBuf]) -> bool {
-        let folder = self.folder.clone();
-        let Some(watch) = &mut self.watch else { return false };
-        folder.from_disk(|| watch.follow(&folder.root, files.iter().map(PathBuf::as_path)))
-    }
-
-    /// Indexes the documents and files that have changed; answers whether there were any.
-    fn follow_changes(&mut self) -> bool {
-        let work = self.folder.inbox.take();
-        let is_any = !work.documents.is_empty() || !work.changed.is_empty();
-        for (path, language, text) in work.documents {
-            self.index_document(&path, &language, &text);
-        }
-        for path in work.changed {
-            if self.is_new_folder(&path) {
-                self.folder.inbox.list_again();
-            } else if path.starts_with(&self.folder.root) {
-                self.index(&path);
-            }
-        }
-        is_any
-    }
-
-    /// Whether a folder has appeared, or one with indexed files has gone.
-    fn is_new_folder(&self, path: &Path) -> bool {
-        let found = self.folder.from_disk(|| path.symlink_metadata());
-        found.is_ok_and(|found| found.is_dir()) != self.folders.contains(path)
-    }
-
-    /// Indexes a file as it lies on the disk, unless it is open or has not changed.
-    fn index(&mut self, path: &Path) -> Indexed {
-        // A name that is no UTF-8 has no URI that an editor could open it by.
-        let Some(name) = path.to_str() else { return Indexed::No };
-        let folder = self.folder.clone();
-        let may_read =
-            !reader::is_generated(path) && folder.from_disk(|| self.access.may_read(name, ""));
-        if !may_read {
-            self.leave_out(path, name);
-            return Indexed::No;
-        }
-        let is_known = folder.contents.contains(name);
-        if is_known && folder.inbox.is_open(name) {
-            return Indexed::Yes;
-        }
-        let stamp = folder.from_disk(|| reader::stamp(path));
-        if is_known && stamp.is_ok_and(|now| self.stamps.get(path) == Some(&now)) {
-            return Indexed::Yes;
-        }
-        match folder.from_disk(|| reader::read(path)) {
-            Ok((text, stamp)) if self.access.may_index(&text) => {
-                let real = folder.from_disk(|| path.canonicalize()).ok();
-                if !folder.contents.put(name, real.as_deref(), text.into(), None) {
-                    return Indexed::NoRoom;
-                }
-                self.stamps.insert(path.to_owned(), stamp);
-                Indexed::Yes
-            }
-            Err(Unread::Changing) if is_known => Indexed::Yes,
-            _ => {
-                self.leave_out(path, name);
-                Indexed::No
-            }
-        }
-    }
-
-    fn leave_out(&mut self, path: &Path, name: &str) {
-        self.stamps.remove(path);
-        self.folder.contents.remove(name);
-    }
-
-    /// Indexes a document as it stands in the editor.
-    fn index_document(&mut self, name: &str, language: &str, text: &Rope) {
-        let folder = self.folder.clone();
-        let path = Path::new(name);
-        let may_read = !reader::is_generated(path)
-            && folder.from_disk(|| self.access.may_read(name, language));
-        let text = text.to_string();
-        if !may_read || !self.access.may_index(&text) {
-            self.leave_out(path, name);
-            return;
-        }
-        let typed = folder.contents.text(name).and_then(|before| typed_piece(&before, &text));
-        let typed = typed.map(|text| TypedPiece { text, at_ms: self.clock.unix_ms() });
-        let real = folder.from_disk(|| path.canonicalize()).ok();
-        folder.contents.put(name, real.as_deref(), text.into(), typed);
-        // The file on the disk is another one.
-        self.stamps.remove(path);
-    }
-}
-
-/// The lines that are new in a document, with some above them. `None` if there are none.
-fn typed_piece(before: &str, now: &str) -> Option<String> {
-    let (before, now): (Vec<&str>, Vec<&str>) = (before.lines().collect(), now.lines().collect());
-    let same = |a: &mut dyn Iterator<Item = &&str>, b: &mut dyn Iterator<Item = &&str>| {
-        a.zip(b).take_while(|(a, b)| a == b).count()
-    };
-    let first = same(&mut before.iter(), &mut now.iter());
-    let below = same(&mut before[first..].iter().rev(), &mut now[first..].iter().rev());
-    let new = &now[first..now.len() - below];
-    let is_blank = new.iter().all(|line| line.trim().is_empty());
-    let above = &now[first.saturating_sub(TYPED_LINES_ABOVE)..first];
-    (!is_blank).then(|| [above, new].concat().join("\n"))
-}
-
-/// Whether a folder is no workspace: the whole file system, or the user's home.
-fn is_refused(root: &Path) -> bool {
-    root.parent().is_none() || std::env::home_dir().is_some_and(|home| home == root)
-}
-
-/// Makes everything else on the machine come before this thread. On macOS a priority holds for a
-/// whole process, so there the rests between batches must do.
-pub fn lower_priority() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, NICENESS);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::typed_piece;
-
-    #[test]
-    fn what_was_typed_is_told_with_the_lines_above_it() {
-        let typed = |before: &str, now: &str| typed_piece(before, now);
-        assert_eq!(typed("a\nb\nc\nd\n", "a\nb\nc\nnew();\nd\n").unwrap(), "b\nc\nnew();");
-        assert_eq!(typed("a\n", "x\n").unwrap(), "x");
-        assert_eq!(typed("a\nb\n", "a\n"), None, "nothing is new");
-        assert_eq!(typed("a\n", "a\n\n"), None, "blank lines are nothing");
-        assert_eq!(typed("a\na\n", "a\na\na\n").unwrap(), "a\na\na");
     }
 }

@@ -114,8 +114,8 @@ impl Inbox {
         self.state.lock().documents.contains_key(path)
     }
 
-    /// Waits until there is something to do, but no longer than [`CHECK_EVERY`]. What comes within a
-    /// moment is then done together.
+    /// Waits until there is something to do, but no longer than [`CHECK_EVERY`]. What comes within
+    /// a moment is then done together.
     pub fn wait(&self) {
         let mut state = self.state.lock();
         let is_idle = !state.stops

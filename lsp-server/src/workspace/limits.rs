@@ -47,7 +47,8 @@ pub const QUIET: Duration = Duration::from_millis(400);
 /// it is saved.
 pub const DOCUMENT_BYTES_MAX: usize = 256 * 1024;
 
-/// The lines above a typed piece that are kept with it, so that it is found by what stands before it.
+/// The lines above a typed piece that are kept with it, so that it is found by what stands before
+/// it.
 pub const TYPED_LINES_ABOVE: usize = 2;
 
 /// The documents that may be open in a folder. Further ones are indexed as they lie on the disk.

@@ -1,5 +1,5 @@
-//! Lists the files of a folder: those that git knows or would add, and without git those that a walk
-//! finds which heeds ignore files.
+//! Lists the files of a folder: those that git knows or would add. Without git, a walk that heeds
+//! ignore files finds them.
 
 use crate::workspace::limits::{DEPTH_MAX, LISTED_MAX, LISTING_BYTES_MAX, LISTING_TIME_MAX};
 use ignore::WalkBuilder;

@@ -1,7 +1,7 @@
 //! The code of the folders that are open in editors: indexed in the background, and searched by
 //! sessions without a lock.
 //!
-//! Each folder has a thread of its own ([`folder`]), so that a disk that does not answer stops
+//! Each folder has a thread of its own ([`indexer`]), so that a disk that does not answer stops
 //! nothing else. The thread lists the folder's files ([`listing`]), reads them ([`reader`]) unless
 //! [`access`] forbids it, and keeps a `retrieval::Index` and a `memory::Memory` of them
 //! ([`contents`]). It then follows what changes: in the editor's documents, and on the disk.
@@ -11,17 +11,19 @@ mod contents;
 mod folder;
 pub mod forgotten;
 mod inbox;
+mod indexer;
 pub mod limits;
 mod listing;
 mod reader;
 pub mod status;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod watch;
 
 pub use contents::Snapshot;
 #[cfg(test)]
-pub use folder::lower_priority;
+pub use indexer::lower_priority;
 
 use crate::config::patterns::Patterns;
 use crate::privacy::forget_scope::Scope;
