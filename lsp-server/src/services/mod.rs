@@ -9,8 +9,8 @@
 //! 5. the state of the learner's preemption (`learning`), which is held while a signal is sent;
 //! 6. the forwarder's copy of the documents (`daemon`), in a process of its own.
 //!
-//! The locks of a workspace (`workspace`) are held for an assignment, or while its own thread puts a
-//! text into the index. No other lock is taken meanwhile, and no request waits for the second.
+//! The locks of a workspace (`workspace`) are held for an assignment, or while its own thread puts
+//! a text into the index. No other lock is taken meanwhile, and no request waits for the second.
 //!
 //! [`health`] and [`checkpoint`] have one lock each, which is held for one assignment.
 
