@@ -233,7 +233,7 @@ impl Session {
     /// Nothing is recorded of this offer, so its acceptance cannot be recorded either.
     pub fn accepted(&self, id: &str) -> anyhow::Result<()> {
         self.track(|tracker, _| tracker.accepted(id));
-        self.services.recorder.record_late_acceptance(id)
+        self.services.recorder.ensure_accepted(id)
     }
 
     pub fn shown(&self, id: &str) {
