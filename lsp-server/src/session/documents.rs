@@ -39,7 +39,7 @@ impl Session {
     pub fn close(&self, uri: &str) {
         let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
-        let events = state.tracker.closed(uri, now_ms);
+        let events = state.tracker.supersede_in(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
         if let Some(document) = state.documents.remove(uri) {
             let rules = QuotableFiles::default();
@@ -88,7 +88,7 @@ impl Session {
             survival.edit(uri, &edit, now_ms);
             suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
             let events = if is_trim(&was, &edit, cursor) {
-                tracker.rewritten(uri, now_ms)
+                tracker.supersede_in(uri, now_ms)
             } else {
                 tracker.edit(uri, &edit, now_ms)
             };

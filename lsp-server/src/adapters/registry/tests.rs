@@ -1,5 +1,7 @@
+use super::index::{REGISTRY_COPY, REGISTRY_FILE};
 use super::*;
 use crate::testing::fixtures;
+use std::collections::HashSet;
 
 fn candidate(registry: &Registry, base: &str) -> Candidate {
     let version = registry.next_version();
