@@ -340,7 +340,7 @@ async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_while_computing_is_silence_and_no_error() {
+async fn what_is_forgotten_while_computing_is_not_offered_and_is_no_error() {
     let (_folder, session) = session(Duration::from_millis(50)).await;
     let asking = session.clone();
     let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
