@@ -84,6 +84,7 @@ impl App {
             clock,
             health,
             checkpoints: Arc::new(Checkpoints::default()),
+            activity: Arc::default(),
         });
         match checkpoint {
             Some(checkpoint) => services.checkpoints.keep(&services.recorder, checkpoint),

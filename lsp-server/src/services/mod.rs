@@ -11,6 +11,7 @@
 //!
 //! [`health`] and [`checkpoint`] have one lock each, which is held for one assignment.
 
+pub mod activity;
 pub mod adapter_service;
 pub mod checkpoint;
 pub mod derived_state;
@@ -21,6 +22,7 @@ pub mod recorder;
 pub mod settings;
 
 use crate::privacy::Privacy;
+use activity::Activity;
 use adapter_service::AdapterService;
 use checkpoint::Checkpoints;
 use engine::worker::EngineHandle;
@@ -39,4 +41,5 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub health: Arc<Health>,
     pub checkpoints: Arc<Checkpoints>,
+    pub activity: Arc<Activity>,
 }

@@ -57,6 +57,7 @@ impl Session {
         version: i32,
         changes: Vec<(Option<(Position, Position)>, String)>,
     ) -> Result<(), SessionError> {
+        self.services.activity.touch();
         let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
         state.abort_current();

@@ -129,6 +129,7 @@ impl Session {
         position: Position,
         trigger: Trigger,
     ) -> Result<Vec<Suggestion>, SessionError> {
+        self.services.activity.touch();
         let pending = match self.begin(uri, position, trigger)? {
             Start::NoOffer => return Ok(vec![]),
             Start::Known(suggestions) => return Ok(suggestions),
