@@ -1,8 +1,9 @@
 #!/bin/sh
 # install-0.12.sh DEST: puts the Neovim of Debian's testing release, 0.12 or newer, into a folder.
 #
-# It needs Debian, apt and patchelf. The system's packages stay as they are: apt works with lists and
-# a package state below DEST, and the packages are unpacked and not installed. DEST/nvim starts it.
+# It needs Debian, apt and patchelf. The system's packages stay as they are: apt works with lists
+# and a package state below DEST, and the packages are unpacked and not installed. DEST/nvim starts
+# it.
 set -eu
 
 SUITE=forky

@@ -218,7 +218,8 @@ impl Client {
         self.notify("textDocument/didShowCompletion", json!({"item": item.raw}))
     }
 
-    /// Reports that the offer was rejected. An editor gives the reason "esc", or "hidden" where nobody rejected it.
+    /// Reports that the offer was rejected. An editor gives the reason "esc", or "hidden" where
+    /// nobody rejected it.
     pub fn did_reject(&self, id: &str, reason: &str) -> Result<(), RequestError> {
         self.notify("hone/didReject", json!({"id": id, "reason": reason}))
     }

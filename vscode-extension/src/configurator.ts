@@ -2,7 +2,7 @@
 // owner for every editor.
 
 import * as vscode from 'vscode';
-import { changes, serverKeys, type Values } from './core/configuration';
+import { changes, oldKeys, serverKeys, underTodaysNames, type Values } from './core/configuration';
 import { ask } from './core/program';
 import type { Server } from './server';
 import { affects, setByUser } from './settings';
@@ -21,7 +21,7 @@ export class Configurator implements vscode.Disposable {
         private readonly server: Server,
         manifest: unknown,
     ) {
-        this.keys = serverKeys(manifest);
+        this.keys = [...serverKeys(manifest), ...oldKeys];
         this.listeners = [
             vscode.workspace.onDidChangeConfiguration((event) => {
                 if (this.keys.some((key) => affects(event, key))) this.send();
@@ -43,7 +43,7 @@ export class Configurator implements vscode.Disposable {
     }
 
     private async apply(): Promise<void> {
-        const set = setByUser(this.keys);
+        const set = underTodaysNames(setByUser(this.keys));
         if (Object.keys({ ...set, ...this.sent }).length === 0) return;
         const path = this.server.program();
         const file: unknown = JSON.parse(await ask(path, ['config', 'get', '--json']));

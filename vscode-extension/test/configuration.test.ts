@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import manifest from '../package.json';
-import { changes, serverKeys } from '../src/core/configuration';
+import { changes, oldKeys, serverKeys, underTodaysNames } from '../src/core/configuration';
 
 const FILE = { completion: { max_tokens: 32, temperature: 0 }, daemon: { idle_exit_s: 600 }, privacy: { ignore: ['*.sql'] } };
 
@@ -31,4 +31,11 @@ test('the server’s settings belong to the machine, and no command changes any 
     for (const { properties } of sections) {
         for (const [name, { scope }] of Object.entries(properties)) assert.equal(scope, 'machine', name);
     }
+});
+
+test('a setting with an old name counts under the name of today, unless that is set too', () => {
+    assert.deepEqual(underTodaysNames({ 'completion.temperature': 0.2 }), { 'lab.temperature': 0.2 });
+    const both = { 'completion.adaptive_debounce': false, 'completion.follow_rhythm': true };
+    assert.deepEqual(underTodaysNames(both), { 'completion.adaptive_debounce': false });
+    assert.ok(oldKeys.every((key) => !serverKeys(manifest).includes(key)), 'no old name is offered');
 });

@@ -141,6 +141,11 @@ impl Fold {
         self.counts
     }
 
+    /// The outcome of an offer by the events so far, if the offer is known and has one.
+    pub fn outcome(&self, id: &OfferId) -> Option<Outcome> {
+        Some(self.known.get(id)?.outcome?.0)
+    }
+
     /// Whether evidence of this weight would change the outcome of an offer. `None` if
     /// the offer is not known.
     pub fn awaits(&self, id: &OfferId, evidence: Evidence) -> Option<bool> {

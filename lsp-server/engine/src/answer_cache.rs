@@ -63,7 +63,8 @@ impl AnswerCache {
         })
     }
 
-    pub fn take<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
+    /// The answer that is kept under this key, if there is one in today's form.
+    pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
         serde_json::from_slice(&self.cache.get(&key.0)?).ok()
     }
 
@@ -126,10 +127,10 @@ mod tests {
         let said = answer(StopReason::Newline);
         AnswerCache::new(folder.path(), "m").unwrap().put(&key, &said);
         let other = AnswerCache::new(folder.path(), "m").unwrap();
-        let found: Answer = other.take(&key).unwrap();
+        let found: Answer = other.get(&key).unwrap();
         assert_eq!(format!("{found:?}"), format!("{said:?}"));
         let of_another_model = AnswerCache::new(folder.path(), "n").unwrap();
-        assert!(of_another_model.take::<Answer>(&key).is_none());
+        assert!(of_another_model.get::<Answer>(&key).is_none());
         for unlike in [
             Key::of_answer(&request("b"), &[1, 2], 1),
             Key::of_answer(&request("a"), &[1], 1),
@@ -137,7 +138,7 @@ mod tests {
             Key::of_answer(&Request { max_tokens: 33, ..request("a") }, &[1, 2], 1),
             Key::of_answer(&Request { min_probability: 0.0, ..request("a") }, &[1, 2], 1),
         ] {
-            assert!(other.take::<Answer>(&unlike.unwrap()).is_none());
+            assert!(other.get::<Answer>(&unlike.unwrap()).is_none());
         }
     }
 

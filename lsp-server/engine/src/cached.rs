@@ -126,7 +126,7 @@ impl<E: KvAccess> Engine for CachedEngine<E> {
         let started = Instant::now();
         let (prompt, adapter_from) = self.engine.prompt_tokens(&request.prompt);
         let key = Key::of_answer(request, &prompt, adapter_from);
-        if let Some(answer) = key.as_ref().and_then(|key| self.answers.take::<Answer>(key)) {
+        if let Some(answer) = key.as_ref().and_then(|key| self.answers.get::<Answer>(key)) {
             return Ok(Generated {
                 prompt_reused: prompt.len() as u32,
                 prompt_evaluated: 0,
@@ -164,7 +164,7 @@ impl<E: KvAccess> Engine for CachedEngine<E> {
             ScorePrompt::Tokens { prompt, adapter_from } => (prompt.clone(), *adapter_from),
         };
         let key = Key::of_score(request, &prompt, from);
-        let known: Option<Score> = self.answers.take(&key);
+        let known: Option<Score> = self.answers.get(&key);
         let mut adapters = request.adapters.clone();
         adapters.retain(|&adapter| adapter != 0 || known.is_none());
         let mut anew = self.score_anew(request, (prompt, from), adapters, abort)?.into_iter();

@@ -83,6 +83,23 @@ pub fn load_model(path: &Path, gpu_layers: u32) -> Result<Arc<LlamaModel>, Strin
         .map_err(|error| format!("{}: llama.cpp cannot load it: {error}", path.display()))
 }
 
+/// The vocabulary of a model file without its matrices. It can tokenize and nothing else.
+pub fn load_vocabulary(path: &Path) -> Result<Arc<LlamaModel>, String> {
+    let params = LlamaModelParams::default().with_vocab_only(true);
+    LlamaModel::load_from_file(backend()?, path, &params)
+        .map(Arc::new)
+        .map_err(|error| format!("{}: llama.cpp cannot load it: {error}", path.display()))
+}
+
+/// Returns memory that was freed to the operating system. glibc keeps it otherwise.
+pub fn return_free_memory() {
+    // SAFETY: takes a number, and only touches memory that nobody owns.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// Writes a copy of a model file with its matrices in Q4_0. llama.cpp lays this format out for the
 /// widest instructions of the CPU when it loads the file.
 pub fn quantize_q4_0(from: &Path, to: &Path, threads: usize) -> Result<(), String> {
@@ -120,7 +137,8 @@ pub fn free_gpu() -> Result<Option<Gpu>, String> {
             let (mut free, mut total) = (0, 0);
             sys::ggml_backend_dev_memory(device, &mut free, &mut total);
             let name = CStr::from_ptr(sys::ggml_backend_dev_name(device));
-            Gpu { name: name.to_string_lossy().into_owned(), free: free as u64 }
+            let name = name.to_string_lossy().into_owned();
+            Gpu { name, free: free as u64, total: total as u64 }
         })
     });
     Ok(gpus.max_by_key(|gpu| gpu.free))

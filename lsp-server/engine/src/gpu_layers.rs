@@ -18,6 +18,8 @@ pub struct Gpu {
     pub name: String,
     /// Free memory in bytes.
     pub free: u64,
+    /// All memory in bytes.
+    pub total: u64,
 }
 
 /// Where a model is computed.

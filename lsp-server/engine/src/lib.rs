@@ -1,6 +1,7 @@
 //! The engine, which answers prompts. [`llama`] runs llama.cpp, [`scripted`] serves unit tests of
-//! everything around the engine, [`cached`] wraps an engine for rehearsals, and [`worker`] gives
-//! each its own thread and queue.
+//! everything around the engine, [`cached`] wraps an engine for rehearsals, [`unloading`]
+//! gives the model's memory back while it is not used, and [`worker`] gives each its own thread and
+//! queue.
 
 mod answer_cache;
 pub mod cached;
@@ -11,6 +12,7 @@ pub mod llama;
 mod sampler;
 pub mod scripted;
 mod threads;
+pub mod unloading;
 pub mod worker;
 
 pub use ffi::{leave, quantize_q4_0};
@@ -173,4 +175,12 @@ pub trait Engine {
         path: &Path,
         keep: &[AdapterVersion],
     ) -> Result<(), EngineError>;
+
+    /// Gives the model's memory back, if the engine can. The next call takes it again.
+    fn unload(&mut self) {}
+
+    /// Whether other processes need the memory that the model takes on a GPU.
+    fn is_in_the_way(&self) -> bool {
+        false
+    }
 }

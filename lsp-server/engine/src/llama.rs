@@ -2,6 +2,7 @@
 //! adapter act from the current line on, heals tokens, and records exactly what the sampler did.
 
 mod decode;
+mod loaded;
 
 use super::cached::{KvAccess, KvSlot};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
@@ -17,6 +18,7 @@ use completion::prompt::{FimPrompt, PromptContext};
 use decode::{Answered, Decoding};
 use feedback::event::AdapterVersion;
 use llama_cpp_2::model::LlamaModel;
+pub use loaded::LoadedModel;
 use models::fim::FimTemplate;
 use models::fim_tokens::{FileMarkers, FimTokens};
 use models::gguf::Gguf;
@@ -47,6 +49,10 @@ const SCORED_TOKENS: usize = 48;
 /// Longest line before it: it goes through in one batch with the text.
 const SCORED_TAIL: usize = 256;
 
+/// The share of a GPU's memory below which its free memory is short: an idle model then makes room
+/// for other processes.
+const FREE_SHARE_MIN: f64 = 0.05;
+
 const CELLS: usize = (SEQUENCES + 1) * (PROMPT_TOKENS + TOKENS_MAX);
 
 pub struct LlamaConfig {
@@ -58,6 +64,15 @@ pub struct LlamaConfig {
     pub adapts_threads: bool,
     /// `None`: as many as fit.
     pub gpu_layers: Option<u32>,
+    /// The model while it is loaded. Tokenizers outlive the engine and find the model here.
+    pub loaded: LoadedModel,
+}
+
+impl LlamaConfig {
+    /// Whether layers of the model are put on a GPU.
+    pub fn may_use_gpu(&self) -> bool {
+        self.gpu_layers != Some(0) && free_gpu().is_ok_and(|gpu| gpu.is_some())
+    }
 }
 
 /// One KV cell: which token, computed under which adapter (0 is the base).
@@ -75,6 +90,8 @@ pub struct LlamaEngine {
     /// After which sequence's how manieth cell the context's logits are.
     logits: Option<(usize, usize)>,
     info: EngineInfo,
+    tokenizer: Tokenizer,
+    uses_gpu: bool,
 }
 
 #[derive(Default)]
@@ -96,6 +113,7 @@ impl LlamaEngine {
         let gpu = free_gpu().map_err(failed)?;
         let gpu_layers = GpuLayers::choose(&gguf, gpu, config.gpu_layers, CELLS);
         let model = load_model(&config.path, gpu_layers.gpu_layers).map_err(failed)?;
+        config.loaded.set(&model);
         let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
         let context = Context::new(model.clone(), &size).map_err(failed)?;
         let info = EngineInfo { backend: gpu_layers.to_string(), reads_files: fim.files.is_some() };
@@ -109,6 +127,8 @@ impl LlamaEngine {
             clock: 0,
             logits: None,
             info,
+            tokenizer: config.loaded.tokenizer(&config.path),
+            uses_gpu: gpu_layers.gpu_layers > 0,
         })
     }
 
@@ -333,7 +353,7 @@ impl LlamaEngine {
     }
 }
 
-fn tokenize(model: &LlamaModel, text: &str) -> Vec<u32> {
+pub(crate) fn tokenize(model: &LlamaModel, text: &str) -> Vec<u32> {
     let tokens = model.vocab().tokenize(text.as_bytes(), false, false);
     tokens.into_iter().map(|token| token.0 as u32).collect()
 }
@@ -353,8 +373,7 @@ impl Engine for LlamaEngine {
     }
 
     fn tokenizer(&self) -> Tokenizer {
-        let model = self.model.clone();
-        Arc::new(move |text| tokenize(&model, text))
+        self.tokenizer.clone()
     }
 
     fn generate(
@@ -433,6 +452,11 @@ impl Engine for LlamaEngine {
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())
+    }
+
+    fn is_in_the_way(&self) -> bool {
+        let gpu = if self.uses_gpu { free_gpu().ok().flatten() } else { None };
+        gpu.is_some_and(|gpu| (gpu.free as f64) < FREE_SHARE_MIN * gpu.total as f64)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The thread that owns the engine. Everybody else holds an [`EngineHandle`], which puts requests
 //! into a bounded queue. Their abort flags are checked before any work.
 
+use super::unloading::{Residence, Resident};
 use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use completion::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
@@ -8,7 +9,9 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
+};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -16,6 +19,9 @@ use tokio::sync::oneshot;
 /// queue until the engine reaches it. A held key brings hundreds while one micro-batch is computed,
 /// and the last one must still fit.
 const QUEUE_JOBS: usize = 1024;
+
+/// The time between two looks at a GPU's free memory while nothing is computed.
+const MEMORY_CHECK: Duration = Duration::from_secs(10);
 
 enum Job {
     Generate {
@@ -43,6 +49,16 @@ pub struct EngineHandle {
     tokenizer: Tokenizer,
     /// Every request sets this flag, and the engine then interrupts work that can wait.
     preempted: Arc<AtomicBool>,
+    residence: Residence,
+}
+
+/// When the engine lets go of the model's memory.
+#[derive(Debug, Clone, Default)]
+pub struct UnloadRule {
+    /// The time without a job after which the model is unloaded. `None` keeps it for good.
+    pub after: Option<Duration>,
+    /// Whether the model is in memory. The engine that is built tells it.
+    pub residence: Residence,
 }
 
 /// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`) stops its
@@ -61,7 +77,9 @@ impl EngineHandle {
     pub fn start<E: Engine>(
         build: impl FnOnce() -> Result<E, EngineError> + Send + 'static,
         on_busy: impl Fn(bool) + Send + 'static,
+        unload: UnloadRule,
     ) -> Result<EngineHandle, EngineError> {
+        let residence = unload.residence.clone();
         let (jobs, queue) = sync_channel(QUEUE_JOBS);
         let (ready, started) = sync_channel(1);
         let preempted = Arc::new(AtomicBool::new(false));
@@ -72,7 +90,7 @@ impl EngineHandle {
                 Ok(engine) => {
                     let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
                     drop(ready);
-                    serve(engine, &queue, &on_busy, &preempted_by);
+                    serve(engine, &queue, &on_busy, &preempted_by, unload.after);
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -80,11 +98,16 @@ impl EngineHandle {
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
         let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info, tokenizer, preempted })
+        Ok(EngineHandle { jobs, info, tokenizer, preempted, residence })
     }
 
     pub fn info(&self) -> &EngineInfo {
         &self.info
+    }
+
+    /// Whether the model is in memory.
+    pub fn resident(&self) -> Resident {
+        self.residence.get()
     }
 
     pub fn tokenize(&self, text: &str) -> Vec<u32> {
@@ -148,10 +171,12 @@ fn serve(
     queue: &Receiver<Job>,
     on_busy: &impl Fn(bool),
     preempted: &AtomicBool,
+    unload_after: Option<Duration>,
 ) {
     let mut idle = IdleJobs::default();
     loop {
-        let Some(job) = next(queue, &mut idle, on_busy, preempted) else { return };
+        let rest = || wait(queue, &mut engine, unload_after);
+        let Some(job) = next(queue, &mut idle, on_busy, preempted, rest) else { return };
         on_busy(true);
         match job {
             Job::Generate { request, abort, reply } => {
@@ -188,13 +213,37 @@ struct IdleJobs {
 
 type ScoreJob = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
 
-/// The next job: requests in their order, then the idle jobs. `None` once nobody can send a request
-/// any more.
+/// Waits for a job, and unloads the model if none comes for a while. `None` once nobody can send a
+/// request any more.
+fn wait(
+    queue: &Receiver<Job>,
+    engine: &mut impl Engine,
+    unload_after: Option<Duration>,
+) -> Option<Job> {
+    let Some(unload_after) = unload_after else { return queue.recv().ok() };
+    let since = Instant::now();
+    loop {
+        let left = unload_after.saturating_sub(since.elapsed());
+        match queue.recv_timeout(left.min(MEMORY_CHECK)) {
+            Ok(job) => return Some(job),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if since.elapsed() >= unload_after || engine.is_in_the_way() {
+            engine.unload();
+            return queue.recv().ok();
+        }
+    }
+}
+
+/// The next job: requests in their order, then the idle jobs, then what `rest` waits for. `None`
+/// once nobody can send a request any more.
 fn next(
     queue: &Receiver<Job>,
     idle: &mut IdleJobs,
     on_busy: &impl Fn(bool),
     preempted: &AtomicBool,
+    mut rest: impl FnMut() -> Option<Job>,
 ) -> Option<Job> {
     loop {
         // The flag is reset before the last look at the queue, so that a later request sets it
@@ -213,7 +262,7 @@ fn next(
                 // The learner may run only when nothing waits, because it would not get far between
                 // two requests of a burst.
                 on_busy(false);
-                queue.recv().ok()?
+                rest()?
             }
         };
         match job {
@@ -229,3 +278,6 @@ fn next(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,27 +4,19 @@
 //! `adapters/registry.json` is always replaced as a whole (temporary file, fsync, rename). An
 //! adapter file never changes once it is registered.
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+mod cleanup;
+mod forgetting;
+mod index;
+
+use anyhow::{Context, Result, bail, ensure};
+use cleanup::remove;
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Parent, UpdateReport};
-use models::file::{publish_new, sha256, sha256_of, sync_folder_of, write_atomic};
+use index::Index;
+use models::file::{publish_new, sha256};
 use policy::trial::{Arms, End, Verdict};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// The version of `registry.json`. Format 1 has no trials, and format 2 has no checksum.
-const REGISTRY_FORMAT: u32 = 3;
-
-/// The first format that has a checksum.
-const CHECKED_FORMAT: u64 = 3;
-
-const REGISTRY_FILE: &str = "registry.json";
-
-/// A copy of the registry, which is read when the first file is damaged.
-const REGISTRY_COPY: &str = "registry.copy.json";
 
 /// The number of adapter files that are kept to roll back to. Older files are removed, because one
 /// takes tens of megabytes; their entries stay as history.
@@ -37,24 +29,6 @@ pub const IMPORT_PREFIX: &str = "import-";
 
 /// The job name in the report of an adapter that was imported.
 pub const IMPORTED: &str = "import";
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Index {
-    format: u32,
-    /// The SHA-256 of the file, computed with this field empty.
-    #[serde(default)]
-    checksum: String,
-    /// 0: the base.
-    active: AdapterVersion,
-    /// The adapter that the next update starts from, if it is not the active one.
-    #[serde(default)]
-    head: Option<AdapterVersion>,
-    /// The trial under way.
-    #[serde(default)]
-    trial: Option<Arms>,
-    adapters: Vec<Entry>,
-}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
@@ -98,93 +72,6 @@ pub struct Registry {
     read_only_reason: Option<String>,
     /// The registry was read from its copy, which may be older and lack the newest adapter.
     is_from_copy: bool,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("{}: format {found}, this Hone knows up to {REGISTRY_FORMAT}; update Hone", path.display())]
-struct NewerFormat {
-    path: PathBuf,
-    found: u64,
-}
-
-impl Index {
-    /// Makes this version the one that serves and that the next update starts from. A running trial
-    /// ends.
-    fn serve(&mut self, version: AdapterVersion) {
-        (self.active, self.head, self.trial) = (version, None, None);
-    }
-
-    fn empty() -> Index {
-        Index {
-            format: REGISTRY_FORMAT,
-            checksum: String::new(),
-            active: 0,
-            head: None,
-            trial: None,
-            adapters: vec![],
-        }
-    }
-
-    /// The index in a folder, and what was wrong with its files.
-    fn of(folder: &Path) -> (Result<Index>, Option<String>) {
-        let (path, copy) = (folder.join(REGISTRY_FILE), folder.join(REGISTRY_COPY));
-        // Hone never writes only the copy. If only the copy exists, the registry file has been
-        // lost.
-        let first = if copy.exists() && !path.exists() {
-            Err(anyhow!("{}: missing; move the folder away to learn anew", path.display()))
-        } else {
-            Index::read(&path)
-        };
-        match first {
-            Err(error) if copy.exists() && !error.is::<NewerFormat>() => match Index::read(&copy) {
-                Ok(index) => {
-                    let trouble = format!("{error:#}; its copy {} is used", copy.display());
-                    (Ok(index), Some(trouble))
-                }
-                Err(_) => (Err(error), None),
-            },
-            read => (read, None),
-        }
-    }
-
-    fn read(path: &Path) -> Result<Index> {
-        let text = match std::fs::read_to_string(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Index::empty());
-            }
-            read => read.with_context(|| path.display().to_string())?,
-        };
-        let damaged = || format!("{}: damaged; move the folder away to learn anew", path.display());
-        let value: serde_json::Value = serde_json::from_str(&text).with_context(damaged)?;
-        let format = value["format"].as_u64();
-        if let Some(newer) = format.filter(|&found| found > u64::from(REGISTRY_FORMAT)) {
-            return Err(NewerFormat { path: path.to_owned(), found: newer }.into());
-        }
-        let index: Index = serde_json::from_value(value).with_context(damaged)?;
-        let is_checked = format >= Some(CHECKED_FORMAT) || !index.checksum.is_empty();
-        if is_checked && checksum(&text, &index.checksum) != index.checksum {
-            return Err(anyhow!("wrong checksum")).with_context(damaged);
-        }
-        Ok(Index { format: REGISTRY_FORMAT, ..index })
-    }
-
-    /// The text of the file, with its checksum.
-    fn text(&mut self) -> Result<String> {
-        self.checksum.clear();
-        let text = serde_json::to_string_pretty(self)?;
-        self.checksum = sha256_of(text.as_bytes());
-        // The checksum is the first text field, so the first match is the right one.
-        Ok(text.replacen(&checksum_field(""), &checksum_field(&self.checksum), 1))
-    }
-}
-
-fn checksum_field(checksum: &str) -> String {
-    format!("\"checksum\": \"{checksum}\"")
-}
-
-/// Computes the checksum that a registry's text should have. `found` is the one that it has.
-fn checksum(text: &str, found: &str) -> String {
-    sha256_of(text.replacen(&checksum_field(found), &checksum_field(""), 1).as_bytes())
 }
 
 impl Registry {
@@ -465,111 +352,6 @@ impl Registry {
         self.replace(index)
     }
 
-    /// The versions that learned from any of these offers, themselves or through an ancestor.
-    pub fn learned_from(&self, offers: &HashSet<OfferId>) -> Vec<AdapterVersion> {
-        let mut learned = vec![];
-        if offers.is_empty() {
-            return learned;
-        }
-        // A parent comes before its children in this list.
-        for entry in self.index.adapters.iter().filter(|entry| !entry.forgotten) {
-            let own = entry.offers.as_ref();
-            if own.is_none_or(|own| own.iter().any(|offer| offers.contains(offer)))
-                || learned.contains(&entry.parent)
-            {
-                learned.push(entry.version);
-            }
-        }
-        learned
-    }
-
-    /// The version that may serve once these versions are forgotten: the active one or its nearest
-    /// undamaged ancestor.
-    pub fn active_without(&self, learned: &[AdapterVersion], base_sha256: &str) -> AdapterVersion {
-        let mut version = self.index.active;
-        while let Some(entry) = self.entry(version) {
-            if !learned.contains(&version) && self.usable(entry, base_sha256).is_ok() {
-                break;
-            }
-            version = entry.parent;
-        }
-        version
-    }
-
-    /// The versions that are not forgotten.
-    pub fn kept(&self) -> Vec<AdapterVersion> {
-        let kept = self.index.adapters.iter().filter(|entry| !entry.forgotten);
-        kept.map(|entry| entry.version).collect()
-    }
-
-    /// Removes the files of a job or an import that was interrupted. The caller must hold the lock
-    /// that keeps jobs and imports from running.
-    pub fn remove_leftovers(&self) {
-        if self.read_only_reason.is_some() || self.is_from_copy {
-            return;
-        }
-        let Ok(files) = std::fs::read_dir(&self.folder) else { return };
-        let (leftovers, others): (Vec<PathBuf>, Vec<PathBuf>) =
-            files.flatten().map(|file| file.path()).partition(|path| has_no_number(path));
-        let named =
-            |entry: &Entry| [self.adapter_file(entry.version), self.optimizer_file(entry.version)];
-        let named: HashSet<PathBuf> = self.index.adapters.iter().flat_map(named).collect();
-        // A file has two names if Hone was interrupted after it got its number and before it was
-        // registered.
-        let second_names = others.iter().filter(|&path| {
-            !named.contains(path) && leftovers.iter().any(|leftover| is_one_file(leftover, path))
-        });
-        remove(second_names.chain(&leftovers));
-    }
-
-    /// Removes every file beside the registry, also those that an interrupted update left.
-    pub fn clear_folder(&self) -> Result<()> {
-        let cannot = |path: &Path| format!("{}: cannot be removed", path.display());
-        let entries = std::fs::read_dir(&self.folder)
-            .with_context(|| format!("{}: cannot be read", self.folder.display()))?;
-        for entry in entries {
-            let path = entry?.path();
-            if path.file_name() != Some(OsStr::new(REGISTRY_FILE)) {
-                let removed = if path.is_dir() {
-                    std::fs::remove_dir_all(&path)
-                } else {
-                    std::fs::remove_file(&path)
-                };
-                removed.with_context(|| cannot(&path))?;
-            }
-        }
-        sync_folder_of(&self.folder.join(REGISTRY_FILE))
-            .with_context(|| self.folder.display().to_string())
-    }
-
-    /// Removes these versions for good, and makes `active` serve.
-    pub fn forget(&mut self, learned: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
-        self.check_writable()?;
-        let mut index = self.index.clone();
-        let head_goes = index.head.is_some_and(|head| learned.contains(&head));
-        if active != index.active || head_goes {
-            index.serve(active);
-        }
-        for entry in index.adapters.iter_mut().filter(|entry| learned.contains(&entry.version)) {
-            entry.forgotten = true;
-        }
-        self.replace(index)?;
-        // An earlier removal may have been interrupted, so the files of all forgotten versions are
-        // removed.
-        for entry in self.index.adapters.iter().filter(|entry| entry.forgotten) {
-            for path in [self.adapter_file(entry.version), self.optimizer_file(entry.version)] {
-                match std::fs::remove_file(&path) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(error)
-                            .with_context(|| format!("{}: cannot be removed", path.display()));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Checks that a version may serve with this base.
     pub fn check(&self, version: AdapterVersion, base_sha256: &str) -> Result<()> {
         if version == 0 {
@@ -586,51 +368,10 @@ impl Registry {
         self.adapter_file(version).exists()
     }
 
-    fn replace(&mut self, index: Index) -> Result<()> {
-        let path = self.folder.join(REGISTRY_FILE);
-        let mut index = index;
-        let text = index.text()?;
-        write_atomic(&path, text.as_bytes())
-            .with_context(|| format!("{}: cannot be written", path.display()))?;
+    fn replace(&mut self, mut index: Index) -> Result<()> {
+        index.write(&self.folder)?;
         self.index = index;
-        // The registry is already in place, so a copy that cannot be written fails no update.
-        if let Err(error) = write_atomic(&self.folder.join(REGISTRY_COPY), text.as_bytes()) {
-            tracing::warn!("{}: not copied: {error}", path.display());
-        }
         Ok(())
-    }
-
-    /// Removes files that nobody loads again. A file that cannot be removed only costs space.
-    fn prune(&self) {
-        let count = self.index.adapters.len();
-        let in_use = [self.index.active, self.head()];
-        for (i, entry) in self.index.adapters.iter().enumerate() {
-            if in_use.contains(&entry.version) {
-                continue;
-            }
-            let _ = std::fs::remove_file(self.optimizer_file(entry.version));
-            if i + KEPT_FILES < count {
-                let _ = std::fs::remove_file(self.adapter_file(entry.version));
-            }
-        }
-    }
-}
-
-fn has_no_number(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    [JOB_PREFIX, IMPORT_PREFIX].iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Whether both paths are names of the same file.
-fn is_one_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
-    identity(one).is_some() && identity(one) == identity(other)
-}
-
-/// Removes files. A file that cannot be removed only costs space.
-fn remove<'a>(files: impl IntoIterator<Item = &'a PathBuf>) {
-    for file in files {
-        let _ = std::fs::remove_file(file);
     }
 }
 

@@ -6,17 +6,13 @@ use crate::services::Services;
 use crate::services::checkpoint;
 use crate::services::log_recovery::LogRecovery;
 use std::sync::Weak;
-use std::time::Duration;
-
-/// The interval at which open offers are checked for their timeout.
-const TICK: Duration = Duration::from_millis(250);
 
 /// Runs until the app is dropped.
 pub async fn tick(app: Weak<App>) {
-    let mut interval = tokio::time::interval(TICK);
+    let Some(activity) = app.upgrade().map(|app| app.services.activity.clone()) else { return };
     let (mut retention, mut recovery) = (Retention::default(), LogRecovery::default());
     loop {
-        interval.tick().await;
+        activity.next_tick().await;
         let Some(app) = app.upgrade() else { return };
         app.tick();
         retention.tick(&app);

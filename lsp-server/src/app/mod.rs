@@ -88,6 +88,7 @@ impl App {
             health,
             checkpoints: Arc::new(Checkpoints::default()),
             workspaces: Arc::new(workspaces),
+            activity: Arc::default(),
         });
         match checkpoint {
             Some(checkpoint) => services.checkpoints.keep(&services.recorder, checkpoint),

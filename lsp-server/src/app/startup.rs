@@ -11,8 +11,9 @@ use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result};
 use engine::EngineError;
 use engine::cached::CachedEngine;
-use engine::llama::{LlamaConfig, LlamaEngine};
-use engine::worker::EngineHandle;
+use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
+use engine::unloading::UnloadingEngine;
+use engine::worker::{EngineHandle, UnloadRule};
 use feedback::clock::{Clock, ManualClock, SystemClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -21,10 +22,16 @@ use models::manifest::{Catalogue, Manifest};
 use models::store::Store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The most threads that the model gets by default. More rarely help a small model and always slow
 /// down other programs.
 const MAX_THREADS: usize = 8;
+
+/// The default time without a request after which the model is unloaded. Memory of a GPU is scarcer
+/// than other memory.
+const GPU_IDLE_LIMIT: Duration = Duration::from_secs(300);
+const CPU_IDLE_LIMIT: Duration = Duration::from_secs(1800);
 
 /// The time at which a manual clock starts. It can be any fixed time; this is 2026-01-01T00:00:00Z.
 const MANUAL_EPOCH_MS: u64 = 1_767_225_600_000;
@@ -126,17 +133,22 @@ pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, Lea
         threads,
         adapts_threads: config.model.threads == 0,
         gpu_layers: config.model.gpu_layers,
+        loaded: LoadedModel::default(),
     };
+    let unload = UnloadRule { after: idle_limit(&config, &llama), ..UnloadRule::default() };
     let preemption = Arc::new(LearnerPreemption::default());
     let preempts = preemption.clone();
     let on_busy = move |busy| preempts.set_busy(busy);
     let load = move || LlamaEngine::load(&llama);
     let engine = match options.prompt_cache.clone() {
-        None => EngineHandle::start(load, on_busy),
+        None => {
+            let residence = unload.residence.clone();
+            EngineHandle::start(move || UnloadingEngine::new(load, residence), on_busy, unload)
+        }
         Some(folder) => {
             let model = model.sha256.clone();
             let cached = move || CachedEngine::new(load()?, &folder, &model);
-            EngineHandle::start(cached, on_busy)
+            EngineHandle::start(cached, on_busy, UnloadRule::default())
         }
     };
     let engine = engine.map_err(|error| match error {
@@ -156,6 +168,16 @@ pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, Lea
         Supervisor::new(app.services.clone(), app.learner.clone(), learner, preemption);
     tokio::spawn(supervisor.run(asked));
     Ok((app, learn_now))
+}
+
+/// The time without a request after which the model is unloaded.
+fn idle_limit(config: &Config, llama: &LlamaConfig) -> Option<Duration> {
+    match config.model.idle_unload_s {
+        Some(0) => None,
+        Some(seconds) => Some(Duration::from_secs(seconds)),
+        None if llama.may_use_gpu() => Some(GPU_IDLE_LIMIT),
+        None => Some(CPU_IDLE_LIMIT),
+    }
 }
 
 /// The path of `hone-learner`: beside this binary, unless `HONE_LEARNER` names another.

@@ -2,8 +2,9 @@
 
 use crate::app::App;
 use crate::report::status::{
-    AdapterStatus, DaemonStatus, Evidence, LearnerView, ModelStatus, Status,
+    AdapterStatus, DaemonStatus, Evidence, LearnerView, ModelMemory, ModelStatus, Status,
 };
+use engine::unloading::Resident;
 
 impl App {
     pub fn status(&self) -> Status {
@@ -17,6 +18,7 @@ impl App {
                 pid: std::process::id(),
                 uptime_s: self.started.elapsed().as_secs(),
                 sessions: self.open_sessions(),
+                memory_bytes: memory_in_use(),
                 needs_restart: services.settings.needs_restart(),
             }),
             model: ModelStatus {
@@ -25,6 +27,7 @@ impl App {
                 path: model.path.clone(),
                 sha256: model.sha256.clone(),
                 backend: Some(services.engine.info().backend.clone()),
+                memory: Some(model_memory(services.engine.resident())),
             },
             adapter: AdapterStatus::of(&registry, services.adapters.swaps()),
             learner: self.learner_view(),
@@ -47,4 +50,20 @@ impl App {
         let last_error = services.health.latest();
         LearnerView::of(learner, &settings.learning, &registry, waiting, last_error)
     }
+}
+
+fn model_memory(resident: Resident) -> ModelMemory {
+    match resident {
+        Resident::Loaded => ModelMemory::Loaded,
+        Resident::Unloaded => ModelMemory::GivenBack,
+        Resident::Loading => ModelMemory::Loading,
+    }
+}
+
+/// The memory of this process in bytes, if the system tells it.
+fn memory_in_use() -> Option<u64> {
+    let pid = sysinfo::get_current_pid().ok()?;
+    let mut system = sysinfo::System::new();
+    system.refresh_processes(sysinfo::ProcessesToUpdate::Some(&[pid]), false);
+    system.process(pid).map(sysinfo::Process::memory)
 }

@@ -3,18 +3,20 @@
 use super::*;
 use crate::privacy::forget_scope::Scope;
 use crate::report::status::screen;
-use crate::services::derived_state::CHECKPOINT_EVENTS;
+use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs};
 use crate::session::request::Trigger;
 use crate::testing;
 use crate::testing::fixtures::{self, completion, home};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
-use feedback::event::{EventKind, Evidence, Outcome};
-use feedback::log::{EventLog, MemoryLog};
+use feedback::event::{Event, EventKind, Evidence, Outcome};
+use feedback::log::{EventLog, LogError, MemoryLog};
 use feedback::sled_log::SledLog;
 use ropey::Rope;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const CURSOR: Position = Position { line: 1, column: 4 };
@@ -204,4 +206,89 @@ async fn a_trial_is_the_same_after_a_restart() {
     assert!(read.learned_state.trial.is_some());
     let live = recorder.learned_state(|state| state.trial.clone());
     assert_eq!(live, read.learned_state.trial);
+}
+
+/// A log whose disk is full from time to time.
+#[derive(Default)]
+struct LogOnFullDisk {
+    log: MemoryLog,
+    is_full: AtomicBool,
+}
+
+impl EventLog for LogOnFullDisk {
+    fn append(&self, at_ms: u64, kind: EventKind) -> Result<Event, LogError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(LogError::Write { path: "log".into(), reason: "no space left".into() });
+        }
+        self.log.append(at_ms, kind)
+    }
+
+    fn flush(&self) -> Result<(), LogError> {
+        self.log.flush()
+    }
+
+    fn scan(
+        &self,
+        from_seq: u64,
+        visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        self.log.scan(from_seq, visit)
+    }
+
+    fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
+        self.log.retain(keep)
+    }
+}
+
+/// The disk was full for a moment: while an offer was made, or while the text of the offer came
+/// into the document. The editor confirms the acceptance afterwards. Answers what the editor is told
+/// and the outcomes in the log.
+async fn accepted_over_a_full_disk(while_offered: bool) -> (Result<()>, Vec<Outcome>) {
+    let (_folder, home) = home();
+    let mut config = Config::default();
+    config.gate.enabled = false;
+    let log = Arc::new(LogOnFullDisk::default());
+    let clock = Arc::new(ManualClock::starting_at(0));
+    let engine = fixtures::engine(ANSWERS);
+    let app = testing::app::start(&home, config, engine, clock, log.clone()).await;
+    let (session, recorder) = (app.session(), &app.services.recorder);
+    let text = Rope::from_str("fn a() {\n    \n}\n");
+    let (path, language) = ("/a.rs".into(), "rust".into());
+    session.open("file:///a.rs".into(), Document { path, language, version: 1, text });
+    log.is_full.store(while_offered, Ordering::Relaxed);
+    let offer = session.complete("file:///a.rs", CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    log.is_full.store(true, Ordering::Relaxed);
+    session.change("file:///a.rs", 2, vec![(Some((CURSOR, CURSOR)), offer.text)]).unwrap();
+    assert!(recorder.has_outage());
+    log.is_full.store(false, Ordering::Relaxed);
+    let change = app.services.adapters.try_change().unwrap();
+    let inputs = DerivedInputs::of(change.registry(), &app.services.adapters.model().sha256);
+    recorder.read_again(&inputs).unwrap();
+    recorder.end_outage();
+    let told = recorder.record_durably(|| session.accepted(&offer.id)).await;
+    let mut outcomes = vec![];
+    let mut look = |event: Event| {
+        if let EventKind::Outcome { outcome, .. } = event.kind {
+            outcomes.push(outcome);
+        }
+        ControlFlow::Continue(())
+    };
+    log.scan(0, &mut look).unwrap();
+    (told, outcomes)
+}
+
+/// The disk was full while the accepted text came into the document and had room when the editor
+/// confirmed the acceptance. The confirmation was answered with success, and nothing was recorded.
+#[tokio::test]
+async fn an_acceptance_that_is_confirmed_after_the_disk_was_full_is_in_the_log() {
+    let (told, outcomes) = accepted_over_a_full_disk(false).await;
+    assert!(told.is_ok(), "{told:?}");
+    assert_eq!(outcomes, [Outcome::Accepted]);
+}
+
+#[tokio::test]
+async fn the_acceptance_of_an_offer_that_was_never_recorded_is_an_error() {
+    let (told, outcomes) = accepted_over_a_full_disk(true).await;
+    assert!(told.unwrap_err().to_string().contains("could not be written"));
+    assert_eq!(outcomes, []);
 }

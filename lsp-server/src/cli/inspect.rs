@@ -78,6 +78,7 @@ fn from_files(home: &Paths) -> Result<Status> {
             path: Store::new(home.models()).path(manifest),
             sha256: manifest.sha256.clone(),
             backend: None,
+            memory: None,
         },
         adapter: AdapterStatus::of(&registry, Swaps::default()),
         episodes: fold.counts(),

@@ -63,6 +63,11 @@ pub struct ModelConfig {
     /// the GPU's free memory holds.
     #[schemars(extend("x-restart" = true), range(max = 1000))]
     pub gpu_layers: Option<u32>,
+    /// Seconds without a request after which the model gives its memory back. The next key
+    /// loads it again. 0 keeps it in memory. If it is not set, it is 300 on a GPU and 1,800
+    /// on the CPU.
+    #[schemars(extend("x-restart" = true))]
+    pub idle_unload_s: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

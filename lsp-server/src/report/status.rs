@@ -70,6 +70,9 @@ pub struct DaemonStatus {
     pub pid: u32,
     pub uptime_s: u64,
     pub sessions: usize,
+    /// The memory that the daemon takes, with the model's.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     /// Whether a setting has changed that takes effect only at the next start.
     pub needs_restart: bool,
 }
@@ -82,6 +85,18 @@ pub struct ModelStatus {
     pub sha256: String,
     /// `None` when no daemon runs.
     pub backend: Option<String>,
+    /// Whether the model is in memory. `None` when no daemon runs.
+    #[serde(default)]
+    pub memory: Option<ModelMemory>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelMemory {
+    Loaded,
+    /// Nobody asked for a completion for a while.
+    GivenBack,
+    Loading,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -211,10 +226,11 @@ fn daemon_line(status: &Status) -> String {
     match &status.daemon {
         None => "not running (an editor starts it)".into(),
         Some(daemon) => format!(
-            "pid {}, up {} min, {} editor session(s){}",
+            "pid {}, up {} min, {} editor session(s){}{}",
             daemon.pid,
             daemon.uptime_s / 60,
             daemon.sessions,
+            daemon.memory_bytes.map_or(String::new(), |bytes| format!(", {} MiB", bytes >> 20)),
             if daemon.needs_restart { "; `hone stop`, and the next takes model.*" } else { "" }
         ),
     }
@@ -222,7 +238,12 @@ fn daemon_line(status: &Status) -> String {
 
 fn model_line(status: &Status) -> String {
     let backend = status.model.backend.as_deref().unwrap_or("not loaded");
-    format!("{} ({}), {backend}", status.model.name, status.model.arch)
+    let resident = match status.model.memory {
+        Some(ModelMemory::GivenBack) => "; gave its memory back, and the next key loads it",
+        Some(ModelMemory::Loading) => "; it is being loaded",
+        Some(ModelMemory::Loaded) | None => "",
+    };
+    format!("{} ({}), {backend}{resident}", status.model.name, status.model.arch)
 }
 
 fn adapter_line(adapter: &AdapterStatus) -> String {

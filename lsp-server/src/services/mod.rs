@@ -14,6 +14,7 @@
 //!
 //! [`health`] and [`checkpoint`] have one lock each, which is held for one assignment.
 
+pub mod activity;
 pub mod adapter_service;
 pub mod checkpoint;
 pub mod derived_state;
@@ -25,6 +26,7 @@ pub mod settings;
 
 use crate::privacy::Privacy;
 use crate::workspace::Workspaces;
+use activity::Activity;
 use adapter_service::AdapterService;
 use checkpoint::Checkpoints;
 use engine::worker::EngineHandle;
@@ -44,4 +46,5 @@ pub struct Services {
     pub health: Arc<Health>,
     pub checkpoints: Arc<Checkpoints>,
     pub workspaces: Arc<Workspaces>,
+    pub activity: Arc<Activity>,
 }

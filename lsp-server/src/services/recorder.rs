@@ -140,22 +140,28 @@ impl Recorder {
         self.labels.send_if_modified(|known| std::mem::replace(known, waiting) != waiting);
     }
 
-    /// Records that an offer of an earlier daemon was accepted. That daemon ended while the offer
-    /// was on screen, so no session knows the offer.
+    /// Makes sure that the acceptance of an offer is recorded. The session that made the offer has
+    /// recorded it, except in two cases: an earlier daemon made the offer, or the log could not be
+    /// written for a while and the session's event was lost.
     ///
     /// # Errors
-    /// That daemon ended before the offer was on disk.
-    pub fn record_late_acceptance(&self, id: &str) -> Result<()> {
+    /// The offer itself is not in the log, so its acceptance says nothing.
+    pub fn ensure_accepted(&self, id: &str) -> Result<()> {
         let (outcome, evidence) = (Outcome::Accepted, event::Evidence::Command);
         let id = id.to_owned();
         let is_of_this_run = id.starts_with(&format!("{:08x}-", self.run_id));
-        if is_of_this_run || privacy::is_unstored(&id) {
+        let (may_be_missing, known, is_awaited) = {
+            let state = self.state.lock();
+            let may_be_missing = !is_of_this_run || state.outage.turns > 0;
+            (may_be_missing, state.fold.outcome(&id), state.fold.awaits(&id, evidence))
+        };
+        if !may_be_missing || privacy::is_unstored(&id) || known == Some(outcome) {
             return Ok(());
         }
-        let awaited = self.state.lock().fold.awaits(&id, evidence);
-        match awaited {
+        match is_awaited {
             Some(true) => self.record(vec![EventKind::Outcome { id, outcome, evidence }]),
             Some(false) => {}
+            None if is_of_this_run => bail!("the event log could not be written when it was made"),
             None => bail!("the daemon that offered it ended before the offer was on disk"),
         }
         Ok(())

@@ -50,7 +50,7 @@ impl Session {
     pub fn close(&self, uri: &str) {
         let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
-        let events = state.tracker.closed(uri, now_ms);
+        let events = state.tracker.supersede_in(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
         if let Some(document) = state.documents.remove(uri) {
             self.services.workspaces.closed(&document.path);
@@ -69,6 +69,7 @@ impl Session {
         version: i32,
         changes: Vec<(Option<(Position, Position)>, String)>,
     ) -> Result<(), SessionError> {
+        self.services.activity.touch();
         let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
         state.abort_current();
@@ -100,7 +101,7 @@ impl Session {
             survival.edit(uri, &edit, now_ms);
             suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
             let events = if is_trim(&was, &edit, cursor) {
-                tracker.rewritten(uri, now_ms)
+                tracker.supersede_in(uri, now_ms)
             } else {
                 tracker.edit(uri, &edit, now_ms)
             };

@@ -132,6 +132,7 @@ impl Session {
         position: Position,
         trigger: Trigger,
     ) -> Result<Vec<Suggestion>, SessionError> {
+        self.services.activity.touch();
         let pending = match self.begin(uri, position, trigger)? {
             Start::NoOffer => return Ok(vec![]),
             Start::Known(suggestions) => return Ok(suggestions),
@@ -236,7 +237,7 @@ impl Session {
     /// Nothing is recorded of this offer, so its acceptance cannot be recorded either.
     pub fn accepted(&self, id: &str) -> anyhow::Result<()> {
         self.track(|tracker, _| tracker.accepted(id));
-        self.services.recorder.record_late_acceptance(id)
+        self.services.recorder.ensure_accepted(id)
     }
 
     pub fn shown(&self, id: &str) {

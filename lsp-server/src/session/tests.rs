@@ -5,15 +5,14 @@ use crate::config::Config;
 use crate::paths::Paths;
 use crate::session::tracker::REJECT_TIMEOUT_MS;
 use crate::testing;
-use completion::prompt::FimPrompt;
+use crate::testing::fixtures::HookedEngine;
+use engine::Engine;
 use engine::scripted::ScriptedEngine;
-use engine::{Engine, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use feedback::clock::{Clock, ManualClock};
-use feedback::event::{AdapterVersion, Event};
+use feedback::event::Event;
 use feedback::log::MemoryLog;
 use ropey::Rope;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
@@ -211,55 +210,6 @@ async fn an_edit_while_computing_means_that_nothing_was_offered() {
     assert_eq!(session.services.recorder.counts().total, 0);
 }
 
-/// A [`ScriptedEngine`] that counts the prompts it prepares.
-struct Counting {
-    scripted: ScriptedEngine,
-    /// How it answers instead, once it has taken its time.
-    fails: Option<fn() -> EngineError>,
-    prepared: Arc<AtomicUsize>,
-}
-
-impl Engine for Counting {
-    fn info(&self) -> EngineInfo {
-        self.scripted.info()
-    }
-
-    fn tokenizer(&self) -> Tokenizer {
-        self.scripted.tokenizer()
-    }
-
-    fn generate(
-        &mut self,
-        request: &Request,
-        abort: &AtomicBool,
-    ) -> Result<Generated, EngineError> {
-        let answer = self.scripted.generate(request, abort)?;
-        self.fails.map_or(Ok(answer), |fails| Err(fails()))
-    }
-
-    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
-        self.prepared.fetch_add(1, Ordering::Relaxed);
-        self.scripted.warm(prompt, abort)
-    }
-
-    fn score(
-        &mut self,
-        request: &ScoreRequest,
-        abort: &AtomicBool,
-    ) -> Result<Vec<Score>, EngineError> {
-        self.scripted.score(request, abort)
-    }
-
-    fn load_adapter(
-        &mut self,
-        version: AdapterVersion,
-        path: &Path,
-        keep: &[AdapterVersion],
-    ) -> Result<(), EngineError> {
-        self.scripted.load_adapter(version, path, keep)
-    }
-}
-
 /// Whether a cursor that is put somewhere has its prompt prepared once a request has
 /// ended, which `end` waits for.
 async fn prepares_after(
@@ -270,7 +220,11 @@ async fn prepares_after(
     const SOON: Duration = Duration::from_secs(2);
     let prepared = Arc::new(AtomicUsize::new(0));
     let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes };
-    let engine = Counting { scripted, fails, prepared: prepared.clone() };
+    let generate = Box::new(move |scripted: &mut ScriptedEngine, request: &_, abort: &_| {
+        let answer = scripted.generate(request, abort)?;
+        fails.map_or(Ok(answer), |fails| Err(fails()))
+    });
+    let engine = HookedEngine { scripted, generate, prepared: prepared.clone() };
     let (_folder, session) = session_with(engine).await;
     end(session.clone()).await;
     session.focus(URI, CURSOR).unwrap();
@@ -386,7 +340,7 @@ async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_while_computing_is_silence_and_no_error() {
+async fn what_is_forgotten_while_computing_is_not_offered_and_is_no_error() {
     let (_folder, session) = session(Duration::from_millis(50)).await;
     let asking = session.clone();
     let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });

@@ -421,13 +421,9 @@ impl Tracker {
         if expired { self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms) } else { vec![] }
     }
 
-    /// A tool rewrote the place of the live offer.
-    pub fn rewritten(&mut self, uri: &str, now_ms: u64) -> Vec<EventKind> {
-        self.closed(uri, now_ms)
-    }
-
-    /// The document was closed.
-    pub fn closed(&mut self, uri: &str, now_ms: u64) -> Vec<EventKind> {
+    /// The document was closed, or a tool rewrote the place of the live offer in it. The offer ends
+    /// without a verdict.
+    pub fn supersede_in(&mut self, uri: &str, now_ms: u64) -> Vec<EventKind> {
         match &self.live {
             Some(answer) if answer.current().offer.uri == uri => self.supersede(now_ms),
             _ => vec![],

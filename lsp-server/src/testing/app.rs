@@ -9,7 +9,7 @@ use crate::services::adapter_service::ServedModel;
 use crate::testing::fixtures;
 use anyhow::Result;
 use engine::Engine;
-use engine::worker::EngineHandle;
+use engine::worker::{EngineHandle, UnloadRule};
 use feedback::clock::{Clock, ManualClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -32,7 +32,7 @@ pub async fn start<E: Engine + Send + 'static>(
     clock: Arc<dyn Clock>,
     log: Arc<dyn EventLog>,
 ) -> Arc<App> {
-    let engine = EngineHandle::start(move || Ok(engine), |_| ()).unwrap();
+    let engine = EngineHandle::start(move || Ok(engine), |_| (), UnloadRule::default()).unwrap();
     App::start(paths, config, scripted_model(), engine, clock, log).await.unwrap()
 }
 

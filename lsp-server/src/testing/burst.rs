@@ -2,15 +2,12 @@
 //! abort a request.
 
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::fixtures;
+use crate::testing::fixtures::{self, HookedEngine};
 use completion::document::Position;
-use completion::prompt::FimPrompt;
 use engine::scripted::ScriptedEngine;
-use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
-use feedback::event::AdapterVersion;
+use engine::{Engine, EngineError, Request};
 use serde_json::{Value, json};
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -20,54 +17,17 @@ const CANCELLED: i64 = -32800;
 
 /// An engine that takes as long with its first request as the test wants, aborted or not. It
 /// reports the lines that it is asked to complete.
-struct HeldEngine {
-    scripted: ScriptedEngine,
-    asked: UnboundedSender<String>,
-    hold: Option<Receiver<()>>,
-}
-
-impl Engine for HeldEngine {
-    fn info(&self) -> EngineInfo {
-        self.scripted.info()
-    }
-
-    fn tokenizer(&self) -> Tokenizer {
-        self.scripted.tokenizer()
-    }
-
-    fn generate(
-        &mut self,
-        request: &Request,
-        abort: &AtomicBool,
-    ) -> Result<Generated, EngineError> {
-        self.asked.send(format!("{}{}", request.prompt.line, request.prompt.healing)).unwrap();
-        if let Some(hold) = self.hold.take() {
+fn held_engine(asked: UnboundedSender<String>, hold: Receiver<()>) -> HookedEngine {
+    let mut hold = Some(hold);
+    let generate = Box::new(move |scripted: &mut ScriptedEngine, request: &Request, abort: &_| {
+        asked.send(format!("{}{}", request.prompt.line, request.prompt.healing)).unwrap();
+        if let Some(hold) = hold.take() {
             hold.recv().unwrap();
             return Err(EngineError::Aborted);
         }
-        self.scripted.generate(request, abort)
-    }
-
-    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
-        self.scripted.warm(prompt, abort)
-    }
-
-    fn score(
-        &mut self,
-        request: &ScoreRequest,
-        abort: &AtomicBool,
-    ) -> Result<Vec<Score>, EngineError> {
-        self.scripted.score(request, abort)
-    }
-
-    fn load_adapter(
-        &mut self,
-        version: AdapterVersion,
-        path: &Path,
-        keep: &[AdapterVersion],
-    ) -> Result<(), EngineError> {
-        self.scripted.load_adapter(version, path, keep)
-    }
+        scripted.generate(request, abort)
+    });
+    HookedEngine { scripted: fixtures::engine(&["call(x);"]), generate, prepared: Arc::default() }
 }
 
 /// All requests wait for the engine at the same time, and it computes only the last.
@@ -75,8 +35,7 @@ impl Engine for HeldEngine {
 async fn only_the_last_of_200_edits_in_a_burst_is_computed() {
     let (asked, mut asks) = unbounded_channel();
     let (release, hold) = channel();
-    let scripted = fixtures::engine(&["call(x);"]);
-    let daemon = TestDaemon::start(HeldEngine { scripted, asked, hold: Some(hold) }).await;
+    let daemon = TestDaemon::start(held_engine(asked, hold)).await;
     let mut editor = Editor::over(daemon.connect()).await;
     editor.open(URI, "fn a() {\n    \n}\n").await;
     let mut at = Position { line: 1, column: 4 };

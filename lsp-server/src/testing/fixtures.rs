@@ -2,10 +2,15 @@
 
 use crate::adapters::registry::Entry;
 use crate::paths::Paths;
+use completion::prompt::FimPrompt;
 use engine::scripted::ScriptedEngine;
+use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use feedback::event::{AdapterVersion, Completion, EventKind};
 use feedback::job::UpdateReport;
 use feedback::testing;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -20,6 +25,57 @@ pub fn home() -> (TempDir, Paths) {
 /// An engine that answers every request at once with these texts, whatever the adapter is.
 pub fn engine(answers: &'static [&'static str]) -> ScriptedEngine {
     ScriptedEngine { answers, learned: None, takes: Duration::ZERO }
+}
+
+type Generate =
+    dyn FnMut(&mut ScriptedEngine, &Request, &AtomicBool) -> Result<Generated, EngineError> + Send;
+
+/// A [`ScriptedEngine`] in whose place a test answers requests, and which counts the prompts that
+/// it prepares.
+pub struct HookedEngine {
+    pub scripted: ScriptedEngine,
+    pub generate: Box<Generate>,
+    pub prepared: Arc<AtomicUsize>,
+}
+
+impl Engine for HookedEngine {
+    fn info(&self) -> EngineInfo {
+        self.scripted.info()
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        self.scripted.tokenizer()
+    }
+
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError> {
+        (self.generate)(&mut self.scripted, request, abort)
+    }
+
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+        self.prepared.fetch_add(1, Ordering::Relaxed);
+        self.scripted.warm(prompt, abort)
+    }
+
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<Score>, EngineError> {
+        self.scripted.score(request, abort)
+    }
+
+    fn load_adapter(
+        &mut self,
+        version: AdapterVersion,
+        path: &Path,
+        keep: &[AdapterVersion],
+    ) -> Result<(), EngineError> {
+        self.scripted.load_adapter(version, path, keep)
+    }
 }
 
 /// The event of a completion in this file that offers ten characters.

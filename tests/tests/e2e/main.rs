@@ -18,6 +18,7 @@ mod labels;
 mod learner_faults;
 mod learner_manners;
 mod machine;
+mod memory;
 mod multiline;
 mod parity;
 mod pause;

@@ -119,8 +119,8 @@ fn nothing_to_offer_is_an_empty_list() {
         .inline_completion_async(again.uri(), again.position(), TriggerKind::Automatic)
         .unwrap();
     assert_eq!(editor.wait(pending).unwrap(), json!({"items": []}));
-    let silence = home.completions().remove(1);
-    assert_eq!(silence.shown, "");
+    let not_offered = home.completions().remove(1);
+    assert_eq!(not_offered.shown, "");
     assert_eq!(home.status()["episodes"]["total"], 1, "a completion without an offer is no offer");
     assert_eq!(home.status()["episodes"]["silent"], 1);
 }

@@ -30,6 +30,27 @@ function valueOf(file: unknown, key: string): unknown {
     return key.split('.').reduce((table, name) => (table as Values | undefined)?.[name], file);
 }
 
+/** Settings that had another name before, or that only experiments need: old names and new ones. */
+const RENAMED = new Map([
+    ['completion.follow_rhythm', 'completion.adaptive_debounce'],
+    ['completion.line_behind_middle', 'lab.line_behind_middle'],
+    ['completion.prefix_chars', 'lab.prefix_chars'],
+    ['completion.suffix_chars', 'lab.suffix_chars'],
+    ['completion.temperature', 'lab.temperature'],
+    ['completion.token_healing', 'lab.token_healing'],
+    ['learning.replay_episodes', 'lab.replay_episodes'],
+]);
+
+/** The old names, which may still stand in the user's settings. */
+export const oldKeys: readonly string[] = [...RENAMED.keys()];
+
+/** The values under the names that the server has today. A value under such a name wins. */
+export function underTodaysNames(values: Values): Values {
+    const renamed = Object.entries(values).map(([key, value]) => [RENAMED.get(key) ?? key, value] as const);
+    const todays = Object.entries(values).filter(([key]) => !RENAMED.has(key));
+    return Object.fromEntries([...renamed, ...todays]);
+}
+
 /**
  * The server's keys in package.json. `scripts/settings.mjs` writes them after the extension's own.
  */

@@ -11,9 +11,9 @@ pub struct Prior {
     pub deviation: [f64; FEATURES],
 }
 
-/// Mean and deviation of each weight, as `hone lab gate --fit HOME…` printed them for rehearsals of fd,
-/// httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). They were fitted with version 1
-/// of the features, in which the end of a line counted only its own token and not the tokens that
+/// Mean and deviation of each weight, as `hone lab gate --fit HOME…` printed them for rehearsals of
+/// fd, httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). They were fitted with version
+/// 1 of the features, in which the end of a line counted only its own token and not the tokens that
 /// merge the line break.
 const SHIPPED: [(f64, f64); FEATURES] = [
     (-0.08, 0.34), // bias

@@ -1,5 +1,7 @@
+use super::index::{REGISTRY_COPY, REGISTRY_FILE};
 use super::*;
 use crate::testing::fixtures;
+use std::collections::HashSet;
 
 fn candidate(registry: &Registry, base: &str) -> Candidate {
     let version = registry.next_version();
@@ -111,7 +113,7 @@ fn only_files_of_interrupted_jobs_and_imports_are_removed() {
 }
 
 /// A registry that was missing was taken for one that had never been written. The base
-/// served in silence, and what was written next took the place of the copy as well.
+/// served without a message, and what was written next took the place of the copy as well.
 #[test]
 fn the_copy_replaces_a_lost_registry() {
     let dir = tempfile::tempdir().unwrap();

@@ -13,8 +13,7 @@ use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub struct RewardArgs {
-    /// The reward to compare with the one in use: v1, v2
-    #[arg(long, value_name = "VERSION", value_parser = version)]
+    #[arg(long, value_name = "VERSION", value_parser = version, help = versions())]
     reward: RewardVersion,
     /// Print a JSON object
     #[arg(long)]
@@ -25,6 +24,11 @@ pub struct RewardArgs {
 pub fn name(version: RewardVersion) -> String {
     let name = serde_json::to_value(version).ok();
     name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn versions() -> String {
+    let names = RewardVersion::ALL.map(name).join(", ");
+    format!("The reward to compare with the one in use: {names}")
 }
 
 fn version(text: &str) -> Result<RewardVersion, String> {

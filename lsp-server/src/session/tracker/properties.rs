@@ -174,7 +174,7 @@ impl Story {
                 self.tracker.rejected(&id, reason, now_ms)
             }
             10 => self.tracker.tick(now_ms),
-            _ => self.tracker.closed(if now_ms % 2 == 0 { URI } else { OTHER }, now_ms),
+            _ => self.tracker.supersede_in(if now_ms % 2 == 0 { URI } else { OTHER }, now_ms),
         };
         self.record(events);
     }

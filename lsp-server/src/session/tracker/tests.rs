@@ -297,8 +297,8 @@ fn leaving_without_an_edit_is_no_verdict() {
     let mut tracker = offered();
     let events = tracker.supersede(READ);
     assert_eq!(events, outcome(Outcome::Superseded, Evidence::Document));
-    assert_eq!(offered().closed(URI, 0), outcome(Outcome::Unseen, Evidence::Document));
-    assert_eq!(offered().closed("file:///b.rs", 0), vec![]);
+    assert_eq!(offered().supersede_in(URI, 0), outcome(Outcome::Unseen, Evidence::Document));
+    assert_eq!(offered().supersede_in("file:///b.rs", 0), vec![]);
 }
 
 const LINES: &str = "if größe {\n        b();\n    }";

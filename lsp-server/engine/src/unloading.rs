@@ -1,0 +1,244 @@
+//! An engine that gives the model's memory back while nobody asks it anything. The next request
+//! loads the model again, with the adapters that were loaded.
+
+use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
+use completion::prompt::FimPrompt;
+use feedback::event::AdapterVersion;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Whether the model is in memory, for everybody else to read.
+#[derive(Debug, Clone, Default)]
+pub struct Residence(Arc<AtomicU8>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resident {
+    Loaded,
+    Unloaded,
+    Loading,
+}
+
+impl Residence {
+    pub fn get(&self) -> Resident {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Resident::Loaded,
+            1 => Resident::Unloaded,
+            _ => Resident::Loading,
+        }
+    }
+
+    fn set(&self, resident: Resident) {
+        self.0.store(resident as u8, Ordering::Relaxed);
+    }
+}
+
+/// `L` loads the engine.
+pub struct UnloadingEngine<E, L> {
+    load: L,
+    /// `None` while the model is not in memory.
+    engine: Option<E>,
+    info: EngineInfo,
+    tokenizer: Tokenizer,
+    /// The adapters to load again with the model.
+    adapters: Vec<(AdapterVersion, PathBuf)>,
+    residence: Residence,
+}
+
+impl<E: Engine, L: FnMut() -> Result<E, EngineError>> UnloadingEngine<E, L> {
+    /// # Errors
+    /// The model cannot be loaded.
+    pub fn new(mut load: L, residence: Residence) -> Result<UnloadingEngine<E, L>, EngineError> {
+        let engine = load()?;
+        let (info, tokenizer) = (engine.info(), engine.tokenizer());
+        Ok(UnloadingEngine {
+            load,
+            engine: Some(engine),
+            info,
+            tokenizer,
+            adapters: vec![],
+            residence,
+        })
+    }
+
+    /// The engine, which is loaded again if it has to be.
+    fn loaded(&mut self) -> Result<&mut E, EngineError> {
+        if self.engine.is_none() {
+            self.residence.set(Resident::Loading);
+            let loaded = self.load_again();
+            let now = if loaded.is_ok() { Resident::Loaded } else { Resident::Unloaded };
+            self.residence.set(now);
+            self.engine = Some(loaded?);
+        }
+        self.engine.as_mut().ok_or(EngineError::Gone)
+    }
+
+    fn load_again(&mut self) -> Result<E, EngineError> {
+        let mut engine = (self.load)()?;
+        let versions: Vec<_> = self.adapters.iter().map(|(version, _)| *version).collect();
+        // An adapter that was forgotten in the meantime has no file, and no request asks for it.
+        self.adapters.retain(|(version, path)| {
+            let loaded = engine.load_adapter(*version, path, &versions);
+            loaded.inspect_err(|error| tracing::warn!("adapter v{version}: {error}")).is_ok()
+        });
+        Ok(engine)
+    }
+}
+
+impl<E: Engine, L: FnMut() -> Result<E, EngineError>> Engine for UnloadingEngine<E, L> {
+    fn info(&self) -> EngineInfo {
+        self.info.clone()
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        self.tokenizer.clone()
+    }
+
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError> {
+        self.loaded()?.generate(request, abort)
+    }
+
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+        self.loaded()?.warm(prompt, abort)
+    }
+
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<Score>, EngineError> {
+        self.loaded()?.score(request, abort)
+    }
+
+    fn load_adapter(
+        &mut self,
+        version: AdapterVersion,
+        path: &Path,
+        keep: &[AdapterVersion],
+    ) -> Result<(), EngineError> {
+        self.loaded()?.load_adapter(version, path, keep)?;
+        self.adapters.retain(|(known, _)| *known != version && keep.contains(known));
+        self.adapters.push((version, path.to_owned()));
+        Ok(())
+    }
+
+    fn unload(&mut self) {
+        if self.engine.take().is_some() {
+            super::ffi::return_free_memory();
+            self.residence.set(Resident::Unloaded);
+        }
+    }
+
+    fn is_in_the_way(&self) -> bool {
+        self.engine.as_ref().is_some_and(Engine::is_in_the_way)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::ScriptedEngine;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    /// An engine that notes its adapters in a list that all loads share.
+    struct Noting(ScriptedEngine, Arc<Mutex<Vec<String>>>);
+
+    impl Engine for Noting {
+        fn info(&self) -> EngineInfo {
+            self.0.info()
+        }
+
+        fn tokenizer(&self) -> Tokenizer {
+            self.0.tokenizer()
+        }
+
+        fn generate(
+            &mut self,
+            request: &Request,
+            abort: &AtomicBool,
+        ) -> Result<Generated, EngineError> {
+            self.0.generate(request, abort)
+        }
+
+        fn warm(&mut self, _: &FimPrompt, _: &AtomicBool) -> Result<(), EngineError> {
+            self.1.lock().unwrap().push("warm".into());
+            Ok(())
+        }
+
+        fn score(&mut self, _: &ScoreRequest, _: &AtomicBool) -> Result<Vec<Score>, EngineError> {
+            Ok(vec![])
+        }
+
+        fn load_adapter(
+            &mut self,
+            version: AdapterVersion,
+            path: &Path,
+            keep: &[AdapterVersion],
+        ) -> Result<(), EngineError> {
+            self.1.lock().unwrap().push(format!("{version} {} {keep:?}", path.display()));
+            Ok(())
+        }
+    }
+
+    fn prompt() -> FimPrompt {
+        FimPrompt {
+            context: None,
+            prefix: String::new(),
+            suffix: String::new(),
+            typed: String::new(),
+            line: String::new(),
+            healing: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_next_request_loads_the_model_with_the_adapters_that_were_kept() {
+        let notes: Arc<Mutex<Vec<String>>> = Arc::default();
+        let residence = Residence::default();
+        let seen = notes.clone();
+        let load = move || {
+            seen.lock().unwrap().push("load".into());
+            let scripted = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
+            Ok(Noting(scripted, seen.clone()))
+        };
+        let mut engine = UnloadingEngine::new(load, residence.clone()).unwrap();
+        engine.load_adapter(1, Path::new("one"), &[]).unwrap();
+        engine.load_adapter(2, Path::new("two"), &[1]).unwrap();
+        engine.load_adapter(3, Path::new("three"), &[2]).unwrap();
+        assert_eq!(residence.get(), Resident::Loaded);
+        engine.unload();
+        engine.unload();
+        assert_eq!(residence.get(), Resident::Unloaded);
+        assert_eq!((engine.tokenizer())("ab"), [97, 98], "text is tokenized all the same");
+        notes.lock().unwrap().clear();
+        engine.warm(&prompt(), &AtomicBool::default()).unwrap();
+        assert_eq!(*notes.lock().unwrap(), ["load", "2 two [2, 3]", "3 three [2, 3]", "warm"]);
+        assert_eq!(residence.get(), Resident::Loaded);
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_loaded_again_is_an_error_and_is_tried_anew() {
+        let mut tries = 0;
+        let load = || {
+            tries += 1;
+            if tries == 2 {
+                return Err(EngineError::Failed("the file is gone".into()));
+            }
+            Ok(ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO })
+        };
+        let residence = Residence::default();
+        let mut engine = UnloadingEngine::new(load, residence.clone()).unwrap();
+        engine.unload();
+        let failed = engine.warm(&prompt(), &AtomicBool::default());
+        assert_eq!(failed.unwrap_err().to_string(), "the file is gone");
+        assert_eq!(residence.get(), Resident::Unloaded);
+        engine.warm(&prompt(), &AtomicBool::default()).unwrap();
+        assert_eq!(residence.get(), Resident::Loaded);
+    }
+}

@@ -1,0 +1,46 @@
+//! The model's memory is given back while nobody asks for a completion, and the next key takes it
+//! again, with the adapter that serves.
+
+use feedback::event::AdapterVersion;
+use models::file::sha256;
+use rehearsal::client::Client;
+use tests::adapters::write_adapter_of;
+use tests::buffer::{Buffer, WEEK};
+use tests::processes::resident_mb;
+use tests::{Home, Model, QUICK, eventually};
+
+/// The most memory that the daemon may hold without a model, in MiB.
+const IDLE_MB: f64 = 60.0;
+
+/// The noise of an adapter that changes how likely the answer is.
+const NOISE: f32 = 500.0;
+
+/// Completes in a new file. Answers which adapter did, and ln π of the first token.
+fn complete(home: &Home, editor: &Client, name: &str) -> (AdapterVersion, f32) {
+    Buffer::open(editor, name, WEEK).complete();
+    let newest = home.completions().pop().expect("it is recorded");
+    (newest.adapter, newest.tokens[0].logprob)
+}
+
+#[test]
+fn an_idle_daemon_holds_no_model_and_the_next_key_has_the_adapter_again() {
+    let home = Home::with(Model::Smol, &format!("{QUICK}model.idle_unload_s = 1\n"));
+    let file = home.path().join("noisy.gguf");
+    write_adapter_of(&file, &sha256(&Model::Smol.file()).unwrap(), NOISE);
+    let editor = home.editor();
+    let (base, by_the_base) = complete(&home, &editor, "a.rs");
+    home.output(&["adapter", "import", file.to_str().unwrap()]);
+    home.output(&["adapter", "use", "1"]);
+    let (version, by_the_adapter) = complete(&home, &editor, "b.rs");
+    assert_eq!((base, version), (0, 1));
+    assert!((by_the_base - by_the_adapter).abs() > tests::NOISE, "{by_the_base} {by_the_adapter}");
+    let pid = home.daemon_pid().expect("it runs");
+    eventually("the memory is given back", || home.status()["model"]["memory"] == "given_back");
+    let idle = resident_mb(pid);
+    assert!(idle <= IDLE_MB, "{idle} MiB");
+    assert!(home.output(&["status"]).contains("the next key loads it"));
+    let (version, again) = complete(&home, &editor, "c.rs");
+    assert_eq!(version, 1);
+    assert!((again - by_the_adapter).abs() < tests::NOISE, "{again} was {by_the_adapter}");
+    assert_eq!(home.daemon_pid(), Some(pid), "the daemon did not start anew");
+}
