@@ -67,7 +67,7 @@ pub const CHECK_EVERY: Duration = Duration::from_secs(10);
 pub const WATCHED_MAX: usize = 8192;
 
 /// A disk that does not answer for so long is told in the status.
-pub const STALLED_AFTER: Duration = Duration::from_secs(10);
+pub const STALLED_AFTER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 /// The files and folders that can be forgotten.
 pub const FORGOTTEN_MAX: usize = 100_000;

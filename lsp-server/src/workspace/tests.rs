@@ -213,3 +213,25 @@ fn neither_the_home_nor_a_relative_path_is_a_workspace() {
     let _open = tree.workspaces.open(Path::new("/")).unwrap();
     tree.eventually("it is refused", |tree| tree.state() == FolderState::Refused);
 }
+
+/// A network file system may hang for ever. Its thread waits, and nobody else.
+#[test]
+fn a_disk_that_does_not_answer_is_told_and_holds_nobody_up() {
+    let tree = Tree::new(&[("a.rs", &sings("canary_a"))]);
+    let open = tree.open();
+    let (hangs, ends) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let waiting = open.clone();
+        scope.spawn(move || waiting.0.ask_disk(|| ends.recv()));
+        tree.eventually("it is told", |tree| tree.state() == FolderState::Stalled);
+        let started = Instant::now();
+        let text = Rope::from_str(&sings("canary_b"));
+        tree.workspaces.edited(&tree.at("a.rs"), "rust", &text);
+        assert!(tree.finds("canary_a"));
+        let names = vec![tree.at("a.rs")];
+        tree.workspaces.forget(&Scope::File { names }).unwrap();
+        assert!(!tree.finds("canary_a"));
+        assert!(started.elapsed() < Duration::from_secs(1));
+        drop(hangs);
+    });
+}
