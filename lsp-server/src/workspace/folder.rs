@@ -1,13 +1,11 @@
-//! One folder and its state. Its thread is an [`Indexer`].
+//! One folder and its state, which its thread (`indexer.rs`) brings about.
 
 use crate::privacy::forget_scope::Scope;
 use crate::workspace::access::Access;
 use crate::workspace::contents::{Contents, Snapshot};
 use crate::workspace::inbox::Inbox;
-use crate::workspace::indexer::Indexer;
 use crate::workspace::limits::STALLED_AFTER;
 use crate::workspace::status::{FolderState, FolderStatus};
-use feedback::clock::Clock;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,19 +30,14 @@ pub(super) struct Progress {
 }
 
 impl Folder {
-    /// Begins to index a folder. `None` if the system gives no thread.
-    pub fn start(root: PathBuf, access: Arc<Access>, clock: Arc<dyn Clock>) -> Option<Arc<Folder>> {
-        let folder = Arc::new(Folder {
+    pub fn new(root: PathBuf, access: Arc<Access>) -> Folder {
+        Folder {
             root,
             inbox: Arc::default(),
-            contents: Contents::new(access.clone()),
+            contents: Contents::new(access),
             progress: Mutex::default(),
             waits_since: Mutex::new(None),
-        });
-        let indexer = Indexer::new(folder.clone(), access, clock);
-        let thread = std::thread::Builder::new().name("hone-index".into());
-        let started = thread.spawn(move || indexer.run());
-        started.is_ok().then_some(folder)
+        }
     }
 
     pub fn root(&self) -> &Path {

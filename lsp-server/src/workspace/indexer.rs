@@ -47,20 +47,25 @@ pub struct Indexer {
 }
 
 impl Indexer {
-    pub fn new(folder: Arc<Folder>, access: Arc<Access>, clock: Arc<dyn Clock>) -> Indexer {
-        Indexer {
-            folder,
+    /// Begins to index a folder. `None` if the system gives no thread.
+    pub fn start(root: PathBuf, access: Arc<Access>, clock: Arc<dyn Clock>) -> Option<Arc<Folder>> {
+        let folder = Arc::new(Folder::new(root, access.clone()));
+        let indexer = Indexer {
+            folder: folder.clone(),
             access,
             clock,
             stamps: HashMap::new(),
             folders: HashSet::new(),
             watch: None,
             published: Instant::now(),
-        }
+        };
+        let thread = std::thread::Builder::new().name("hone-index".into());
+        let started = thread.spawn(move || indexer.run());
+        started.is_ok().then_some(folder)
     }
 
     /// Runs until the folder is closed.
-    pub fn run(mut self) {
+    fn run(mut self) {
         lower_priority();
         self.folder.inbox.rest(START_DELAY);
         if is_refused(self.folder.root()) {

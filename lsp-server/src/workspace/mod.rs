@@ -30,6 +30,7 @@ use crate::privacy::forget_scope::Scope;
 use access::Access;
 use feedback::clock::Clock;
 use folder::Folder;
+use indexer::Indexer;
 use limits::FOLDERS_MAX;
 use parking_lot::Mutex;
 use ropey::Rope;
@@ -82,7 +83,7 @@ impl Workspaces {
         if !root.is_absolute() || folders.len() >= FOLDERS_MAX {
             return None;
         }
-        let folder = Folder::start(root.to_owned(), self.access.clone(), self.clock.clone())?;
+        let folder = Indexer::start(root.to_owned(), self.access.clone(), self.clock.clone())?;
         let open = Arc::new(OpenFolder(folder));
         folders.push(Arc::downgrade(&open));
         Some(open)
