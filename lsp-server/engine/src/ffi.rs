@@ -138,7 +138,7 @@ pub fn free_gpu() -> Result<Option<Gpu>, String> {
             sys::ggml_backend_dev_memory(device, &mut free, &mut total);
             let name = CStr::from_ptr(sys::ggml_backend_dev_name(device));
             let name = name.to_string_lossy().into_owned();
-            Gpu { name, free: free as u64, total: total as u64 }
+            Gpu { name, free: free as u64 }
         })
     });
     Ok(gpus.max_by_key(|gpu| gpu.free))

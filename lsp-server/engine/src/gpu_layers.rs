@@ -18,8 +18,6 @@ pub struct Gpu {
     pub name: String,
     /// Free memory in bytes.
     pub free: u64,
-    /// All memory in bytes.
-    pub total: u64,
 }
 
 /// Where a model is computed.

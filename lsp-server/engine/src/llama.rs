@@ -49,9 +49,9 @@ const SCORED_TOKENS: usize = 48;
 /// Longest line before it: it goes through in one batch with the text.
 const SCORED_TAIL: usize = 256;
 
-/// The share of a GPU's memory below which its free memory is short: an idle model then makes room
-/// for other processes.
-const FREE_SHARE_MIN: f64 = 0.05;
+/// The share of a GPU's memory that was free behind the loaded model. If less of it is left, other
+/// processes have taken the rest, and an idle model makes room for them.
+const FREE_SHARE_MIN: f64 = 0.5;
 
 const CELLS: usize = (SEQUENCES + 1) * (PROMPT_TOKENS + TOKENS_MAX);
 
@@ -91,7 +91,8 @@ pub struct LlamaEngine {
     logits: Option<(usize, usize)>,
     info: EngineInfo,
     tokenizer: Tokenizer,
-    uses_gpu: bool,
+    /// The bytes that were free on the GPU once the model was loaded, if layers of it are there.
+    free_behind: Option<u64>,
 }
 
 #[derive(Default)]
@@ -128,7 +129,7 @@ impl LlamaEngine {
             logits: None,
             info,
             tokenizer: config.loaded.tokenizer(&config.path),
-            uses_gpu: gpu_layers.gpu_layers > 0,
+            free_behind: (gpu_layers.gpu_layers > 0).then(free_gpu_bytes).flatten(),
         })
     }
 
@@ -353,6 +354,10 @@ impl LlamaEngine {
     }
 }
 
+fn free_gpu_bytes() -> Option<u64> {
+    free_gpu().ok().flatten().map(|gpu| gpu.free)
+}
+
 pub(crate) fn tokenize(model: &LlamaModel, text: &str) -> Vec<u32> {
     let tokens = model.vocab().tokenize(text.as_bytes(), false, false);
     tokens.into_iter().map(|token| token.0 as u32).collect()
@@ -455,8 +460,8 @@ impl Engine for LlamaEngine {
     }
 
     fn is_in_the_way(&self) -> bool {
-        let gpu = if self.uses_gpu { free_gpu().ok().flatten() } else { None };
-        gpu.is_some_and(|gpu| (gpu.free as f64) < FREE_SHARE_MIN * gpu.total as f64)
+        let Some(free_behind) = self.free_behind else { return false };
+        free_gpu_bytes().is_some_and(|free| (free as f64) < FREE_SHARE_MIN * free_behind as f64)
     }
 }
 

@@ -188,9 +188,9 @@ impl Memory {
     fn other_places<'a>(&'a self, query: &Query, tail: &Tail, places: &mut Vec<Place<'a>>) {
         let Some((hash, start)) = self.rare_gram(tail) else { return };
         let mut seen = FxHashSet::default();
-        let postings = self.runs.slices(Posting::range(hash)).flatten().take(PLACES_MAX);
+        let postings = self.texts.runs().slices(Posting::range(hash)).flatten().take(PLACES_MAX);
         for posting in postings.map(|bits| Posting::of(*bits)) {
-            let Some(text) = self.texts[posting.slot as usize].as_deref() else { continue };
+            let Some(text) = self.texts.get(posting.slot) else { continue };
             if text.typed_ms.is_none() && *text.name == *query.file {
                 continue;
             }
@@ -215,7 +215,7 @@ impl Memory {
         let last = grams.len().checked_sub(WINDOW_GRAMS)?;
         for first in (last.saturating_sub(TOKENS_BACK_MAX)..=last).rev() {
             let at = first + chosen(&grams[first..first + WINDOW_GRAMS]);
-            let count = self.runs.count(Posting::range(grams[at]));
+            let count = self.texts.runs().count(Posting::range(grams[at]));
             if rarest.is_none_or(|(least, ..)| count < least) {
                 rarest = Some((count, grams[at], whole[at].start as usize));
             }

@@ -6,7 +6,7 @@
 
 use crate::grams::{HASH_BITS, minimizers};
 use crate::tokens::tokens;
-use postings::Runs;
+use postings::Slots;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -29,9 +29,6 @@ const SAME_GRAM_MAX: usize = 16;
 /// end is kept.
 pub const TYPED_MAX: usize = 256;
 pub const TYPED_BYTES_MAX: usize = 4096;
-
-/// The share of postings of removed texts at which they are cleared away: one in this many.
-const DEAD_SHARE: usize = 4;
 
 /// The memory of a file's entries in the tables, and of its counters, in bytes: an estimate.
 const ENTRY_BYTES: usize = 64;
@@ -77,21 +74,16 @@ pub(crate) struct Text {
     pub(crate) text: Arc<str>,
     /// When the user typed it; `None` for a whole file.
     pub(crate) typed_ms: Option<u64>,
-    postings: usize,
 }
 
 /// The texts of a workspace, searchable by what stands before a cursor.
 #[derive(Debug, Clone)]
 pub struct Memory {
     limits: Limits,
-    pub(crate) texts: Vec<Option<Arc<Text>>>,
+    pub(crate) texts: Slots<Text>,
     files: FxHashMap<Arc<str>, u32>,
     /// The pieces that were typed, the oldest first.
     typed: VecDeque<u32>,
-    free: Vec<u32>,
-    dead: Vec<u32>,
-    dead_postings: usize,
-    pub(crate) runs: Runs,
     text_bytes: usize,
 }
 
@@ -105,13 +97,9 @@ impl Memory {
     pub fn new(limits: Limits) -> Memory {
         Memory {
             limits,
-            texts: vec![],
+            texts: Slots::new(SLOTS_MAX, |posting| Posting::of(posting).slot),
             files: FxHashMap::default(),
             typed: VecDeque::new(),
-            free: vec![],
-            dead: vec![],
-            dead_postings: 0,
-            runs: Runs::default(),
             text_bytes: 0,
         }
     }
@@ -175,7 +163,7 @@ impl Memory {
 
     fn remove_typed(&mut self, is_unwanted: impl Fn(&Text) -> bool) -> bool {
         let texts = &self.texts;
-        let is_unwanted = |slot: &u32| texts[*slot as usize].as_deref().is_some_and(&is_unwanted);
+        let is_unwanted = |slot: &u32| texts.get(*slot).is_some_and(&is_unwanted);
         let (removed, kept): (Vec<u32>, Vec<u32>) = self.typed.iter().partition(|s| is_unwanted(s));
         self.typed = kept.into();
         removed.iter().for_each(|slot| self.release(*slot));
@@ -185,52 +173,29 @@ impl Memory {
     /// Clears away the postings of removed texts. They are hashes without a text, and no search
     /// looks at them. This happens by itself once they are many.
     pub fn purge(&mut self) {
-        if self.dead.is_empty() {
-            return;
-        }
-        let texts = &self.texts;
-        self.runs.retain(|posting| texts[Posting::of(posting).slot as usize].is_some());
-        self.free.append(&mut self.dead);
-        self.dead_postings = 0;
+        self.texts.purge();
     }
 
     fn is_full(&self, more_bytes: usize) -> bool {
         self.files.len() >= self.limits.files
             || self.text_bytes + more_bytes > self.limits.text_bytes
-            || self.runs.len() >= self.limits.postings
+            || self.texts.runs().len() >= self.limits.postings
     }
 
     fn insert(&mut self, name: Arc<str>, text: Arc<str>, typed_ms: Option<u64>) -> Option<u32> {
-        let slot = self.free_slot()?;
-        let postings = postings_of(text.as_bytes(), slot);
-        self.text_bytes += text.len();
-        let text = Text { name, text, typed_ms, postings: postings.len() };
-        self.texts[slot as usize] = Some(Arc::new(text));
-        self.runs.add(postings);
+        let bytes = text.len();
+        let slot = self.texts.insert(|slot| {
+            let postings = postings_of(text.as_bytes(), slot);
+            (Text { name, text, typed_ms }, postings)
+        })?;
+        self.text_bytes += bytes;
         Some(slot)
     }
 
     /// Removes the text of a slot.
     fn release(&mut self, slot: u32) {
-        let Some(text) = self.texts[slot as usize].take() else { return };
-        self.text_bytes -= text.text.len();
-        self.dead.push(slot);
-        self.dead_postings += text.postings;
-        if self.dead_postings * DEAD_SHARE > self.runs.len() {
-            self.purge();
-        }
-    }
-
-    fn free_slot(&mut self) -> Option<u32> {
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
-        }
-        if self.texts.len() >= SLOTS_MAX {
-            self.purge();
-            return self.free.pop();
-        }
-        self.texts.push(None);
-        Some(self.texts.len() as u32 - 1)
+        let text_bytes = &mut self.text_bytes;
+        self.texts.remove(slot, |text| *text_bytes -= text.text.len());
     }
 
     pub fn contains(&self, name: &str) -> bool {
@@ -244,7 +209,7 @@ impl Memory {
             files: self.files.len(),
             typed: self.typed.len(),
             text_bytes: self.text_bytes,
-            index_bytes: self.runs.bytes() + names,
+            index_bytes: self.texts.runs().bytes() + names,
         }
     }
 }

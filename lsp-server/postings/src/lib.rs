@@ -9,8 +9,10 @@
 //! while another one adds postings to the original.
 
 mod hash;
+mod slots;
 
 pub use hash::hash;
+pub use slots::Slots;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

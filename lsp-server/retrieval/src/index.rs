@@ -6,7 +6,7 @@
 
 use crate::chunks::cut;
 use crate::terms::each_term;
-use postings::Runs;
+use postings::Slots;
 use rustc_hash::FxHashMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -25,9 +25,6 @@ pub(crate) const TIMES_MAX: u32 = (1 << TIMES_BITS) - 1;
 pub const CHUNKS_A_FILE_MAX: usize = 1 << CHUNK_BITS;
 
 const SLOTS_MAX: usize = 1 << SLOT_BITS;
-
-/// The share of postings of removed files at which they are cleared away: one in this many.
-const DEAD_SHARE: usize = 4;
 
 /// The memory of a file's entries in the tables, and of its counters, in bytes: an estimate.
 const ENTRY_BYTES: usize = 64;
@@ -73,7 +70,6 @@ pub(crate) struct File {
     pub(crate) name: Arc<str>,
     pub(crate) text: Arc<str>,
     pub(crate) chunks: Box<[FileChunk]>,
-    postings: usize,
 }
 
 #[derive(Debug)]
@@ -94,14 +90,8 @@ impl File {
 #[derive(Debug, Clone)]
 pub struct Index {
     limits: Limits,
-    pub(crate) files: Vec<Option<Arc<File>>>,
+    pub(crate) files: Slots<File>,
     slots: FxHashMap<Arc<str>, u32>,
-    /// Slots that no posting names.
-    free: Vec<u32>,
-    /// Slots that postings of removed files still name.
-    dead: Vec<u32>,
-    dead_postings: usize,
-    pub(crate) runs: Runs,
     text_bytes: usize,
     pub(crate) chunks: usize,
     /// The terms of all chunks, with repetitions.
@@ -118,12 +108,8 @@ impl Index {
     pub fn new(limits: Limits) -> Index {
         Index {
             limits,
-            files: vec![],
+            files: Slots::new(SLOTS_MAX, |posting| Posting::of(posting).slot),
             slots: FxHashMap::default(),
-            free: vec![],
-            dead: vec![],
-            dead_postings: 0,
-            runs: Runs::default(),
             text_bytes: 0,
             chunks: 0,
             terms: 0,
@@ -147,62 +133,43 @@ impl Index {
         if self.is_full(text.len()) {
             return Err(NotIndexed::Full);
         }
-        let slot = self.free_slot().ok_or(NotIndexed::Full)?;
-        let (chunks, postings) = chunks_of(&text, slot);
-        let name: Arc<str> = name.into();
-        self.text_bytes += text.len();
-        self.chunks += chunks.len();
-        self.terms += terms_of(&chunks);
-        let file = File { name: name.clone(), text, chunks, postings: postings.len() };
-        self.files[slot as usize] = Some(Arc::new(file));
+        let (bytes, name): (usize, Arc<str>) = (text.len(), name.into());
+        let (mut chunks, mut terms) = (0, 0);
+        let slot = self.files.insert(|slot| {
+            let (cut, postings) = chunks_of(&text, slot);
+            (chunks, terms) = (cut.len(), terms_of(&cut));
+            (File { name: name.clone(), text, chunks: cut }, postings)
+        });
+        let slot = slot.ok_or(NotIndexed::Full)?;
+        self.text_bytes += bytes;
+        self.chunks += chunks;
+        self.terms += terms;
         self.slots.insert(name, slot);
-        self.runs.add(postings);
         Ok(())
     }
 
     fn is_full(&self, more_bytes: usize) -> bool {
         self.slots.len() >= self.limits.files
             || self.text_bytes + more_bytes > self.limits.text_bytes
-            || self.runs.len() >= self.limits.postings
+            || self.files.runs().len() >= self.limits.postings
     }
 
     /// Removes a file; answers whether it was there. None of its text is found from now on.
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(slot) = self.slots.remove(name) else { return false };
-        let Some(file) = self.files[slot as usize].take() else { return false };
-        self.text_bytes -= file.text.len();
-        self.chunks -= file.chunks.len();
-        self.terms -= terms_of(&file.chunks);
-        self.dead.push(slot);
-        self.dead_postings += file.postings;
-        if self.dead_postings * DEAD_SHARE > self.runs.len() {
-            self.purge();
-        }
+        let Index { files, text_bytes, chunks, terms, .. } = self;
+        files.remove(slot, |file| {
+            *text_bytes -= file.text.len();
+            *chunks -= file.chunks.len();
+            *terms -= terms_of(&file.chunks);
+        });
         true
     }
 
     /// Clears away the postings of removed files. They are hashes without a text, and no search
     /// looks at them. This happens by itself once they are many.
     pub fn purge(&mut self) {
-        if self.dead.is_empty() {
-            return;
-        }
-        let files = &self.files;
-        self.runs.retain(|posting| files[Posting::of(posting).slot as usize].is_some());
-        self.free.append(&mut self.dead);
-        self.dead_postings = 0;
-    }
-
-    fn free_slot(&mut self) -> Option<u32> {
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
-        }
-        if self.files.len() >= SLOTS_MAX {
-            self.purge();
-            return self.free.pop();
-        }
-        self.files.push(None);
-        Some(self.files.len() as u32 - 1)
+        self.files.purge();
     }
 
     pub fn contains(&self, name: &str) -> bool {
@@ -212,7 +179,7 @@ impl Index {
     /// The text of a file as the index has it.
     pub fn text(&self, name: &str) -> Option<Arc<str>> {
         let slot = *self.slots.get(name)?;
-        self.files[slot as usize].as_ref().map(|file| file.text.clone())
+        self.files.get(slot).map(|file| file.text.clone())
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -226,7 +193,7 @@ impl Index {
             files: self.slots.len(),
             chunks: self.chunks,
             text_bytes: self.text_bytes,
-            index_bytes: self.runs.bytes() + self.chunks * size_of::<FileChunk>() + names,
+            index_bytes: self.files.runs().bytes() + self.chunks * size_of::<FileChunk>() + names,
         }
     }
 }

@@ -104,7 +104,7 @@ impl Index {
         }
         ranked.sort_unstable_by(order);
         let ranked = ranked.into_iter().filter_map(|((slot, chunk), score)| {
-            let file = self.files[slot as usize].as_deref()?;
+            let file = self.files.get(slot)?;
             Some((file, file.chunks.get(chunk as usize)?, score))
         });
         choose(query, ranked)
@@ -128,7 +128,7 @@ impl Index {
                 seen.insert(term_hash(term));
             }
         });
-        let count = |hash: u32| (self.runs.count(Posting::range(hash)), hash);
+        let count = |hash: u32| (self.files.runs().count(Posting::range(hash)), hash);
         let mut counted: Vec<(usize, u32)> = seen.into_iter().map(count).collect();
         counted.retain(|(count, _)| *count > 0);
         counted.sort_unstable();
@@ -149,9 +149,9 @@ impl Index {
 
     /// The postings of a term in files that are still there.
     fn live(&self, term: u32) -> impl Iterator<Item = (Posting, &File)> {
-        self.runs.slices(Posting::range(term)).flatten().filter_map(|bits| {
+        self.files.runs().slices(Posting::range(term)).flatten().filter_map(|bits| {
             let posting = Posting::of(*bits);
-            Some((posting, self.files[posting.slot as usize].as_deref()?))
+            Some((posting, self.files.get(posting.slot)?))
         })
     }
 

@@ -35,6 +35,8 @@ pub struct LabConfig {
     /// first.
     #[schemars(range(max = REPLAY_EPISODES_MAX))]
     pub replay_episodes: usize,
+    /// Whether the folders that editors have open are indexed. No prompt uses the index yet.
+    pub index_folders: bool,
     /// The hyperparameters of an update.
     pub ppo: Hyper,
 }
@@ -48,6 +50,7 @@ impl Default for LabConfig {
             token_healing: true,
             line_behind_middle: true,
             replay_episodes: 0,
+            index_folders: false,
             ppo: Hyper::default(),
         }
     }

@@ -103,6 +103,7 @@ impl LanguageServer for Backend {
             }
             None => root.iter().for_each(|root| self.open_folder(root)),
         }
+        let indexes = self.app.services.settings.current().lab.index_folders;
         let mut status = self.app.status_line();
         let client = self.client.clone();
         tokio::spawn(async move {
@@ -123,13 +124,7 @@ impl LanguageServer for Backend {
                     ..ExecuteCommandOptions::default()
                 }),
                 inline_completion_provider: Some(OneOf::Right(InlineCompletionOptions::default())),
-                workspace: Some(WorkspaceServerCapabilities {
-                    workspace_folders: Some(WorkspaceFoldersServerCapabilities {
-                        supported: Some(true),
-                        change_notifications: Some(OneOf::Left(true)),
-                    }),
-                    ..WorkspaceServerCapabilities::default()
-                }),
+                workspace: indexes.then(follows_folders),
                 ..ServerCapabilities::default()
             },
             server_info: Some(ServerInfo {
@@ -374,6 +369,17 @@ fn item(suggestion: Suggestion) -> InlineCompletionItem {
 
 fn position(position: lsp::Position) -> Position {
     Position { line: position.line, column: position.character }
+}
+
+/// The capability by which a client tells of every folder that is opened or closed later.
+fn follows_folders() -> WorkspaceServerCapabilities {
+    WorkspaceServerCapabilities {
+        workspace_folders: Some(WorkspaceFoldersServerCapabilities {
+            supported: Some(true),
+            change_notifications: Some(OneOf::Left(true)),
+        }),
+        ..WorkspaceServerCapabilities::default()
+    }
 }
 
 /// The client's first choice of the encodings that Hone knows; UTF-16 is LSP's default.

@@ -1,7 +1,7 @@
 //! Whether anybody types or asks for completions. The periodic tasks rest while nobody does, so that
 //! an idle daemon does not wake the processor.
 
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -16,29 +16,43 @@ const RESTING_INTERVAL: Duration = Duration::from_secs(5);
 const RESTS_AFTER: Duration = Duration::from_secs(11 * 60);
 
 pub struct Activity {
-    last: Mutex<Instant>,
+    started: Instant,
+    rests_after: Duration,
+    /// The time of the last activity, in milliseconds since the start.
+    last_ms: AtomicU64,
     woken: Notify,
 }
 
 impl Default for Activity {
     fn default() -> Activity {
-        Activity { last: Mutex::new(Instant::now()), woken: Notify::new() }
+        let last_ms = AtomicU64::default();
+        Activity {
+            started: Instant::now(),
+            rests_after: RESTS_AFTER,
+            last_ms,
+            woken: Notify::new(),
+        }
     }
 }
 
 impl Activity {
     /// Somebody typed, or asked for a completion.
     pub fn touch(&self) {
-        let before = std::mem::replace(&mut *self.last.lock(), Instant::now());
-        if before.elapsed() >= RESTS_AFTER {
+        let now = self.started.elapsed();
+        let before = self.last_ms.swap(now.as_millis() as u64, Ordering::Relaxed);
+        if now.saturating_sub(Duration::from_millis(before)) >= self.rests_after {
             self.woken.notify_one();
         }
     }
 
+    fn idle(&self) -> Duration {
+        let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(last)
+    }
+
     /// Waits until the periodic tasks are due.
     pub async fn next_tick(&self) {
-        let idle = self.last.lock().elapsed();
-        if idle < RESTS_AFTER {
+        if self.idle() < self.rests_after {
             tokio::time::sleep(INTERVAL).await;
         } else {
             let _ = tokio::time::timeout(RESTING_INTERVAL, self.woken.notified()).await;
@@ -52,8 +66,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_wakes_the_tasks_that_rest() {
-        let activity = Activity::default();
-        *activity.last.lock() -= RESTS_AFTER;
+        let rests_after = Duration::from_millis(20);
+        let activity = Activity { rests_after, ..Activity::default() };
+        tokio::time::sleep(2 * rests_after).await;
         let waiting = activity.next_tick();
         tokio::pin!(waiting);
         let soon = Duration::from_millis(20);

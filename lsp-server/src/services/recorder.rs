@@ -161,7 +161,9 @@ impl Recorder {
         match is_awaited {
             Some(true) => self.record(vec![EventKind::Outcome { id, outcome, evidence }]),
             Some(false) => {}
-            None if is_of_this_run => bail!("the event log could not be written when it was made"),
+            None if is_of_this_run => {
+                bail!("the event log could not be written when the offer was made")
+            }
             None => bail!("the daemon that offered it ended before the offer was on disk"),
         }
         Ok(())

@@ -20,8 +20,11 @@ impl Session {
         state.documents.insert(uri, document);
     }
 
-    /// The editor has opened a folder, whose code is indexed from now on.
+    /// The editor has opened a folder, whose code is indexed from now on if the settings say so.
     pub fn open_folder(&self, path: &Path) {
+        if !self.services.settings.current().lab.index_folders {
+            return;
+        }
         self.folders.lock().extend(self.services.workspaces.open(path));
     }
 

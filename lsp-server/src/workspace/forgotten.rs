@@ -7,10 +7,9 @@
 use crate::privacy::forget_scope::Scope;
 use crate::workspace::limits::FORGOTTEN_MAX;
 use anyhow::{Context, Result, ensure};
+use models::file::{sha256_of, write_atomic};
 use parking_lot::RwLock;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub struct Forgotten {
@@ -43,16 +42,8 @@ impl Forgotten {
             self.file.display()
         );
         let text: String = hashes.iter().flat_map(|hash| [hash.as_str(), "\n"]).collect();
-        self.write(&text).with_context(|| format!("cannot write {}", self.file.display()))
-    }
-
-    fn write(&self, text: &str) -> Result<()> {
-        let folder = self.file.parent().context("it lies in no folder")?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(&self.file)?;
-        Ok(())
+        write_atomic(&self.file, text.as_bytes())
+            .with_context(|| format!("{}: cannot be written", self.file.display()))
     }
 
     /// Whether a file is forgotten, by its own name or with a folder above it.
@@ -68,7 +59,7 @@ fn hash(path: &Path) -> String {
         "" => &name,
         name => name,
     };
-    Sha256::digest(name.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_of(name.as_bytes())
 }
 
 #[cfg(test)]

@@ -7,6 +7,10 @@ use std::path::Path;
 use tests::{Home, Model, QUICK, eventually};
 use url::Url;
 
+fn home() -> Home {
+    Home::with(Model::Smol, &format!("{QUICK}lab.index_folders = true\n"))
+}
+
 /// An editor that has this folder open.
 fn editor(home: &Home, folder: &Path) -> Client {
     let editor = Client::spawn(home.hone().args(["lsp", "--manual-clock"])).unwrap();
@@ -42,7 +46,7 @@ fn the_status_names_the_folder_and_counts_what_may_be_indexed() {
         write(name, "fn canary() {}\n");
     }
     write("secret.rs", &secret);
-    let home = Home::with(Model::Smol, QUICK);
+    let home = home();
     let _editor = editor(&home, &root);
     // Three of the five: not the ignored one, and not the one with a secret.
     eventually("the folder is indexed", || is_indexed(&home, 3));
@@ -67,7 +71,7 @@ fn a_folder_is_let_go_with_its_last_editor() {
     let project = tempfile::tempdir().unwrap();
     let root = project.path().canonicalize().unwrap();
     fs::write(root.join("a.rs"), "fn a() {}\n").unwrap();
-    let home = Home::with(Model::Smol, QUICK);
+    let home = home();
     let stays = home.editor();
     let (first, second) = (editor(&home, &root), editor(&home, &root));
     eventually("it is indexed once", || is_indexed(&home, 1));
@@ -79,4 +83,13 @@ fn a_folder_is_let_go_with_its_last_editor() {
     second.notify("workspace/didChangeWorkspaceFolders", event).unwrap();
     eventually("nobody has it open", || folders(&home).is_empty());
     drop((second, stays));
+}
+
+/// Nothing uses the index yet, so it costs nobody time and memory who has not asked for it.
+#[test]
+fn a_folder_is_not_indexed_unless_the_settings_say_so() {
+    let project = tempfile::tempdir().unwrap();
+    let home = Home::with(Model::Smol, QUICK);
+    let _editor = editor(&home, project.path());
+    assert_eq!(folders(&home), Vec::<Value>::new());
 }
