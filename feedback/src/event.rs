@@ -213,6 +213,8 @@ pub enum StopReason {
     /// The line became too unlikely to be offered. In older records only the next token
     /// was too unlikely: it is not recorded, and the text before it was offered.
     LowConfidence,
+    /// The answer repeats itself. The tokens that show this are recorded and not shown.
+    Repetition,
     /// No token fits what healing must reproduce.
     HealingFailed,
 }

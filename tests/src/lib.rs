@@ -134,10 +134,14 @@ impl Home {
         let checksum = format!("{}.sha256.json", name.to_string_lossy());
         std::fs::copy(file.with_file_name(&checksum), models.join(&checksum))
             .expect("a model's checksum lies beside it");
-        // These hold offers back, draw between adapters, and cut offers short. A test that
-        // is not about them must not depend on them.
-        let off =
-            ["gate.enabled = false", "learning.trial = false", "completion.min_probability = 0"];
+        // These hold offers back, draw between adapters, cut offers short, and leave prose out. A
+        // test that is not about them must not depend on them.
+        let off = [
+            "gate.enabled = false",
+            "learning.trial = false",
+            "completion.min_probability = 0",
+            "completion.prose = true",
+        ];
         let unsaid = off
             .into_iter()
             .filter(|line| line.split(" = ").next().is_some_and(|key| !config.contains(key)));

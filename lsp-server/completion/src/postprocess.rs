@@ -2,12 +2,17 @@
 //! as the stop rule allows. It is never blank and does not repeat the text around the cursor.
 
 mod closing;
+mod cut_off;
 mod nearby_text;
+mod rest_of_line;
 
 use crate::stop_rule::{StopRule, valid_utf8_prefix};
 pub use closing::repeats_closing;
 use closing::{brings, closing, without_overlap};
+use cut_off::whole_part;
+use feedback::event::StopReason;
 pub use nearby_text::NearbyText;
+use rest_of_line::{before_rest, runs_into_a_name, with_blank_before_name};
 
 /// The number of bytes that are shown: the shown part is `text[healing..healing + result]`. It may
 /// continue behind marks that the editor closed; [`replaced_suffix`] tells which marks it replaces.
@@ -20,12 +25,17 @@ pub fn shown_bytes(text: &[u8], healing: usize, nearby: &NearbyText) -> usize {
     let rest = nearby.rest_of_line.trim_end();
     let line = line.trim_end();
     let (shown, replaced) = match closing(line, &nearby.line_before, rest) {
-        Some(at) if line[at..] != *rest && brings(&line[at..], rest) => (line, true),
+        Some(at) if !nearby.keeps_marks && line[at..] != *rest && brings(&line[at..], rest) => {
+            (line, true)
+        }
         Some(at) => (without_overlap(&line[..at], rest), false),
         None => (without_overlap(line, rest), false),
     };
+    let shown = if replaced { shown } else { before_rest(shown, &nearby.line_before, rest) };
+    let shown = with_blank_before_name(shown, completion, rest);
     let doubled = !replaced && repeats_closing(shown, rest);
-    let nothing = shown.trim().is_empty() || doubled || repeats_a_line(shown, nearby);
+    let runs_on = runs_into_a_name(shown, &nearby.line_before, rest);
+    let nothing = shown.trim().is_empty() || doubled || runs_on || repeats_a_line(shown, nearby);
     if nothing { 0 } else { shown.len() }
 }
 
@@ -46,16 +56,20 @@ fn repeats_a_line(shown: &str, nearby: &NearbyText) -> bool {
 pub fn replaced_suffix<'a>(text: &str, nearby: &'a NearbyText) -> &'a str {
     let rest = nearby.rest_of_line.trim_end();
     let at = closing(text, &nearby.line_before, rest);
-    if !text.contains('\n') && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
+    let is_allowed = !nearby.keeps_marks && !text.contains('\n');
+    if is_allowed && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
 }
 
-/// Like [`shown_bytes`], for as many lines as the stop rule allows.
+/// Like [`shown_bytes`], for as many lines as the stop rule allows. Of an answer that `stop` ended
+/// in the middle, only what is whole is shown.
 pub fn shown_lines(
     text: &[u8],
     healing: usize,
+    stop: StopReason,
     stop_rule: &StopRule,
     nearby: &NearbyText,
 ) -> usize {
+    let text = if is_cut_off(stop) { whole_text(text, healing, nearby) } else { text };
     let Some((line_before, below)) = stop_rule.lines_around() else {
         return shown_bytes(text, healing, nearby);
     };
@@ -66,6 +80,16 @@ pub fn shown_lines(
     } else {
         shown_bytes(&text[..text.len().min(healing + shown.len())], healing, nearby)
     }
+}
+
+/// Tells whether an answer ends where it ran out of tokens or of time.
+pub fn is_cut_off(stop: StopReason) -> bool {
+    matches!(stop, StopReason::MaxTokens | StopReason::Budget)
+}
+
+fn whole_text<'a>(text: &'a [u8], healing: usize, nearby: &NearbyText) -> &'a [u8] {
+    let answer = valid_utf8_prefix(text.get(healing..).unwrap_or_default());
+    &text[..text.len().min(healing + whole_part(answer, &nearby.line_before).len())]
 }
 
 /// Cuts the longest run of lines at the end of `shown` with which the text below begins. Blank
@@ -215,7 +239,8 @@ mod tests {
         assert_eq!(shown("a, b)", "", ")"), "a, b");
         assert_eq!(shown("a, b);", "", ");"), "a, b");
         assert_eq!(shown("a, b)", "", ");"), "a, b");
-        assert_eq!(shown("x", "", "y"), "x");
+        assert_eq!(shown("x", "", " y"), "x");
+        assert_eq!(shown("x", "", "y"), "", "they would be one word");
         assert_eq!(shown("hello\"", "", "\""), "hello");
     }
 
@@ -241,7 +266,8 @@ mod tests {
         let file = Rope::from_str(&marked.replacen('|', "", 1));
         let setting = MultilineSetting { multiline: Multiline::Invoked, max_lines: 8 };
         let stop_rule = StopRule::at(&file, cursor, "text", true, setting);
-        &text[..shown_lines(text.as_bytes(), 0, &stop_rule, &NearbyText::of(&file, cursor))]
+        const STOP: StopReason = StopReason::BlockEnd;
+        &text[..shown_lines(text.as_bytes(), 0, STOP, &stop_rule, &NearbyText::of(&file, cursor))]
     }
 
     #[test]
@@ -266,7 +292,8 @@ mod tests {
         for text in ["foo();  \n}", "foo();\r\nbar", "   \n", "", "a, b);"] {
             for rest in ["", ")", "y"] {
                 let nearby = NearbyText { rest_of_line: rest.into(), ..NearbyText::default() };
-                let length = shown_lines(text.as_bytes(), 0, &StopRule::LINE, &nearby);
+                let (text_bytes, stop) = (text.as_bytes(), StopReason::Newline);
+                let length = shown_lines(text_bytes, 0, stop, &StopRule::LINE, &nearby);
                 assert_eq!(length, shown_bytes(text.as_bytes(), 0, &nearby), "{text}");
             }
         }

@@ -180,15 +180,21 @@ impl PromptLayout {
         let line_from = line_start.max(cursor.saturating_sub(LINE_CHARS));
         let line = text.slice(line_from..cursor).to_string();
         let boundary = healing_boundary(&line);
+        let typed = text.slice(self.start + self.prefix_chars..line_start).to_string();
         FimPrompt {
             context: self.context.clone(),
-            prefix: self.prefix.clone(),
-            typed: text.slice(self.start + self.prefix_chars..line_start).to_string(),
+            prefix: with_lf(self.prefix.clone()),
+            typed: with_lf(typed),
             healing: line[boundary..].to_owned(),
             line: line[..boundary].to_owned(),
-            suffix: self.suffix.clone(),
+            suffix: with_lf(self.suffix.clone()),
         }
     }
+}
+
+/// The text with `\n` for `\r\n`. Models are trained on such text, and end their lines with `\n`.
+pub(crate) fn with_lf(text: String) -> String {
+    if text.contains("\r\n") { text.replace("\r\n", "\n") } else { text }
 }
 
 /// The start of the prefix. It is a line's start, so that it stays in place while the user types.
@@ -360,6 +366,13 @@ mod tests {
         let far = layout.prompt(&text(400), end(&text(400)), WINDOW);
         assert_eq!(far.context, Some(context), "until another is chosen");
         assert!(layout.wants_context());
+    }
+
+    #[test]
+    fn the_model_reads_a_file_with_crlf_as_one_with_lf() {
+        let crlf = at("a();\r\nb();\r\nlet c|\r\nd();\r\n");
+        let lf = at("a();\nb();\nlet c|\nd();\n");
+        assert_eq!(crlf, lf);
     }
 
     #[test]

@@ -13,6 +13,10 @@ use std::sync::Arc;
 /// Divisor of `context_chars` for the user's latest changes: they may take this part of it.
 const CHANGES_DIVISOR: usize = 4;
 
+/// The most characters of a file whose name the model is told. A longer text shows its language by
+/// itself, and the name would cost tokens.
+const HEADER_CHARS: usize = 500;
+
 #[derive(Default)]
 pub struct PromptBuilder {
     layouts: HashMap<String, PromptLayout>,
@@ -90,12 +94,15 @@ impl PromptBuilder {
         let prompt = layout.prompt(text, cursor, window);
         // The user may have forbidden a file since the context was chosen.
         let unwanted = layout.context().is_some_and(|context| {
-            limits.context_chars == 0
-                || context.shown().any(|excerpt| !rules.may_quote_file(&excerpt.source, ""))
+            context.shown().any(|excerpt| !rules.may_quote_file(&excerpt.source, ""))
         });
+        if limits.context_chars == 0 {
+            layout.set_context(file_header(document));
+            return Some(FimPrompt { context: layout.context().cloned(), ..prompt });
+        }
         if unwanted {
             layout.set_context(None);
-        } else if limits.context_chars == 0 || !layout.wants_context() {
+        } else if !layout.wants_context() {
             return Some(prompt);
         }
         for document in documents.values() {
@@ -108,7 +115,7 @@ impl PromptBuilder {
         let changes = recent_changes(changes, document, &shown, limits);
         let room = limits.context_chars - characters(&changes);
         let context = match related.choose(&location, room, &is_ignored, before) {
-            None if changes.is_empty() => None,
+            None if changes.is_empty() => file_header(document),
             None => Some(Arc::new(changes_alone(changes, &document.path))),
             Some(same) if same.changes == changes => Some(same),
             Some(chosen) => Some(Arc::new(PromptContext { changes, ..(*chosen).clone() })),
@@ -116,6 +123,20 @@ impl PromptBuilder {
         layout.set_context(context.clone());
         Some(FimPrompt { context, ..prompt })
     }
+}
+
+/// The name of a file that holds little text yet, without any other code. The name tells the model
+/// the language, which the text does not show so far.
+fn file_header(document: &Document) -> Option<Arc<PromptContext>> {
+    let name = file_name(&document.path);
+    if document.text.len_chars() > HEADER_CHARS || name.is_empty() {
+        return None;
+    }
+    // A document that was never saved has a name without an ending. The editors' ids of most
+    // languages are, or resemble, the ending of their files.
+    let has_ending = Path::new(name).extension().is_some();
+    let path = if has_ending { name.to_owned() } else { format!("{name}.{}", document.language) };
+    Some(Arc::new(PromptContext { path, ..PromptContext::default() }))
 }
 
 /// The latest changes that fit into their share and that the window does not show already. The
@@ -280,6 +301,17 @@ mod tests {
         prompts.visit(&document("/p/c.rs", ""));
         let expected = ["/p/model.rs", "/p/b.rs", "/p/c.rs"].map(str::to_owned);
         assert_eq!(prompts.sources(), expected.into());
+    }
+
+    #[test]
+    fn the_model_is_told_the_name_of_a_file_that_holds_little() {
+        let header = |path: &str, text: &str| {
+            let document = document(path, text);
+            file_header(&document).map(|context| context.path.clone())
+        };
+        assert_eq!(header("/home/me/app/fresh.py", "import ").as_deref(), Some("fresh.py"));
+        assert_eq!(header("untitled:Untitled-1", "").as_deref(), Some("untitled:Untitled-1.rust"));
+        assert_eq!(header("/p/a.rs", &"x\n".repeat(HEADER_CHARS)), None);
     }
 
     #[test]

@@ -71,8 +71,8 @@ impl StopRule {
             return StopRule::LINE;
         }
         let cursor_lines = CursorLines::of(text, cursor, setting.max_lines);
-        // The model ends lines with `\n`. An answer is not rewritten, because the record must hold
-        // what was served, so a file with other line breaks gets single lines.
+        // The model ends lines with `\n`, which stands for `\r\n` too. A file in which a lone `\r`
+        // ends lines gets single lines.
         let Some(cursor_lines) = cursor_lines.filter(|cursor_lines| !cursor_lines.has_other_breaks)
         else {
             return StopRule::LINE;

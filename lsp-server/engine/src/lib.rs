@@ -73,7 +73,8 @@ pub struct Answer {
     pub text: Vec<u8>,
     /// The index in `text` at which each token ends.
     pub ends: Vec<usize>,
-    /// The index in `text` at which the line begins that was given up, if one was.
+    /// The index in `text` at which a line begins that became too unlikely, or from which on the
+    /// answer only repeats itself.
     pub given_up: Option<usize>,
     pub stop: StopReason,
     pub decode_time: Duration,

@@ -174,8 +174,8 @@ impl LlamaEngine {
         (tokens, adapter_from)
     }
 
-    /// The excerpts of other code that find room, each behind its file's name;
-    /// nothing if none does.
+    /// The excerpts of other code that find room, each behind its file's name, and the name of
+    /// the document's own file. Nothing if there are excerpts and none finds room.
     fn context_tokens(&self, code: &PromptContext, markers: FileMarkers, room: usize) -> Vec<u32> {
         let named = |marker: u32, name: &str, text: &str| {
             let mut tokens = vec![marker];
@@ -185,6 +185,9 @@ impl LlamaEngine {
         let head = markers.repo.map_or_else(Vec::new, |repo| named(repo, &code.repository, ""));
         let last = named(markers.file, &code.path, "");
         let Some(mut room) = room.checked_sub(head.len() + last.len()) else { return vec![] };
+        if code.shown().next().is_none() {
+            return last;
+        }
         let mut excerpts = vec![];
         for excerpt in code.shown() {
             let tokens = named(markers.file, &excerpt.path, &excerpt.text);

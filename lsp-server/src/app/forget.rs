@@ -26,6 +26,7 @@ impl App {
             // quote what is to be forgotten.
             self.sessions.all().iter().for_each(|session| session.forget());
             services.recorder.forget_comparisons();
+            services.requests.clear();
         }
         let (log, base) =
             (services.recorder.log().clone(), services.adapters.model().sha256.clone());

@@ -24,6 +24,7 @@ use crate::services::health::{Health, Source};
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recorder::Recorder;
 use crate::services::settings::Settings;
+use crate::services::snooze::Snoozes;
 use crate::session::Session;
 use crate::workspace::Workspaces;
 use anyhow::Result;
@@ -84,11 +85,13 @@ impl App {
             adapters: Arc::new(adapters),
             engine,
             privacy,
-            clock,
+            clock: clock.clone(),
             health,
             checkpoints: Arc::new(Checkpoints::default()),
             workspaces: Arc::new(workspaces),
             activity: Arc::default(),
+            requests: Arc::default(),
+            snoozes: Arc::new(Snoozes::new(clock)),
         });
         match checkpoint {
             Some(checkpoint) => services.checkpoints.keep(&services.recorder, checkpoint),

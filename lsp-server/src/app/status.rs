@@ -36,6 +36,7 @@ impl App {
                 .recorder
                 .learned_state(|state| Evidence::of(state, &registry, settings.gate.enabled)),
             completions_paused: !settings.completion.enabled,
+            last_request: services.requests.last_answered(),
             withheld: services.privacy.withheld(),
             workspaces: services.workspaces.status(),
         }

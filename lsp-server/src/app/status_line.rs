@@ -5,8 +5,10 @@ use crate::config::Config;
 use crate::report::status::StatusLine;
 use crate::services::Services;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
+use crate::services::snooze::Until;
 use feedback::event::AdapterVersion;
 use std::sync::Weak;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The current status line.
@@ -19,11 +21,17 @@ pub fn line(services: &Services, learner: &LearnerStatus) -> StatusLine {
         return StatusLine { busy: false, kind: "Warning".into(), message };
     }
     let (model, adapter) = (&services.adapters.model().name, services.adapters.serving().active());
-    ready(model, adapter, &services.settings.current())
+    let snoozed = services.snoozes.everything_until();
+    ready(model, adapter, &services.settings.current(), snoozed)
 }
 
 /// The line while nothing is wrong or under way. It names what serves and what is paused.
-fn ready(model: &str, adapter: AdapterVersion, config: &Config) -> StatusLine {
+fn ready(
+    model: &str,
+    adapter: AdapterVersion,
+    config: &Config,
+    snoozed: Option<Until>,
+) -> StatusLine {
     let mut message = model.to_owned();
     if adapter > 0 {
         message.push_str(&format!(", adapter v{adapter}"));
@@ -34,6 +42,9 @@ fn ready(model: &str, adapter: AdapterVersion, config: &Config) -> StatusLine {
         (false, true) => ", completions paused",
         (false, false) => ", completions and learning paused",
     });
+    if let Some(until) = snoozed {
+        message.push_str(&format!(", snoozed {}", until.sentence()));
+    }
     StatusLine { busy: false, kind: "Normal".into(), message }
 }
 
@@ -43,17 +54,22 @@ pub async fn follow(
     mut learner: watch::Receiver<LearnerStatus>,
     lines: watch::Sender<StatusLine>,
 ) {
-    let Some((mut settings, mut adapters)) = services
-        .upgrade()
-        .map(|services| (services.settings.changes(), services.adapters.changes()))
-    else {
+    let Some((mut settings, mut adapters, snoozes)) = services.upgrade().map(|services| {
+        let snoozes = services.snoozes.clone();
+        (services.settings.changes(), services.adapters.changes(), snoozes)
+    }) else {
         return;
     };
+    let mut snoozed = snoozes.changes();
     loop {
+        // A snooze that ends by itself changes the line too.
+        let snooze_ends = snoozes.ends_in().unwrap_or(Duration::MAX);
         let changed = tokio::select! {
             changed = learner.changed() => changed,
             changed = settings.changed() => changed,
             changed = adapters.changed() => changed,
+            changed = snoozed.changed() => changed,
+            () = tokio::time::sleep(snooze_ends) => Ok(()),
             () = lines.closed() => return,
         };
         let Some(services) = services.upgrade().filter(|_| changed.is_ok()) else { return };

@@ -40,7 +40,7 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
         let text = Rope::from_str(&format!("fn a{place}() {{\n    \n}}\n"));
         let (path, language) = (uri.clone(), "rust".into());
         session.open(uri.clone(), Document { path, language, version: 1, text });
-        let offers = session.complete(&uri, CURSOR, AUTOMATIC).await.unwrap();
+        let offers = session.complete(&uri, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
         if let Some(offer) = offers.first() {
             // Every offer is accepted, so that the hack seems to pay.
             session.accepted(&offer.id).unwrap();
@@ -256,7 +256,12 @@ async fn accepted_over_a_full_disk(while_offered: bool) -> (Result<()>, Vec<Outc
     let (path, language) = ("/a.rs".into(), "rust".into());
     session.open("file:///a.rs".into(), Document { path, language, version: 1, text });
     log.is_full.store(while_offered, Ordering::Relaxed);
-    let offer = session.complete("file:///a.rs", CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    let offer = session
+        .complete("file:///a.rs", CURSOR, AUTOMATIC, None)
+        .await
+        .unwrap()
+        .suggestions
+        .remove(0);
     log.is_full.store(true, Ordering::Relaxed);
     session.change("file:///a.rs", 2, vec![(Some((CURSOR, CURSOR)), offer.text)]).unwrap();
     assert!(recorder.has_outage());

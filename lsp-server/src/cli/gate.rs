@@ -57,7 +57,7 @@ pub async fn gate(home: &Paths, args: GateArgs) -> Result<()> {
     if args.json {
         println!("{}", serde_json::to_string_pretty(&gate)?);
     } else {
-        let threshold = Config::load(&home.config_file())?.gate.threshold;
+        let threshold = Config::load(&home.config_file())?.gate_threshold("");
         println!("{}", screen(&gate, threshold));
     }
     Ok(())
@@ -88,7 +88,7 @@ fn screen(gate: &GateStatus, threshold: f64) -> String {
     }
     format!(
         "The gate shows an offer if the chance that you accept it is at least {:.0} % \
-         (gate.threshold).\n{} labels learned; a weight above zero speaks for showing.\n{weights}\n\
+         (completion.eagerness).\n{} labels learned; a weight above zero speaks for showing.\n{weights}\n\
          Each prediction was made before its label was known:\n{calibration}",
         100.0 * threshold,
         gate.labels

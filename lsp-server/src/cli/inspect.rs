@@ -84,6 +84,7 @@ fn from_files(home: &Paths) -> Result<Status> {
         episodes: fold.counts(),
         evidence,
         completions_paused: !config.completion.enabled,
+        last_request: None,
         withheld: 0,
         workspaces: vec![],
         learner,

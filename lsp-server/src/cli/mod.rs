@@ -11,6 +11,7 @@ mod lab;
 mod model;
 mod pause;
 mod report;
+mod why;
 
 use crate::app::startup::{self, ServeOptions};
 use crate::daemon::client;
@@ -70,6 +71,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show why the last completions ended as they did
+    ///
+    ///   hone why                   the last requests, in whatever file
+    ///   hone why src/main.rs       those in this file
+    ///   hone why src/main.rs:12    those on this line of it
+    ///
+    /// They are kept in the daemon's memory only, without any code.
+    #[command(verbatim_doc_comment)]
+    Why(why::WhyArgs),
     /// Print what was recorded, in order, as JSON lines
     Events {
         /// JSON lines; the only format there is
@@ -104,10 +114,11 @@ enum Command {
     ///   hone pause                 learning: completions and their log go on
     ///   hone pause completions     suggestions as you type, in every editor;
     ///                              those that you invoke are still answered
+    ///   hone pause completions --for 30m
     #[command(verbatim_doc_comment)]
     Pause(pause::PauseArgs),
     /// Take up again what `hone pause` stopped: learning, or completions
-    Resume(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
     /// Show what was learned, and go back to an earlier adapter
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
@@ -207,14 +218,15 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         }
         Command::Serve { options } => server::run(home, &options).await,
         Command::Status { json } => inspect::status(&home, json).await,
+        Command::Why(args) => why::why(&home, args).await,
         Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
         Command::Gate(args) => gate::gate(&home, args).await,
         Command::Trial(args) => gate::trial(&home, args).await,
         Command::Feedback(command) => feedback::run(&home, command).await,
         Command::Report(args) => report::run(&home, args).await,
         Command::Learn => inspect::learn(&home).await,
-        Command::Pause(args) => pause::set(&home, args, false).await,
-        Command::Resume(args) => pause::set(&home, args, true).await,
+        Command::Pause(args) => pause::pause(&home, args).await,
+        Command::Resume(args) => pause::resume(&home, args).await,
         Command::Adapter(command) => adapter::run(&home, command).await,
         Command::Forget(args) => forget::run(&home, args).await,
         Command::Config(command) => config::run(&home, command).await,

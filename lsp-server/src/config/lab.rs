@@ -31,6 +31,10 @@ pub struct LabConfig {
     /// little. If it is off, what follows the cursor comes last, and the model reads that
     /// again at every key.
     pub line_behind_middle: bool,
+    /// P(accepted) from which on the gate shows an offer, in place of the one that
+    /// `completion.eagerness` stands for. 0 leaves it to that.
+    #[schemars(range(min = 0.0, max = 0.99))]
+    pub gate_threshold: f64,
     /// Episodes of earlier updates that an update learns from again, the freshest
     /// first.
     #[schemars(range(max = REPLAY_EPISODES_MAX))]
@@ -49,6 +53,7 @@ impl Default for LabConfig {
             suffix_chars: 500,
             token_healing: true,
             line_behind_middle: true,
+            gate_threshold: 0.0,
             replay_episodes: 0,
             index_folders: false,
             ppo: Hyper::default(),

@@ -3,6 +3,7 @@
 //! These types are the one definition of the settings. The check below, `hone config schema`
 //! and through it the editors read from them what a key means, its default and its range.
 
+mod eagerness;
 mod file;
 mod lab;
 pub mod patterns;
@@ -12,6 +13,7 @@ mod renamed;
 mod schema;
 
 pub use completion::stop_rule::Multiline;
+pub use eagerness::Eagerness;
 pub use file::set;
 pub use lab::{LAB, LabConfig};
 pub use renamed::current_name;
@@ -20,7 +22,6 @@ pub use schema::{node, schema, schema_for_users};
 use anyhow::{Context, Result, anyhow};
 use completion::limits::TOKENS_MAX;
 use feedback::limits::{MEMORY_LIMIT_MB_MAX, WAITING_EPISODES_MAX};
-use feedback::reward::VALUE;
 use feedback::schema::{SchemaError, check, shortest};
 use patterns::Patterns;
 use schemars::JsonSchema;
@@ -35,6 +36,25 @@ const MAX_LINES: usize = 50;
 
 /// Stands for every language that is not named.
 const ANY_LANGUAGE: &str = "*";
+
+/// Languages in which people write prose, by the ids of editors.
+const PROSE: &[&str] = &[
+    "asciidoc",
+    "bibtex",
+    "git-commit",
+    "gitcommit",
+    "help",
+    "latex",
+    "mail",
+    "markdown",
+    "org",
+    "plaintext",
+    "restructuredtext",
+    "scminput",
+    "tex",
+    "text",
+    "typst",
+];
 
 /// Settings of Hone
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +100,15 @@ pub struct CompletionConfig {
     /// language. A language that is not named is on. A completion that you invoke is always
     /// answered.
     pub languages: BTreeMap<String, bool>,
+    /// How readily offers are made: `quiet`, `balanced` or `eager`. It moves the chance of
+    /// being accepted that an offer needs, the wait for your next key, and the least length
+    /// of an offer together.
+    pub eagerness: Eagerness,
+    /// The same for single languages, by their editor's id.
+    pub eagerness_for: BTreeMap<String, Eagerness>,
+    /// Whether prose is completed as you type: Markdown, plain text, commit messages. A
+    /// language that `completion.languages` names goes by that.
+    pub prose: bool,
     /// Files in which nothing is completed as you type, as patterns of a `.gitignore`,
     /// such as `*.min.js` or `~/notes/`. A completion that you invoke is always answered.
     pub ignore: Vec<String>,
@@ -115,6 +144,9 @@ impl Default for CompletionConfig {
         CompletionConfig {
             enabled: true,
             languages: BTreeMap::new(),
+            eagerness: Eagerness::default(),
+            eagerness_for: BTreeMap::new(),
+            prose: false,
             ignore: vec![],
             adaptive_debounce: true,
             multiline: Multiline::default(),
@@ -133,15 +165,11 @@ pub struct GateConfig {
     /// Whether offers that you are not likely enough to accept are held back. The gate
     /// learns from every verdict either way.
     pub enabled: bool,
-    /// The least probability of being accepted at which an offer is shown. A higher
-    /// threshold shows fewer offers, and you accept more of them.
-    #[schemars(range(min = 0.01, max = 0.99))]
-    pub threshold: f64,
 }
 
 impl Default for GateConfig {
     fn default() -> Self {
-        GateConfig { enabled: true, threshold: f64::from(VALUE) }
+        GateConfig { enabled: true }
     }
 }
 
@@ -151,8 +179,20 @@ impl CompletionConfig {
         if !self.enabled {
             return false;
         }
+        if self.is_silent_prose(language) {
+            return false;
+        }
         let named = self.languages.get(language).or_else(|| self.languages.get(ANY_LANGUAGE));
         named.copied().unwrap_or(true)
+    }
+
+    /// Whether a language is one of prose, and only for that reason is not completed.
+    pub fn is_silent_prose(&self, language: &str) -> bool {
+        !self.prose && PROSE.contains(&language) && !self.languages.contains_key(language)
+    }
+
+    pub fn eagerness_in(&self, language: &str) -> Eagerness {
+        self.eagerness_for.get(language).copied().unwrap_or(self.eagerness)
     }
 }
 
@@ -219,6 +259,14 @@ impl Default for DaemonConfig {
 }
 
 impl Config {
+    /// P(accepted) from which on the gate shows an offer in a language.
+    pub fn gate_threshold(&self, language: &str) -> f64 {
+        if self.lab.gate_threshold > 0.0 {
+            return self.lab.gate_threshold;
+        }
+        self.completion.eagerness_in(language).gate_threshold()
+    }
+
     pub fn load(path: &Path) -> Result<Config> {
         let text = file::read(path)?;
         Config::parse(&text).with_context(|| {
@@ -323,8 +371,9 @@ mod tests {
     #[test]
     fn a_fraction_that_is_no_number_is_refused() {
         for value in ["nan", "inf", "-inf", "1e300"] {
-            let error = format!("{:#}", load(&format!("gate.threshold = {value}\n")).unwrap_err());
-            assert!(error.contains("gate.threshold must be from 0.01 to 0.99"), "{error}");
+            let error =
+                format!("{:#}", load(&format!("lab.gate_threshold = {value}\n")).unwrap_err());
+            assert!(error.contains("lab.gate_threshold must be from 0 to 0.99"), "{error}");
             let text = format!("lab.ppo.baseline = {value}\n");
             let error = format!("{:#}", load(&text).unwrap_err());
             assert!(error.contains("lab.ppo.baseline must be a number"), "{error}");
@@ -398,8 +447,11 @@ mod tests {
     fn a_language_is_on_unless_it_or_every_other_is_switched_off() {
         let on = |text: &str, language: &str| load(text).unwrap().completion.is_on(language);
         assert!(on("", "rust"));
-        let markdown = "[completion.languages]\nmarkdown = false\n";
-        assert!(on(markdown, "rust") && !on(markdown, "markdown"));
+        let python = "[completion.languages]\npython = false\n";
+        assert!(on(python, "rust") && !on(python, "python"));
+        assert!(!on("", "markdown") && on("completion.prose = true\n", "markdown"));
+        assert!(on("completion.languages.markdown = true\n", "markdown"), "it is named");
+        assert!(!on("completion.languages.markdown = true\n", "git-commit"));
         assert!(!on("completion.enabled = false\ncompletion.languages.rust = true\n", "rust"));
         let only_rust = "[completion.languages]\n\"*\" = false\nrust = true\n";
         assert!(on(only_rust, "rust") && !on(only_rust, "markdown"));

@@ -33,11 +33,19 @@ impl Patterns {
         Patterns(Gitignore::empty())
     }
 
-    /// Whether the patterns name a document. One that is not a file lies in no folder, so no
-    /// pattern names it.
-    pub fn matches(&self, path: &str) -> bool {
+    /// The pattern that names a document, as the setting has it. A document that is not a file lies
+    /// in no folder, so no pattern names it.
+    pub fn pattern_for(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
-        path.is_absolute() && self.verdict(&without_dots(path)).unwrap_or(false)
+        if !path.is_absolute() {
+            return None;
+        }
+        let path = without_dots(path);
+        let below_root = path.strip_prefix("/").unwrap_or(&path);
+        match self.0.matched_path_or_any_parents(below_root, false) {
+            Match::Ignore(pattern) => Some(pattern.original().to_owned()),
+            Match::Whitelist(_) | Match::None => None,
+        }
     }
 
     /// `Some(false)` where a line with `!` takes an absolute path out again, `None` where no line
@@ -63,7 +71,7 @@ mod tests {
     fn a_setting_names_files_wherever_they_lie() {
         let names = |path: &str, lines: &[&str]| {
             let lines: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
-            Patterns::compile(&lines).unwrap().matches(path)
+            Patterns::compile(&lines).unwrap().pattern_for(path).is_some()
         };
         assert!(names("/home/me/notes/todo.md", &["notes/"]));
         assert!(names("/a/./b/../jquery.min.js", &["*.min.js"]));

@@ -7,13 +7,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Old names and new ones. A name may be that of a table, and stands for all in it.
-const RENAMED: [(&str, &str); 8] = [
+const RENAMED: [(&str, &str); 9] = [
     ("completion.follow_rhythm", "completion.adaptive_debounce"),
     ("completion.line_behind_middle", "lab.line_behind_middle"),
     ("completion.prefix_chars", "lab.prefix_chars"),
     ("completion.suffix_chars", "lab.suffix_chars"),
     ("completion.temperature", "lab.temperature"),
     ("completion.token_healing", "lab.token_healing"),
+    ("gate.threshold", "lab.gate_threshold"),
     ("learning.ppo", "lab.ppo"),
     ("learning.replay_episodes", "lab.replay_episodes"),
 ];
@@ -107,6 +108,7 @@ mod tests {
             ("completion = { suffix_chars = 7 }", "[lab]\nsuffix_chars = 7"),
             ("completion.token_healing = false", "lab.token_healing = false"),
             ("completion.line_behind_middle = false", "lab.line_behind_middle = false"),
+            ("gate.threshold = 0.5", "lab.gate_threshold = 0.5"),
             ("learning.replay_episodes = 3", "lab.replay_episodes = 3"),
             ("learning.ppo.learning_rate = 3e-4", "lab.ppo.learning_rate = 3e-4"),
             ("[learning.ppo]\nadvantage = \"group\"", "[lab.ppo]\nadvantage = \"group\""),

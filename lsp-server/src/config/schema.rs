@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(node(&shown, "learning.ppo"), None);
         let tables = |schema: &Value| schema["properties"].as_object().unwrap().len();
         assert_eq!(tables(&shown) + 1, tables(&all));
-        for kept in ["completion.context_chars", "learning.batch_episodes", "gate.threshold"] {
+        for kept in ["completion.context_chars", "learning.batch_episodes", "gate.enabled"] {
             assert_eq!(node(&shown, kept), node(&all, kept));
         }
     }

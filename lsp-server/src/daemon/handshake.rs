@@ -2,6 +2,7 @@
 //! which version, and which command. After `Welcome`, the command decides what follows.
 
 use crate::privacy::forget_scope::Scope;
+use crate::services::snooze::Snooze;
 use feedback::event::AdapterVersion;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -33,6 +34,10 @@ pub enum Command {
     Lsp,
     /// One line of status JSON follows, and then the stream ends.
     Status,
+    /// One line of JSON with the latest requests follows, and why each ended as it did.
+    Why,
+    /// Snoozes completions; a [`Reply`] follows.
+    Snooze { snooze: Snooze },
     /// All events follow, each in one line of JSON.
     Events,
     /// Ends the daemon. The stream ends when the daemon has ended.

@@ -162,6 +162,11 @@ async fn connection(
     match hello.command {
         Command::Lsp => handlers::serve(app.clone(), learn, read, &mut write).await,
         Command::Status => write_line(&mut write, &app.status()).await?,
+        Command::Why => write_line(&mut write, &app.services.requests.latest()).await?,
+        Command::Snooze { snooze } => {
+            app.services.snoozes.apply(&snooze);
+            write_line(&mut write, &Reply::from(Ok(()))).await?;
+        }
         Command::Learn => write_line(&mut write, &learn_now(app, &learn)).await?,
         Command::UseAdapter { adapter } => {
             let used = app.services.adapters.use_adapter(adapter).await;

@@ -6,15 +6,18 @@
 
 use super::copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
 use super::messages::{
-    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, ItemParams,
-    LearnAnswer, RejectParams,
+    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, InlineAnswer,
+    ItemParams, LearnAnswer, ReasonNote, RejectParams,
 };
 use crate::app::App;
 use crate::learning::LearnNow;
 use crate::privacy::forget_scope::{self, Forgotten, Scope};
 use crate::report::status;
+use crate::services::reason::Reason;
+use crate::services::recent_requests::RecentRequest;
+use crate::services::snooze::Snooze;
 use crate::session::request::Trigger;
-use crate::session::{Session, SessionError, Suggestion};
+use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
 use completion::document::{Document, Encoding, Position};
 use ropey::Rope;
 use serde_json::Value;
@@ -26,10 +29,10 @@ use tower_lsp::ls_types::{
     self as lsp, Command, DidChangeTextDocumentParams, DidChangeWatchedFilesParams,
     DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
     DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, InitializeParams,
-    InitializeResult, InitializedParams, InlineCompletionItem, InlineCompletionList,
-    InlineCompletionOptions, InlineCompletionParams, InlineCompletionTriggerKind, MessageType,
-    OneOf, PositionEncodingKind, Range, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
-    TextDocumentSyncKind, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    InitializeResult, InitializedParams, InlineCompletionItem, InlineCompletionOptions,
+    InlineCompletionParams, InlineCompletionTriggerKind, MessageType, OneOf, PositionEncodingKind,
+    Range, ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
+    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
 
@@ -72,6 +75,8 @@ pub async fn serve(
         .custom_method("hone/didReject", Backend::did_reject)
         .custom_method("hone/forget", Backend::forget)
         .custom_method("hone/status", Backend::status)
+        .custom_method("hone/why", Backend::why)
+        .custom_method("hone/snooze", Backend::snooze)
         .custom_method("hone/learn", Backend::learn_now)
         .custom_method("hone/advanceClock", Backend::advance_clock)
         .finish();
@@ -218,10 +223,7 @@ impl Backend {
         self.session.open_folder(Path::new(&path_of(uri)));
     }
 
-    async fn inline_completion(
-        &self,
-        params: InlineCompletionParams,
-    ) -> Result<InlineCompletionList> {
+    async fn inline_completion(&self, params: InlineCompletionParams) -> Result<InlineAnswer> {
         let place = params.text_document_position;
         let at = position(place.position);
         let trigger = match params.context.trigger_kind {
@@ -229,18 +231,24 @@ impl Backend {
             _ => Trigger::Automatic,
         };
         let uri = place.text_document.uri.as_str();
-        let items = self.suggestions(uri, at, trigger).await?;
-        Ok(InlineCompletionList { items: items.into_iter().map(item).collect() })
+        let selected = params.context.selected_completion_info.map(|info| Selected {
+            range: (position(info.range.start), position(info.range.end)),
+            text: info.text,
+        });
+        let Completed { suggestions, reason } = self.completed(uri, at, trigger, selected).await?;
+        let items = suggestions.into_iter().map(item).collect();
+        Ok(InlineAnswer { items, hone: ReasonNote::of(reason) })
     }
 
-    async fn suggestions(
+    async fn completed(
         &self,
         uri: &str,
         at: Position,
         trigger: Trigger,
-    ) -> Result<Vec<Suggestion>> {
-        match self.session.complete(uri, at, trigger).await {
-            Ok(suggestions) => Ok(suggestions),
+        selected: Option<Selected>,
+    ) -> Result<Completed> {
+        match self.session.complete(uri, at, trigger, selected).await {
+            Ok(completed) => Ok(completed),
             Err(SessionError::Superseded) => Err(superseded()),
             Err(error @ (SessionError::NotOpen { .. } | SessionError::PastTheEnd(_))) => {
                 Err(invalid_params(error.to_string()))
@@ -248,9 +256,10 @@ impl Backend {
             Err(SessionError::Engine(error)) => {
                 // The error goes to the client's log. An answer with an error would show a message
                 // at every keystroke.
-                let client = self.client.clone();
+                let (client, reason) =
+                    (self.client.clone(), Reason::Failed { message: error.to_string() });
                 tokio::spawn(async move { client.log_message(MessageType::ERROR, error).await });
-                Ok(vec![])
+                Ok(Completed::nothing(reason))
             }
         }
     }
@@ -270,10 +279,10 @@ impl Backend {
     ) -> Result<Completions> {
         let (uri, at) = (doc.uri.as_str(), position(doc.position));
         let line_before = self.session.line_before(uri, at);
-        let suggestions = match self.suggestions(uri, at, trigger).await {
+        let suggestions = match self.completed(uri, at, trigger, None).await {
             // These clients show errors to the user, and the end of an old request is none.
             Err(error) if error.code == ErrorCode::ServerError(REQUEST_CANCELLED) => vec![],
-            answer => answer?,
+            answer => answer?.suggestions,
         };
         Ok(Completions::new(&line_before.unwrap_or_default(), suggestions))
     }
@@ -330,6 +339,15 @@ impl Backend {
         Ok(self.app.status())
     }
 
+    async fn snooze(&self, snooze: Snooze) -> Result<()> {
+        self.app.services.snoozes.apply(&snooze);
+        Ok(())
+    }
+
+    async fn why(&self) -> Result<Vec<RecentRequest>> {
+        Ok(self.app.services.requests.latest())
+    }
+
     async fn learn_now(&self) -> Result<LearnAnswer> {
         let services = &self.app.services;
         if let Some(reason) = services.adapters.serving().learning_refusal() {
@@ -352,12 +370,17 @@ impl Backend {
 
 fn item(suggestion: Suggestion) -> InlineCompletionItem {
     let Position { line, column } = suggestion.position;
-    let at = lsp::Position::new(line, column);
     let end = lsp::Position::new(line, column + suggestion.replaces);
+    let (start, insert_text) = match suggestion.entry {
+        Some(Entry { from, typed, .. }) => {
+            (lsp::Position::new(from.line, from.column), typed + &suggestion.text)
+        }
+        None => (lsp::Position::new(line, column), suggestion.text),
+    };
     InlineCompletionItem {
-        insert_text: suggestion.text,
+        insert_text,
         filter_text: None,
-        range: Some(Range::new(at, end)),
+        range: Some(Range::new(start, end)),
         command: Some(Command {
             title: "Accepted".into(),
             command: ACCEPT_COMMAND.into(),

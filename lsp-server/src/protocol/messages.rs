@@ -1,10 +1,11 @@
 //! Messages that LSP 3.17 does not have: Copilot's notifications, which existing clients send
 //! already, and Hone's own messages.
 
+use crate::services::reason::Reason;
 use feedback::event::Outcome;
 use serde::{Deserialize, Serialize};
 use tower_lsp::ls_types::notification::Notification;
-use tower_lsp::ls_types::{Position, TextDocumentIdentifier, Uri};
+use tower_lsp::ls_types::{InlineCompletionItem, Position, TextDocumentIdentifier, Uri};
 
 /// The command that accepts an offer; `arguments[0]` is its id.
 pub const ACCEPT_COMMAND: &str = "hone.accept";
@@ -33,6 +34,31 @@ struct CommandReference {
 impl ItemParams {
     pub fn id(&self) -> Option<&str> {
         self.item.command.arguments.first()?.as_str()
+    }
+}
+
+/// The answer to `textDocument/inlineCompletion`: LSP's list of items, and why it is as it is.
+#[derive(Debug, Serialize)]
+pub struct InlineAnswer {
+    pub items: Vec<InlineCompletionItem>,
+    #[serde(rename = "_hone")]
+    pub hone: ReasonNote,
+}
+
+/// Why a request ended as it did, for programs and for people.
+#[derive(Debug, Serialize)]
+pub struct ReasonNote {
+    #[serde(flatten)]
+    reason: Reason,
+    sentence: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl ReasonNote {
+    pub fn of(reason: Reason) -> ReasonNote {
+        let (sentence, remedy) = (reason.sentence(), reason.remedy());
+        ReasonNote { reason, sentence, remedy }
     }
 }
 

@@ -5,12 +5,14 @@ pub mod chart;
 pub mod export;
 pub mod lineage;
 pub mod offers;
+pub mod outlook;
 pub mod page;
 pub mod status;
 pub mod table;
 
 use crate::adapters::registry::{Entry, IMPORTED};
 use crate::report::offers::OfferHistory;
+use crate::report::outlook::{Outlook, OutlookBuilder};
 use feedback::event::{AdapterVersion, Outcome};
 use feedback::reward;
 use jiff::Timestamp;
@@ -35,6 +37,8 @@ pub struct Report {
     pub versions: Vec<Version>,
     pub days: Vec<Day>,
     pub outcomes: Vec<Count>,
+    /// What another eagerness would have meant.
+    pub outlooks: Vec<Outlook>,
     pub lineage: Vec<Adapter>,
 }
 
@@ -258,6 +262,7 @@ pub struct ReportBuilder {
     versions: BTreeMap<(String, AdapterVersion), Tally>,
     days: BTreeMap<Date, Tally>,
     outcomes: [u64; OUTCOMES.len()],
+    outlook: OutlookBuilder,
 }
 
 impl ReportBuilder {
@@ -268,6 +273,7 @@ impl ReportBuilder {
             versions: BTreeMap::new(),
             days: BTreeMap::new(),
             outcomes: [0; OUTCOMES.len()],
+            outlook: OutlookBuilder::default(),
         }
     }
 
@@ -281,6 +287,7 @@ impl ReportBuilder {
         self.versions.entry(version).or_default().add(&offer);
         self.days.entry(date).or_default().add(&offer);
         self.outcomes[outcome_index(&offer)] += 1;
+        self.outlook.add(completion, offer.saved);
     }
 
     pub fn report(self, model: &str, lineage: Vec<Adapter>) -> Report {
@@ -308,6 +315,7 @@ impl ReportBuilder {
             versions: self.versions.into_iter().map(version).collect(),
             days,
             outcomes,
+            outlooks: self.outlook.outlooks(),
             lineage,
         }
     }

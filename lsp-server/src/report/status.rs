@@ -6,6 +6,7 @@ use crate::config::LearningConfig;
 use crate::paths::PathsView;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
+use crate::services::recent_requests::RecentRequest;
 use crate::workspace::status::FolderStatus;
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
@@ -30,6 +31,9 @@ pub struct Status {
     /// Whether `hone pause completions` is in force. Then only an invoked completion is answered.
     #[serde(default)]
     pub completions_paused: bool,
+    /// The last request for a completion that was answered, and why it ended as it did.
+    #[serde(default)]
+    pub last_request: Option<RecentRequest>,
     /// The number of offers of which nothing was stored since this daemon started, because their
     /// file is ignored or a secret is near.
     #[serde(default)]
@@ -203,6 +207,11 @@ pub fn screen(status: &Status) -> String {
     if status.completions_paused {
         let paused = "paused, except when invoked; `hone resume completions` turns them on again";
         table.add_row(vec!["completions", paused]);
+    }
+    let silent = status.last_request.as_ref().filter(|last| !last.reason.is_offer());
+    if let Some(last) = silent {
+        let line = format!("nothing shown: {} `hone why` tells more", last.reason.sentence());
+        table.add_row(vec!["last key".into(), line]);
     }
     if status.withheld > 0 {
         table.add_row(vec!["withheld".into(), withheld_line(status.withheld)]);

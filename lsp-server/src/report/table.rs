@@ -1,5 +1,6 @@
 //! The report as a table for a terminal.
 
+use super::outlook::Outlook;
 use super::{Figures, Report};
 use comfy_table::{CellAlignment, Table, presets};
 
@@ -33,12 +34,18 @@ pub fn table(report: &Report) -> String {
     let outcomes = report.outcomes.iter().filter(|count| count.offers > 0);
     let outcomes: Vec<_> =
         outcomes.map(|count| format!("{} {}", count.offers, count.name)).collect();
-    format!(
+    let mut text = format!(
         "{}, {from} to {to}\n{table}\n{}\nsaved: characters inserted instead of typed. \
          `hone report --html` makes a page with charts.",
         report.model,
         outcomes.join(" · ")
-    )
+    );
+    if !report.outlooks.is_empty() {
+        let others: Vec<_> = report.outlooks.iter().map(Outlook::sentence).collect();
+        text.push_str("\nWith another `completion.eagerness` you would have had, ");
+        text.push_str(&format!("against `balanced`:\n  {}", others.join("\n  ")));
+    }
+    text
 }
 
 fn row(name: &str, figures: &Figures) -> Vec<String> {

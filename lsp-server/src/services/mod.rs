@@ -12,7 +12,7 @@
 //! The locks of a workspace (`workspace`) are held for an assignment, or while its own thread puts
 //! a text into the index. No other lock is taken meanwhile, and no request waits for the second.
 //!
-//! [`health`] and [`checkpoint`] have one lock each, which is held for one assignment.
+//! [`health`], [`checkpoint`] and [`recent_requests`] have one lock each, which is held for one assignment.
 
 pub mod activity;
 pub mod adapter_service;
@@ -21,8 +21,11 @@ pub mod derived_state;
 pub mod health;
 pub mod learner_status;
 pub mod log_recovery;
+pub mod reason;
+pub mod recent_requests;
 pub mod recorder;
 pub mod settings;
+pub mod snooze;
 
 use crate::privacy::Privacy;
 use crate::workspace::Workspaces;
@@ -32,8 +35,10 @@ use checkpoint::Checkpoints;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use health::Health;
+use recent_requests::RecentRequests;
 use recorder::Recorder;
 use settings::Settings;
+use snooze::Snoozes;
 use std::sync::Arc;
 
 pub struct Services {
@@ -47,4 +52,6 @@ pub struct Services {
     pub checkpoints: Arc<Checkpoints>,
     pub workspaces: Arc<Workspaces>,
     pub activity: Arc<Activity>,
+    pub requests: Arc<RecentRequests>,
+    pub snoozes: Arc<Snoozes>,
 }

@@ -2,6 +2,7 @@
 
 use crate::config::patterns::Patterns;
 use crate::config::{Config, ModelConfig};
+use crate::services::reason::Reason;
 use arc_swap::ArcSwap;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -37,7 +38,22 @@ impl Current {
 
     /// Whether a document is completed as the user types.
     pub fn completes(&self, path: &str, language: &str) -> bool {
-        self.completion.is_on(language) && !self.not_completed.matches(path)
+        self.silence(path, language).is_none()
+    }
+
+    /// Why a document is not completed as the user types, if it is not.
+    pub fn silence(&self, path: &str, language: &str) -> Option<Reason> {
+        if !self.completion.enabled {
+            return Some(Reason::SwitchedOff);
+        }
+        if !self.completion.is_on(language) {
+            if self.completion.is_silent_prose(language) {
+                return Some(Reason::ProseOff { language: language.to_owned() });
+            }
+            return Some(Reason::LanguageOff { language: language.to_owned() });
+        }
+        let pattern = self.not_completed.pattern_for(path)?;
+        Some(Reason::FileIgnored { pattern })
     }
 }
 

@@ -8,10 +8,11 @@ use policy::gate::features::{Surroundings, features};
 /// What the gate decides about an offer in these surroundings.
 pub fn ask_gate<'a>(
     services: &Services,
+    language: &str,
     seen: impl FnOnce(Recent) -> Surroundings<'a>,
 ) -> GateRecord {
     let (config, gate) = (services.settings.current(), services.recorder.gate());
-    let mut record = gate.judge(&features(&seen(gate.recent())), config.gate.threshold);
+    let mut record = gate.judge(&features(&seen(gate.recent())), config.gate_threshold(language));
     if !config.gate.enabled {
         record.propensity = 1.0;
     }

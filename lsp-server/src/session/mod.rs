@@ -4,24 +4,30 @@
 //! engine's answer is waited for, and the lock is free meanwhile. Which files a prompt may quote is
 //! read from the disk before the lock is taken.
 
+mod completed;
 mod documents;
 mod gate;
 mod imports;
 pub mod request;
 mod response;
+mod selected;
 mod suppressed;
 mod survival;
 pub mod tracker;
 
+pub use completed::Completed;
+pub use selected::{Entry, Selected};
+
 use crate::services::Services;
-use crate::session::request::{PendingRequest, Start, Trigger};
+use crate::services::reason::Reason;
+use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Decided, Offer, Tracker};
 use crate::workspace::OpenFolder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
-use completion::postprocess::{NearbyText, replaced_suffix};
+use completion::postprocess::replaced_suffix;
 use completion::prompt_builder::PromptBuilder;
 use engine::EngineError;
 use feedback::event::{EventKind, OfferId, Outcome};
@@ -73,6 +79,8 @@ pub struct Suggestion {
     pub text: String,
     /// Columns behind `position` that the text takes the place of.
     pub replaces: u32,
+    /// The entry of the suggestion list that the text goes on with.
+    pub entry: Option<Entry>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -125,17 +133,35 @@ impl Session {
     }
 
     /// Answers a request for an inline completion: with one offer, with several to choose from if
-    /// the user invoked the request, and with none if nothing is worth showing.
+    /// the user invoked the request, and with none if nothing is worth showing. Why it ended so is
+    /// remembered.
     pub async fn complete(
         &self,
         uri: &str,
         position: Position,
         trigger: Trigger,
-    ) -> Result<Vec<Suggestion>, SessionError> {
+        selected: Option<Selected>,
+    ) -> Result<Completed, SessionError> {
+        let arrived = Instant::now();
+        let answer = self.answer(uri, position, trigger, selected).await;
+        let reason = match &answer {
+            Ok(completed) => completed.reason.clone(),
+            Err(error) => error.reason(),
+        };
+        self.remember(uri, position, trigger, reason, arrived.elapsed());
+        answer
+    }
+
+    async fn answer(
+        &self,
+        uri: &str,
+        position: Position,
+        trigger: Trigger,
+        selected: Option<Selected>,
+    ) -> Result<Completed, SessionError> {
         self.services.activity.touch();
-        let pending = match self.begin(uri, position, trigger)? {
-            Start::NoOffer => return Ok(vec![]),
-            Start::Known(suggestions) => return Ok(suggestions),
+        let pending = match self.begin(uri, position, trigger, selected)? {
+            Start::Answered(completed) => return Ok(completed),
             Start::Pending(pending) => pending,
         };
         // It is made before the first await, because a client that cancels drops this future at
@@ -149,7 +175,10 @@ impl Session {
         match answer {
             Ok(generated) => self.finish(*pending, generated),
             Err(EngineError::Aborted) => Err(SessionError::Superseded),
-            Err(EngineError::OverBudget) => Ok(vec![]),
+            Err(EngineError::OverBudget) => {
+                let budget_ms = self.services.settings.current().completion.budget_ms;
+                Ok(Completed::nothing(Reason::TooSlow { budget_ms }))
+            }
             Err(error) => Err(SessionError::Engine(error)),
         }
     }
@@ -187,7 +216,7 @@ impl Session {
         self.services.recorder.record(events);
         let State { tracker, survival, documents, rejects, forgotten, .. } = state;
         for Decided { offer, outcome, chars_in_document } in tracker.take_decided() {
-            let Offer { id, uri, start, text, healing } = offer;
+            let Offer { id, uri, start, text, healing, entry_chars } = offer;
             if forgotten.remove(&id) {
                 continue;
             }
@@ -204,7 +233,11 @@ impl Session {
                         rejects.place = place;
                     }
                     let typed: String = text.chars().take(chars_in_document).collect();
-                    survival.not_taken(id, uri, start, &typed, healing, now_ms);
+                    // The prompt of an offer behind an entry holds the entry, which the user did
+                    // not choose, so what is written instead says nothing about that prompt.
+                    if entry_chars == 0 {
+                        survival.not_taken(id, uri, start, &typed, healing, now_ms);
+                    }
                     if let Some(edit) = edit {
                         survival.edit_newest(edit, now_ms);
                     }
@@ -333,12 +366,12 @@ impl State {
 fn suggestion(
     tracker: &mut Tracker,
     (id, text): (OfferId, String),
-    position: Position,
-    around: &NearbyText,
+    context: &CursorContext,
 ) -> Suggestion {
-    let marks = replaced_suffix(&text, around);
+    let marks = replaced_suffix(&text, &context.around);
     tracker.replaces(&id, marks);
-    Suggestion { id, position, replaces: marks.len() as u32, text }
+    let (position, entry) = (context.position, context.entry.clone());
+    Suggestion { id, position, replaces: marks.len() as u32, text, entry }
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! A completion that is asked for: where, by what, and what the engine is to do. Some requests are
 //! answered from what is on screen or from what was computed before, without the engine.
 
-use super::{Session, SessionError, State, Suggestion, suggestion};
+use super::{Completed, Entry, Selected, Session, SessionError, State, Suggestion, suggestion};
 use crate::config::{CompletionConfig, Config, LabConfig};
 use crate::privacy::QuotableFiles;
+use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::suppressed::Remainder;
 use completion::debounce::CursorKind;
-use completion::document::{Document, Position};
+use completion::document::Position;
 use completion::postprocess::{NearbyText, breaks_line, repeats_closing, replaced_suffix};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
@@ -40,11 +41,15 @@ pub struct CursorContext {
     pub uri: String,
     pub path: String,
     pub language: String,
-    /// The text as it is asked about; a clone costs nothing.
+    /// The text as it is asked about, with the entry that is chosen in the suggestion list; a
+    /// clone costs nothing.
     pub text: Rope,
-    /// In characters.
+    /// In characters of `text`.
     pub cursor: usize,
+    /// Where the cursor stands in the editor.
     pub position: Position,
+    /// The entry of the suggestion list behind which the offer stands.
+    pub entry: Option<Entry>,
     pub around: NearbyText,
     /// Since the last edit, in milliseconds.
     pub idle_ms: u64,
@@ -74,10 +79,41 @@ impl CursorContext {
             text: document.text.clone(),
             cursor,
             position,
+            entry: None,
             around: NearbyText::of(&document.text, cursor),
             idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
             rejects_here: if is_here { rejects.count } else { 0 },
         })
+    }
+
+    /// The same place as if the chosen entry stood there already.
+    fn behind(mut self, entry: Entry) -> CursorContext {
+        self.text.insert(self.cursor, &entry.rest);
+        self.cursor += entry.rest.chars().count();
+        // The editor shows only offers for exactly the range of its entry.
+        self.around = NearbyText { keeps_marks: true, ..NearbyText::of(&self.text, self.cursor) };
+        self.entry = Some(entry);
+        self
+    }
+
+    /// Where an offer's text goes into the document, in characters.
+    pub fn start(&self) -> usize {
+        self.cursor - self.rest_of_entry().chars().count()
+    }
+
+    /// What stands before an answer in the text of its offer.
+    pub fn rest_of_entry(&self) -> &str {
+        self.entry.as_ref().map_or("", |entry| &entry.rest)
+    }
+
+    /// The text of an offer in the document, with the entry before it and the document's own line
+    /// breaks. It is empty if nothing is shown.
+    pub fn offered(&self, shown: &str) -> String {
+        if shown.is_empty() {
+            return String::new();
+        }
+        let text = format!("{}{shown}", self.rest_of_entry());
+        if self.around.has_crlf { text.replace('\n', "\r\n") } else { text }
     }
 
     /// What the gate sees of an answer here.
@@ -163,10 +199,9 @@ pub struct PendingRequest {
 
 /// How a request begins.
 pub enum Start {
-    /// Nothing is offered: the user wants none here, or none is worth showing.
-    NoOffer,
-    /// The answer is known already.
-    Known(Vec<Suggestion>),
+    /// The answer is known already. It is nothing if the user wants none here, or if none is
+    /// worth showing.
+    Answered(Completed),
     /// The engine is asked.
     Pending(Box<PendingRequest>),
 }
@@ -187,28 +222,39 @@ impl Session {
         uri: &str,
         position: Position,
         trigger: Trigger,
+        selected: Option<Selected>,
     ) -> Result<Start, SessionError> {
         let config = self.services.settings.current();
         let rules = self.quotable(uri, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.abort_current();
-        let context = CursorContext::of(state, uri, position, self.services.clock.elapsed_ms())?;
+        let now_ms = self.services.clock.elapsed_ms();
+        let context = CursorContext::of(state, uri, position, now_ms)?;
+        let context = match behind_entry(state, context, selected)? {
+            Ok(context) => context,
+            Err(reason) => return Ok(Start::Answered(Completed::nothing(reason))),
+        };
         let (live, known) = answer_from_live_offer(state, &context, trigger);
-        if let Some(known) = known {
-            return Ok(Start::Known(known));
+        if let Some(suggestions) = known {
+            let reason = Reason::TypedThrough;
+            return Ok(Start::Answered(Completed { suggestions, reason }));
         }
         let is_automatic = trigger == Trigger::Automatic;
-        if is_automatic && !config.completes(&context.path, &context.language) {
+        let snoozed = self.services.snoozes.until(&context.path);
+        let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
+        let silence = snoozed.or_else(|| config.silence(&context.path, &context.language));
+        if let Some(reason) = silence.filter(|_| is_automatic) {
             self.supersede(state);
-            return Ok(Start::NoOffer);
+            return Ok(Start::Answered(Completed::nothing(reason)));
         }
         let mut draws = context.draws(state.asked);
         let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
         let draw = draws.random();
-        if is_automatic && self.stays_suppressed(state, &context, adapter, draw) {
+        let still = self.still_suppressed(state, &context, adapter, draw);
+        if let Some(reason) = still.filter(|_| is_automatic) {
             self.supersede(state);
-            return Ok(Start::NoOffer);
+            return Ok(Start::Answered(Completed::nothing(reason)));
         }
         let choice = Choice { trigger, adapter, arm, draw };
         let pending = self.prepare(state, context, choice, &live, &config, &rules)?;
@@ -218,20 +264,18 @@ impl Session {
         Ok(Start::Pending(Box::new(pending)))
     }
 
-    /// Whether the rest of a suppressed answer is known here and is not worth showing either.
-    fn stays_suppressed(
+    /// Why an answer was suppressed whose rest is known here and is not worth showing either.
+    fn still_suppressed(
         &self,
         state: &State,
         context: &CursorContext,
         adapter: AdapterVersion,
         draw: f64,
-    ) -> bool {
-        let Some(suppressed) = state.suppressed.as_ref().filter(|last| last.adapter == adapter)
-        else {
-            return false;
-        };
-        let rest = suppressed.rest(&context.uri, context.cursor);
-        rest.is_some_and(|rest| !self.may_be_worth_it(&rest, suppressed.stop, context, draw))
+    ) -> Option<Reason> {
+        let suppressed = state.suppressed.as_ref().filter(|last| last.adapter == adapter)?;
+        let rest = suppressed.rest(&context.uri, context.start())?;
+        let is_worthless = !self.may_be_worth_it(&rest, suppressed.stop, context, draw);
+        (is_worthless && context.entry.is_none()).then(|| suppressed.reason.clone())
     }
 
     /// Whether what is left of a suppressed answer may be worth showing, so that the engine is
@@ -246,7 +290,8 @@ impl Session {
         let settings = self.services.settings.current();
         let is_likely = rest.probability() >= settings.completion.min_probability;
         let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, recent);
-        is_likely && draw < f64::from(ask_gate(&self.services, seen).propensity)
+        let gate = ask_gate(&self.services, &context.language, seen);
+        is_likely && draw < f64::from(gate.propensity)
     }
 
     /// Lays out the prompt, and makes this request the session's current one.
@@ -262,17 +307,23 @@ impl Session {
         let (completion, trigger) = (&config.completion, choice.trigger);
         let stand = CursorKind::behind(&context.around.line_before);
         let wait = state.debounce.wait(stand, context.rejects_here);
+        let wait = completion.eagerness_in(&context.language).wait(wait);
         let waits = completion.adaptive_debounce && trigger == Trigger::Automatic;
         let not_open = || SessionError::NotOpen { uri: context.uri.clone() };
         let stop_rule = if live.is_line {
             // Whoever turns to others of a line compares lines, and wants them soon.
             StopRule::LINE
         } else {
-            let document = state.documents.get(&context.uri).ok_or_else(not_open)?;
-            stop_rule(document, context.cursor, trigger, completion)
+            stop_rule(&context.text, context.cursor, &context.language, trigger, completion)
         };
         let terms = self.terms(config, rules);
+        // The prompt is that of the text as it is asked about.
+        let document = state.documents.get_mut(&context.uri).ok_or_else(not_open)?;
+        let real = std::mem::replace(&mut document.text, context.text.clone());
         let prompt = state.prompts.at(&state.documents, &context.uri, context.cursor, &terms);
+        if let Some(document) = state.documents.get_mut(&context.uri) {
+            document.text = real;
+        }
         let prompt = prompt.ok_or_else(not_open)?;
         let abort = Arc::new(AtomicBool::new(false));
         state.current = Some(abort.clone());
@@ -301,6 +352,22 @@ struct Choice {
     draw: f64,
 }
 
+/// The place of a request behind the chosen entry of the suggestion list, if the list is open. The
+/// inner error is why nothing can be offered there.
+fn behind_entry(
+    state: &State,
+    context: CursorContext,
+    selected: Option<Selected>,
+) -> Result<Result<CursorContext, Reason>, SessionError> {
+    let Some(selected) = selected else { return Ok(Ok(context)) };
+    let document = state
+        .documents
+        .get(&context.uri)
+        .ok_or_else(|| SessionError::NotOpen { uri: context.uri.clone() })?;
+    let entry = selected.at(document, context.cursor, state.encoding)?;
+    Ok(entry.map(|entry| context.behind(entry)).ok_or(Reason::EntrySpelledOtherwise))
+}
+
 /// The answer from what is on screen, if the user has typed along with it. An automatic request
 /// goes on with the live offer, and an invoked one with all that the user can turn to.
 fn answer_from_live_offer(
@@ -308,12 +375,13 @@ fn answer_from_live_offer(
     context: &CursorContext,
     trigger: Trigger,
 ) -> (LiveOffer, Option<Vec<Suggestion>>) {
-    let (uri, cursor, around) = (&context.uri, context.cursor, &context.around);
+    let (uri, cursor, around) = (&context.uri, context.start(), &context.around);
     let rest_of_line = &around.rest_of_line;
     let live = state.tracker.continuation(uri, cursor).filter(|(_, text)| {
         let doubles =
             repeats_closing(text, rest_of_line) && replaced_suffix(text, around).is_empty();
-        !doubles && !breaks_line(text, rest_of_line)
+        let fits_entry = text.starts_with(context.rest_of_entry());
+        fits_entry && !doubles && !breaks_line(text, rest_of_line)
     });
     let found = LiveOffer {
         goes_on: live.is_some(),
@@ -325,20 +393,21 @@ fn answer_from_live_offer(
         Trigger::Invoked => None,
     };
     let tracker = &mut state.tracker;
-    let mut suggest = |one| suggestion(tracker, one, context.position, around);
+    let mut suggest = |one| suggestion(tracker, one, context);
     (found, known.map(|known| known.into_iter().map(&mut suggest).collect()))
 }
 
 /// How far the answer to a request may reach.
 pub fn stop_rule(
-    document: &Document,
+    text: &Rope,
     cursor: usize,
+    language: &str,
     trigger: Trigger,
     config: &CompletionConfig,
 ) -> StopRule {
     let invoked = trigger == Trigger::Invoked;
     let setting = MultilineSetting { multiline: config.multiline, max_lines: config.max_lines };
-    StopRule::at(&document.text, cursor, &document.language, invoked, setting)
+    StopRule::at(text, cursor, language, invoked, setting)
 }
 
 /// The prompt without what the settings switch off.

@@ -1,16 +1,19 @@
 //! The engine's answer to a request: which part of it is shown, why, and what is recorded of it.
 
-use super::{Session, SessionError, Suggestion, suggestion};
+use super::{Completed, Session, SessionError, suggestion};
 use crate::privacy::{self, Nearby};
 use crate::services::Services;
+use crate::services::reason::Reason;
 use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
 use completion::defects::find_defect;
-use completion::postprocess::shown_lines;
+use completion::postprocess::{is_cut_off, shown_lines};
 use engine::{Answer, Generated};
-use feedback::event::{Completion, Decision, EventKind, OfferId, Sampling, Timing};
+use feedback::event::{
+    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,16 +36,28 @@ impl<'a> ResponseBuilder<'a> {
         ResponseBuilder { services, asked, generated, may_store }
     }
 
-    /// The record of one answer, and which part of it may be shown.
-    pub fn completion(&self, answer: &Answer) -> Completion {
+    /// The record of one answer with the part of it that is shown, and why it is shown or not.
+    pub fn completion(&self, answer: &Answer) -> (Completion, Reason) {
         let ResponseBuilder { asked, generated, .. } = self;
         let (place, request) = (&asked.context, &asked.request);
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
-        let length = shown_lines(offered, healing.len(), &request.stop_rule, &place.around);
+        let (rule, around) = (&request.stop_rule, &place.around);
+        let length = shown_lines(offered, healing.len(), answer.stop, rule, around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let decision = self.decide(&shown, answer);
+        let is_short = self.is_too_short(&shown);
+        // An unfinished text of which nothing is whole says nothing about the model.
+        let is_unfinished = shown.is_empty() && is_cut_off(answer.stop);
+        let shown = if is_short { "".into() } else { shown };
+        let decision = self.decide(&shown, answer, !is_short && !is_unfinished);
+        let reason = if is_short {
+            Reason::TooShort
+        } else if shown.is_empty() || held_back(&decision) {
+            self.reason(answer, &decision)
+        } else {
+            Reason::Shown
+        };
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
         let id = self.services.recorder.next_offer_id();
         let quoted = request.prompt.context.iter().flat_map(|context| context.shown());
@@ -52,7 +67,7 @@ impl<'a> ResponseBuilder<'a> {
                 context.push(excerpt.source.clone());
             }
         }
-        Completion {
+        let completion = Completion {
             id: if self.may_store { id } else { privacy::unstored(id) },
             path: place.path.clone(),
             context,
@@ -75,31 +90,74 @@ impl<'a> ResponseBuilder<'a> {
                 total_ms: ms(asked.arrived.elapsed()),
             },
             decision,
-        }
+        };
+        (completion, reason)
+    }
+
+    /// Whether a text is shorter than the user's eagerness asks for.
+    fn is_too_short(&self, shown: &str) -> bool {
+        let (asked, config) = (self.asked, self.services.settings.current());
+        let least = config.completion.eagerness_in(&asked.context.language).least_chars();
+        let is_automatic = asked.trigger == Trigger::Automatic;
+        is_automatic && !shown.is_empty() && shown.trim().chars().count() < least
     }
 
     /// An answer that was not worth showing, if the engine would give the same again.
-    pub fn suppressed(&self, answer: &Answer, completion: &Completion) -> Option<Suppressed> {
+    pub fn suppressed(
+        &self,
+        answer: &Answer,
+        completion: &Completion,
+        reason: Reason,
+    ) -> Option<Suppressed> {
         let (place, request) = (&self.asked.context, &self.asked.request);
         let is_line = request.stop_rule.lines() == 1;
         let is_greedy = request.sampling == Sampling::GREEDY;
         let unwanted = held_back(&completion.decision) || answer.given_up.is_some();
-        let healing = completion.healing.len();
-        (unwanted && is_line && is_greedy)
-            .then(|| Suppressed::of(answer, healing, completion.adapter, &place.uri, place.cursor))
+        let is_hidden = unwanted && completion.shown.is_empty() && place.entry.is_none();
+        let (healing, adapter) = (completion.healing.len(), completion.adapter);
+        (is_hidden && is_line && is_greedy)
+            .then(|| Suppressed::of(answer, healing, reason, adapter, &place.uri, place.cursor))
+    }
+
+    /// Why nothing of an answer is shown.
+    fn reason(&self, answer: &Answer, decision: &Decision) -> Reason {
+        let config = self.services.settings.current();
+        if let Some(gate) = decision.gate.as_ref().filter(|_| held_back(decision)) {
+            let weighed = self.services.recorder.gate().weighed_against(gate);
+            return Reason::HeldBack {
+                probability: gate.probability,
+                threshold: config.gate_threshold(&self.asked.context.language) as f32,
+                weighed: weighed.into_iter().map(str::to_owned).collect(),
+            };
+        }
+        match (answer.stop, decision.defect) {
+            (StopReason::LowConfidence, _) => {
+                Reason::TooUnlikely { min_probability: self.asked.request.min_probability }
+            }
+            (StopReason::HealingFailed, _) => Reason::CannotContinue,
+            (StopReason::Budget, None) => {
+                Reason::TooSlow { budget_ms: config.completion.budget_ms }
+            }
+            (StopReason::MaxTokens, None) => {
+                Reason::CutOff { max_tokens: config.completion.max_tokens }
+            }
+            (_, Some(Defect::WhitespaceOnly)) => Reason::OnlyBlanks,
+            (_, Some(_)) => Reason::RepeatsText,
+            (_, None) => Reason::NothingToAdd,
+        }
     }
 
     /// Whether an answer may be shown, and why.
-    fn decide(&self, text: &str, answer: &Answer) -> Decision {
+    fn decide(&self, text: &str, answer: &Answer, may_be_defect: bool) -> Decision {
         let asked = self.asked;
         let invoked = asked.trigger == Trigger::Invoked;
         let healing = asked.request.prompt.healing.len();
         let generated = answer.offered().get(healing..).unwrap_or_default();
-        let defect = find_defect(generated, text);
+        let defect = find_defect(generated, text).filter(|_| may_be_defect);
         let gate = (!text.is_empty()).then(|| {
             let new = &answer.visible_logprobs[answer.healed..];
             let seen = |recent| asked.context.surroundings(text, new, answer.stop, recent);
-            let mut record = ask_gate(self.services, seen);
+            let mut record = ask_gate(self.services, &asked.context.language, seen);
             if invoked {
                 record.propensity = 1.0;
             }
@@ -117,7 +175,7 @@ impl Session {
         &self,
         asked: PendingRequest,
         generated: Generated,
-    ) -> Result<Vec<Suggestion>, SessionError> {
+    ) -> Result<Completed, SessionError> {
         let answered = ResponseBuilder::new(&self.services, &asked, &generated);
         let place = &asked.context;
         let mut state = self.state.lock();
@@ -129,33 +187,38 @@ impl Session {
         // Its prompt may quote what was forgotten meanwhile. The user did nothing that supersedes
         // the request, so this is not an error.
         if asked.forgets < state.forgets {
-            return Ok(vec![]);
+            return Ok(Completed::nothing(Reason::Forgotten));
         }
         // What is on screen comes first, and is not offered twice.
-        let live = state.tracker.continuation(&place.uri, place.cursor);
-        let live = live.filter(|_| asked.trigger == Trigger::Invoked);
+        let live = state.tracker.continuation(&place.uri, place.start());
+        let live = live.filter(|(_, text)| {
+            asked.trigger == Trigger::Invoked && text.starts_with(place.rest_of_entry())
+        });
         let goes_on = live.is_some();
-        let position = place.position;
         let now_ms = self.services.clock.elapsed_ms();
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let (mut events, mut offers) = (vec![], vec![]);
+        let mut reason = Reason::NothingToAdd;
         for (index, answer) in generated.answers.iter().enumerate() {
-            let completion = answered.completion(answer);
+            let (completion, why) = answered.completion(answer);
             if index == 0 {
-                state.suppressed = answered.suppressed(answer, &completion);
+                state.suppressed = answered.suppressed(answer, &completion, why.clone());
+                reason = why;
             }
-            let (id, text) = (completion.id.clone(), completion.shown.clone());
+            let (id, text) = (completion.id.clone(), place.offered(&completion.shown));
             let healing = completion.healing.clone();
             let is_known = texts.iter().any(|(_, known)| *known == text);
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && text.is_empty()) {
                 continue;
             }
             events.push(EventKind::Completion(Box::new(completion)));
-            let (uri, start) = (place.uri.clone(), place.cursor);
+            let (uri, start) = (place.uri.clone(), place.start());
             if !text.is_empty() {
-                offers.push(Offer { id: id.clone(), uri, start, text: text.clone(), healing });
-                texts.push((id, text));
-            } else if !state.survival.awaits(&uri, start) {
+                let entry_chars = place.rest_of_entry().chars().count();
+                let offer = Offer { id, uri, start, text, healing, entry_chars };
+                texts.push((offer.id.clone(), offer.text.clone()));
+                offers.push(offer);
+            } else if place.entry.is_none() && !state.survival.awaits(&uri, start) {
                 state.survival.not_taken(id, uri, start, "", healing, now_ms);
             }
         }
@@ -166,11 +229,10 @@ impl Session {
             events.extend(state.tracker.serve(offers, is_complete, now_ms));
         }
         let tracker = &mut state.tracker;
-        let suggestions =
-            texts.into_iter().map(|one| suggestion(tracker, one, position, &place.around));
+        let suggestions = texts.into_iter().map(|one| suggestion(tracker, one, place));
         let suggestions = suggestions.collect();
         self.conclude(&mut state, events, None, now_ms);
-        Ok(suggestions)
+        Ok(Completed::of(suggestions, Reason::Shown, reason))
     }
 }
 

@@ -4,6 +4,7 @@
 //! is worth showing is then known without the engine. If it may be worth it, the engine is asked,
 //! and tells how likely the rest is exactly.
 
+use crate::services::reason::Reason;
 use completion::document::Edit;
 use completion::stop_rule::valid_utf8_prefix;
 use engine::Answer;
@@ -13,6 +14,8 @@ use feedback::event::{AdapterVersion, StopReason};
 pub struct Suppressed {
     pub adapter: AdapterVersion,
     pub stop: StopReason,
+    /// Why it was not shown.
+    pub reason: Reason,
     uri: String,
     /// The cursor it was for, in characters.
     start: usize,
@@ -38,6 +41,7 @@ impl Suppressed {
     pub fn of(
         answer: &Answer,
         healing: usize,
+        reason: Reason,
         adapter: AdapterVersion,
         uri: &str,
         start: usize,
@@ -49,6 +53,7 @@ impl Suppressed {
         Suppressed {
             adapter,
             stop: answer.stop,
+            reason,
             uri: uri.to_owned(),
             start,
             text: line.to_owned(),
@@ -120,7 +125,7 @@ mod tests {
             stop: StopReason::Newline,
             decode_time: Duration::ZERO,
         };
-        Suppressed::of(&answer, healing, 0, "a", 10)
+        Suppressed::of(&answer, healing, Reason::NothingToAdd, 0, "a", 10)
     }
 
     fn typed(start: usize, inserted: &str) -> Edit {

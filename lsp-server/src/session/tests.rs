@@ -1,5 +1,8 @@
 //! A session on a scripted engine: what it answers, records and lets go of.
 
+mod reasons;
+mod suggestion_list;
+
 use super::*;
 use crate::config::Config;
 use crate::paths::Paths;
@@ -63,11 +66,15 @@ fn type_at_cursor(session: &Session, text: &str) {
 #[tokio::test]
 async fn typing_along_keeps_the_offer_and_asks_the_engine_nothing() {
     let (_folder, session) = session(Duration::ZERO).await;
-    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    let offer = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.remove(0);
     assert_eq!(offer.text, "call(x);");
     type_at_cursor(&session, "cal");
-    let rest =
-        session.complete(URI, Position { line: 1, column: 7 }, AUTOMATIC).await.unwrap().remove(0);
+    let rest = session
+        .complete(URI, Position { line: 1, column: 7 }, AUTOMATIC, None)
+        .await
+        .unwrap()
+        .suggestions
+        .remove(0);
     assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
     assert_eq!(session.services.recorder.counts().total, 1);
 }
@@ -83,7 +90,7 @@ async fn an_offer_times_out_though_the_clock_was_set_back_meanwhile() {
     let mut config = Config::default();
     config.gate.enabled = false;
     let (_folder, session) = session_at(clock.clone(), config, engine).await;
-    session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+    session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
     clock.set_unix_ms(YEAR_MS);
     clock.advance(REJECT_TIMEOUT_MS - 1);
     session.tick();
@@ -101,7 +108,7 @@ async fn what_was_held_back_is_not_asked_again_until_its_rest_may_be_worth_it() 
     let (_folder, session) = session_as_set(Config::default(), engine).await;
     let ask = async |column| {
         let position = Position { line: 1, column };
-        texts(&session.complete(URI, position, AUTOMATIC).await.unwrap()).join("")
+        texts(&session.complete(URI, position, AUTOMATIC, None).await.unwrap().suggestions).join("")
     };
     assert_eq!(ask(4).await, "");
     let answers = || session.services.recorder.counts().no_offer;
@@ -123,13 +130,13 @@ fn texts(suggestions: &[Suggestion]) -> Vec<&str> {
 #[tokio::test]
 async fn an_invoked_request_offers_others_beside_what_is_on_screen() {
     let (_folder, session) = session(Duration::ZERO).await;
-    let first = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+    let first = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
     assert_eq!(texts(&first), ["call(x);"], "one as the user types");
-    let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    let all = session.complete(URI, CURSOR, Trigger::Invoked, None).await.unwrap().suggestions;
     assert_eq!(texts(&all), ANSWERS);
     assert_eq!(all[0].id, first[0].id, "what is on screen stays the same offer");
     assert_eq!(session.services.recorder.counts().total, 3);
-    let again = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    let again = session.complete(URI, CURSOR, Trigger::Invoked, None).await.unwrap().suggestions;
     assert_eq!(again, all, "and asks the engine nothing");
 
     session.shown(&all[1].id);
@@ -141,13 +148,13 @@ async fn an_invoked_request_offers_others_beside_what_is_on_screen() {
 #[tokio::test]
 async fn an_invoked_request_where_nothing_stands_offers_all_at_once() {
     let (_folder, session) = session(Duration::ZERO).await;
-    let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    let all = session.complete(URI, CURSOR, Trigger::Invoked, None).await.unwrap().suggestions;
     assert_eq!(texts(&all), ANSWERS);
     type_at_cursor(&session, "cal");
     let after = Position { line: 1, column: 7 };
-    let one = session.complete(URI, after, AUTOMATIC).await.unwrap();
+    let one = session.complete(URI, after, AUTOMATIC, None).await.unwrap().suggestions;
     assert_eq!(texts(&one), ["l(x);"]);
-    let fitting = session.complete(URI, after, Trigger::Invoked).await.unwrap();
+    let fitting = session.complete(URI, after, Trigger::Invoked, None).await.unwrap().suggestions;
     assert_eq!(texts(&fitting), ["l(x);", "l(y);"]);
 }
 
@@ -161,7 +168,7 @@ const LINES: &[&str] = &[
 async fn an_invoked_request_in_an_empty_block_offers_its_lines_and_typing_one() {
     let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
     let (_folder, session) = session_with(engine).await;
-    let all = session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    let all = session.complete(URI, CURSOR, Trigger::Invoked, None).await.unwrap().suggestions;
     let first = "for x in y {\n        call(x);\n    }";
     let second = "for x in y {\n        close(x);\n    }";
     assert_eq!(texts(&all), [first, second], "to the brace that stands below, each once");
@@ -170,7 +177,7 @@ async fn an_invoked_request_in_an_empty_block_offers_its_lines_and_typing_one() 
     let end = Position { line: 1, column: 16 };
     session.change(URI, 3, vec![(Some((end, end)), "\n        ".into())]).unwrap();
     let next = Position { line: 2, column: 8 };
-    let rest = session.complete(URI, next, AUTOMATIC).await.unwrap();
+    let rest = session.complete(URI, next, AUTOMATIC, None).await.unwrap().suggestions;
     assert_eq!(texts(&rest), ["call(x);\n    }"], "over the line break");
     session.change(URI, 4, vec![(Some((next, next)), rest[0].text.clone())]).unwrap();
     assert_eq!(session.services.recorder.counts().accepted, 1);
@@ -180,7 +187,7 @@ async fn an_invoked_request_in_an_empty_block_offers_its_lines_and_typing_one() 
 async fn as_the_user_types_one_line_is_offered() {
     let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
     let (_folder, session) = session_with(engine).await;
-    let typed = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+    let typed = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
     assert_eq!(texts(&typed), ["for x in y {"]);
 }
 
@@ -188,12 +195,12 @@ async fn as_the_user_types_one_line_is_offered() {
 async fn lines_are_not_offered_before_a_bracket_that_the_editor_closed() {
     let engine = ScriptedEngine { answers: LINES, learned: None, takes: Duration::ZERO };
     let (_folder, session) = session_with(engine).await;
-    session.complete(URI, CURSOR, Trigger::Invoked).await.unwrap();
+    session.complete(URI, CURSOR, Trigger::Invoked, None).await.unwrap();
     type_at_cursor(&session, "for x in y ");
     let end = Position { line: 1, column: 15 };
     session.change(URI, 3, vec![(Some((end, end)), "{}".into())]).unwrap();
     let within = Position { line: 1, column: 16 };
-    let offers = session.complete(URI, within, AUTOMATIC).await.unwrap();
+    let offers = session.complete(URI, within, AUTOMATIC, None).await.unwrap().suggestions;
     assert!(offers.iter().all(|offer| !offer.text.contains('\n')), "{offers:?}");
 }
 
@@ -201,7 +208,7 @@ async fn lines_are_not_offered_before_a_bracket_that_the_editor_closed() {
 async fn an_edit_while_computing_means_that_nothing_was_offered() {
     let (_folder, session) = session(Duration::from_secs(60)).await;
     let asking = session.clone();
-    let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+    let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC, None).await });
     while session.state.lock().current.is_none() {
         tokio::task::yield_now().await;
     }
@@ -241,7 +248,7 @@ async fn prepares_after(
 #[tokio::test]
 async fn prompts_are_prepared_again_however_a_request_has_ended() {
     let answered = async |session: Arc<Session>| {
-        let _ = session.complete(URI, CURSOR, AUTOMATIC).await;
+        let _ = session.complete(URI, CURSOR, AUTOMATIC, None).await;
     };
     assert!(prepares_after(Duration::ZERO, None, answered).await, "finished");
     let failed = || EngineError::Failed("no memory".into());
@@ -250,7 +257,8 @@ async fn prompts_are_prepared_again_however_a_request_has_ended() {
     assert!(prepares_after(Duration::ZERO, Some(late), answered).await, "over budget");
     let cancelled = async |session: Arc<Session>| {
         let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+        let asked =
+            tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC, None).await });
         while session.state.lock().current.is_none() {
             tokio::task::yield_now().await;
         }
@@ -268,7 +276,7 @@ async fn a_request_that_was_superseded_leaves_the_newer_one_alone() {
     let ask = |column| {
         let asking = session.clone();
         let at = Position { line: 0, column };
-        tokio::spawn(async move { asking.complete(URI, at, AUTOMATIC).await })
+        tokio::spawn(async move { asking.complete(URI, at, AUTOMATIC, None).await })
     };
     let older = ask(0);
     while session.state.lock().current.is_none() {
@@ -297,7 +305,7 @@ fn focus(session: &Session, uri: &str) {
 }
 
 fn complete(session: &Session, uri: &str) {
-    let begun = session.begin(uri, CURSOR, AUTOMATIC).unwrap();
+    let begun = session.begin(uri, CURSOR, AUTOMATIC, None).unwrap();
     assert!(matches!(begun, Start::Pending(_)));
 }
 
@@ -343,20 +351,20 @@ async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
 async fn what_is_forgotten_while_computing_is_not_offered_and_is_no_error() {
     let (_folder, session) = session(Duration::from_millis(50)).await;
     let asking = session.clone();
-    let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC).await });
+    let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC, None).await });
     while session.state.lock().current.is_none() {
         tokio::task::yield_now().await;
     }
     session.forget();
-    assert_eq!(asked.await.unwrap().unwrap(), []);
+    assert_eq!(asked.await.unwrap().unwrap().suggestions, []);
     assert_eq!(session.services.recorder.counts().total, 0);
-    assert_eq!(session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().len(), 1);
+    assert_eq!(session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.len(), 1);
 }
 
 /// What is written instead of an offer, in events, if `forget` comes in between.
 async fn told_instead(forget: impl Fn(&Session, &OfferId)) -> usize {
     let (_folder, session) = session(Duration::ZERO).await;
-    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    let offer = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.remove(0);
     session.shown(&offer.id);
     forget(&session, &offer.id);
     session.rejected(&offer.id, Outcome::RejectedEsc);
@@ -392,18 +400,18 @@ async fn a_newer_request_takes_the_place_of_an_older_one() {
     let (_folder, session) = session(Duration::from_millis(50)).await;
     let newer = Position { line: 0, column: 0 };
     let (older, newer) = tokio::join!(
-        session.complete(URI, CURSOR, AUTOMATIC),
-        session.complete(URI, newer, AUTOMATIC)
+        session.complete(URI, CURSOR, AUTOMATIC, None),
+        session.complete(URI, newer, AUTOMATIC, None)
     );
     assert!(matches!(older, Err(SessionError::Superseded)));
-    assert_eq!(newer.unwrap().len(), 1);
+    assert_eq!(newer.unwrap().suggestions.len(), 1);
 }
 
 #[tokio::test]
 async fn a_document_that_was_never_opened_is_named() {
     let (_folder, session) = session(Duration::ZERO).await;
     let unknown = "file:///other.rs";
-    let error = session.complete(unknown, CURSOR, AUTOMATIC).await.unwrap_err().to_string();
+    let error = session.complete(unknown, CURSOR, AUTOMATIC, None).await.unwrap_err().to_string();
     assert!(error.contains(unknown) && error.contains("open the file again"), "{error}");
     let error = session.change(unknown, 1, vec![]).unwrap_err().to_string();
     assert!(error.contains(unknown), "{error}");
@@ -414,7 +422,7 @@ async fn a_document_that_was_never_opened_is_named() {
 #[tokio::test]
 async fn blanks_that_are_trimmed_on_save_are_no_verdict() {
     let (_folder, session) = session(Duration::ZERO).await;
-    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    let offer = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.remove(0);
     session.shown(&offer.id);
     let from = Position { line: 1, column: 0 };
     session.change(URI, 2, vec![(Some((from, CURSOR)), String::new())]).unwrap();
@@ -428,7 +436,7 @@ async fn blanks_that_are_trimmed_on_save_are_no_verdict() {
 async fn a_final_newline_is_no_verdict() {
     let (_folder, session) = session(Duration::ZERO).await;
     session.change(URI, 2, vec![(None, "fn a() {\n    \n".into())]).unwrap();
-    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    let offer = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.remove(0);
     session.shown(&offer.id);
     let end = Position { line: 2, column: 0 };
     session.change(URI, 3, vec![(Some((end, end)), "\n".into())]).unwrap();

@@ -40,6 +40,9 @@ pub struct Offer {
     pub text: String,
     /// Text before `start` that the prompt had left for the answer to reproduce.
     pub healing: String,
+    /// Characters at the beginning of `text` that are the rest of an entry of the editor's
+    /// suggestion list. They are no part of what was offered.
+    pub entry_chars: usize,
 }
 
 /// An offer whose outcome is decided.
@@ -183,17 +186,24 @@ impl Live {
     }
 
     fn progress_utf16(&self) -> u32 {
-        self.offer.text.chars().take(self.progress).map(|c| c.len_utf16() as u32).sum()
+        let offered = self.offer.text.chars().take(self.progress).skip(self.offer.entry_chars);
+        offered.map(|c| c.len_utf16() as u32).sum()
+    }
+
+    /// Characters of what was offered that stand in the document by now.
+    fn offered_progress(&self) -> usize {
+        self.progress.saturating_sub(self.offer.entry_chars)
     }
 
     /// The outcome if the user leaves it now. `rejected` is the outcome if it was seen and not
     /// used.
     fn left_with(&self, rejected: Outcome, now_ms: u64) -> Outcome {
         let visible = self.shown || now_ms.saturating_sub(self.served_at_ms) >= MIN_VISIBLE_MS;
-        let length = self.offer.text.chars().count();
-        if self.accepted_utf16 > 0 || (self.taking && self.progress > 0) {
+        let length = self.offer.text.chars().count() - self.offer.entry_chars;
+        let progress = self.offered_progress();
+        if self.accepted_utf16 > 0 || (self.taking && progress > 0) {
             Outcome::PartlyAccepted { utf16: self.accepted_utf16.max(self.progress_utf16()) }
-        } else if self.progress as f32 >= TYPED_THROUGH_MIN_SHARE * length as f32 {
+        } else if progress as f32 >= TYPED_THROUGH_MIN_SHARE * length as f32 {
             Outcome::TypedThrough { utf16: self.progress_utf16() }
         } else if visible {
             rejected

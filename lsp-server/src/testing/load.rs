@@ -63,8 +63,8 @@ async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
         insert(column as u32, &c.to_string());
     }
     let column = typed.len() as u32;
-    let offers = match session.complete(&uri, at(column), Trigger::Automatic).await {
-        Ok(offers) => offers,
+    let offers = match session.complete(&uri, at(column), Trigger::Automatic, None).await {
+        Ok(completed) => completed.suggestions,
         Err(SessionError::Superseded) => vec![],
         Err(error) => panic!("{error}"),
     };

@@ -8,7 +8,17 @@ local window = require('hone.window')
 local M = {}
 
 --- Commands of `hone` that print text. They are passed on with their arguments.
-local PASSED_ON = { 'adapter', 'config', 'learn', 'model', 'pause', 'report', 'resume', 'status' }
+local PASSED_ON = {
+  'adapter',
+  'config',
+  'learn',
+  'model',
+  'pause',
+  'report',
+  'resume',
+  'status',
+  'why',
+}
 
 --- Shows an answer of one line as a message, and a longer one in a window.
 local function pass_on(arguments)

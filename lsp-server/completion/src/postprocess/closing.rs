@@ -15,25 +15,19 @@ pub(super) fn brings(text: &str, rest: &str) -> bool {
 /// editor closed it: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
 pub(super) fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
     let closed = rest.trim_start().chars().next()?;
-    let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
-    let began_in = quote;
+    let (mut open, mut quotes) = (vec![], Quotes::open_at_end_of(line_before));
+    let began_in = quotes.current();
     let mut before = line_before.chars().next_back();
     for (at, c) in shown.char_indices() {
-        let previous = before.replace(c);
-        if std::mem::take(&mut escaped) {
-            continue;
-        }
+        let quote = quotes.current();
+        quotes.read(before.replace(c), c);
         match (quote, c) {
-            (Some(_), '\\') => escaped = true,
-            (Some(mark), c) if mark == c => {
-                if began_in == Some(c) && c == closed && open.is_empty() {
+            (Some(mark), c) => {
+                let ends = mark == c && quotes.current().is_none();
+                if ends && began_in == Some(c) && c == closed && open.is_empty() {
                     return Some(at);
                 }
-                quote = None;
             }
-            (Some(_), _) => {}
-            (None, '"' | '`') => quote = Some(c),
-            (None, '\'') if opens_string(previous) => quote = Some(c),
             (None, '(') => open.push(')'),
             (None, '[') => open.push(']'),
             (None, '{') => open.push('}'),
@@ -44,21 +38,44 @@ pub(super) fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usiz
     None
 }
 
-/// The quote that is open at the end of a line.
-fn open_quote(line: &str) -> Option<char> {
-    let (mut quote, mut escaped) = (None, false);
-    for (at, c) in line.char_indices() {
-        match (quote, c) {
-            _ if std::mem::take(&mut escaped) => {}
-            (Some(_), '\\') => escaped = true,
-            (Some(mark), c) if mark == c => quote = None,
-            (None, '"' | '`') => quote = Some(c),
-            (None, '\'') if has_string_prefix(&line[..at]) => quote = Some(c),
-            (None, '\'') if opens_string(line[..at].chars().next_back()) => quote = Some(c),
+/// Follows the strings of a line, character by character.
+#[derive(Default)]
+pub(super) struct Quotes {
+    quote: Option<char>,
+    escaped: bool,
+}
+
+impl Quotes {
+    pub(super) fn open_at_end_of(line: &str) -> Quotes {
+        let mut quotes = Quotes::default();
+        let mut previous = None;
+        for (at, c) in line.char_indices() {
+            if quotes.quote.is_none() && c == '\'' && has_string_prefix(&line[..at]) {
+                quotes.quote = Some(c);
+            } else {
+                quotes.read(previous, c);
+            }
+            previous = Some(c);
+        }
+        quotes
+    }
+
+    /// The mark of the string that is open.
+    pub(super) fn current(&self) -> Option<char> {
+        self.quote
+    }
+
+    /// Reads the next character, which stands behind `previous`.
+    pub(super) fn read(&mut self, previous: Option<char>, c: char) {
+        match (self.quote, c) {
+            _ if std::mem::take(&mut self.escaped) => {}
+            (Some(_), '\\') => self.escaped = true,
+            (Some(mark), c) if mark == c => self.quote = None,
+            (None, '"' | '`') => self.quote = Some(c),
+            (None, '\'') if opens_string(previous) => self.quote = Some(c),
             _ => {}
         }
     }
-    quote
 }
 
 /// Tells whether an apostrophe behind this character opens a string. Within a word it is an
@@ -113,6 +130,7 @@ mod tests {
 
     #[test]
     fn an_apostrophe_of_prose_or_a_lifetime_opens_no_string() {
+        let open_quote = |line| Quotes::open_at_end_of(line).current();
         assert_eq!(open_quote("// they don't "), None);
         assert_eq!(open_quote("fn f<'a>(x: &'a str"), None);
         assert_eq!(open_quote("sub'"), None, "a word is no prefix");

@@ -18,6 +18,16 @@ pub struct NearbyText {
     pub above: String,
     /// The next line that is not blank. It is empty if there is none close by.
     pub below: String,
+    /// Whether an offer must leave the marks behind the cursor in place. Otherwise it may replace
+    /// them, if it brings them itself.
+    pub keeps_marks: bool,
+    /// Whether the lines around the cursor end with `\r\n`.
+    pub has_crlf: bool,
+}
+
+fn ends_with_crlf(text: &Rope, line: usize) -> bool {
+    let end = text.line_to_char(line + 1);
+    end >= 2 && text.char(end - 1) == '\n' && text.char(end - 2) == '\r'
 }
 
 impl NearbyText {
@@ -38,6 +48,9 @@ impl NearbyText {
             rest_of_line: rest.trim_end_matches(['\n', '\r']).to_owned(),
             above: number.checked_sub(1).map_or_else(String::new, whole),
             below: below.find(|line| !line.trim().is_empty()).unwrap_or_default(),
+            keeps_marks: false,
+            has_crlf: ends_with_crlf(text, number)
+                || number.checked_sub(1).is_some_and(|above| ends_with_crlf(text, above)),
         }
     }
 }

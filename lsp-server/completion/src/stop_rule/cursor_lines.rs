@@ -2,7 +2,7 @@
 
 use super::block::BlockKind;
 use super::lines::{columns, starts_closing};
-use crate::prompt::LINE_CHARS;
+use crate::prompt::{LINE_CHARS, with_lf};
 use crate::syntax;
 use ropey::Rope;
 use tree_sitter::Language;
@@ -24,6 +24,7 @@ pub(super) struct CursorLines {
     after: String,
     /// The lines of `after` that hold text.
     pub(super) below: Vec<String>,
+    /// Whether a line ends with a lone `\r`.
     pub(super) has_other_breaks: bool,
 }
 
@@ -50,6 +51,7 @@ impl CursorLines {
         let above = text.slice(text.line_to_char(whole).min(start)..start).to_string();
         let end = (cursor + AFTER_CHARS).min(text.len_chars());
         let after = text.slice(cursor..end).to_string();
+        let (above, after) = (with_lf(above), with_lf(after));
         let below = after.lines().map(|line| line.trim_end().to_owned());
         let below: Vec<_> = below.filter(|line| !line.is_empty()).take(max_lines).collect();
         let has_other_breaks = above.contains('\r') || after.contains('\r');

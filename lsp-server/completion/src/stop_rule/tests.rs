@@ -87,12 +87,12 @@ fn an_invoked_completion_before_text_gets_one_line() {
     assert_eq!(invoked(&minified), 1);
 }
 
-/// With `\r\n` in the file, a completion of several lines would insert other line breaks than the
-/// file has.
+/// A line break of the file is one for the model too, unless it is a lone `\r`.
 #[test]
-fn a_file_with_other_line_breaks_gets_one_line() {
-    assert_eq!(lines("rust", "fn a() {\r\n    |\r\n}\r\n", true, Multiline::Invoked), 1);
-    assert_eq!(lines("rust", "fn a() {|\r\n}", true, Multiline::Invoked), 1);
+fn a_file_with_crlf_gets_several_lines() {
+    assert_eq!(lines("rust", "fn a() {\r\n    |\r\n}\r\n", true, Multiline::Invoked), 8);
+    assert_eq!(lines("rust", "fn a() {|\r\n}", true, Multiline::Invoked), 8);
+    assert_eq!(lines("rust", "fn a() {\r    |\r}\r", true, Multiline::Invoked), 1);
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Decoding: from a prompt in the KV to the answers behind it.
 
+mod repetition;
+
 use super::{Cell, LlamaEngine};
 use crate::sampler::{Chosen, Sampler};
 use crate::{Answer, EngineError, Request};
 use completion::limits::TOKENS_MAX;
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
 use models::vocab::Vocab;
+use repetition::repeats_from;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -92,6 +95,8 @@ struct PartialAnswer<'a> {
     /// ln π of all tokens.
     logprob: f32,
     line: Line,
+    /// The index in `text` from which on the answer only repeats itself.
+    given_up: Option<usize>,
 }
 
 impl<'a> PartialAnswer<'a> {
@@ -107,6 +112,7 @@ impl<'a> PartialAnswer<'a> {
             ends: vec![],
             logprob: 0.0,
             line: Line::default(),
+            given_up: None,
         }
     }
 
@@ -140,6 +146,10 @@ impl<'a> PartialAnswer<'a> {
         if spilled && let Some(stop) = self.request.stop_rule.stop(said, piece) {
             return ControlFlow::Break(stop);
         }
+        if let Some(first) = self.repetition(vocab) {
+            self.given_up = Some(self.ends[first - 1]);
+            return ControlFlow::Break(StopReason::Repetition);
+        }
         if piece.contains(&b'\n') {
             let (first_token, first_byte) = (self.tokens.len(), self.text.len());
             self.line = Line { first_token, first_byte, logprob: 0.0 };
@@ -147,14 +157,25 @@ impl<'a> PartialAnswer<'a> {
         ControlFlow::Continue(())
     }
 
+    /// The token from which on the answer only repeats itself.
+    fn repetition(&self, vocab: &Vocab) -> Option<usize> {
+        let new = &self.tokens[self.healed..];
+        let has_letter = |token: &TokenRecord| {
+            String::from_utf8_lossy(vocab.piece(token.id)).contains(char::is_alphabetic)
+        };
+        let first = repeats_from(new, |a, b| a.id == b.id, has_letter)?;
+        Some(self.healed + first)
+    }
+
     fn end(self, stop: StopReason, decode_time: Duration) -> Answer {
+        let unlikely = (stop == StopReason::LowConfidence).then_some(self.line.first_byte);
         Answer {
             tokens: self.tokens,
             visible_logprobs: self.visible_logprobs,
             healed: self.healed,
             text: self.text,
             ends: self.ends,
-            given_up: (stop == StopReason::LowConfidence).then_some(self.line.first_byte),
+            given_up: self.given_up.or(unlikely),
             stop,
             decode_time,
         }

@@ -4,7 +4,8 @@
 //! It is a Bayesian logistic regression of P(accepted) on [`features`], updated online (Laplace
 //! approximation, one rank-one step for each label: Bishop, *Pattern Recognition and Machine
 //! Learning*, 4.5; as in Chapelle and Li, *An Empirical Evaluation of Thompson Sampling*, NeurIPS
-//! 2011). An offer is worth showing if P(accepted) lies above `gate.threshold`. If the posterior
+//! 2011). An offer is worth showing if P(accepted) lies above a threshold, which
+//! the user's eagerness sets. If the posterior
 //! says that this is at least as likely as not, the offer is shown; below that it is shown twice as
 //! often as the posterior says. So the uncertainty of the weights explores, and the probability is
 //! recorded beside every decision.
@@ -30,6 +31,9 @@ const DRIFT: f64 = 1e-5;
 
 /// The highest variance of a weight.
 const VARIANCE_MAX: f64 = 4.0;
+
+/// The number of features that explain why an offer was held back.
+const REASONS: usize = 2;
 
 /// Weight of the newest verdict in the running acceptance rate.
 const RECENT: f64 = 0.1;
@@ -141,6 +145,17 @@ impl Gate {
             propensity: (2.0 * worth_it).clamp(EXPLORATION, 1.0) as f32,
             held_back: None,
         }
+    }
+
+    /// The names of the features that speak most against an offer, by the weights of now.
+    pub fn weighed_against(&self, record: &GateRecord) -> Vec<&'static str> {
+        let Some(features) = known_features(record) else { return vec![] };
+        // The first feature is the bias, which every offer has.
+        let mut shares: Vec<(f64, &str)> =
+            (1..FEATURES).map(|i| (self.mean[i] * features[i], features::NAMES[i])).collect();
+        shares.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let against = shares.into_iter().filter(|(share, _)| *share < 0.0);
+        against.take(REASONS).map(|(_, name)| name).collect()
     }
 
     /// Learns from a verdict on an offer that was shown as the user typed.

@@ -105,7 +105,7 @@ impl Story {
             };
             self.record(vec![EventKind::Completion(Box::new(completion))]);
             let (uri, healing) = (URI.to_owned(), String::new());
-            offers.push(Offer { id, uri, start, text, healing });
+            offers.push(Offer { id, uri, start, text, healing, entry_chars: 0 });
         }
         let events = self.tracker.serve(offers, count > 1, self.now_ms);
         self.record(events);

@@ -8,7 +8,14 @@ const READ: u64 = MIN_VISIBLE_MS;
 fn offered() -> Tracker {
     let mut tracker = Tracker::default();
     let text = "push(item);".to_owned();
-    let offer = Offer { id: "o1".into(), uri: URI.into(), start: 10, text, healing: String::new() };
+    let offer = Offer {
+        id: "o1".into(),
+        uri: URI.into(),
+        start: 10,
+        text,
+        healing: String::new(),
+        entry_chars: 0,
+    };
     assert_eq!(tracker.serve(vec![offer], false, 0), vec![]);
     tracker
 }
@@ -203,7 +210,14 @@ fn a_bracket_the_editor_closed_by_itself_is_still_typing_along() {
 fn a_pair_in_the_offer_itself_is_typed_by_its_first_mark() {
     let mut tracker = Tracker::default();
     let text = "pop();".to_owned();
-    let offer = Offer { id: "o1".into(), uri: URI.into(), start: 10, text, healing: String::new() };
+    let offer = Offer {
+        id: "o1".into(),
+        uri: URI.into(),
+        start: 10,
+        text,
+        healing: String::new(),
+        entry_chars: 0,
+    };
     tracker.serve(vec![offer], false, 0);
     type_text(&mut tracker, "pop");
     assert_eq!(tracker.edit(URI, &insert(13, "()"), READ), vec![]);
@@ -216,7 +230,7 @@ fn a_pair_in_the_offer_itself_is_typed_by_its_first_mark() {
 fn offered_in_brackets(text: &str) -> Tracker {
     let mut tracker = Tracker::default();
     let (id, uri, text) = ("o1".to_owned(), URI.to_owned(), text.to_owned());
-    let offer = Offer { id, uri, start: 10, text, healing: String::new() };
+    let offer = Offer { id, uri, start: 10, text, healing: String::new(), entry_chars: 0 };
     tracker.serve(vec![offer], false, 0);
     tracker.replaces("o1", ")");
     tracker
@@ -307,7 +321,11 @@ const LINES: &str = "if größe {\n        b();\n    }";
 fn offered_lines() -> Tracker {
     let mut tracker = Tracker::default();
     let (uri, text, healing) = (URI.into(), LINES.to_owned(), String::new());
-    tracker.serve(vec![Offer { id: "o1".into(), uri, start: 10, text, healing }], false, 0);
+    tracker.serve(
+        vec![Offer { id: "o1".into(), uri, start: 10, text, healing, entry_chars: 0 }],
+        false,
+        0,
+    );
     tracker
 }
 
@@ -371,6 +389,7 @@ fn invoked_answer() -> Tracker {
         start: 10,
         text: text.into(),
         healing: String::new(),
+        entry_chars: 0,
     };
     tracker.complete(vec![offer("o2", "push_all(items);"), offer("o3", "sort();")], 0);
     tracker
@@ -447,6 +466,7 @@ fn the_command_names_the_one_that_was_taken() {
         start: 10,
         text: "push".into(),
         healing: String::new(),
+        entry_chars: 0,
     };
     tracker.complete(vec![offer], 0);
     assert_eq!(tracker.edit(URI, &insert(10, "push"), READ), vec![]);

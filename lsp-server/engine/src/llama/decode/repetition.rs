@@ -1,0 +1,56 @@
+//! Answers that go round in circles. Small models fall into them in comments and strings, and stay
+//! there up to the limit of tokens.
+
+/// The most tokens of the part that is repeated.
+const PERIOD_MAX: usize = 16;
+
+/// A part that stands this often in a row is a repetition.
+const TIMES: usize = 3;
+
+/// The least number of tokens that repetitions of a short part have together. Two or three words
+/// in a row may be meant.
+const TOKENS_MIN: usize = 12;
+
+/// The index behind the first occurrence of the part that the end of `tokens` repeats, or `None` if
+/// it repeats nothing. A part without letters, such as the zeros of a table, may be repeated.
+pub(super) fn repeats_from<T>(
+    tokens: &[T],
+    is_same: impl Fn(&T, &T) -> bool,
+    has_letter: impl Fn(&T) -> bool,
+) -> Option<usize> {
+    (1..=PERIOD_MAX).find_map(|period| {
+        let times = TIMES.max(TOKENS_MIN.div_ceil(period));
+        let start = tokens.len().checked_sub(times * period)?;
+        let (repeated, first) = (&tokens[start + period..], &tokens[start..start + period]);
+        let is_repeated =
+            repeated.iter().zip(&tokens[start..]).all(|(later, earlier)| is_same(later, earlier));
+        (is_repeated && first.iter().any(&has_letter)).then_some(start + period)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of a text in which every character is a token.
+    fn left(text: &str) -> &str {
+        let tokens: Vec<char> = text.chars().collect();
+        let from = repeats_from(&tokens, |a, b| a == b, |c| c.is_alphabetic());
+        &text[..from.unwrap_or(text.len())]
+    }
+
+    #[test]
+    fn a_part_that_stands_many_times_in_a_row_is_kept_once() {
+        assert_eq!(left("// a list of of of of "), "// a list of ");
+        assert_eq!(left("x, hello hello hello "), "x, hello ");
+        assert_eq!(left("aaaaaaaaaaaa"), "a");
+    }
+
+    #[test]
+    fn few_repetitions_and_tables_of_numbers_are_meant() {
+        for meant in ["very very ", "ha ha ha ", "0, 0, 0, 0, 0, 0, 0, ", "----------------"] {
+            assert_eq!(left(meant), meant);
+        }
+        assert_eq!(left("hello hello hello x"), "hello hello hello x", "it goes on");
+    }
+}

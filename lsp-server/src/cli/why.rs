@@ -1,0 +1,138 @@
+//! `hone why`: why the last completions ended as they did.
+
+use crate::daemon::client;
+use crate::daemon::handshake::Command;
+use crate::paths::Paths;
+use crate::services::reason::Reason;
+use crate::services::recent_requests::RecentRequest;
+use anyhow::Result;
+use std::path::Path;
+
+/// The number of requests that are shown unless told otherwise.
+const SHOWN: usize = 8;
+
+#[derive(clap::Args)]
+pub struct WhyArgs {
+    /// A file, or a line of it
+    #[arg(value_name = "FILE[:LINE]")]
+    place: Option<String>,
+    /// Show all that are remembered, and those that another key came before
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
+    let known = client::question::<Vec<RecentRequest>>(home, Command::Why).await?;
+    let Some(requests) = known else {
+        println!("No daemon runs, so nothing was asked. An editor with Hone starts it.");
+        return Ok(());
+    };
+    let place = args.place.as_deref().map(Place::of);
+    let is_wanted = |request: &&RecentRequest| {
+        let is_here = place.as_ref().is_none_or(|place| place.holds(request));
+        is_here && (args.all || request.reason != Reason::Superseded)
+    };
+    let limit = if args.all { usize::MAX } else { SHOWN };
+    let wanted: Vec<_> = requests.iter().filter(is_wanted).take(limit).collect();
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&wanted)?);
+        return Ok(());
+    }
+    if wanted.is_empty() {
+        println!("{}", nothing(place.as_ref()));
+    }
+    // The latest stands last, next to the prompt.
+    for request in wanted.into_iter().rev() {
+        println!("{}", shown(request));
+    }
+    Ok(())
+}
+
+/// What the user asked about.
+struct Place {
+    /// As it was given, and as an absolute path.
+    names: [String; 2],
+    line: Option<u32>,
+}
+
+impl Place {
+    fn of(text: &str) -> Place {
+        let numbered = text.rsplit_once(':').and_then(|(file, line)| {
+            line.parse().ok().filter(|_| !file.is_empty()).map(|line: u32| (file, line))
+        });
+        let (file, line) = numbered.map_or((text, None), |(file, line)| (file, Some(line)));
+        let absolute = std::path::absolute(Path::new(file));
+        let absolute = absolute.map_or_else(|_| file.to_owned(), |path| path.display().to_string());
+        Place { names: [file.to_owned(), absolute], line }
+    }
+
+    fn holds(&self, request: &RecentRequest) -> bool {
+        self.names.contains(&request.path) && self.line.is_none_or(|line| line == request.line)
+    }
+}
+
+fn nothing(place: Option<&Place>) -> String {
+    match place {
+        Some(Place { names: [name, _], line: Some(line) }) => {
+            format!("Nothing was asked lately on line {line} of {name}.")
+        }
+        Some(Place { names: [name, _], line: None }) => {
+            format!("Nothing was asked lately in {name}. `hone why` shows all files.")
+        }
+        None => "Nothing was asked since the daemon started.".to_owned(),
+    }
+}
+
+/// One request: when, where and why, and below it what to do.
+fn shown(request: &RecentRequest) -> String {
+    let at = i64::try_from(request.at_ms).ok().and_then(|ms| {
+        jiff::Timestamp::from_millisecond(ms)
+            .ok()
+            .map(|at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string())
+    });
+    let file = Path::new(&request.path).file_name().and_then(|name| name.to_str());
+    let invoked = if request.invoked { " (invoked)" } else { "" };
+    let mut text = format!(
+        "{} {}:{}{invoked}  {}",
+        at.unwrap_or_default(),
+        file.unwrap_or(&request.path),
+        request.line,
+        request.reason.sentence(),
+    );
+    if let Some(remedy) = request.reason.remedy() {
+        text.push_str(&format!("\n         To change it: {remedy}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(path: &str, line: u32, reason: Reason) -> RecentRequest {
+        RecentRequest { at_ms: 0, path: path.into(), line, invoked: false, took_ms: 3, reason }
+    }
+
+    #[test]
+    fn a_place_is_a_file_or_a_line_of_it() {
+        let of_file = request("/p/a.rs", 12, Reason::Shown);
+        assert!(Place::of("/p/a.rs").holds(&of_file));
+        assert!(Place::of("/p/a.rs:12").holds(&of_file));
+        assert!(!Place::of("/p/a.rs:13").holds(&of_file));
+        assert!(!Place::of("/p/b.rs").holds(&of_file));
+        let untitled = request("untitled:Untitled-1", 3, Reason::Shown);
+        assert!(Place::of("untitled:Untitled-1").holds(&untitled));
+    }
+
+    #[test]
+    fn a_request_says_where_why_and_what_to_do() {
+        let reason = Reason::LanguageOff { language: "python".into() };
+        let text = shown(&request("/p/a.py", 7, reason));
+        assert!(text.contains("a.py:7") && text.contains("switched off"), "{text}");
+        assert!(text.contains("hone config set completion.languages.python true"), "{text}");
+        assert!(!text.contains("/p/"), "{text}");
+    }
+}

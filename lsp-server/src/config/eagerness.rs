@@ -1,0 +1,81 @@
+//! How readily Hone makes offers: one setting in place of several numbers.
+
+use feedback::reward::VALUE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Eagerness {
+    /// Fewer offers, after a longer pause, and none of a few characters.
+    Quiet,
+    #[default]
+    Balanced,
+    /// More offers, and sooner. You accept fewer of them.
+    Eager,
+}
+
+impl Eagerness {
+    pub const ALL: [Eagerness; 3] = [Eagerness::Quiet, Eagerness::Balanced, Eagerness::Eager];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Eagerness::Quiet => "quiet",
+            Eagerness::Balanced => "balanced",
+            Eagerness::Eager => "eager",
+        }
+    }
+
+    /// P(accepted) from which on the gate shows an offer.
+    pub fn gate_threshold(self) -> f64 {
+        match self {
+            Eagerness::Quiet => 0.4,
+            Eagerness::Balanced => f64::from(VALUE),
+            Eagerness::Eager => 0.12,
+        }
+    }
+
+    /// The least number of characters of an offer that the user did not invoke.
+    pub fn least_chars(self) -> usize {
+        match self {
+            Eagerness::Quiet => 4,
+            Eagerness::Balanced | Eagerness::Eager => 1,
+        }
+    }
+
+    /// How long a request waits for the next key, given the wait that the user's typing suggests.
+    pub fn wait(self, suggested: Duration) -> Duration {
+        match self {
+            Eagerness::Quiet => suggested * 2,
+            Eagerness::Balanced => suggested,
+            Eagerness::Eager => suggested / 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_wants_quiet_gets_less_and_later() {
+        let wait = |eagerness: Eagerness| eagerness.wait(Duration::from_millis(100));
+        for pair in Eagerness::ALL.windows(2) {
+            assert!(pair[0].gate_threshold() > pair[1].gate_threshold());
+            assert!(pair[0].least_chars() >= pair[1].least_chars());
+            assert!(wait(pair[0]) > wait(pair[1]));
+        }
+        assert_eq!(Eagerness::Balanced.gate_threshold(), 0.25);
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_setting() {
+        for eagerness in Eagerness::ALL {
+            let written = serde_json::to_value(eagerness).unwrap();
+            assert_eq!(written, eagerness.name());
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Why a request for a completion ended as it did. Every request ends with one of these reasons,
+//! so that a user who sees nothing can find out why.
+
+use serde::{Deserialize, Serialize};
+
+/// The reason, without any text of the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Reason {
+    /// An offer was made.
+    Shown,
+    /// The rest of the offer on screen was given, because the user typed along with it.
+    TypedThrough,
+    /// A newer request, an edit or the editor itself ended the request.
+    Superseded,
+    /// Completions are switched off or paused.
+    SwitchedOff,
+    /// The user snoozed completions here.
+    Snoozed {
+        until: String,
+    },
+    LanguageOff {
+        language: String,
+    },
+    /// The language is one of prose, which is not completed unless the user wants it.
+    ProseOff {
+        language: String,
+    },
+    /// A pattern of `completion.ignore` names the file.
+    FileIgnored {
+        pattern: String,
+    },
+    /// The gate held the offer back. `weighed` names what spoke most against it.
+    HeldBack {
+        probability: f32,
+        threshold: f32,
+        weighed: Vec<String>,
+    },
+    /// The line became less likely than the setting asks for.
+    TooUnlikely {
+        min_probability: f32,
+    },
+    /// The model ends the line here.
+    NothingToAdd,
+    /// The model wrote blanks alone.
+    OnlyBlanks,
+    /// The text stands around the cursor already.
+    RepeatsText,
+    /// The offer has fewer characters than the eagerness asks for.
+    TooShort,
+    /// The answer ran out of tokens, and no part of it was whole.
+    CutOff {
+        max_tokens: usize,
+    },
+    /// The time ran out before anything was there to show.
+    TooSlow {
+        budget_ms: u64,
+    },
+    /// The model cannot continue what was typed of a word.
+    CannotContinue,
+    /// The suggestion list is open, and its entry does not begin with what was typed.
+    EntrySpelledOtherwise,
+    /// The user had something forgotten while the completion was computed.
+    Forgotten,
+    /// The document is not known here, or the position does not lie in it.
+    OutOfStep,
+    /// The engine could not answer.
+    Failed {
+        message: String,
+    },
+}
+
+impl Reason {
+    /// Whether something was offered.
+    pub fn is_offer(&self) -> bool {
+        matches!(self, Reason::Shown | Reason::TypedThrough)
+    }
+
+    /// The reason in a person's words.
+    pub fn sentence(&self) -> String {
+        let percent = |share: &f32| format!("{:.0} %", share * 100.0);
+        match self {
+            Reason::Shown => "An offer was shown.".into(),
+            Reason::TypedThrough => "The offer on screen goes on.".into(),
+            Reason::Superseded => "Another key or request came first.".into(),
+            Reason::SwitchedOff => "Completions are switched off.".into(),
+            Reason::Snoozed { until } => format!("Completions are snoozed {until}."),
+            Reason::LanguageOff { language } => {
+                format!("Completions are switched off for the language {language}.")
+            }
+            Reason::ProseOff { language } => {
+                format!("Prose is not completed as you type, and {language} counts as prose.")
+            }
+            Reason::FileIgnored { pattern } => {
+                format!("The pattern {pattern} of completion.ignore names this file.")
+            }
+            Reason::HeldBack { probability, threshold, weighed } => format!(
+                "The gate held the offer back: you would accept it with a chance of {}, and \
+                 offers need {}.{}",
+                percent(probability),
+                percent(threshold),
+                against(weighed),
+            ),
+            Reason::TooUnlikely { min_probability } => format!(
+                "The model was not sure: each of its lines was less likely than {}.",
+                percent(min_probability)
+            ),
+            Reason::NothingToAdd => "The model has nothing to add to this line.".into(),
+            Reason::OnlyBlanks => "The model wrote nothing but blanks.".into(),
+            Reason::RepeatsText => "The offer repeats text that stands here already.".into(),
+            Reason::TooShort => "The offer had too few characters to be worth a look.".into(),
+            Reason::CutOff { max_tokens } => {
+                format!("The offer was not whole after {max_tokens} tokens.")
+            }
+            Reason::TooSlow { budget_ms } => {
+                format!("The offer was not ready after {budget_ms} ms.")
+            }
+            Reason::CannotContinue => "The model cannot continue this word.".into(),
+            Reason::EntrySpelledOtherwise => {
+                "The chosen suggestion does not begin with what you typed.".into()
+            }
+            Reason::Forgotten => "Something was forgotten while the offer was computed.".into(),
+            Reason::OutOfStep => "Hone does not know this text of the document.".into(),
+            Reason::Failed { message } => format!("The engine failed: {message}."),
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn remedy(&self) -> Option<String> {
+        let command = match self {
+            Reason::SwitchedOff | Reason::Snoozed { .. } => "hone resume completions".into(),
+            Reason::LanguageOff { language } => {
+                format!("hone config set completion.languages.{language} true")
+            }
+            Reason::ProseOff { .. } => "hone config set completion.prose true".into(),
+            Reason::FileIgnored { .. } => "hone config get completion.ignore".into(),
+            Reason::HeldBack { .. } | Reason::TooShort => {
+                "hone config set completion.eagerness eager".into()
+            }
+            Reason::TooUnlikely { .. } => "hone config set completion.min_probability 0".into(),
+            Reason::CutOff { max_tokens } => {
+                format!("hone config set completion.max_tokens {}", 2 * max_tokens)
+            }
+            Reason::TooSlow { budget_ms } => {
+                format!("hone config set completion.budget_ms {}", 2 * budget_ms)
+            }
+            Reason::OutOfStep => "open the file again".into(),
+            Reason::Failed { .. } => "hone stop, and look into logs/daemon.log".into(),
+            _ => return None,
+        };
+        Some(command)
+    }
+}
+
+fn against(weighed: &[String]) -> String {
+    if weighed.is_empty() {
+        return String::new();
+    }
+    format!(" Most against it: {}.", weighed.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_names_what_a_person_can_change() {
+        let off = Reason::LanguageOff { language: "python".into() };
+        assert!(off.sentence().contains("python"));
+        let command = "hone config set completion.languages.python true";
+        assert_eq!(off.remedy().as_deref(), Some(command));
+        assert_eq!(Reason::NothingToAdd.remedy(), None);
+        assert!(Reason::Shown.is_offer() && !Reason::NothingToAdd.is_offer());
+    }
+
+    #[test]
+    fn the_gate_says_what_it_decided_by() {
+        let weighed = vec!["rejects in a row".to_owned()];
+        let held = Reason::HeldBack { probability: 0.081, threshold: 0.25, weighed };
+        let sentence = held.sentence();
+        assert!(sentence.contains("8 %") && sentence.contains("25 %"), "{sentence}");
+        assert!(sentence.contains("rejects in a row"), "{sentence}");
+    }
+
+    #[test]
+    fn a_reason_reads_back_as_it_was_written() {
+        let reason = Reason::TooSlow { budget_ms: 10_000 };
+        let written = serde_json::to_string(&reason).unwrap();
+        assert_eq!(written, r#"{"reason":"too_slow","budget_ms":10000}"#);
+        assert_eq!(serde_json::from_str::<Reason>(&written).unwrap(), reason);
+    }
+}

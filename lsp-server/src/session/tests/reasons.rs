@@ -1,0 +1,78 @@
+//! Every request ends with a reason, and the user can ask for it.
+
+use super::*;
+use crate::config::Eagerness;
+use crate::services::reason::Reason;
+
+/// A session with these settings, whose engine always gives this answer, and why a request at its
+/// cursor ended as it did.
+async fn reason(config: Config, answer: &'static [&'static str], trigger: Trigger) -> Reason {
+    let engine = ScriptedEngine { answers: answer, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_as_set(config, engine).await;
+    let completed = session.complete(URI, CURSOR, trigger, None).await.unwrap();
+    assert_eq!(completed.reason.is_offer(), !completed.suggestions.is_empty());
+    let noted = session.services.requests.latest().remove(0);
+    assert_eq!((noted.path.as_str(), noted.line), ("/a.rs", 2));
+    assert_eq!(noted.reason, completed.reason);
+    assert_eq!(noted.invoked, trigger == Trigger::Invoked);
+    completed.reason
+}
+
+fn without_gate() -> Config {
+    let mut config = Config::default();
+    config.gate.enabled = false;
+    config
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_answered_says_why() {
+    let mut off = without_gate();
+    off.completion.enabled = false;
+    assert_eq!(reason(off.clone(), ANSWERS, AUTOMATIC).await, Reason::SwitchedOff);
+    assert_eq!(reason(off, ANSWERS, Trigger::Invoked).await, Reason::Shown);
+    let mut no_rust = without_gate();
+    no_rust.completion.languages.insert("rust".into(), false);
+    let language = "rust".to_owned();
+    assert_eq!(reason(no_rust, ANSWERS, AUTOMATIC).await, Reason::LanguageOff { language });
+    let mut ignored = without_gate();
+    ignored.completion.ignore = vec!["*.md".into(), "*.rs".into()];
+    let pattern = "*.rs".to_owned();
+    assert_eq!(reason(ignored, ANSWERS, AUTOMATIC).await, Reason::FileIgnored { pattern });
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_shown_says_why() {
+    assert_eq!(reason(without_gate(), &["call(x);"], AUTOMATIC).await, Reason::Shown);
+    assert_eq!(reason(without_gate(), &["   "], AUTOMATIC).await, Reason::OnlyBlanks);
+    assert_eq!(reason(without_gate(), &[""], AUTOMATIC).await, Reason::NothingToAdd);
+    let mut quiet = without_gate();
+    quiet.completion.eagerness = Eagerness::Quiet;
+    assert_eq!(reason(quiet.clone(), &["x;"], AUTOMATIC).await, Reason::TooShort);
+    assert_eq!(reason(quiet, &["x;"], Trigger::Invoked).await, Reason::Shown);
+}
+
+#[tokio::test]
+async fn what_the_gate_holds_back_names_chance_and_threshold() {
+    let mut config = Config::default();
+    config.lab.gate_threshold = 0.99;
+    let held = loop {
+        match reason(config.clone(), &["call(x);"], AUTOMATIC).await {
+            // The gate draws, and rarely shows an offer to learn from it.
+            Reason::Shown => {}
+            held => break held,
+        }
+    };
+    let Reason::HeldBack { probability, threshold, .. } = held else { panic!("{held:?}") };
+    assert!(probability < threshold && threshold == 0.99);
+}
+
+#[tokio::test]
+async fn an_error_is_remembered_too() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let past = Position { line: 99, column: 0 };
+    assert!(session.complete(URI, past, AUTOMATIC, None).await.is_err());
+    assert!(session.complete("file:///unknown.rs", CURSOR, AUTOMATIC, None).await.is_err());
+    let noted = session.services.requests.latest();
+    assert_eq!([&noted[0].reason, &noted[1].reason], [&Reason::OutOfStep; 2]);
+    assert_eq!(noted[0].path, "file:///unknown.rs");
+}

@@ -1,0 +1,71 @@
+//! Offers while the editor's suggestion list is open, and offers in files with CRLF.
+
+use super::*;
+use crate::services::reason::Reason;
+
+/// What the list offers at the cursor, behind `typed`.
+fn selected(typed: &str, text: &str) -> Option<Selected> {
+    let end = Position { line: 1, column: 4 + typed.len() as u32 };
+    Some(Selected { range: (CURSOR, end), text: text.into() })
+}
+
+#[tokio::test]
+async fn an_offer_goes_on_from_the_entry_that_is_chosen() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    type_at_cursor(&session, "fi");
+    let cursor = Position { line: 1, column: 6 };
+    let entry = selected("fi", "findIndex");
+    let completed = session.complete(URI, cursor, AUTOMATIC, entry).await.unwrap();
+    let offer = &completed.suggestions[0];
+    assert_eq!(offer.text, "ndIndexcall(x);");
+    let Some(Entry { from, typed, .. }) = &offer.entry else { panic!("no entry") };
+    assert_eq!((*from, typed.as_str()), (CURSOR, "fi"));
+    // The document is as the editor has it.
+    assert_eq!(session.line_before(URI, cursor).unwrap(), "    fi");
+    // The user takes the entry, and the offer goes on behind it.
+    let range = Some((CURSOR, cursor));
+    session.change(URI, 3, vec![(range, "findIndex".into())]).unwrap();
+    let behind = Position { line: 1, column: 13 };
+    let rest = session.complete(URI, behind, AUTOMATIC, None).await.unwrap();
+    assert_eq!(rest.reason, Reason::TypedThrough);
+    assert_eq!((&rest.suggestions[0].id, &*rest.suggestions[0].text), (&offer.id, "call(x);"));
+    session.accepted(&offer.id).unwrap();
+    assert_eq!(session.services.recorder.counts().accepted, 1);
+}
+
+#[tokio::test]
+async fn nothing_is_offered_behind_an_entry_that_is_spelled_otherwise() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    type_at_cursor(&session, "fi");
+    let cursor = Position { line: 1, column: 6 };
+    let entry = selected("fi", "Finder");
+    let completed = session.complete(URI, cursor, AUTOMATIC, entry).await.unwrap();
+    assert_eq!(completed.reason, Reason::EntrySpelledOtherwise);
+}
+
+/// Another entry is another text, so the first offer says nothing about it.
+#[tokio::test]
+async fn another_entry_takes_the_place_of_the_first_without_a_verdict() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    for entry in ["find", "filter"] {
+        let completed = session.complete(URI, CURSOR, AUTOMATIC, selected("", entry)).await;
+        assert!(completed.unwrap().suggestions[0].text.starts_with(entry));
+    }
+    let counts = session.services.recorder.counts();
+    assert_eq!((counts.accepted, counts.rejected_edit, counts.rejected_timeout), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn an_offer_of_several_lines_has_the_line_breaks_of_the_file() {
+    let answers = &["call(x);\n    call(y);\n}"];
+    let engine = ScriptedEngine { answers, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_with(engine).await;
+    let text = Rope::from_str("fn a() {\r\n    \r\n}\r\n");
+    let (path, language) = ("/b.rs".into(), "rust".into());
+    session.open("file:///b.rs".into(), Document { path, language, version: 1, text });
+    let completed = session.complete("file:///b.rs", CURSOR, Trigger::Invoked, None).await;
+    let offer = completed.unwrap().suggestions.remove(0);
+    assert_eq!(offer.text, "call(x);\r\n    call(y);");
+    session.change("file:///b.rs", 2, vec![(Some((CURSOR, CURSOR)), offer.text)]).unwrap();
+    assert_eq!(session.services.recorder.counts().accepted, 1);
+}
