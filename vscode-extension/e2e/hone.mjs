@@ -35,7 +35,8 @@ export class Hone {
         // This path is short, because the path of a socket in it must be.
         this.home = mkdtempSync(join(tmpdir(), 'hone-'));
         mkdirSync(join(this.home, 'models'));
-        for (const file of readdirSync(models)) symlinkSync(join(models, file), join(this.home, 'models', file));
+        for (const file of readdirSync(models))
+            symlinkSync(join(models, file), join(this.home, 'models', file));
         writeFileSync(join(this.home, 'config.toml'), configuration);
         this.log = join(this.home, 'logs/daemon.log');
         this.environment = { HONE_HOME: this.home };
@@ -43,7 +44,12 @@ export class Hone {
 
     run(...args) {
         const env = { ...process.env, HONE_HOME: this.home };
-        return execFileSync(this.program, args, { env, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
+        return execFileSync(this.program, args, {
+            env,
+            encoding: 'utf8',
+            maxBuffer: 1 << 28,
+            stdio: ['ignore', 'pipe', 'pipe'],
+        });
     }
 
     status() {
@@ -51,20 +57,28 @@ export class Hone {
     }
 
     events() {
-        return this.run('events', '--json', '--with-code').split('\n').filter(Boolean).map((line) => JSON.parse(line));
+        return this.run('events', '--json', '--with-code')
+            .split('\n')
+            .filter(Boolean)
+            .map((line) => JSON.parse(line));
     }
 
     /** The newest offer that was served. */
     lastOffer() {
-        return this.events().findLast((event) => event.event === 'completion' && event.shown !== '');
+        return this.events().findLast(
+            (event) => event.event === 'completion' && event.shown !== '',
+        );
     }
 
     outcomes(id) {
-        return this.events().filter((event) => event.event === 'outcome' && event.id === id).map(({ outcome, evidence }) => ({ ...outcome, evidence }));
+        return this.events()
+            .filter((event) => event.event === 'outcome' && event.id === id)
+            .map(({ outcome, evidence }) => ({ ...outcome, evidence }));
     }
 
     count(event, id) {
-        return this.events().filter((candidate) => candidate.event === event && candidate.id === id).length;
+        return this.events().filter((candidate) => candidate.event === event && candidate.id === id)
+            .length;
     }
 
     dispose() {

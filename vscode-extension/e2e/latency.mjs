@@ -29,7 +29,11 @@ function watch() {
     const selector = '.ghost-text-decoration, .ghost-text-decoration-preview';
     const probe = (globalThis.probe = { key: 0, ghost: 0 });
     const now = () => performance.timeOrigin + performance.now();
-    document.addEventListener('keydown', () => Object.assign(probe, { key: now(), ghost: 0 }), true);
+    document.addEventListener(
+        'keydown',
+        () => Object.assign(probe, { key: now(), ghost: 0 }),
+        true,
+    );
     new MutationObserver(() => {
         if (probe.ghost === 0 && document.querySelector(selector)?.textContent) probe.ghost = now();
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
@@ -37,7 +41,10 @@ function watch() {
 
 export async function latency(window, hone) {
     await window.page.evaluate(watch);
-    const instant = await keystrokes(window, 'instant.txt', () => ({ served: undefined, server_ms: 0 }));
+    const instant = await keystrokes(window, 'instant.txt', () => ({
+        served: undefined,
+        server_ms: 0,
+    }));
     let last;
     const samples = await keystrokes(window, 'latency.rs', () => {
         const { id, at_ms, timing } = hone.lastOffer() ?? {};
@@ -53,13 +60,21 @@ export async function latency(window, hone) {
         ['of it the server', samples, ({ server_ms }) => server_ms],
         ['of it VS Code’s debounce', samples, () => DEBOUNCE_MS],
         ['of it the way', samples, rest],
-        ['  from the key to the server', samples, ({ key, served, server_ms }) => served - server_ms - key - DEBOUNCE_MS],
+        [
+            '  from the key to the server',
+            samples,
+            ({ key, served, server_ms }) => served - server_ms - key - DEBOUNCE_MS,
+        ],
         ['  from the server to the screen', samples, ({ ghost, served }) => ghost - served],
         ['the way without Hone', instant, rest],
     ];
-    console.log(`  keystroke to grey text, ${samples.length} keystrokes, load ${loadavg()[0].toFixed(1)}`);
+    console.log(
+        `  keystroke to grey text, ${samples.length} keystrokes, load ${loadavg()[0].toFixed(1)}`,
+    );
     for (const [name, of, figure] of rows) {
-        console.log(`  ${name.padEnd(31)} p50 ${percentile(0.5, of, figure)} ms, p95 ${percentile(0.95, of, figure)} ms`);
+        console.log(
+            `  ${name.padEnd(31)} p50 ${percentile(0.5, of, figure)} ms, p95 ${percentile(0.95, of, figure)} ms`,
+        );
     }
     const added = percentile(0.5, samples, rest) - percentile(0.5, instant, rest);
     console.log(`  Hone’s way adds ${added} ms at the median`);
@@ -74,8 +89,14 @@ async function keystrokes(window, file, answered) {
     await window.file(file);
     const ghost = () =>
         window.page
-            .waitForFunction(() => globalThis.probe.ghost && globalThis.probe, null, { polling: 20, timeout: ANSWER_LIMIT_MS })
-            .then((handle) => handle.jsonValue(), () => undefined);
+            .waitForFunction(() => globalThis.probe.ghost && globalThis.probe, null, {
+                polling: 20,
+                timeout: ANSWER_LIMIT_MS,
+            })
+            .then(
+                (handle) => handle.jsonValue(),
+                () => undefined,
+            );
     const samples = [];
     for (let at = 0; at < TRIES && samples.length < KEYSTROKES; at += 1) {
         await window.press('Control+a', 'Delete');
@@ -90,7 +111,11 @@ async function keystrokes(window, file, answered) {
         if (seen && answer) samples.push({ ...seen, ...answer });
         await window.dismiss();
     }
-    assert.equal(samples.length, KEYSTROKES, `of ${TRIES} keystrokes in ${file} only so many had an offer`);
+    assert.equal(
+        samples.length,
+        KEYSTROKES,
+        `of ${TRIES} keystrokes in ${file} only so many had an offer`,
+    );
     return samples;
 }
 

@@ -33,12 +33,20 @@ process.exitCode = failures === 0 ? 0 : 1;
 /** Runs the modes side by side. Returns how many of them failed. */
 async function inBothModes() {
     // The packages are made one after the other, because both go through the same folder.
-    const packages = Object.entries(MODES).map(([mode, proposedApi]) => [mode, packaged(proposedApi)]);
+    const packages = Object.entries(MODES).map(([mode, proposedApi]) => [
+        mode,
+        packaged(proposedApi),
+    ]);
     const runs = packages.map(([mode, vsix], at) => {
         const env = { ...process.env, E2E_VSIX: vsix, E2E_PORT: String(port() + at) };
-        const child = spawn(process.execPath, [SELF, mode], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+        const child = spawn(process.execPath, [SELF, mode], {
+            env,
+            stdio: ['ignore', 'pipe', 'pipe'],
+        });
         for (const stream of [child.stdout, child.stderr]) {
-            createInterface({ input: stream }).on('line', (line) => console.log(`${mode.padEnd(8)}${line}`));
+            createInterface({ input: stream }).on('line', (line) =>
+                console.log(`${mode.padEnd(8)}${line}`),
+            );
         }
         return new Promise((resolve) => child.once('close', (code) => resolve(code === 0 ? 0 : 1)));
     });
@@ -48,14 +56,26 @@ async function inBothModes() {
 
 /** Runs all stories in one mode. Returns how many failed. */
 async function inMode(mode, proposedApi) {
-    console.log(`The proposed API is ${proposedApi ? 'granted' : 'not granted, as for a Marketplace user'}.`);
-    const hone = new Hone(required('HONE_BIN'), required('HONE_TEST_MODELS'), process.env.HONE_E2E_MODEL ?? 'smollm2-135m');
+    console.log(
+        `The proposed API is ${proposedApi ? 'granted' : 'not granted, as for a Marketplace user'}.`,
+    );
+    const hone = new Hone(
+        required('HONE_BIN'),
+        required('HONE_TEST_MODELS'),
+        process.env.HONE_E2E_MODEL ?? 'smollm2-135m',
+    );
     const profile = mkdtempSync(join(tmpdir(), 'hone-vscode-'));
     const folder = folders(profile);
     const workspace = folder('workspace', FILES);
     const shots = join(ROOT, 'e2e/shots', mode);
     mkdirSync(shots, { recursive: true });
-    const server = new CodeServer(required('CODE_SERVER'), profile, port(), { 'hone.path': hone.program }, { ...hone.environment, ...(proposedApi ? {} : { HONE_E2E_GATED: '1' }) });
+    const server = new CodeServer(
+        required('CODE_SERVER'),
+        profile,
+        port(),
+        { 'hone.path': hone.program },
+        { ...hone.environment, ...(proposedApi ? {} : { HONE_E2E_GATED: '1' }) },
+    );
     let browser;
     try {
         if (chosenStory === LATENCY) server.addExtension(join(ROOT, 'e2e/instant'));
@@ -64,16 +84,35 @@ async function inMode(mode, proposedApi) {
         browser = await openBrowser();
         const open = (place) => Window.open(browser, port(), place, shots);
         const run = (name, story) => runStory(name, story, browser, shots);
-        const at = { hone, workspace, proposedApi, open, folder, set: (settings) => server.set(settings) };
-        const first = await run('a window opens, and the extension finds hone and starts it', async () => {
-            at.window = await open({ folder: workspace });
-            await eventually('Hone is ready', async () => (await at.window.statusBar()) === 'Hone: ready', READY_LIMIT_MS);
-        });
+        const at = {
+            hone,
+            workspace,
+            proposedApi,
+            open,
+            folder,
+            set: (settings) => server.set(settings),
+        };
+        const first = await run(
+            'a window opens, and the extension finds hone and starts it',
+            async () => {
+                at.window = await open({ folder: workspace });
+                await eventually(
+                    'Hone is ready',
+                    async () => (await at.window.statusBar()) === 'Hone: ready',
+                    READY_LIMIT_MS,
+                );
+            },
+        );
         if (first > 0) return first;
         let failed = 0;
-        for (const [name, story] of Object.entries(chosenStories(at))) failed += await run(name, () => story(at));
-        failed += await run('no log holds code', async () => noCode([...server.logs('Hone.log'), hone.log]));
-        failed += await run('no offer has two labels', async () => console.log(`  ${everyLabelOnce(hone)} labels`));
+        for (const [name, story] of Object.entries(chosenStories(at)))
+            failed += await run(name, () => story(at));
+        failed += await run('no log holds code', async () =>
+            noCode([...server.logs('Hone.log'), hone.log]),
+        );
+        failed += await run('no offer has two labels', async () =>
+            console.log(`  ${everyLabelOnce(hone)} labels`),
+        );
         return failed;
     } finally {
         await browser?.close();
@@ -81,7 +120,11 @@ async function inMode(mode, proposedApi) {
         hone.dispose();
         // The extension host outlives its server by seconds and still writes.
         await eventually('the profile is removed', () => {
-            try { return rmSync(profile, { recursive: true, force: true }) ?? true; } catch { return false; }
+            try {
+                return rmSync(profile, { recursive: true, force: true }) ?? true;
+            } catch {
+                return false;
+            }
         });
     }
 }
@@ -114,7 +157,8 @@ async function runStory(name, story, browser, shots) {
             }
             console.log(`FAILED  ${name}\n${error.message}`);
             const pages = browser.contexts().flatMap((context) => context.pages());
-            const file = (at) => join(shots, `failed-${name.replaceAll(/\W+/g, '-')}-${at + 1}.png`);
+            const file = (at) =>
+                join(shots, `failed-${name.replaceAll(/\W+/g, '-')}-${at + 1}.png`);
             await Promise.all(pages.map((page, at) => page.screenshot({ path: file(at) })));
             return 1;
         }

@@ -21,7 +21,11 @@ export function folders(profile) {
 
 /** Makes the package that a user in this mode has. Returns its path. */
 export function packaged(proposedApi) {
-    const made = spawnSync('npm', ['run', 'package', ...(proposedApi ? [] : ['--', '--marketplace'])], { cwd: ROOT, encoding: 'utf8' });
+    const made = spawnSync(
+        'npm',
+        ['run', 'package', ...(proposedApi ? [] : ['--', '--marketplace'])],
+        { cwd: ROOT, encoding: 'utf8' },
+    );
     if (made.status !== 0) throw new Error(`npm run package: ${made.stderr}`);
     return /Packaged: (.+\.vsix)/.exec(made.stdout)[1];
 }

@@ -11,7 +11,8 @@ class Logger {
         this.least = 0;
         this.form = (level, message) => message;
         for (const [at, level] of LEVELS.entries()) {
-            this[level] = (message) => at >= this.least && appendFileSync(file, this.form(level, message));
+            this[level] = (message) =>
+                at >= this.least && appendFileSync(file, this.form(level, message));
         }
     }
 

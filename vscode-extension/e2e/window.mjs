@@ -5,7 +5,15 @@ import { join } from 'node:path';
 import { eventually } from './hone.mjs';
 
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
-const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const BROWSER_ARGS = [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+];
 /** How long a window may take to show the files of its folder. */
 const START_LIMIT_MS = 45_000;
 /** How long a window may say that it has no folder. One that read its workspace too early stays so. */
@@ -27,7 +35,11 @@ export class BlankWindow extends Error {}
 /** With a `scale` of 2, everything on screen has twice as many pixels in each direction. */
 export async function openBrowser(scale = 1) {
     const args = [...BROWSER_ARGS, `--force-device-scale-factor=${scale}`];
-    return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args });
+    return chromium.launch({
+        executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+        headless: true,
+        args,
+    });
 }
 
 export class Window {
@@ -41,7 +53,11 @@ export class Window {
         // Requests to other machines are cut off. What the editor asks of them is not tested here.
         await context.route('**/*', (route) => {
             const { hostname, protocol } = new URL(route.request().url());
-            const local = hostname === '127.0.0.1' || hostname.endsWith('localhost') || protocol === 'data:' || protocol === 'blob:';
+            const local =
+                hostname === '127.0.0.1' ||
+                hostname.endsWith('localhost') ||
+                protocol === 'data:' ||
+                protocol === 'blob:';
             return local || hostname.endsWith('.vscode-cdn.net') ? route.continue() : route.abort();
         });
         const window = new Window(await context.newPage(), shots);
@@ -53,7 +69,9 @@ export class Window {
             } catch (error) {
                 await window.shot('blank').catch(() => undefined);
                 if (loads < LOADS) {
-                    console.log(`again   a window stayed blank and is loaded once more: ${error.message}`);
+                    console.log(
+                        `again   a window stayed blank and is loaded once more: ${error.message}`,
+                    );
                     continue;
                 }
                 await window.close();
@@ -72,7 +90,8 @@ export class Window {
             const now = Date.now();
             blankSince = (await noFolder.isVisible()) ? (blankSince ?? now) : undefined;
             if (now - (blankSince ?? now) > NO_FOLDER_LIMIT_MS) throw new Error('it has no folder');
-            if (now - start > START_LIMIT_MS) throw new Error(`it showed no files within ${START_LIMIT_MS / 1000} s`);
+            if (now - start > START_LIMIT_MS)
+                throw new Error(`it showed no files within ${START_LIMIT_MS / 1000} s`);
             await this.pause(START_POLL_MS);
         }
     }
@@ -89,13 +108,18 @@ export class Window {
     async trust() {
         const restricted = this.page.locator('.statusbar-item', { hasText: 'Restricted Mode' });
         await restricted.click();
-        await this.page.locator('.workspace-trust-editor').getByRole('button', { name: 'Trust', exact: true }).click();
+        await this.page
+            .locator('.workspace-trust-editor')
+            .getByRole('button', { name: 'Trust', exact: true })
+            .click();
         await restricted.waitFor({ state: 'detached' });
         await this.command('View: Close Editor');
     }
 
     async file(name) {
-        await this.page.locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`).dblclick();
+        await this.page
+            .locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`)
+            .dblclick();
         await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
         await this.page.locator('.editor-instance .view-lines').first().click();
         await this.press('Control+End');
@@ -112,7 +136,10 @@ export class Window {
     }
 
     press(...keys) {
-        return keys.reduce((before, key) => before.then(() => this.page.keyboard.press(key)), Promise.resolve());
+        return keys.reduce(
+            (before, key) => before.then(() => this.page.keyboard.press(key)),
+            Promise.resolve(),
+        );
     }
 
     pause(ms) {
@@ -127,7 +154,11 @@ export class Window {
     /** Types into the palette and leaves it open. */
     async palette(title) {
         const input = this.page.locator('.quick-input-widget .quick-input-box input');
-        const opens = () => input.waitFor({ timeout: PALETTE_MS }).then(() => true, () => false);
+        const opens = () =>
+            input.waitFor({ timeout: PALETTE_MS }).then(
+                () => true,
+                () => false,
+            );
         // A busy window may ignore a key. A person who sees no palette presses again.
         for (let presses = 0; presses < PALETTE_PRESSES; presses += 1) {
             await this.press('F1');
@@ -140,12 +171,17 @@ export class Window {
 
     /** Clicks an entry of the open list. */
     choose(entry) {
-        return this.page.locator('.quick-input-list .monaco-list-row', { hasText: entry }).first().click();
+        return this.page
+            .locator('.quick-input-list .monaco-list-row', { hasText: entry })
+            .first()
+            .click();
     }
 
     /** The entries of the open list. */
     choices() {
-        return this.page.locator('.quick-input-list .monaco-list-row .label-name').allTextContents();
+        return this.page
+            .locator('.quick-input-list .monaco-list-row .label-name')
+            .allTextContents();
     }
 
     /** The grey text on screen, or ''. */
@@ -159,7 +195,9 @@ export class Window {
         const offer = await eventually('the newest offer is on screen', async () => {
             const ghost = await this.ghost();
             const last = ghost && hone.lastOffer();
-            return last && last.shown.endsWith(ghost) ? { id: last.id, text: last.shown, ghost } : undefined;
+            return last && last.shown.endsWith(ghost)
+                ? { id: last.id, text: last.shown, ghost }
+                : undefined;
         });
         await this.pause(400);
         return offer;
@@ -184,7 +222,9 @@ export class Window {
     async webview(text) {
         return eventually(`a page with “${text}”`, async () => {
             for (const frame of this.page.frames()) {
-                const found = await frame.evaluate((wanted) => document.body?.innerText.includes(wanted), text).catch(() => false);
+                const found = await frame
+                    .evaluate((wanted) => document.body?.innerText.includes(wanted), text)
+                    .catch(() => false);
                 if (found && frame !== this.page.mainFrame()) return frame;
             }
             return undefined;
@@ -202,7 +242,9 @@ export class Window {
     }
 
     statusBar() {
-        return this.page.evaluate(() => document.querySelector('.statusbar-item[id^="hone"]')?.getAttribute('aria-label'));
+        return this.page.evaluate(() =>
+            document.querySelector('.statusbar-item[id^="hone"]')?.getAttribute('aria-label'),
+        );
     }
 
     shot(name) {

@@ -52,7 +52,11 @@ export class HoneClient extends LanguageClient implements Connection {
                 // The supervisor restarts the server, with a longer wait each time.
                 closed: () => {
                     lost();
-                    return { action: CloseAction.DoNotRestart, handled: true, message: 'The server’s connection ended' };
+                    return {
+                        action: CloseAction.DoNotRestart,
+                        handled: true,
+                        message: 'The server’s connection ended',
+                    };
                 },
             },
             stdioOptions: {

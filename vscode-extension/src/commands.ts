@@ -24,7 +24,8 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
         menu: () => menu(parts),
         toggle,
         toggleLanguage: toggleActiveLanguage,
-        trigger: async () => void (await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
+        trigger: async () =>
+            void (await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
         status: () => status(server),
         report: () => pages.report(),
         learn: () => learn(server),
@@ -53,9 +54,17 @@ async function menu({ server, output }: CommandParts): Promise<void> {
     const language = vscode.window.activeTextEditor?.document.languageId;
     const running = server.connected !== undefined;
     const entries: (vscode.QuickPickItem & { command?: string })[] = [
-        { label: isEnabled() ? '$(circle-slash) Turn off' : '$(sparkle) Turn on', command: 'hone.toggle' },
+        {
+            label: isEnabled() ? '$(circle-slash) Turn off' : '$(sparkle) Turn on',
+            command: 'hone.toggle',
+        },
         ...(language && isEnabled()
-            ? [{ label: `${isLanguageOn(language) ? '$(circle-slash) Turn off' : '$(sparkle) Turn on'} for ${language}`, command: 'hone.toggleLanguage' }]
+            ? [
+                  {
+                      label: `${isLanguageOn(language) ? '$(circle-slash) Turn off' : '$(sparkle) Turn on'} for ${language}`,
+                      command: 'hone.toggleLanguage',
+                  },
+              ]
             : []),
         { label: '', kind: vscode.QuickPickItemKind.Separator },
         ...(running ? [{ label: '$(info) Status', command: 'hone.status' }] : []),
@@ -63,11 +72,16 @@ async function menu({ server, output }: CommandParts): Promise<void> {
         ...(running
             ? [
                   { label: '$(mortar-board) Learn now', command: 'hone.learn' },
-                  { label: '$(debug-pause) Pause or resume learning', command: 'hone.toggleLearning' },
+                  {
+                      label: '$(debug-pause) Pause or resume learning',
+                      command: 'hone.toggleLearning',
+                  },
               ]
             : []),
         { label: '$(history) Roll back the adapter', command: 'hone.adapter' },
-        ...(running && language ? [{ label: '$(trash) Forget this file', command: 'hone.forget' }] : []),
+        ...(running && language
+            ? [{ label: '$(trash) Forget this file', command: 'hone.forget' }]
+            : []),
         { label: '$(package) Pick a model', command: 'hone.model' },
         ...(vscode.workspace.isTrusted && vscode.workspace.workspaceFolders
             ? [{ label: '$(terminal) Rehearse on this workspace', command: 'hone.rehearse' }]
@@ -97,7 +111,8 @@ function connected(server: Server) {
 async function status(server: Server): Promise<void> {
     const known = await connected(server).sendRequest(statusRequest);
     const { accepted, judged } = acceptedOfJudged(known);
-    const adapter = known.adapter.active === 0 ? 'no adapter yet' : `adapter v${known.adapter.active}`;
+    const adapter =
+        known.adapter.active === 0 ? 'no adapter yet' : `adapter v${known.adapter.active}`;
     const report = 'Learning report';
     const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${accepted} of ${judged} judged offers were accepted. ${learnerLine(known)}.`;
     const picked = await vscode.window.showInformationMessage(text, report);
@@ -138,7 +153,10 @@ async function install(extensionUri: vscode.Uri): Promise<void> {
     // The packager changes the name to lower case.
     for (const name of ['readme.md', 'README.md']) {
         const uri = vscode.Uri.joinPath(extensionUri, name);
-        const exists = await vscode.workspace.fs.stat(uri).then(() => true, () => false);
+        const exists = await vscode.workspace.fs.stat(uri).then(
+            () => true,
+            () => false,
+        );
         if (exists) {
             await vscode.commands.executeCommand('markdown.showPreview', uri);
             return;

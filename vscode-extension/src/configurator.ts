@@ -37,9 +37,11 @@ export class Configurator implements vscode.Disposable {
     }
 
     private send(): void {
-        this.last = this.last.then(() => this.apply()).catch((error: Error) => {
-            void vscode.window.showErrorMessage(`Hone: ${error.message}`);
-        });
+        this.last = this.last
+            .then(() => this.apply())
+            .catch((error: Error) => {
+                void vscode.window.showErrorMessage(`Hone: ${error.message}`);
+            });
     }
 
     private async apply(): Promise<void> {
@@ -50,7 +52,9 @@ export class Configurator implements vscode.Disposable {
         let restart = false;
         for (const { key, value } of changes(set, this.sent, file)) {
             const text = value === undefined ? [] : [JSON.stringify(value)];
-            const answer = JSON.parse(await ask(path, ['config', 'set', key, ...text, '--json'])) as { restart: boolean };
+            const answer = JSON.parse(
+                await ask(path, ['config', 'set', key, ...text, '--json']),
+            ) as { restart: boolean };
             restart ||= answer.restart;
         }
         this.sent = set;
@@ -59,7 +63,10 @@ export class Configurator implements vscode.Disposable {
 
     private async offerRestart(): Promise<void> {
         const now = 'Restart Now';
-        const picked = await vscode.window.showInformationMessage('Hone: this setting takes effect when the server restarts.', now);
+        const picked = await vscode.window.showInformationMessage(
+            'Hone: this setting takes effect when the server restarts.',
+            now,
+        );
         if (picked === now) await this.server.restart();
     }
 }

@@ -32,7 +32,8 @@ export class Server implements vscode.Disposable {
             },
             changed: (state) => {
                 if (state.kind === 'failed') output.error(state.problem);
-                if (state.kind === 'running') output.info(`Connected to ${this.locate().path}, version ${this.version()}`);
+                if (state.kind === 'running')
+                    output.info(`Connected to ${this.locate().path}, version ${this.version()}`);
                 this.stateEmitter.fire(state);
             },
         });

@@ -17,7 +17,11 @@ export class StatusBar implements vscode.Disposable {
     private readonly listeners: vscode.Disposable[];
 
     constructor(private readonly server: Server) {
-        this.item = vscode.window.createStatusBarItem('hone', vscode.StatusBarAlignment.Right, PRIORITY);
+        this.item = vscode.window.createStatusBarItem(
+            'hone',
+            vscode.StatusBarAlignment.Right,
+            PRIORITY,
+        );
         this.item.name = 'Hone';
         this.item.command = 'hone.menu';
         this.listeners = [
@@ -44,7 +48,9 @@ export class StatusBar implements vscode.Disposable {
     }
 
     private async askWhetherPaused(): Promise<void> {
-        const status = await this.server.connected?.sendRequest(statusRequest).catch(() => undefined);
+        const status = await this.server.connected
+            ?.sendRequest(statusRequest)
+            .catch(() => undefined);
         this.paused = status?.learner.state === 'off';
         this.refresh();
     }
@@ -57,7 +63,8 @@ export class StatusBar implements vscode.Disposable {
     private refresh(): void {
         const { server, line, paused, thinking } = this;
         const language = vscode.window.activeTextEditor?.document.languageId;
-        const languageOff = language !== undefined && !isLanguageOn(language) ? language : undefined;
+        const languageOff =
+            language !== undefined && !isLanguageOn(language) ? language : undefined;
         const { state, text, tooltip } = shown({
             server: server.state,
             line,

@@ -4,7 +4,8 @@ import { History, acceptRates, adapterSteps, type Label } from '../src/core/hist
 
 function history(...events: object[]): Label[] {
     const log = new History();
-    for (const [at_ms, event] of events.entries()) log.add(JSON.stringify({ seq: at_ms, at_ms, ...event }));
+    for (const [at_ms, event] of events.entries())
+        log.add(JSON.stringify({ seq: at_ms, at_ms, ...event }));
     return log.labels();
 }
 
@@ -37,8 +38,14 @@ test('judged offers are labels, in the order of their verdicts', () => {
 test('stronger evidence replaces a label and weaker does not', () => {
     const rejected = outcome('a', 'rejected_timeout', 'clock');
     const accepted = outcome('a', 'accepted', 'command');
-    assert.deepEqual(history(offer('a'), rejected, accepted).map((label) => label.accepted), [true]);
-    assert.deepEqual(history(offer('a'), accepted, rejected).map((label) => label.accepted), [true]);
+    assert.deepEqual(
+        history(offer('a'), rejected, accepted).map((label) => label.accepted),
+        [true],
+    );
+    assert.deepEqual(
+        history(offer('a'), accepted, rejected).map((label) => label.accepted),
+        [true],
+    );
 });
 
 function labels(...accepted: number[]): Label[] {

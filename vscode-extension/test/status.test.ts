@@ -20,10 +20,17 @@ test('the status bar shows the most important thing', () => {
     assert.equal(state({ line: learning }), 'learning');
     assert.equal(state({ line: learning, thinking: true }), 'thinking');
     assert.equal(state({ paused: true }), 'paused');
-    assert.equal(state({ line: learning, paused: true }), 'learning', 'an update under way is finished');
+    assert.equal(
+        state({ line: learning, paused: true }),
+        'learning',
+        'an update under way is finished',
+    );
     assert.equal(state({ paused: true, thinking: true }), 'thinking');
     assert.equal(state({ line: { busy: false, kind: 'Warning', message: 'w' } }), 'warning');
-    assert.equal(state({ line: { busy: false, kind: 'Error', message: 'e' }, thinking: true }), 'error');
+    assert.equal(
+        state({ line: { busy: false, kind: 'Error', message: 'e' }, thinking: true }),
+        'error',
+    );
     assert.equal(state({ languageOff: 'rust', thinking: true }), 'off');
     assert.equal(state({ server: { kind: 'starting' } }), 'starting');
     assert.equal(state({ enabled: false, server: { kind: 'starting' } }), 'off');

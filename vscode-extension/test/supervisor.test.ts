@@ -30,7 +30,8 @@ function supervised(options: { version?: string; refusal?: string; missing?: boo
     const started: Fake[] = [];
     const said: string[] = [];
     const supervisor = new Supervisor<Fake>({
-        locate: () => (options.missing ? { problem: 'not found' } : { path: '/bin/hone', source: 'PATH' }),
+        locate: () =>
+            options.missing ? { problem: 'not found' } : { path: '/bin/hone', source: 'PATH' },
         connect: (_path, lost) => {
             const fake = new Fake(lost, options.version ?? '0.1.0', options.refusal);
             started.push(fake);
@@ -65,7 +66,10 @@ test('a server that dies is restarted, each time later, and in the end no more',
         assert.equal(started.at(-2)?.disposed, true);
     }
     started.at(-1)?.die();
-    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'The server keeps ending; see the output channel "Hone"' });
+    assert.deepEqual(supervisor.state, {
+        kind: 'failed',
+        problem: 'The server keeps ending; see the output channel "Hone"',
+    });
     mock.timers.tick(60_000);
     await settled();
     assert.equal(started.length, 6);
@@ -81,7 +85,10 @@ test('a start that fails reports the last line of the server, and is not tried a
     mock.timers.enable({ apis: ['setTimeout'] });
     const { supervisor, started } = supervised({ refusal: 'no model; run `hone model pull`' });
     await supervisor.restart();
-    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'no model; run `hone model pull`' });
+    assert.deepEqual(supervisor.state, {
+        kind: 'failed',
+        problem: 'no model; run `hone model pull`',
+    });
     mock.timers.tick(60_000);
     await settled();
     assert.equal(started.length, 1);

@@ -15,7 +15,9 @@ export interface ServerChange {
  * editor before (`before`) and is not any more goes back to its default.
  */
 export function changes(set: Values, before: Values, file: unknown): ServerChange[] {
-    const changed = Object.entries(set).filter(([key, value]) => !isSame(valueOf(file, key), value));
+    const changed = Object.entries(set).filter(
+        ([key, value]) => !isSame(valueOf(file, key), value),
+    );
     const removed = Object.keys(before).filter((key) => !(key in set));
     return [...changed.map(([key, value]) => ({ key, value })), ...removed.map((key) => ({ key }))];
 }
@@ -46,7 +48,9 @@ export const oldKeys: readonly string[] = [...RENAMED.keys()];
 
 /** The values under the names that the server has today. A value under such a name wins. */
 export function underTodaysNames(values: Values): Values {
-    const renamed = Object.entries(values).map(([key, value]) => [RENAMED.get(key) ?? key, value] as const);
+    const renamed = Object.entries(values).map(
+        ([key, value]) => [RENAMED.get(key) ?? key, value] as const,
+    );
     const todays = Object.entries(values).filter(([key]) => !RENAMED.has(key));
     return Object.fromEntries([...renamed, ...todays]);
 }
@@ -55,7 +59,11 @@ export function underTodaysNames(values: Values): Values {
  * The server's keys in package.json. `scripts/settings.mjs` writes them after the extension's own.
  */
 export function serverKeys(manifest: unknown): string[] {
-    const { contributes } = manifest as { contributes: { configuration: { properties: object }[] } };
+    const { contributes } = manifest as {
+        contributes: { configuration: { properties: object }[] };
+    };
     const [, ...sections] = contributes.configuration;
-    return sections.flatMap(({ properties }) => Object.keys(properties)).map((name) => name.replace(/^hone\./, ''));
+    return sections
+        .flatMap(({ properties }) => Object.keys(properties))
+        .map((name) => name.replace(/^hone\./, ''));
 }

@@ -56,7 +56,11 @@ function version({ located, version: printed }: Findings): Check | undefined {
     const problem = serverProblem({ name, ...(number && { version: number }) }, located.path);
     return problem
         ? { name: 'Version', state: 'bad', detail: problem }
-        : { name: 'Version', state: 'good', detail: `${number}; this extension needs ${MINIMUM_SERVER} or later` };
+        : {
+              name: 'Version',
+              state: 'good',
+              detail: `${number}; this extension needs ${MINIMUM_SERVER} or later`,
+          };
 }
 
 function configuration(status: Findings['status']): Check | undefined {
@@ -74,7 +78,12 @@ function model(found: Findings['model']): Check | undefined {
 function daemon(status: Findings['status']): Check | undefined {
     if (!status || 'problem' in status) return undefined;
     const running = status.daemon;
-    if (!running) return { name: 'Daemon', state: 'warning', detail: 'Not running; `Hone: Restart Server` starts it' };
+    if (!running)
+        return {
+            name: 'Daemon',
+            state: 'warning',
+            detail: 'Not running; `Hone: Restart Server` starts it',
+        };
     const detail = `Process ${running.pid}, ${running.sessions} window(s), ${status.model.name} on ${status.model.backend ?? 'no backend yet'}`;
     return { name: 'Daemon', state: 'good', detail };
 }
@@ -90,13 +99,21 @@ function socket({ socketMode, status }: Findings): Check | undefined {
     const mode = (socketMode & 0o777).toString(8);
     return (socketMode & OTHERS) === 0
         ? { name: 'Socket', state: 'good', detail: `Private to you (mode ${mode})` }
-        : { name: 'Socket', state: 'bad', detail: `Others can open it (mode ${mode}); run \`hone stop\`, then restart the server` };
+        : {
+              name: 'Socket',
+              state: 'bad',
+              detail: `Others can open it (mode ${mode}); run \`hone stop\`, then restart the server`,
+          };
 }
 
 function files(status: Findings['status']): Check | undefined {
     if (!status || 'problem' in status) return undefined;
     const { home, config, log } = status.paths;
-    return { name: 'Files', state: 'good', detail: `${home}; settings in ${config}; the daemon’s log is ${log}` };
+    return {
+        name: 'Files',
+        state: 'good',
+        detail: `${home}; settings in ${config}; the daemon’s log is ${log}`,
+    };
 }
 
 function connection(server: ServerState): Check {
@@ -106,7 +123,11 @@ function connection(server: ServerState): Check {
         case 'failed':
             return { name: 'This window', state: 'bad', detail: server.problem };
         default:
-            return { name: 'This window', state: 'warning', detail: server.kind === 'starting' ? 'Starting' : 'Stopped' };
+            return {
+                name: 'This window',
+                state: 'warning',
+                detail: server.kind === 'starting' ? 'Starting' : 'Stopped',
+            };
     }
 }
 

@@ -26,7 +26,11 @@ export function escape(text: string): string {
 }
 
 /** `body` is HTML. Whatever came from outside must have passed through `escape`. */
-export function page(title: string, body: string, nonce = randomBytes(NONCE_BYTES).toString('base64')): string {
+export function page(
+    title: string,
+    body: string,
+    nonce = randomBytes(NONCE_BYTES).toString('base64'),
+): string {
     return `<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -27,7 +27,10 @@ export function run(
     signal?: AbortSignal,
 ): Promise<void> {
     return new Promise((resolve, reject) => {
-        const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe'], ...(signal && { signal }) });
+        const child = spawn(path, args, {
+            stdio: ['ignore', 'pipe', 'pipe'],
+            ...(signal && { signal }),
+        });
         let said: string | undefined;
         let failure: Error | undefined;
         const attempt = (line: string): void => {
@@ -38,7 +41,10 @@ export function run(
             }
         };
         createInterface({ input: child.stdout }).on('line', attempt);
-        createInterface({ input: child.stderr }).on('line', (line) => (said = lastLine(line) ?? said));
+        createInterface({ input: child.stderr }).on(
+            'line',
+            (line) => (said = lastLine(line) ?? said),
+        );
         child.on('error', reject);
         child.on('close', (code) => {
             if (code !== 0) reject(new Error(said ?? `${path} ${args.join(' ')}: failed`));

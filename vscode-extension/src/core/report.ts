@@ -23,7 +23,10 @@ const OUTCOMES: [key: string, name: string][] = [
 ];
 
 export function reportPage(status: Status, labels: readonly Label[]): string {
-    return page('Hone: learning report', [summary(status, labels), plots(labels), outcomes(status)].join('\n'));
+    return page(
+        'Hone: learning report',
+        [summary(status, labels), plots(labels), outcomes(status)].join('\n'),
+    );
 }
 
 /** Offers that were accepted, whole or in part, and offers that were judged at all. */
@@ -39,8 +42,11 @@ function summary(status: Status, labels: readonly Label[]): string {
     const { adapter, learner, model } = status;
     const accepted = labels.filter((label) => label.accepted).length;
     const rate = labels.length === 0 ? '–' : `${Math.round((100 * accepted) / labels.length)} %`;
-    const served = adapter.active === 0 ? 'the base model, no adapter yet' : `adapter v${adapter.active}`;
-    const error = learner.last_error ? `<p class="bad">Last error: ${escape(learner.last_error)}</p>` : '';
+    const served =
+        adapter.active === 0 ? 'the base model, no adapter yet' : `adapter v${adapter.active}`;
+    const error = learner.last_error
+        ? `<p class="bad">Last error: ${escape(learner.last_error)}</p>`
+        : '';
     return `<p><span class="big">${rate}</span> of ${labels.length} judged offers were accepted
 (${learner.updates} update${learner.updates === 1 ? '' : 's'} made).</p>
 <p class="muted">${escape(model.name)}, ${served}. ${escape(learnerLine(status))}.</p>${error}`;
@@ -64,7 +70,8 @@ export function learnerLine({ learner }: Status): string {
 }
 
 function plots(labels: readonly Label[]): string {
-    if (labels.length < 2) return '<p class="muted">The plots begin with the second judged offer.</p>';
+    if (labels.length < 2)
+        return '<p class="muted">The plots begin with the second judged offer.</p>';
     const rates = acceptRates(labels, RATE_WIDTH);
     const steps = adapterSteps(labels);
     const top = Math.max(1, ...steps.map((step) => step.version));
@@ -123,7 +130,8 @@ function rounded(value: number): number {
 
 function outcomes({ episodes }: Status): string {
     const rows = OUTCOMES.map(
-        ([key, name]) => `<tr><td>${name}</td><td class="number">${Number(episodes[key] ?? 0)}</td></tr>`,
+        ([key, name]) =>
+            `<tr><td>${name}</td><td class="number">${Number(episodes[key] ?? 0)}</td></tr>`,
     );
     return `<h2>Outcomes of ${Number(episodes['total'] ?? 0)} offers</h2><table>${rows.join('')}</table>`;
 }

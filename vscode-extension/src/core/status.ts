@@ -37,21 +37,44 @@ export interface StatusItem {
 
 export function shown(known: StatusInputs): StatusItem {
     const { server, line } = known;
-    if (server.kind === 'failed') return { state: 'error', text: '$(error) Hone', tooltip: server.problem };
+    if (server.kind === 'failed')
+        return { state: 'error', text: '$(error) Hone', tooltip: server.problem };
     if (!known.enabled) return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Off' };
-    if (server.kind === 'stopped') return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Stopped' };
+    if (server.kind === 'stopped')
+        return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Stopped' };
     if (server.kind === 'starting') {
-        return { state: 'starting', text: '$(loading~spin) Hone', tooltip: 'Starting and loading the model' };
+        return {
+            state: 'starting',
+            text: '$(loading~spin) Hone',
+            tooltip: 'Starting and loading the model',
+        };
     }
-    if (line?.kind === 'Error') return { state: 'error', text: '$(error) Hone', tooltip: line.message };
+    if (line?.kind === 'Error')
+        return { state: 'error', text: '$(error) Hone', tooltip: line.message };
     if (known.languageOff !== undefined) {
-        return { state: 'off', text: '$(circle-slash) Hone', tooltip: `Off for ${known.languageOff}` };
+        return {
+            state: 'off',
+            text: '$(circle-slash) Hone',
+            tooltip: `Off for ${known.languageOff}`,
+        };
     }
-    if (known.thinking) return { state: 'thinking', text: '$(loading~spin) Hone', tooltip: 'Thinking' };
-    if (line?.kind === 'Warning') return { state: 'warning', text: '$(warning) Hone', tooltip: line.message };
+    if (known.thinking)
+        return { state: 'thinking', text: '$(loading~spin) Hone', tooltip: 'Thinking' };
+    if (line?.kind === 'Warning')
+        return { state: 'warning', text: '$(warning) Hone', tooltip: line.message };
     // Completions continue while an update runs.
-    if (line?.busy) return { state: 'learning', text: '$(mortar-board) Hone', tooltip: 'Learning from your labels' };
-    if (known.paused) return { state: 'paused', text: '$(debug-pause) Hone', tooltip: line?.message ?? 'Learning is paused' };
+    if (line?.busy)
+        return {
+            state: 'learning',
+            text: '$(mortar-board) Hone',
+            tooltip: 'Learning from your labels',
+        };
+    if (known.paused)
+        return {
+            state: 'paused',
+            text: '$(debug-pause) Hone',
+            tooltip: line?.message ?? 'Learning is paused',
+        };
     return { state: 'ready', text: '$(sparkle) Hone', tooltip: line?.message ?? 'Ready' };
 }
 

@@ -77,7 +77,11 @@ export class Supervisor<C extends Connection> {
         } catch (error) {
             if (this.connection !== connection) return;
             if (again) this.startLater(connection);
-            else this.become({ kind: 'failed', problem: connection.lastWord ?? (error as Error).message });
+            else
+                this.become({
+                    kind: 'failed',
+                    problem: connection.lastWord ?? (error as Error).message,
+                });
             return;
         }
         if (this.connection !== connection) return;
@@ -92,14 +96,18 @@ export class Supervisor<C extends Connection> {
 
     private lost(connection: C): void {
         // `start` reports a connection that ends while it starts.
-        if (this.connection === connection && this.current.kind === 'running') this.startLater(connection);
+        if (this.connection === connection && this.current.kind === 'running')
+            this.startLater(connection);
     }
 
     private startLater(connection: C): void {
         const delay_ms = this.backoff.died(Date.now());
         if (delay_ms === undefined) {
             const said = connection.lastWord ? ` (${connection.lastWord})` : '';
-            this.become({ kind: 'failed', problem: `The server keeps ending${said}; see the output channel "Hone"` });
+            this.become({
+                kind: 'failed',
+                problem: `The server keeps ending${said}; see the output channel "Hone"`,
+            });
             return;
         }
         this.become({ kind: 'starting' });
