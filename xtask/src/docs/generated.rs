@@ -221,7 +221,8 @@ mod tests {
         assert_eq!(
             settings(&schema),
             "## [gate]\n\n\
-             ### `gate.kind`\n\nWhich.\n\n- `\"a\"`: The first.\n\nDefault: `\"a\"`.\n\n\
+             ### `gate.kind`\n\nWhich.\n\n- `\"a\"`: The first.\n\nDefault: `\"a\"`. \
+             Its old name `gate.sort` is still read. Its old name `kind` is still read.\n\n\
              ### `gate.layers`\n\nHow many.\n\nDefault: not set. A change needs a restart of the \
              daemon.\n\n\
              ### `gate.threshold`\n\nThe chance from which on an offer is shown.\n\n\
@@ -244,8 +245,9 @@ mod tests {
 
     #[test]
     fn the_commands_are_read_from_the_help() {
-        let help = "Usage: hone <COMMAND>\n\nCommands:\n  lsp    Speak LSP, a long\n         line\n  \
-                    serve  Run\n  help   Print this message\n\nOptions:\n  -h, --help  Print help\n";
+        let help = "Usage: hone <COMMAND>\n\n\
+                    Commands:\n  lsp    Speak LSP, a long\n         line\n  serve  Run\n  \
+                    help   Print this message\n\nOptions:\n  -h, --help  Print help\n";
         assert_eq!(names(help), ["lsp", "serve"]);
         assert_eq!(names("Usage: hone lsp\n"), [""; 0]);
     }
