@@ -24,21 +24,25 @@ const { values } = parseArgs({
 const stage = join(root, 'out/stage');
 rmSync(stage, { recursive: true, force: true });
 mkdirSync(stage, { recursive: true });
-for (const part of ['dist', 'media', 'README.md'])
+for (const part of ['dist', 'media', 'README.md']) {
     cpSync(join(root, part), join(stage, part), { recursive: true });
-for (const licence of ['LICENSE', 'LICENSE-APACHE', 'LICENSE-MIT'])
+}
+for (const licence of ['LICENSE', 'LICENSE-APACHE', 'LICENSE-MIT']) {
     cpSync(join(root, '..', licence), join(stage, licence));
+}
 writeFileSync(join(stage, 'THIRD-PARTY.txt'), thirdParty());
 if (values.target) {
     const folder = join('bin', values.target);
-    if (!existsSync(join(root, folder)))
+    if (!existsSync(join(root, folder))) {
         throw new Error(`${folder}: put the binaries for ${values.target} there`);
+    }
     cpSync(join(root, folder), join(stage, folder), { recursive: true });
 }
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-for (const field of ['private', 'scripts', 'devDependencies', 'dependencies'])
+for (const field of ['private', 'scripts', 'devDependencies', 'dependencies']) {
     delete manifest[field];
+}
 if (values.marketplace) delete manifest.enabledApiProposals;
 writeFileSync(join(stage, 'package.json'), JSON.stringify(manifest, null, 2));
 
@@ -60,13 +64,13 @@ function thirdParty() {
     const folders = new Set(
         inputs.flatMap((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []),
     );
-    return [...folders]
-        .sort()
-        .map((folder) => {
-            const name = readdirSync(join(root, folder)).find((file) => /^licen[cs]e/i.test(file));
-            if (!name)
-                throw new Error(`${folder}: holds no licence; check whether it may be shipped`);
-            return `${folder.replace(/^.*node_modules\//, '')}\n\n${readFileSync(join(root, folder, name), 'utf8').trim()}\n`;
-        })
-        .join('\n----\n\n');
+    return [...folders].sort().map(licenceOf).join('\n----\n\n');
+}
+
+/** The name and the licence of the package in this folder. */
+function licenceOf(folder) {
+    const file = readdirSync(join(root, folder)).find((name) => /^licen[cs]e/i.test(name));
+    if (!file) throw new Error(`${folder}: holds no licence; check whether it may be shipped`);
+    const name = folder.replace(/^.*node_modules\//, '');
+    return `${name}\n\n${readFileSync(join(root, folder, file), 'utf8').trim()}\n`;
 }

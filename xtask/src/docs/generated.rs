@@ -112,6 +112,10 @@ fn add_setting(key: &str, schema: &Value, made: &mut String) {
     if schema["x-new-adapter"] == true {
         facts.push("A change holds for the next adapter that starts from the base.".to_owned());
     }
+    let old_names = schema["x-old-names"].as_array().into_iter().flatten();
+    for old in old_names.filter_map(Value::as_str) {
+        facts.push(format!("Its old name `{old}` is still read."));
+    }
     *made += &format!("{}\n", filled(&facts.join(" "), "", ""));
 }
 
@@ -211,6 +215,7 @@ mod tests {
                     "description": "Which.",
                     "oneOf": [{ "const": "a", "description": "The first." }],
                     "default": "a",
+                    "x-old-names": ["gate.sort", "kind"],
                 },
                 "layers": {
                     "description": "How many.",
