@@ -148,15 +148,17 @@ export function makeProposedApiGateable(install) {
     const granting =
         /function (\w+)\((\w+),(\w+)\)\{return!0\}(?=function \w+\(\w+,\w+\)\{if\(!\1\()/g;
     const matches = [...source.matchAll(granting)].length;
-    if (matches !== 1)
+    if (matches !== 1) {
         throw new Error(
-            `${file}: ${matches} places grant proposed APIs, expected 1; this is another code-server`,
+            `${file}: expected one place that grants proposed APIs, found ${matches}; ` +
+                'this is another code-server',
         );
-    const gateable = source.replace(
-        granting,
-        (_, name, extension, proposal) =>
-            `function ${name}(${extension},${proposal}){return!process.env.${GATED}||!!(${extension}.isBuiltin&&${extension}.enabledApiProposals&&${extension}.enabledApiProposals.includes(${proposal}))}`,
-    );
+    }
+    const gateable = source.replace(granting, (_, name, extension, proposal) => {
+        const asks = `${extension}.enabledApiProposals?.includes(${proposal})`;
+        const isGranted = `!process.env.${GATED}||!!(${extension}.isBuiltin&&${asks})`;
+        return `function ${name}(${extension},${proposal}){return ${isGranted}}`;
+    });
     // A rename replaces the file at once, also if two runs begin together.
     writeFileSync(`${file}.${process.pid}`, gateable);
     renameSync(`${file}.${process.pid}`, file);

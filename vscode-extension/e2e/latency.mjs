@@ -43,7 +43,7 @@ export async function latency(window, hone) {
     await window.page.evaluate(watch);
     const instant = await keystrokes(window, 'instant.txt', () => ({
         served: undefined,
-        server_ms: 0,
+        serverMs: 0,
     }));
     let last;
     const samples = await keystrokes(window, 'latency.rs', () => {
@@ -51,19 +51,19 @@ export async function latency(window, hone) {
         // The model may have no offer here.
         const isNew = id !== last;
         last = id;
-        return isNew && { served: at_ms, server_ms: timing.total_ms };
+        return isNew && { served: at_ms, serverMs: timing.total_ms };
     });
     const total = ({ key, ghost }) => ghost - key;
-    const rest = (sample) => total(sample) - sample.server_ms - DEBOUNCE_MS;
+    const rest = (sample) => total(sample) - sample.serverMs - DEBOUNCE_MS;
     const rows = [
         ['in the page', samples, total],
-        ['of it the server', samples, ({ server_ms }) => server_ms],
+        ['of it the server', samples, ({ serverMs }) => serverMs],
         ['of it VS Code’s debounce', samples, () => DEBOUNCE_MS],
         ['of it the way', samples, rest],
         [
             '  from the key to the server',
             samples,
-            ({ key, served, server_ms }) => served - server_ms - key - DEBOUNCE_MS,
+            ({ key, served, serverMs }) => served - serverMs - key - DEBOUNCE_MS,
         ],
         ['  from the server to the screen', samples, ({ ghost, served }) => ghost - served],
         ['the way without Hone', instant, rest],
@@ -72,9 +72,8 @@ export async function latency(window, hone) {
         `  keystroke to grey text, ${samples.length} keystrokes, load ${loadavg()[0].toFixed(1)}`,
     );
     for (const [name, of, figure] of rows) {
-        console.log(
-            `  ${name.padEnd(31)} p50 ${percentile(0.5, of, figure)} ms, p95 ${percentile(0.95, of, figure)} ms`,
-        );
+        const [p50, p95] = [0.5, 0.95].map((share) => percentile(share, of, figure));
+        console.log(`  ${name.padEnd(31)} p50 ${p50} ms, p95 ${p95} ms`);
     }
     const added = percentile(0.5, samples, rest) - percentile(0.5, instant, rest);
     console.log(`  Hone’s way adds ${added} ms at the median`);

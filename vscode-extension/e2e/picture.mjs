@@ -5,13 +5,13 @@
 // this: the same person has typed another file before, with twelve labels, so that the four of the
 // picture are enough for an update.
 
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { CodeServer } from './codeserver.mjs';
 import { Hone, eventually } from './hone.mjs';
 import { Recorder, writeWebp } from './recorder.mjs';
-import { folders, packaged, required } from './setup.mjs';
+import { folders, packaged, removed, required } from './setup.mjs';
 import { Window, openBrowser } from './window.mjs';
 
 const PORT = 18_099;
@@ -148,30 +148,19 @@ try {
     const frames = await recorder.stop();
     writeWebp(frames, process.env.E2E_FRAMES ?? join(profile, 'frames'), target);
     const seconds = frames.reduce((sum, { ms }) => sum + ms, 0) / 1000;
-    console.log(
-        `${target}: ${frames.length} frames, ${seconds.toFixed(1)} s, ${Math.round(statSync(target).size / 1024)} KiB`,
-    );
+    const kib = Math.round(statSync(target).size / 1024);
+    console.log(`${target}: ${frames.length} frames, ${seconds.toFixed(1)} s, ${kib} KiB`);
 } finally {
     await browser?.close();
     await server.stop();
     hone.dispose();
-    await eventually('the profile is removed', () => {
-        try {
-            return rmSync(profile, { recursive: true, force: true }) ?? true;
-        } catch {
-            return false;
-        }
-    });
+    await removed(profile);
 }
 
 async function prepare(window) {
     await window.trust();
     await window.file(BEFORE);
-    await eventually(
-        'Hone is ready',
-        async () => (await window.statusBar()) === 'Hone: ready',
-        READY_LIMIT_MS,
-    );
+    await window.statusIs('ready', READY_LIMIT_MS);
     await typeBefore(window);
     await window.press('Control+s');
     await window.command('View: Close Editor');
@@ -242,7 +231,7 @@ async function play(window) {
     await window.pause(300);
     await window.type('hone status', KEY_MS);
     await window.pause(500);
-    // A click, because screencast mode puts a wrong name on the Enter of a list.
+    // The entry is clicked, because screencast mode puts a wrong name on the Enter of a list.
     await window.choose('Hone: Status');
     await window.page.locator('.notification-list-item', { hasText: 'judged offers' }).waitFor();
     await window.pause(END_MS);

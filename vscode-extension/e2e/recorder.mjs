@@ -24,7 +24,7 @@ export class Recorder {
         this.session.on('Page.screencastFrame', ({ data, metadata, sessionId }) => {
             this.frames.push({
                 png: Buffer.from(data, 'base64'),
-                at_ms: metadata.timestamp * 1000,
+                atMs: metadata.timestamp * 1000,
             });
             void this.session.send('Page.screencastFrameAck', { sessionId });
         });
@@ -33,24 +33,24 @@ export class Recorder {
 
     /** Stops, and returns the frames with the time that each of them stands. */
     async stop() {
-        const end_ms = Date.now();
+        const endMs = Date.now();
         await this.session.send('Page.stopScreencast');
-        return withTimes(this.frames, end_ms);
+        return withTimes(this.frames, endMs);
     }
 }
 
 /** Leaves out frames that repeat the one before, and those that are too short to be seen. */
-export function withTimes(frames, end_ms) {
+export function withTimes(frames, endMs) {
     const shown = [];
     for (const frame of frames) {
         const last = shown.at(-1);
         if (last?.png.equals(frame.png)) continue;
-        if (last && frame.at_ms - last.at_ms < SHORTEST_FRAME_MS) last.png = frame.png;
+        if (last && frame.atMs - last.atMs < SHORTEST_FRAME_MS) last.png = frame.png;
         else shown.push({ ...frame });
     }
-    return shown.map(({ png, at_ms }, at) => ({
+    return shown.map(({ png, atMs }, at) => ({
         png,
-        ms: Math.round((shown[at + 1]?.at_ms ?? end_ms) - at_ms),
+        ms: Math.round((shown[at + 1]?.atMs ?? endMs) - atMs),
     }));
 }
 

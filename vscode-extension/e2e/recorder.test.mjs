@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withTimes } from './recorder.mjs';
 
-const frames = (...all) => all.map(([at_ms, drawn]) => ({ at_ms, png: Buffer.from(drawn) }));
+const frames = (...all) => all.map(([atMs, drawn]) => ({ atMs, png: Buffer.from(drawn) }));
 const told = (shown) => shown.map(({ png, ms }) => `${png} ${ms}`);
 
 test('each frame stands until the next one, and the last one until the end', () => {

@@ -1,5 +1,5 @@
-// Replaces VS Code's native logger, which no package brings as a binary. Without a logger VS Code writes
-// no logs.
+// Replaces VS Code's native logger, which no package brings as a binary. Without a logger VS Code
+// writes no logs.
 const { appendFileSync, mkdirSync } = require('node:fs');
 const { dirname } = require('node:path');
 

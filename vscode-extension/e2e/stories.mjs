@@ -58,6 +58,11 @@ async function outcomesAre(hone, { id }, expected) {
     assert.deepEqual(hone.outcomes(id), expected);
 }
 
+/** With the proposed API, the editor reports once that an offer was on screen. */
+function shownIsReported({ hone, proposedApi }, { id }) {
+    assert.equal(hone.eventsOf('shown', id).length, proposedApi ? 1 : 0);
+}
+
 async function saved({ window, workspace }, file, expected) {
     await window.press('Control+s');
     const read = () => readFileSync(join(workspace, file), 'utf8');
@@ -75,10 +80,7 @@ async function anotherDaemon({ window, hone }, pid) {
     };
     const serves = (daemon) => daemon?.sessions === 1 && daemon.pid !== pid;
     await eventually('another daemon serves', () => serves(now()));
-    await eventually(
-        'the status bar says ready',
-        async () => (await window.statusBar()) === 'Hone: ready',
-    );
+    await window.statusIs('ready');
 }
 
 export const stories = {
@@ -90,11 +92,7 @@ export const stories = {
         await saved(at, 'clock.rs', `${SOURCE}${WEEK} ${offer.ghost}`);
         // The change in the document is the evidence. The command that follows says the same.
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
-        assert.equal(
-            at.hone.count('shown', offer.id),
-            at.proposedApi ? 1 : 0,
-            'sights that were reported',
-        );
+        shownIsReported(at, offer);
     },
 
     async 'Escape rejects the offer'(at) {
@@ -118,29 +116,23 @@ export const stories = {
         await outcomesAre(at.hone, offer, [
             { kind: 'typed_through', utf16: offer.text.length, evidence: 'document' },
         ]);
-        assert.equal(
-            at.hone.count('shown', offer.id),
-            at.proposedApi ? 1 : 0,
-            'sights that were reported',
-        );
+        shownIsReported(at, offer);
     },
 
     async 'an accepted word is a part'(at) {
         const offer = await week(at, 'word.rs', { keyByKey: true });
         await at.window.press('Control+ArrowRight');
-        await eventually('a part is logged', () => at.hone.count('partly_accepted', offer.id) > 0);
+        const reported = () => at.hone.eventsOf('partly_accepted', offer.id);
+        await eventually('a part is logged', () => reported().length > 0);
         await at.window.pause(600);
         await at.window.shot('word');
-        const parts = at.hone
-            .events()
-            .filter((event) => event.event === 'partly_accepted' && event.id === offer.id);
-        const [part] = parts;
+        const parts = reported();
         assert.equal(parts.length, 1, 'the part is reported once');
         // The offer may have been made a few keys earlier and typed along since.
         assert.ok(offer.text.endsWith(offer.ghost), `${offer.text} ends with ${offer.ghost}`);
         const [word] = /^\s*\w+/.exec(offer.ghost);
         const taken = offer.text.length - offer.ghost.length + word.length;
-        assert.equal(part.accepted_utf16, taken);
+        assert.equal(parts[0].accepted_utf16, taken);
         await at.window.type('#');
         await outcomesAre(at.hone, offer, [
             { kind: 'partly_accepted', utf16: taken, evidence: 'document' },
@@ -184,14 +176,7 @@ export const stories = {
         await at.window.press('Alt+]');
         const other = await eventually('another offer is on screen', async () => {
             const ghost = await at.window.ghost();
-            const here = at.hone
-                .events()
-                .findLast(
-                    (event) =>
-                        event.event === 'completion' &&
-                        event.shown !== '' &&
-                        event.shown.endsWith(ghost),
-                );
+            const here = at.hone.offers().findLast(({ shown }) => shown.endsWith(ghost));
             return ghost && ghost !== offer.ghost && here ? { id: here.id, ghost } : undefined;
         });
         await at.window.shot('another');
@@ -200,13 +185,12 @@ export const stories = {
         await eventually('an outcome is logged', () => at.hone.outcomes(other.id).length > 0);
         assert.equal(at.hone.outcomes(other.id)[0].kind, 'accepted');
         // A slow machine may need more than ten seconds to make other offers.
-        for (const { kind } of at.hone.outcomes(offer.id))
+        for (const { kind } of at.hone.outcomes(offer.id)) {
             assert.match(kind, /superseded|unseen|rejected_timeout/);
+        }
     },
 
-    async 'an offer without an answer for ten seconds is rejected, until it is accepted after all'(
-        at,
-    ) {
+    async 'an offer that stays for ten seconds is rejected, until it is accepted after all'(at) {
         const offer = await week(at, 'late.rs');
         await at.window.pause(10_500);
         await outcomesAre(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }]);
@@ -228,26 +212,14 @@ export const stories = {
     async 'switched off there are no offers, and switched on again there are'(at) {
         await at.window.file('off.rs');
         await at.window.command('Hone: Turn On or Off for This Language');
-        await eventually(
-            'the status bar says off',
-            async () => (await at.window.statusBar()) === 'Hone: off',
-        );
-        const before = at.hone.events().length;
+        await at.window.statusIs('off');
+        const before = at.hone.completions().length;
         await at.window.type(`${WEEK} `);
         await at.window.pause(800);
         assert.equal(await at.window.ghost(), '');
-        assert.equal(
-            at.hone.events().filter((event) => event.event === 'completion').length,
-            at.hone
-                .events()
-                .slice(0, before)
-                .filter((event) => event.event === 'completion').length,
-        );
+        assert.equal(at.hone.completions().length, before, 'nothing is asked');
         await at.window.command('Hone: Turn On or Off for This Language');
-        await eventually(
-            'the status bar says ready',
-            async () => (await at.window.statusBar()) === 'Hone: ready',
-        );
+        await at.window.statusIs('ready');
         await at.window.press('Backspace');
         await at.window.type(' ');
         const offer = await at.window.offer(at.hone);
@@ -286,18 +258,14 @@ export const stories = {
         await at.window.page.locator('.suggest-widget.visible').waitFor({ state: 'detached' });
         await at.window.press('Control+Space');
         await at.window.page.locator('.suggest-widget.visible .monaco-list-row.focused').waitFor();
-        const before = at.hone
-            .events()
-            .filter((event) => event.outcome?.kind === 'accepted').length;
+        const accepted = () =>
+            at.hone.events().filter(({ outcome }) => outcome?.kind === 'accepted').length;
+        const before = accepted();
         await at.window.press('Tab');
         await at.window.page.locator('.suggest-widget.visible').waitFor({ state: 'detached' });
         await at.window.press('Escape');
         await saved(at, 'suggest.rs', 'fn wednesday_evening() {}\nwednesday_evening');
-        assert.equal(
-            at.hone.events().filter((event) => event.outcome?.kind === 'accepted').length,
-            before,
-            'no offer was accepted',
-        );
+        assert.equal(accepted(), before, 'no offer was accepted');
     },
 
     async 'a daemon that ends is restarted'(at) {
@@ -336,9 +304,7 @@ export const stories = {
         assert.equal(at.hone.status().model.name, 'smollm2-135m');
     },
 
-    async 'two windows share one daemon; a window with two folders has offers in both and asks where to rehearse'(
-        at,
-    ) {
+    async 'two windows share one daemon, and a window with two folders has offers in both'(at) {
         const { pid } = at.hone.status().daemon;
         const folders = ['first', 'other'].map((name) => at.folder(name, { [`${name}.rs`]: '' }));
         const workspace = join(at.folder('both', {}), 'both.code-workspace');
@@ -383,10 +349,7 @@ export const lastStories = {
             () => at.hone.status().adapter.active === 1,
             LEARN_LIMIT_MS,
         );
-        await eventually(
-            'the status bar says ready',
-            async () => (await at.window.statusBar()) === 'Hone: ready',
-        );
+        await at.window.statusIs('ready');
         await at.window.command('Hone: Status');
         await at.window.page
             .locator('.notification-list-item', { hasText: 'adapter v1' })
@@ -417,10 +380,7 @@ export const lastStories = {
                 `learning is ${state}`,
                 () => at.hone.status().learner.state === state,
             );
-            await eventually(
-                `the status bar says ${shown}`,
-                async () => (await at.window.statusBar()) === `Hone: ${shown}`,
-            );
+            await at.window.statusIs(shown);
         }
     },
 
@@ -463,8 +423,9 @@ export function noCode(logs) {
     assert.ok(logs.length > 1, 'the extension and the daemon have logs');
     for (const file of logs) {
         const said = readFileSync(file, 'utf8');
-        for (const word of ['Wednesday', 'Thursday', 'evening'])
+        for (const word of ['Wednesday', 'Thursday', 'evening']) {
             assert.ok(!said.includes(word), `${file}: holds ${word}`);
+        }
     }
 }
 

@@ -16,9 +16,15 @@ const BROWSER_ARGS = [
 ];
 /** How long a window may take to show the files of its folder. */
 const START_LIMIT_MS = 45_000;
-/** How long a window may say that it has no folder. One that read its workspace too early stays so. */
+/**
+ * How long a window may say that it has no folder. A window that read its workspace too early says
+ * so until it is loaded again.
+ */
 const NO_FOLDER_LIMIT_MS = 8_000;
-/** How often a window is loaded, if it stays blank. It has cached its workspace when it is loaded again. */
+/**
+ * How often a window is loaded, if it stays blank. When it is loaded again, it has its workspace in
+ * a cache.
+ */
 const LOADS = 3;
 /** How large a window of the stories is. */
 const VIEWPORT = { width: 1100, height: 640 };
@@ -44,9 +50,10 @@ export async function openBrowser(scale = 1) {
 
 export class Window {
     /**
-     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. A window
-     * that stays blank is loaded again. If that does not help either, it is closed, and a
-     * `BlankWindow` is thrown. `screen` may name another viewport and its scale, as Playwright does.
+     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. A
+     * window that stays blank is loaded again. If that does not help either, it is closed, and a
+     * `BlankWindow` is thrown. `screen` may name another viewport and its scale, as Playwright
+     * does.
      */
     static async open(browser, port, place, shots, screen = {}) {
         const context = await browser.newContext({ viewport: VIEWPORT, ...screen });
@@ -80,7 +87,7 @@ export class Window {
         }
     }
 
-    /** Waits for the files of the folder. It gives up early on a window that says it has no folder. */
+    /** Waits for the files of the folder, but not for long if the window says it has no folder. */
     async showsFiles() {
         const files = this.page.locator('.explorer-folders-view .monaco-list-row');
         const noFolder = this.page.getByText('You have not yet added a folder to the workspace');
@@ -90,8 +97,9 @@ export class Window {
             const now = Date.now();
             blankSince = (await noFolder.isVisible()) ? (blankSince ?? now) : undefined;
             if (now - (blankSince ?? now) > NO_FOLDER_LIMIT_MS) throw new Error('it has no folder');
-            if (now - start > START_LIMIT_MS)
+            if (now - start > START_LIMIT_MS) {
                 throw new Error(`it showed no files within ${START_LIMIT_MS / 1000} s`);
+            }
             await this.pause(START_POLL_MS);
         }
     }
@@ -162,9 +170,7 @@ export class Window {
         // A busy window may ignore a key. A person who sees no palette presses again.
         for (let presses = 0; presses < PALETTE_PRESSES; presses += 1) {
             await this.press('F1');
-            if (await opens()) {
-                break;
-            }
+            if (await opens()) break;
         }
         await input.fill(`>${title}`);
     }
@@ -218,7 +224,7 @@ export class Window {
         });
     }
 
-    /** The page of Hone's that contains a text. */
+    /** The page of Hone that contains a text. */
     async webview(text) {
         return eventually(`a page with “${text}”`, async () => {
             for (const frame of this.page.frames()) {
@@ -241,10 +247,12 @@ export class Window {
         await item.waitFor({ state: 'hidden' });
     }
 
-    statusBar() {
-        return this.page.evaluate(() =>
-            document.querySelector('.statusbar-item[id^="hone"]')?.getAttribute('aria-label'),
-        );
+    /** Waits until Hone's item in the status bar shows this state. */
+    async statusIs(state, limitMs) {
+        const label = () =>
+            document.querySelector('.statusbar-item[id^="hone"]')?.getAttribute('aria-label');
+        const isShown = async () => (await this.page.evaluate(label)) === `Hone: ${state}`;
+        await eventually(`the status bar says ${state}`, isShown, limitMs);
     }
 
     shot(name) {

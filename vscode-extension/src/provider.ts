@@ -73,8 +73,9 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         const selected = context.selectedCompletionInfo;
         if (selected) {
             const start = document.offsetAt(selected.range.start);
-            if (!this.offers.extends(view, cursor, { start, text: selected.text }))
+            if (!this.offers.extends(view, cursor, { start, text: selected.text })) {
                 return undefined;
+            }
         }
         const { version } = document;
         const done = this.thinking.begin();
@@ -92,7 +93,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
                 if (document.version === version && list[0]) this.reportHidden(offerId(list[0]));
                 return undefined;
             }
-            this.offers.served(offersOf(list, view.uri, cursor));
+            this.offers.replace(offersOf(list, view.uri, cursor));
             return list;
         } catch {
             // The request was superseded, or the server has ended, which the status bar shows.

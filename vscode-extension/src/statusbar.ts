@@ -4,7 +4,7 @@ import * as vscode from 'vscode';
 import { statusRequest } from './core/protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
-import { shown, type StatusLine } from './core/status';
+import { statusItem, type StatusLine } from './core/status';
 
 /** The item stands left of most others on the right side. */
 const PRIORITY = 100;
@@ -65,7 +65,7 @@ export class StatusBar implements vscode.Disposable {
         const language = vscode.window.activeTextEditor?.document.languageId;
         const languageOff =
             language !== undefined && !isLanguageOn(language) ? language : undefined;
-        const { state, text, tooltip } = shown({
+        const { state, text, tooltip } = statusItem({
             server: server.state,
             line,
             paused,

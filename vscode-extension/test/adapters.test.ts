@@ -17,6 +17,7 @@ test('the list of adapters is read', () => {
 });
 
 test('another answer is an error that says what to do', () => {
-    for (const text of ['{}', 'null', '{"active": 1}'])
+    for (const text of ['{}', 'null', '{"active": 1}']) {
         assert.throws(() => parseAdapters(text), /update hone/);
+    }
 });

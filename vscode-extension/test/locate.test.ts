@@ -39,7 +39,7 @@ test('~ is the home folder', () => {
     );
 });
 
-test('a relative entry of PATH is ignored, because it would run a program from the workspace', () => {
+test('a relative entry of PATH is ignored, because it would run a program of the workspace', () => {
     const found = where(['hone', './hone', 'bin/hone'], { searchPath: '.:bin:' });
     assert.deepEqual(found, {
         problem: 'The program `hone` was not found; install it, or set hone.path',

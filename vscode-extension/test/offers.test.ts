@@ -19,7 +19,7 @@ function view(text: string, uri = URI): TextView {
 function offered(): { offers: Offers; offer: Offer } {
     const offers = new Offers();
     const offer = { id: '1-1', uri: URI, start: 5, text: 'push(item);' };
-    offers.served([offer]);
+    offers.replace([offer]);
     return { offers, offer };
 }
 
@@ -85,19 +85,19 @@ test('after a step to another offer, that one is accepted in part or rejected', 
         { ...offer, id: '1-3', text: 'sort();' },
     ];
     const live = (): string | undefined => offers.at(view('list.'), 5)?.offer.id;
-    offers.served([offer, second, third]);
+    offers.replace([offer, second, third]);
     assert.equal(live(), '1-1', 'what stood on screen stays there');
     assert.deepEqual(
         [offers.step(1), offers.step(1), offers.step(1), offers.step(-1)],
         ['1-2', '1-3', '1-1', '1-3'],
     );
-    offers.served([offer, second, third]);
+    offers.replace([offer, second, third]);
     assert.equal(live(), '1-3');
     offers.choose('1-2');
     assert.equal(live(), '1-2', 'as the editor says where it says so');
     offers.choose('9-9');
     assert.equal(live(), '1-2');
-    offers.served([{ ...offer, id: '2-1' }]);
+    offers.replace([{ ...offer, id: '2-1' }]);
     assert.equal(live(), '2-1');
     offers.clear();
     assert.deepEqual([live(), offers.step(1), offers.step(-1)], [undefined, undefined, undefined]);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { Thinking, shown, type StatusInputs } from '../src/core/status';
+import { Thinking, statusItem, type StatusInputs } from '../src/core/status';
 
 const READY: StatusInputs = {
     server: { kind: 'running' },
@@ -12,9 +12,10 @@ const READY: StatusInputs = {
 };
 
 test('the status bar shows the most important thing', () => {
-    const state = (known: Partial<StatusInputs>): string => shown({ ...READY, ...known }).state;
+    const state = (known: Partial<StatusInputs>): string =>
+        statusItem({ ...READY, ...known }).state;
     assert.equal(state({}), 'ready');
-    assert.equal(shown(READY).tooltip, 'qwen, adapter v3');
+    assert.equal(statusItem(READY).tooltip, 'qwen, adapter v3');
     assert.equal(state({ thinking: true }), 'thinking');
     const learning = { busy: true, kind: 'Normal', message: 'learning' } as const;
     assert.equal(state({ line: learning }), 'learning');
@@ -37,7 +38,7 @@ test('the status bar shows the most important thing', () => {
     assert.equal(state({ enabled: false, server: { kind: 'failed', problem: 'p' } }), 'error');
 });
 
-test('a quick answer causes no flicker, and a slow one shows until the last request has ended', () => {
+test('a quick answer causes no flicker, and a slow one shows until the last request ends', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const said: boolean[] = [];
     const thinking = new Thinking((on) => said.push(on));

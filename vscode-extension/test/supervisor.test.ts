@@ -5,7 +5,7 @@ import { Supervisor, type Connection } from '../src/core/supervisor';
 /** A server that does what the test says. */
 class Fake implements Connection {
     initializeResult: Connection['initializeResult'];
-    lastWord: string | undefined;
+    lastErrorLine: string | undefined;
     disposed = false;
 
     constructor(
@@ -14,7 +14,7 @@ class Fake implements Connection {
         private readonly refusal?: string,
     ) {
         this.initializeResult = { serverInfo: { name: 'hone', version } };
-        this.lastWord = refusal;
+        this.lastErrorLine = refusal;
     }
 
     async start(): Promise<void> {
@@ -52,13 +52,13 @@ test('a server that dies is restarted, each time later, and in the end no more',
     const { supervisor, started, said } = supervised();
     await supervisor.restart();
     assert.deepEqual(said, ['stopped', 'starting', 'running']);
-    for (const delay_ms of [500, 1_000, 2_000, 4_000, 8_000]) {
+    for (const delayMs of [500, 1_000, 2_000, 4_000, 8_000]) {
         const before = started.length;
         started.at(-1)?.die();
         assert.equal(supervisor.connected, undefined, 'nothing is sent to a dead one');
-        mock.timers.tick(delay_ms - 1);
+        mock.timers.tick(delayMs - 1);
         await settled();
-        assert.equal(started.length, before, `not before ${delay_ms} ms`);
+        assert.equal(started.length, before, `not before ${delayMs} ms`);
         mock.timers.tick(1);
         await settled();
         assert.equal(started.length, before + 1);
@@ -81,7 +81,7 @@ test('a server that dies is restarted, each time later, and in the end no more',
     mock.timers.reset();
 });
 
-test('a start that fails reports the last line of the server, and is not tried again by itself', async () => {
+test('a start that fails reports the last line of the server and is not tried again', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { supervisor, started } = supervised({ refusal: 'no model; run `hone model pull`' });
     await supervisor.restart();

@@ -6,8 +6,9 @@ const problem = (version: string | undefined): string | undefined =>
     serverProblem({ name: 'hone', ...(version && { version }) }, '/bin/hone', '0.9.1');
 
 test('servers from the minimum version on are accepted', () => {
-    for (const version of ['0.9.1', '0.9.1-rc.1', '0.10.0', '1.0.0'])
+    for (const version of ['0.9.1', '0.9.1-rc.1', '0.10.0', '1.0.0']) {
         assert.equal(problem(version), undefined);
+    }
 });
 
 test('any other server is named with the fix', () => {

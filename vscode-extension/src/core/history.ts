@@ -1,5 +1,7 @@
 // Folds the lines of `hone events --json` into the labels that the report plots.
 
+import { BASE } from './adapters';
+
 /** Labels that are kept. The report shows the recent course and is no archive. */
 const LABEL_LIMIT = 5_000;
 
@@ -12,7 +14,7 @@ const REJECTED = ['rejected_esc', 'rejected_timeout', 'rejected_edit'];
 export interface Label {
     atMs: number;
     accepted: boolean;
-    /** Version of the adapter that served the offer. 0 is the base model. */
+    /** The version of the adapter that served the offer. */
     adapter: number;
 }
 
@@ -40,7 +42,7 @@ export class History {
         const event = JSON.parse(line) as LogLine;
         if (event.event === 'completion') {
             this.outcomes.set(event.id, {
-                adapter: event.adapter ?? 0,
+                adapter: event.adapter ?? BASE,
                 atMs: event.at_ms,
                 strength: -1,
             });

@@ -31,7 +31,7 @@ export function run(
             stdio: ['ignore', 'pipe', 'pipe'],
             ...(signal && { signal }),
         });
-        let said: string | undefined;
+        let lastErrorLine: string | undefined;
         let failure: Error | undefined;
         const attempt = (line: string): void => {
             try {
@@ -43,11 +43,11 @@ export function run(
         createInterface({ input: child.stdout }).on('line', attempt);
         createInterface({ input: child.stderr }).on(
             'line',
-            (line) => (said = lastLine(line) ?? said),
+            (line) => (lastErrorLine = lastLine(line) ?? lastErrorLine),
         );
         child.on('error', reject);
         child.on('close', (code) => {
-            if (code !== 0) reject(new Error(said ?? `${path} ${args.join(' ')}: failed`));
+            if (code !== 0) reject(new Error(lastErrorLine ?? `${path} ${args.join(' ')}: failed`));
             else if (failure) reject(failure);
             else resolve();
         });

@@ -51,7 +51,7 @@ export interface Forgotten {
     offers: number;
     /** Versions of the adapters that were removed. */
     adapters: number[];
-    /** The version that serves from now on. 0 is the base model without an adapter. */
+    /** The version that serves from now on, or `BASE`. */
     serves: number;
     /** Why adapters that may have learned from it are left, and what to do about it. */
     adapters_left?: string;
