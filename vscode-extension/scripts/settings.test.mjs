@@ -77,7 +77,7 @@ test('the settings of the server are written after the extension’s own', (t) =
     assert.deepEqual(read('package.json').contributes.configuration, [OWN, gate]);
 });
 
-test('old names lead to settings, also to those that only experiments need, and to no table', (t) => {
+test('old names lead to settings, those of experiments among them, and to no table', (t) => {
     const { serverHas, settings, read } = extension(t);
     serverHas({ wait: { ...WAIT, 'x-old-names': ['pause', 'gate.delay'] } });
     assert.equal(settings().status, 0);
