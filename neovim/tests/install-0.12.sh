@@ -14,7 +14,10 @@ dest=$(cd "$1" && pwd)
 sources=/etc/apt/sources.list.d/debian.sources
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 for needed in "$sources" "$keyring"; do
-  [ -e "$needed" ] || { echo "$needed is missing; Neovim 0.12 comes from Debian's own archive" >&2; exit 1; }
+  [ -e "$needed" ] || {
+    echo "$needed is missing; Neovim 0.12 comes from Debian's own archive" >&2
+    exit 1
+  }
 done
 mirror=$(awk '/^URIs:/ { print $2; exit }' "$sources")
 
@@ -25,9 +28,10 @@ mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$root"
 : > "$apt/status"
 echo "deb [signed-by=$keyring] $mirror $SUITE main" > "$apt/sources.list"
 own_apt() {
-  apt-get -qq -o Dir::State="$apt/state" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" \
-    -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-    -o Dir::Etc::preferencesparts=/dev/null -o APT::Sandbox::User= -o Acquire::Languages=none "$@"
+  apt-get -qq -o Dir::State="$apt/state" -o Dir::State::status="$apt/status" \
+    -o Dir::Cache="$apt/cache" -o Dir::Etc::sourcelist="$apt/sources.list" \
+    -o Dir::Etc::sourceparts=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
+    -o APT::Sandbox::User= -o Acquire::Languages=none "$@"
 }
 own_apt update
 own_apt install --yes --no-install-recommends --download-only neovim >/dev/null

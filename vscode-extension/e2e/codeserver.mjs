@@ -27,8 +27,18 @@ export class CodeServer {
         this.machine = machine;
         this.set({});
         this.setUser({});
-        writeFileSync(join(folder, 'config.yaml'), `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
-        this.folders = ['--config', join(folder, 'config.yaml'), '--user-data-dir', folder, '--extensions-dir', join(folder, 'ext')];
+        writeFileSync(
+            join(folder, 'config.yaml'),
+            `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`,
+        );
+        this.folders = [
+            '--config',
+            join(folder, 'config.yaml'),
+            '--user-data-dir',
+            folder,
+            '--extensions-dir',
+            join(folder, 'ext'),
+        ];
         const gallery = { serviceUrl: NOWHERE, itemUrl: NOWHERE, resourceUrlTemplate: NOWHERE };
         this.environment = {
             ...process.env,
@@ -41,13 +51,19 @@ export class CodeServer {
 
     /** Writes the machine's settings: those from the start, and these. */
     set(settings) {
-        writeFileSync(join(this.folder, 'Machine/settings.json'), JSON.stringify({ ...this.machine, ...settings }));
+        writeFileSync(
+            join(this.folder, 'Machine/settings.json'),
+            JSON.stringify({ ...this.machine, ...settings }),
+        );
     }
 
     /** Writes the user's settings: those of `settings.json`, and these. */
     setUser(settings) {
         const usual = JSON.parse(readFileSync(new URL('settings.json', import.meta.url), 'utf8'));
-        writeFileSync(join(this.folder, 'User/settings.json'), JSON.stringify({ ...usual, ...settings }));
+        writeFileSync(
+            join(this.folder, 'User/settings.json'),
+            JSON.stringify({ ...usual, ...settings }),
+        );
     }
 
     /**
@@ -61,16 +77,30 @@ export class CodeServer {
     installExtension(vsix) {
         // This prints complaints about modules that were not built. The window shows whether it
         // worked.
-        execFileSync(this.node, [this.entry, ...this.folders, '--install-extension', vsix], { env: this.environment, stdio: 'ignore' });
+        execFileSync(this.node, [this.entry, ...this.folders, '--install-extension', vsix], {
+            env: this.environment,
+            stdio: 'ignore',
+        });
     }
 
     async start() {
         const options = [
-            '--auth', 'none', '--bind-addr', `127.0.0.1:${this.port}`, '--disable-telemetry', '--disable-update-check',
-            '--disable-getting-started-override', '--log', 'trace',
-            '--reconnection-grace-time', String(RECONNECTION_S),
+            '--auth',
+            'none',
+            '--bind-addr',
+            `127.0.0.1:${this.port}`,
+            '--disable-telemetry',
+            '--disable-update-check',
+            '--disable-getting-started-override',
+            '--log',
+            'trace',
+            '--reconnection-grace-time',
+            String(RECONNECTION_S),
         ];
-        this.process = spawn(this.node, [this.entry, ...this.folders, ...options], { env: this.environment, stdio: 'ignore' });
+        this.process = spawn(this.node, [this.entry, ...this.folders, ...options], {
+            env: this.environment,
+            stdio: 'ignore',
+        });
         for (const end = Date.now() + START_LIMIT_MS; !(await this.listens()); await sleep(100)) {
             if (Date.now() > end) throw new Error('code-server does not listen');
         }
@@ -79,7 +109,9 @@ export class CodeServer {
     /** The log files of this name, from all sessions. */
     logs(name) {
         const folder = join(this.folder, 'logs');
-        return readdirSync(folder, { recursive: true }).filter((path) => basename(path) === name).map((path) => join(folder, path));
+        return readdirSync(folder, { recursive: true })
+            .filter((path) => basename(path) === name)
+            .map((path) => join(folder, path));
     }
 
     async stop() {
@@ -107,14 +139,26 @@ const GATED = 'HONE_E2E_GATED';
  * variable it works as before.
  */
 export function makeProposedApiGateable(install) {
-    const file = join(install, 'cs/node_modules/code-server/lib/vscode/out/vs/workbench/api/node/extensionHostProcess.js');
+    const file = join(
+        install,
+        'cs/node_modules/code-server/lib/vscode/out/vs/workbench/api/node/extensionHostProcess.js',
+    );
     const source = readFileSync(file, 'utf8');
     if (source.includes(GATED)) return;
-    const granting = /function (\w+)\((\w+),(\w+)\)\{return!0\}(?=function \w+\(\w+,\w+\)\{if\(!\1\()/g;
+    const granting =
+        /function (\w+)\((\w+),(\w+)\)\{return!0\}(?=function \w+\(\w+,\w+\)\{if\(!\1\()/g;
     const matches = [...source.matchAll(granting)].length;
-    if (matches !== 1) throw new Error(`${file}: ${matches} places grant proposed APIs, expected 1; this is another code-server`);
-    const gateable = source.replace(granting, (_, name, extension, proposal) =>
-        `function ${name}(${extension},${proposal}){return!process.env.${GATED}||!!(${extension}.isBuiltin&&${extension}.enabledApiProposals&&${extension}.enabledApiProposals.includes(${proposal}))}`);
+    if (matches !== 1) {
+        throw new Error(
+            `${file}: expected one place that grants proposed APIs, found ${matches}; ` +
+                'this is another code-server',
+        );
+    }
+    const gateable = source.replace(granting, (_, name, extension, proposal) => {
+        const asks = `${extension}.enabledApiProposals?.includes(${proposal})`;
+        const isGranted = `!process.env.${GATED}||!!(${extension}.isBuiltin&&${asks})`;
+        return `function ${name}(${extension},${proposal}){return ${isGranted}}`;
+    });
     // A rename replaces the file at once, also if two runs begin together.
     writeFileSync(`${file}.${process.pid}`, gateable);
     renameSync(`${file}.${process.pid}`, file);

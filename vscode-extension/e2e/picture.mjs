@@ -5,13 +5,13 @@
 // this: the same person has typed another file before, with twelve labels, so that the four of the
 // picture are enough for an update.
 
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { CodeServer } from './codeserver.mjs';
 import { Hone, eventually } from './hone.mjs';
 import { Recorder, writeWebp } from './recorder.mjs';
-import { folders, packaged, required } from './setup.mjs';
+import { folders, packaged, removed, required } from './setup.mjs';
 import { Window, openBrowser } from './window.mjs';
 
 const PORT = 18_099;
@@ -56,16 +56,26 @@ const FILES = {
 
 /** What was typed before, and at `|` somebody waits for an offer. */
 const STOCK = [
-    'def total(|items):', '    return sum(|item.price * item.quantity for item in items)',
-    'def count(|items):', '    return sum(|item.quantity for item in items)',
-    'def names(|items):', '    return [|item.name for item in items]',
-    'def in_stock(|items):', '    return [|item for item in items if item.quantity > 0]',
-    'def sold_out(|items):', '    return [|item for item in items if item.quantity == 0]',
-    'def by_name(|items):', '    return sorted(|items, key=lambda item: item.name)',
-    'def by_price(|items):', '    return sorted(|items, key=lambda item: item.price)',
-    'def by_quantity(|items):', '    return sorted(|items, key=lambda item: item.quantity)',
-    'def prices(|items):', '    return {|item.name: item.price for item in items}',
-    'def average_price(|items):', '    return total(|items) / count(items)',
+    'def total(|items):',
+    '    return sum(|item.price * item.quantity for item in items)',
+    'def count(|items):',
+    '    return sum(|item.quantity for item in items)',
+    'def names(|items):',
+    '    return [|item.name for item in items]',
+    'def in_stock(|items):',
+    '    return [|item for item in items if item.quantity > 0]',
+    'def sold_out(|items):',
+    '    return [|item for item in items if item.quantity == 0]',
+    'def by_name(|items):',
+    '    return sorted(|items, key=lambda item: item.name)',
+    'def by_price(|items):',
+    '    return sorted(|items, key=lambda item: item.price)',
+    'def by_quantity(|items):',
+    '    return sorted(|items, key=lambda item: item.quantity)',
+    'def prices(|items):',
+    '    return {|item.name: item.price for item in items}',
+    'def average_price(|items):',
+    '    return total(|items) / count(items)',
 ];
 
 /** Everything is out of the way that is not the editor. */
@@ -88,7 +98,13 @@ const CALM = {
     'editor.stickyScroll.enabled': false,
     'editor.wordBasedSuggestions': 'off',
     'screencastMode.fontSize': 22,
-    'screencastMode.keyboardOptions': { showKeys: false, showKeybindings: true, showCommands: false, showCommandGroups: false, showSingleEditorCursorMoves: false },
+    'screencastMode.keyboardOptions': {
+        showKeys: false,
+        showKeybindings: true,
+        showCommands: false,
+        showCommandGroups: false,
+        showSingleEditorCursorMoves: false,
+    },
     'screencastMode.keyboardOverlayTimeout': KEY_SHOWN_MS,
     'screencastMode.verticalOffset': 6,
     'workbench.activityBar.location': 'hidden',
@@ -98,13 +114,27 @@ const CALM = {
     'workbench.reduceMotion': 'on',
 };
 /** Items of the status bar that say nothing about one small file. */
-const HIDDEN = ['status.host', 'status.problems', 'status.forwardedPorts', 'status.workbench.keyboardLayout', 'status.editor.eol', 'status.editor.encoding', 'status.editor.indentation'];
+const HIDDEN = [
+    'status.host',
+    'status.problems',
+    'status.forwardedPorts',
+    'status.workbench.keyboardLayout',
+    'status.editor.eol',
+    'status.editor.encoding',
+    'status.editor.indentation',
+];
 
 const target = resolve(process.argv[2]);
 const hone = new Hone(required('HONE_BIN'), required('HONE_TEST_MODELS'), undefined, '');
 const profile = mkdtempSync(join(tmpdir(), 'hone-vscode-'));
 const workspace = folders(profile)('shop', FILES);
-const server = new CodeServer(required('CODE_SERVER'), profile, PORT, { 'hone.path': hone.program }, hone.environment);
+const server = new CodeServer(
+    required('CODE_SERVER'),
+    profile,
+    PORT,
+    { 'hone.path': hone.program },
+    hone.environment,
+);
 server.setUser(CALM);
 let browser;
 try {
@@ -118,20 +148,19 @@ try {
     const frames = await recorder.stop();
     writeWebp(frames, process.env.E2E_FRAMES ?? join(profile, 'frames'), target);
     const seconds = frames.reduce((sum, { ms }) => sum + ms, 0) / 1000;
-    console.log(`${target}: ${frames.length} frames, ${seconds.toFixed(1)} s, ${Math.round(statSync(target).size / 1024)} KiB`);
+    const kib = Math.round(statSync(target).size / 1024);
+    console.log(`${target}: ${frames.length} frames, ${seconds.toFixed(1)} s, ${kib} KiB`);
 } finally {
     await browser?.close();
     await server.stop();
     hone.dispose();
-    await eventually('the profile is removed', () => {
-        try { return rmSync(profile, { recursive: true, force: true }) ?? true; } catch { return false; }
-    });
+    await removed(profile);
 }
 
 async function prepare(window) {
     await window.trust();
     await window.file(BEFORE);
-    await eventually('Hone is ready', async () => (await window.statusBar()) === 'Hone: ready', READY_LIMIT_MS);
+    await window.statusIs('ready', READY_LIMIT_MS);
     await typeBefore(window);
     await window.press('Control+s');
     await window.command('View: Close Editor');
@@ -139,7 +168,9 @@ async function prepare(window) {
     for (const id of HIDDEN) await window.hideStatus(id);
     await window.command('View: Close Primary Side Bar');
     await window.command('Developer: Toggle Screencast Mode');
-    await eventually('the editor has the keys', () => window.page.evaluate(() => document.activeElement?.closest('.editor-instance') !== null));
+    await eventually('the editor has the keys', () =>
+        window.page.evaluate(() => document.activeElement?.closest('.editor-instance') !== null),
+    );
     // Meanwhile the server reads the file, so that its first offer comes as soon as the others.
     await window.pause(REST_MS);
 }
@@ -200,7 +231,7 @@ async function play(window) {
     await window.pause(300);
     await window.type('hone status', KEY_MS);
     await window.pause(500);
-    // A click, because screencast mode puts a wrong name on the Enter of a list.
+    // The entry is clicked, because screencast mode puts a wrong name on the Enter of a list.
     await window.choose('Hone: Status');
     await window.page.locator('.notification-list-item', { hasText: 'judged offers' }).waitFor();
     await window.pause(END_MS);

@@ -22,7 +22,10 @@ export class Recorder {
 
     async begin() {
         this.session.on('Page.screencastFrame', ({ data, metadata, sessionId }) => {
-            this.frames.push({ png: Buffer.from(data, 'base64'), at_ms: metadata.timestamp * 1000 });
+            this.frames.push({
+                png: Buffer.from(data, 'base64'),
+                atMs: metadata.timestamp * 1000,
+            });
             void this.session.send('Page.screencastFrameAck', { sessionId });
         });
         await this.session.send('Page.startScreencast', { format: 'png' });
@@ -30,22 +33,25 @@ export class Recorder {
 
     /** Stops, and returns the frames with the time that each of them stands. */
     async stop() {
-        const end_ms = Date.now();
+        const endMs = Date.now();
         await this.session.send('Page.stopScreencast');
-        return withTimes(this.frames, end_ms);
+        return withTimes(this.frames, endMs);
     }
 }
 
 /** Leaves out frames that repeat the one before, and those that are too short to be seen. */
-export function withTimes(frames, end_ms) {
+export function withTimes(frames, endMs) {
     const shown = [];
     for (const frame of frames) {
         const last = shown.at(-1);
         if (last?.png.equals(frame.png)) continue;
-        if (last && frame.at_ms - last.at_ms < SHORTEST_FRAME_MS) last.png = frame.png;
+        if (last && frame.atMs - last.atMs < SHORTEST_FRAME_MS) last.png = frame.png;
         else shown.push({ ...frame });
     }
-    return shown.map(({ png, at_ms }, at) => ({ png, ms: Math.round((shown[at + 1]?.at_ms ?? end_ms) - at_ms) }));
+    return shown.map(({ png, atMs }, at) => ({
+        png,
+        ms: Math.round((shown[at + 1]?.atMs ?? endMs) - atMs),
+    }));
 }
 
 /** Writes the frames into `folder` and makes an animated WebP of them, without loss. */
@@ -56,5 +62,9 @@ export function writeWebp(frames, folder, target) {
         writeFileSync(join(folder, name), png);
         return ['-d', String(ms), name];
     });
-    execFileSync('img2webp', ['-loop', '0', '-min_size', '-lossless', '-m', '6', ...parts, '-o', target], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
+    execFileSync(
+        'img2webp',
+        ['-loop', '0', '-min_size', '-lossless', '-m', '6', ...parts, '-o', target],
+        { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] },
+    );
 }

@@ -4,15 +4,15 @@
 // a story waits for keys, pauses and answers.
 
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { CodeServer, makeProposedApiGateable } from './codeserver.mjs';
-import { Hone, eventually } from './hone.mjs';
+import { Hone } from './hone.mjs';
 import { latency } from './latency.mjs';
-import { ROOT, folders, packaged, required } from './setup.mjs';
+import { ROOT, folders, packaged, removed, required } from './setup.mjs';
 import { FILES, everyLabelOnce, lastStories, noCode, stories } from './stories.mjs';
 import { BlankWindow, Window, openBrowser } from './window.mjs';
 
@@ -33,12 +33,15 @@ process.exitCode = failures === 0 ? 0 : 1;
 /** Runs the modes side by side. Returns how many of them failed. */
 async function inBothModes() {
     // The packages are made one after the other, because both go through the same folder.
-    const packages = Object.entries(MODES).map(([mode, proposedApi]) => [mode, packaged(proposedApi)]);
-    const runs = packages.map(([mode, vsix], at) => {
-        const env = { ...process.env, E2E_VSIX: vsix, E2E_PORT: String(port() + at) };
-        const child = spawn(process.execPath, [SELF, mode], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const packages = Object.values(MODES).map(packaged);
+    const runs = Object.keys(MODES).map((mode, at) => {
+        const env = { ...process.env, E2E_VSIX: packages[at], E2E_PORT: String(port() + at) };
+        const stdio = ['ignore', 'pipe', 'pipe'];
+        const child = spawn(process.execPath, [SELF, mode], { env, stdio });
         for (const stream of [child.stdout, child.stderr]) {
-            createInterface({ input: stream }).on('line', (line) => console.log(`${mode.padEnd(8)}${line}`));
+            createInterface({ input: stream }).on('line', (line) =>
+                console.log(`${mode.padEnd(8)}${line}`),
+            );
         }
         return new Promise((resolve) => child.once('close', (code) => resolve(code === 0 ? 0 : 1)));
     });
@@ -48,42 +51,62 @@ async function inBothModes() {
 
 /** Runs all stories in one mode. Returns how many failed. */
 async function inMode(mode, proposedApi) {
-    console.log(`The proposed API is ${proposedApi ? 'granted' : 'not granted, as for a Marketplace user'}.`);
-    const hone = new Hone(required('HONE_BIN'), required('HONE_TEST_MODELS'), process.env.HONE_E2E_MODEL ?? 'smollm2-135m');
+    const granted = proposedApi ? 'granted' : 'not granted, as for a Marketplace user';
+    console.log(`The proposed API is ${granted}.`);
+    const model = process.env.HONE_E2E_MODEL ?? 'smollm2-135m';
+    const hone = new Hone(required('HONE_BIN'), required('HONE_TEST_MODELS'), model);
     const profile = mkdtempSync(join(tmpdir(), 'hone-vscode-'));
-    const folder = folders(profile);
-    const workspace = folder('workspace', FILES);
     const shots = join(ROOT, 'e2e/shots', mode);
     mkdirSync(shots, { recursive: true });
-    const server = new CodeServer(required('CODE_SERVER'), profile, port(), { 'hone.path': hone.program }, { ...hone.environment, ...(proposedApi ? {} : { HONE_E2E_GATED: '1' }) });
+    const server = new CodeServer(
+        required('CODE_SERVER'),
+        profile,
+        port(),
+        { 'hone.path': hone.program },
+        { ...hone.environment, ...(proposedApi ? {} : { HONE_E2E_GATED: '1' }) },
+    );
     let browser;
     try {
         if (chosenStory === LATENCY) server.addExtension(join(ROOT, 'e2e/instant'));
         server.installExtension(process.env.E2E_VSIX ?? packaged(proposedApi));
         await server.start();
         browser = await openBrowser();
-        const open = (place) => Window.open(browser, port(), place, shots);
-        const run = (name, story) => runStory(name, story, browser, shots);
-        const at = { hone, workspace, proposedApi, open, folder, set: (settings) => server.set(settings) };
-        const first = await run('a window opens, and the extension finds hone and starts it', async () => {
-            at.window = await open({ folder: workspace });
-            await eventually('Hone is ready', async () => (await at.window.statusBar()) === 'Hone: ready', READY_LIMIT_MS);
-        });
-        if (first > 0) return first;
-        let failed = 0;
-        for (const [name, story] of Object.entries(chosenStories(at))) failed += await run(name, () => story(at));
-        failed += await run('no log holds code', async () => noCode([...server.logs('Hone.log'), hone.log]));
-        failed += await run('no offer has two labels', async () => console.log(`  ${everyLabelOnce(hone)} labels`));
-        return failed;
+        const folder = folders(profile);
+        const at = {
+            hone,
+            workspace: folder('workspace', FILES),
+            proposedApi,
+            open: (place) => Window.open(browser, port(), place, shots),
+            folder,
+            set: (settings) => server.set(settings),
+        };
+        return await inWindow(at, server, (name, story) => runStory(name, story, browser, shots));
     } finally {
         await browser?.close();
         await server.stop();
         hone.dispose();
-        // The extension host outlives its server by seconds and still writes.
-        await eventually('the profile is removed', () => {
-            try { return rmSync(profile, { recursive: true, force: true }) ?? true; } catch { return false; }
-        });
+        await removed(profile);
     }
+}
+
+/** Opens a window and runs the stories in it. Returns how many failed. */
+async function inWindow(at, server, run) {
+    const opens = 'a window opens, and the extension finds hone and starts it';
+    const first = await run(opens, async () => {
+        at.window = await at.open({ folder: at.workspace });
+        await at.window.statusIs('ready', READY_LIMIT_MS);
+    });
+    if (first > 0) return first;
+    let failed = 0;
+    for (const [name, story] of Object.entries(chosenStories(at))) {
+        failed += await run(name, () => story(at));
+    }
+    const logs = [...server.logs('Hone.log'), at.hone.log];
+    failed += await run('no log holds code', async () => noCode(logs));
+    failed += await run('no offer has two labels', async () => {
+        console.log(`  ${everyLabelOnce(at.hone)} labels`);
+    });
+    return failed;
 }
 
 /**
@@ -114,7 +137,8 @@ async function runStory(name, story, browser, shots) {
             }
             console.log(`FAILED  ${name}\n${error.message}`);
             const pages = browser.contexts().flatMap((context) => context.pages());
-            const file = (at) => join(shots, `failed-${name.replaceAll(/\W+/g, '-')}-${at + 1}.png`);
+            const file = (at) =>
+                join(shots, `failed-${name.replaceAll(/\W+/g, '-')}-${at + 1}.png`);
             await Promise.all(pages.map((page, at) => page.screenshot({ path: file(at) })));
             return 1;
         }

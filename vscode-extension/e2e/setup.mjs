@@ -1,9 +1,10 @@
-// What every program here needs before a window opens.
+// What every program here needs before a window opens and after it has closed.
 
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { eventually } from './hone.mjs';
 
 /** The extension's folder. */
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -19,9 +20,22 @@ export function folders(profile) {
     };
 }
 
+/** Removes a profile. The extension host outlives its server by seconds and still writes there. */
+export function removed(profile) {
+    return eventually('the profile is removed', () => {
+        try {
+            rmSync(profile, { recursive: true, force: true });
+            return true;
+        } catch {
+            return false;
+        }
+    });
+}
+
 /** Makes the package that a user in this mode has. Returns its path. */
 export function packaged(proposedApi) {
-    const made = spawnSync('npm', ['run', 'package', ...(proposedApi ? [] : ['--', '--marketplace'])], { cwd: ROOT, encoding: 'utf8' });
+    const args = ['run', 'package', ...(proposedApi ? [] : ['--', '--marketplace'])];
+    const made = spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8' });
     if (made.status !== 0) throw new Error(`npm run package: ${made.stderr}`);
     return /Packaged: (.+\.vsix)/.exec(made.stdout)[1];
 }

@@ -1,5 +1,5 @@
-// Replaces VS Code's native logger, which no package brings as a binary. Without a logger VS Code writes
-// no logs.
+// Replaces VS Code's native logger, which no package brings as a binary. Without a logger VS Code
+// writes no logs.
 const { appendFileSync, mkdirSync } = require('node:fs');
 const { dirname } = require('node:path');
 
@@ -11,7 +11,8 @@ class Logger {
         this.least = 0;
         this.form = (level, message) => message;
         for (const [at, level] of LEVELS.entries()) {
-            this[level] = (message) => at >= this.least && appendFileSync(file, this.form(level, message));
+            this[level] = (message) =>
+                at >= this.least && appendFileSync(file, this.form(level, message));
         }
     }
 

@@ -5,12 +5,26 @@ import { join } from 'node:path';
 import { eventually } from './hone.mjs';
 
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
-const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const BROWSER_ARGS = [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+];
 /** How long a window may take to show the files of its folder. */
 const START_LIMIT_MS = 45_000;
-/** How long a window may say that it has no folder. One that read its workspace too early stays so. */
+/**
+ * How long a window may say that it has no folder. A window that read its workspace too early says
+ * so until it is loaded again.
+ */
 const NO_FOLDER_LIMIT_MS = 8_000;
-/** How often a window is loaded, if it stays blank. It has cached its workspace when it is loaded again. */
+/**
+ * How often a window is loaded, if it stays blank. When it is loaded again, it has its workspace in
+ * a cache.
+ */
 const LOADS = 3;
 /** How large a window of the stories is. */
 const VIEWPORT = { width: 1100, height: 640 };
@@ -27,21 +41,30 @@ export class BlankWindow extends Error {}
 /** With a `scale` of 2, everything on screen has twice as many pixels in each direction. */
 export async function openBrowser(scale = 1) {
     const args = [...BROWSER_ARGS, `--force-device-scale-factor=${scale}`];
-    return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args });
+    return chromium.launch({
+        executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+        headless: true,
+        args,
+    });
 }
 
 export class Window {
     /**
-     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. A window
-     * that stays blank is loaded again. If that does not help either, it is closed, and a
-     * `BlankWindow` is thrown. `screen` may name another viewport and its scale, as Playwright does.
+     * Opens a `folder` or a `workspace` by its path. Nothing in it is trusted until `trust`. A
+     * window that stays blank is loaded again. If that does not help either, it is closed, and a
+     * `BlankWindow` is thrown. `screen` may name another viewport and its scale, as Playwright
+     * does.
      */
     static async open(browser, port, place, shots, screen = {}) {
         const context = await browser.newContext({ viewport: VIEWPORT, ...screen });
         // Requests to other machines are cut off. What the editor asks of them is not tested here.
         await context.route('**/*', (route) => {
             const { hostname, protocol } = new URL(route.request().url());
-            const local = hostname === '127.0.0.1' || hostname.endsWith('localhost') || protocol === 'data:' || protocol === 'blob:';
+            const local =
+                hostname === '127.0.0.1' ||
+                hostname.endsWith('localhost') ||
+                protocol === 'data:' ||
+                protocol === 'blob:';
             return local || hostname.endsWith('.vscode-cdn.net') ? route.continue() : route.abort();
         });
         const window = new Window(await context.newPage(), shots);
@@ -53,7 +76,9 @@ export class Window {
             } catch (error) {
                 await window.shot('blank').catch(() => undefined);
                 if (loads < LOADS) {
-                    console.log(`again   a window stayed blank and is loaded once more: ${error.message}`);
+                    console.log(
+                        `again   a window stayed blank and is loaded once more: ${error.message}`,
+                    );
                     continue;
                 }
                 await window.close();
@@ -62,7 +87,7 @@ export class Window {
         }
     }
 
-    /** Waits for the files of the folder. It gives up early on a window that says it has no folder. */
+    /** Waits for the files of the folder, but not for long if the window says it has no folder. */
     async showsFiles() {
         const files = this.page.locator('.explorer-folders-view .monaco-list-row');
         const noFolder = this.page.getByText('You have not yet added a folder to the workspace');
@@ -72,7 +97,9 @@ export class Window {
             const now = Date.now();
             blankSince = (await noFolder.isVisible()) ? (blankSince ?? now) : undefined;
             if (now - (blankSince ?? now) > NO_FOLDER_LIMIT_MS) throw new Error('it has no folder');
-            if (now - start > START_LIMIT_MS) throw new Error(`it showed no files within ${START_LIMIT_MS / 1000} s`);
+            if (now - start > START_LIMIT_MS) {
+                throw new Error(`it showed no files within ${START_LIMIT_MS / 1000} s`);
+            }
             await this.pause(START_POLL_MS);
         }
     }
@@ -89,13 +116,18 @@ export class Window {
     async trust() {
         const restricted = this.page.locator('.statusbar-item', { hasText: 'Restricted Mode' });
         await restricted.click();
-        await this.page.locator('.workspace-trust-editor').getByRole('button', { name: 'Trust', exact: true }).click();
+        await this.page
+            .locator('.workspace-trust-editor')
+            .getByRole('button', { name: 'Trust', exact: true })
+            .click();
         await restricted.waitFor({ state: 'detached' });
         await this.command('View: Close Editor');
     }
 
     async file(name) {
-        await this.page.locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`).dblclick();
+        await this.page
+            .locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`)
+            .dblclick();
         await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
         await this.page.locator('.editor-instance .view-lines').first().click();
         await this.press('Control+End');
@@ -112,7 +144,10 @@ export class Window {
     }
 
     press(...keys) {
-        return keys.reduce((before, key) => before.then(() => this.page.keyboard.press(key)), Promise.resolve());
+        return keys.reduce(
+            (before, key) => before.then(() => this.page.keyboard.press(key)),
+            Promise.resolve(),
+        );
     }
 
     pause(ms) {
@@ -127,25 +162,32 @@ export class Window {
     /** Types into the palette and leaves it open. */
     async palette(title) {
         const input = this.page.locator('.quick-input-widget .quick-input-box input');
-        const opens = () => input.waitFor({ timeout: PALETTE_MS }).then(() => true, () => false);
+        const opens = () =>
+            input.waitFor({ timeout: PALETTE_MS }).then(
+                () => true,
+                () => false,
+            );
         // A busy window may ignore a key. A person who sees no palette presses again.
         for (let presses = 0; presses < PALETTE_PRESSES; presses += 1) {
             await this.press('F1');
-            if (await opens()) {
-                break;
-            }
+            if (await opens()) break;
         }
         await input.fill(`>${title}`);
     }
 
     /** Clicks an entry of the open list. */
     choose(entry) {
-        return this.page.locator('.quick-input-list .monaco-list-row', { hasText: entry }).first().click();
+        return this.page
+            .locator('.quick-input-list .monaco-list-row', { hasText: entry })
+            .first()
+            .click();
     }
 
     /** The entries of the open list. */
     choices() {
-        return this.page.locator('.quick-input-list .monaco-list-row .label-name').allTextContents();
+        return this.page
+            .locator('.quick-input-list .monaco-list-row .label-name')
+            .allTextContents();
     }
 
     /** The grey text on screen, or ''. */
@@ -159,7 +201,9 @@ export class Window {
         const offer = await eventually('the newest offer is on screen', async () => {
             const ghost = await this.ghost();
             const last = ghost && hone.lastOffer();
-            return last && last.shown.endsWith(ghost) ? { id: last.id, text: last.shown, ghost } : undefined;
+            return last && last.shown.endsWith(ghost)
+                ? { id: last.id, text: last.shown, ghost }
+                : undefined;
         });
         await this.pause(400);
         return offer;
@@ -180,11 +224,13 @@ export class Window {
         });
     }
 
-    /** The page of Hone's that contains a text. */
+    /** The page of Hone that contains a text. */
     async webview(text) {
         return eventually(`a page with “${text}”`, async () => {
             for (const frame of this.page.frames()) {
-                const found = await frame.evaluate((wanted) => document.body?.innerText.includes(wanted), text).catch(() => false);
+                const found = await frame
+                    .evaluate((wanted) => document.body?.innerText.includes(wanted), text)
+                    .catch(() => false);
                 if (found && frame !== this.page.mainFrame()) return frame;
             }
             return undefined;
@@ -201,8 +247,12 @@ export class Window {
         await item.waitFor({ state: 'hidden' });
     }
 
-    statusBar() {
-        return this.page.evaluate(() => document.querySelector('.statusbar-item[id^="hone"]')?.getAttribute('aria-label'));
+    /** Waits until Hone's item in the status bar shows this state. */
+    async statusIs(state, limitMs) {
+        const label = () =>
+            document.querySelector('.statusbar-item[id^="hone"]')?.getAttribute('aria-label');
+        const isShown = async () => (await this.page.evaluate(label)) === `Hone: ${state}`;
+        await eventually(`the status bar says ${state}`, isShown, limitMs);
     }
 
     shot(name) {

@@ -5,14 +5,29 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const common = { absWorkingDir: root, bundle: true, platform: 'node', target: 'node20', format: 'cjs', logLevel: 'warning' };
+const common = {
+    absWorkingDir: root,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    logLevel: 'warning',
+};
 
 if (process.argv.includes('--tests')) {
     rmSync(join(root, 'out/test'), { recursive: true, force: true });
-    const files = (folder, ending) => readdirSync(join(root, folder)).filter((name) => name.endsWith(ending)).map((name) => `${folder}/${name}`);
+    const files = (folder, ending) =>
+        readdirSync(join(root, folder))
+            .filter((name) => name.endsWith(ending))
+            .map((name) => `${folder}/${name}`);
     // `vscode` is not external in these builds. So they fail if the core imports the editor.
     await build({ ...common, entryPoints: files('src/core', '.ts'), outdir: 'out/core' });
-    await build({ ...common, entryPoints: files('test', '.test.ts'), outdir: 'out/test', sourcemap: 'inline' });
+    await build({
+        ...common,
+        entryPoints: files('test', '.test.ts'),
+        outdir: 'out/test',
+        sourcemap: 'inline',
+    });
 } else {
     rmSync(join(root, 'dist'), { recursive: true, force: true });
     const built = await build({
@@ -25,5 +40,8 @@ if (process.argv.includes('--tests')) {
     });
     // The packager reads this list and adds the licences of the packages in the bundle.
     mkdirSync(join(root, 'out'), { recursive: true });
-    writeFileSync(join(root, 'out/inputs.json'), JSON.stringify(Object.keys(built.metafile.inputs)));
+    writeFileSync(
+        join(root, 'out/inputs.json'),
+        JSON.stringify(Object.keys(built.metafile.inputs)),
+    );
 }

@@ -2,33 +2,53 @@
 //   --marketplace        declares no proposed API, because the Marketplace refuses such extensions
 //   --target PLATFORM    makes the package of one platform, with bin/<platform>/hone in it
 import { createVSIX } from '@vscode/vsce';
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+    cpSync,
+    existsSync,
+    mkdirSync,
+    readFileSync,
+    readdirSync,
+    rmSync,
+    writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import './build.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const { values } = parseArgs({ options: { marketplace: { type: 'boolean' }, target: { type: 'string' } } });
+const { values } = parseArgs({
+    options: { marketplace: { type: 'boolean' }, target: { type: 'string' } },
+});
 
 const stage = join(root, 'out/stage');
 rmSync(stage, { recursive: true, force: true });
 mkdirSync(stage, { recursive: true });
-for (const part of ['dist', 'media', 'README.md']) cpSync(join(root, part), join(stage, part), { recursive: true });
-for (const licence of ['LICENSE', 'LICENSE-APACHE', 'LICENSE-MIT']) cpSync(join(root, '..', licence), join(stage, licence));
+for (const part of ['dist', 'media', 'README.md']) {
+    cpSync(join(root, part), join(stage, part), { recursive: true });
+}
+for (const licence of ['LICENSE', 'LICENSE-APACHE', 'LICENSE-MIT']) {
+    cpSync(join(root, '..', licence), join(stage, licence));
+}
 writeFileSync(join(stage, 'THIRD-PARTY.txt'), thirdParty());
 if (values.target) {
     const folder = join('bin', values.target);
-    if (!existsSync(join(root, folder))) throw new Error(`${folder}: put the binaries for ${values.target} there`);
+    if (!existsSync(join(root, folder))) {
+        throw new Error(`${folder}: put the binaries for ${values.target} there`);
+    }
     cpSync(join(root, folder), join(stage, folder), { recursive: true });
 }
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-for (const field of ['private', 'scripts', 'devDependencies', 'dependencies']) delete manifest[field];
+for (const field of ['private', 'scripts', 'devDependencies', 'dependencies']) {
+    delete manifest[field];
+}
 if (values.marketplace) delete manifest.enabledApiProposals;
 writeFileSync(join(stage, 'package.json'), JSON.stringify(manifest, null, 2));
 
-const name = ['hone', values.target, manifest.version, values.marketplace && 'marketplace'].filter(Boolean).join('-');
+const name = ['hone', values.target, manifest.version, values.marketplace && 'marketplace']
+    .filter(Boolean)
+    .join('-');
 await createVSIX({
     cwd: stage,
     packagePath: join(root, `${name}.vsix`),
@@ -41,10 +61,16 @@ await createVSIX({
 /** The licences of the packages in the bundle. */
 function thirdParty() {
     const inputs = JSON.parse(readFileSync(join(root, 'out/inputs.json'), 'utf8'));
-    const folders = new Set(inputs.flatMap((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []));
-    return [...folders].sort().map((folder) => {
-        const name = readdirSync(join(root, folder)).find((file) => /^licen[cs]e/i.test(file));
-        if (!name) throw new Error(`${folder}: holds no licence; check whether it may be shipped`);
-        return `${folder.replace(/^.*node_modules\//, '')}\n\n${readFileSync(join(root, folder, name), 'utf8').trim()}\n`;
-    }).join('\n----\n\n');
+    const folders = new Set(
+        inputs.flatMap((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []),
+    );
+    return [...folders].sort().map(licenceOf).join('\n----\n\n');
+}
+
+/** The name and the licence of the package in this folder. */
+function licenceOf(folder) {
+    const file = readdirSync(join(root, folder)).find((name) => /^licen[cs]e/i.test(name));
+    if (!file) throw new Error(`${folder}: holds no licence; check whether it may be shipped`);
+    const name = folder.replace(/^.*node_modules\//, '');
+    return `${name}\n\n${readFileSync(join(root, folder, file), 'utf8').trim()}\n`;
 }

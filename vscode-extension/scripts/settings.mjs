@@ -1,47 +1,42 @@
-// Writes the settings of `hone config schema` into package.json. With --check it only compares them.
+// Writes what `hone config schema` says of the settings into package.json, and their old names into
+// src/core/currentNames.json. With --check it only compares both.
+//
 // The program is `hone` in the folder HONE_BIN, or on PATH.
+
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { currentNames, sections } from './schema.mjs';
 
-/** Commands or the extension's own settings change these, so they are not settings a second time. */
-const CHANGED_ELSEWHERE = new Set(['model.name', 'learning.enabled', 'completion.enabled', 'completion.languages']);
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const files = { 'package.json': manifest(), 'src/core/currentNames.json': renamed() };
 
-const file = join(dirname(fileURLToPath(import.meta.url)), '../package.json');
-const schema = JSON.parse(execFileSync(join(process.env.HONE_BIN ?? '', 'hone'), ['config', 'schema', '--json'], { encoding: 'utf8' }));
-const manifest = JSON.parse(readFileSync(file, 'utf8'));
-const [own] = manifest.contributes.configuration;
-manifest.contributes.configuration = [own, ...Object.entries(schema.properties).map(section).filter(({ properties }) => Object.keys(properties).length > 0)];
-
-const text = `${JSON.stringify(manifest, null, 2)}\n`;
-if (process.argv.includes('--check')) {
-    if (text !== readFileSync(file, 'utf8')) throw new Error(`${file} differs from \`hone config schema\`; run \`npm run settings\``);
-} else {
-    writeFileSync(file, text);
+for (const [name, content] of Object.entries(files)) {
+    const file = join(root, name);
+    const text = `${JSON.stringify(content, null, 2)}\n`;
+    if (!process.argv.includes('--check')) {
+        writeFileSync(file, text);
+    } else if (!existsSync(file) || readFileSync(file, 'utf8') !== text) {
+        throw new Error(`${name} differs from \`hone config schema\`; run \`npm run settings\``);
+    }
 }
 
-/** The settings of a table of config.toml. A table inside it, such as PPO's parameters, is left out. */
-function section([table, { properties }]) {
-    const settings = Object.entries(properties).filter(([name, { type }]) => type !== 'object' && !CHANGED_ELSEWHERE.has(`${table}.${name}`));
-    return {
-        title: table[0].toUpperCase() + table.slice(1),
-        properties: Object.fromEntries(settings.map(([name, property]) => [`hone.${table}.${name}`, setting(property)])),
-    };
+/** The manifest, with the server's settings after the extension's own ones. */
+function manifest() {
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const [own] = manifest.contributes.configuration;
+    manifest.contributes.configuration = [own, ...sections(schema())];
+    return manifest;
 }
 
-function setting({ type, oneOf, items, default: default_, minimum, maximum, description, 'x-restart': restart }) {
-    const meaning = description.replaceAll('\n', ' ');
-    return {
-        // A setting without a type is a choice, and each choice has its own description.
-        type: type ?? 'string',
-        ...(oneOf !== undefined && { enum: oneOf.map((choice) => choice.const), enumDescriptions: oneOf.map((choice) => choice.description.replaceAll('\n', ' ')) }),
-        ...(items !== undefined && { items }),
-        default: default_,
-        ...(minimum !== undefined && { minimum }),
-        ...(maximum !== undefined && { maximum }),
-        // One daemon serves all windows of a machine, so the settings belong to the machine.
-        scope: 'machine',
-        markdownDescription: restart ? `${meaning} Needs a restart of the server.` : meaning,
-    };
+/** The settings that have old names. Some of them only experiments need today. */
+function renamed() {
+    return currentNames(schema('--all'));
+}
+
+function schema(...options) {
+    const program = join(process.env.HONE_BIN ?? '', 'hone');
+    const args = ['config', 'schema', '--json', ...options];
+    return JSON.parse(execFileSync(program, args, { encoding: 'utf8' }));
 }

@@ -38,7 +38,7 @@ export interface ClientSource {
 }
 
 export class HoneClient extends LanguageClient implements Connection {
-    lastWord: string | undefined;
+    lastErrorLine: string | undefined;
 
     constructor({ path, output, lost }: ClientSource) {
         const start = async () => spawn(path, ['lsp'], { stdio: 'pipe' });
@@ -52,7 +52,11 @@ export class HoneClient extends LanguageClient implements Connection {
                 // The supervisor restarts the server, with a longer wait each time.
                 closed: () => {
                     lost();
-                    return { action: CloseAction.DoNotRestart, handled: true, message: 'The server’s connection ended' };
+                    return {
+                        action: CloseAction.DoNotRestart,
+                        handled: true,
+                        message: 'The server’s connection ended',
+                    };
                 },
             },
             stdioOptions: {
@@ -60,7 +64,7 @@ export class HoneClient extends LanguageClient implements Connection {
                 stdout: () => undefined,
                 stderr: (stream, channel) => {
                     createInterface({ input: stream }).on('line', (line) => {
-                        this.lastWord = lastLine(line) ?? this.lastWord;
+                        this.lastErrorLine = lastLine(line) ?? this.lastErrorLine;
                         channel.warn(line);
                     });
                 },

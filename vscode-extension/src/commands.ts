@@ -5,6 +5,7 @@ import * as vscode from 'vscode';
 import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import type { Pages } from './pages';
+import { BASE } from './core/adapters';
 import { learnRequest, statusRequest } from './core/protocol';
 import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
@@ -24,7 +25,8 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
         menu: () => menu(parts),
         toggle,
         toggleLanguage: toggleActiveLanguage,
-        trigger: async () => void (await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
+        trigger: async () =>
+            void (await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
         status: () => status(server),
         report: () => pages.report(),
         learn: () => learn(server),
@@ -49,39 +51,55 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
     );
 }
 
+interface MenuEntry extends vscode.QuickPickItem {
+    /** The command that it runs. An entry without one shows the output channel. */
+    command?: string;
+}
+
 async function menu({ server, output }: CommandParts): Promise<void> {
-    const language = vscode.window.activeTextEditor?.document.languageId;
-    const running = server.connected !== undefined;
-    const entries: (vscode.QuickPickItem & { command?: string })[] = [
-        { label: isEnabled() ? '$(circle-slash) Turn off' : '$(sparkle) Turn on', command: 'hone.toggle' },
-        ...(language && isEnabled()
-            ? [{ label: `${isLanguageOn(language) ? '$(circle-slash) Turn off' : '$(sparkle) Turn on'} for ${language}`, command: 'hone.toggleLanguage' }]
-            : []),
-        { label: '', kind: vscode.QuickPickItemKind.Separator },
-        ...(running ? [{ label: '$(info) Status', command: 'hone.status' }] : []),
-        { label: '$(graph-line) Learning report', command: 'hone.report' },
-        ...(running
-            ? [
-                  { label: '$(mortar-board) Learn now', command: 'hone.learn' },
-                  { label: '$(debug-pause) Pause or resume learning', command: 'hone.toggleLearning' },
-              ]
-            : []),
-        { label: '$(history) Roll back the adapter', command: 'hone.adapter' },
-        ...(running && language ? [{ label: '$(trash) Forget this file', command: 'hone.forget' }] : []),
-        { label: '$(package) Pick a model', command: 'hone.model' },
-        ...(vscode.workspace.isTrusted && vscode.workspace.workspaceFolders
-            ? [{ label: '$(terminal) Rehearse on this workspace', command: 'hone.rehearse' }]
-            : []),
-        { label: '', kind: vscode.QuickPickItemKind.Separator },
-        { label: '$(pulse) Doctor', command: 'hone.doctor' },
-        { label: '$(output) Show output' },
-        ...(running ? [{ label: '$(list-flat) Show the daemon’s log', command: 'hone.log' }] : []),
-        { label: '$(debug-restart) Restart server', command: 'hone.restart' },
-    ];
     const title = server.state.kind === 'failed' ? server.state.problem : 'Hone';
-    const picked = await vscode.window.showQuickPick(entries, { title });
+    const picked = await vscode.window.showQuickPick(menuEntries(server), { title });
     if (picked?.command) await vscode.commands.executeCommand(picked.command);
     else if (picked) output.show();
+}
+
+/** The commands that have an effect now. */
+function menuEntries(server: Server): MenuEntry[] {
+    const language = vscode.window.activeTextEditor?.document.languageId;
+    const running = server.connected !== undefined;
+    const { isTrusted, workspaceFolders } = vscode.workspace;
+    const separator = { label: '', kind: vscode.QuickPickItemKind.Separator };
+    const entry = (label: string, command: string, isUseful = true): MenuEntry[] =>
+        isUseful ? [{ label, command: `hone.${command}` }] : [];
+    return [
+        ...entry(turn(isEnabled()), 'toggle'),
+        ...(language && isEnabled()
+            ? entry(`${turn(isLanguageOn(language))} for ${language}`, 'toggleLanguage')
+            : []),
+        separator,
+        ...entry('$(info) Status', 'status', running),
+        ...entry('$(graph-line) Learning report', 'report'),
+        ...entry('$(mortar-board) Learn now', 'learn', running),
+        ...entry('$(debug-pause) Pause or resume learning', 'toggleLearning', running),
+        ...entry('$(history) Roll back the adapter', 'adapter'),
+        ...entry('$(trash) Forget this file', 'forget', running && language !== undefined),
+        ...entry('$(package) Pick a model', 'model'),
+        ...entry(
+            '$(terminal) Rehearse on this workspace',
+            'rehearse',
+            isTrusted && workspaceFolders !== undefined,
+        ),
+        separator,
+        ...entry('$(pulse) Doctor', 'doctor'),
+        { label: '$(output) Show output' },
+        ...entry('$(list-flat) Show the daemon’s log', 'log', running),
+        ...entry('$(debug-restart) Restart server', 'restart'),
+    ];
+}
+
+/** Offers to turn off what is on, and to turn on what is off. */
+function turn(isOn: boolean): string {
+    return isOn ? '$(circle-slash) Turn off' : '$(sparkle) Turn on';
 }
 
 async function toggleActiveLanguage(): Promise<void> {
@@ -89,28 +107,28 @@ async function toggleActiveLanguage(): Promise<void> {
     if (language) await toggleLanguage(language);
 }
 
-function connected(server: Server) {
-    if (!server.connected) throw new Error('the server is not running; `Hone: Doctor` says why');
-    return server.connected;
-}
-
 async function status(server: Server): Promise<void> {
-    const known = await connected(server).sendRequest(statusRequest);
+    const known = await server.client().sendRequest(statusRequest);
     const { accepted, judged } = acceptedOfJudged(known);
-    const adapter = known.adapter.active === 0 ? 'no adapter yet' : `adapter v${known.adapter.active}`;
+    const { active } = known.adapter;
+    const adapter = active === BASE ? 'no adapter yet' : `adapter v${active}`;
     const report = 'Learning report';
-    const text = `Hone ${known.version}: ${known.model.name}, ${adapter}. ${accepted} of ${judged} judged offers were accepted. ${learnerLine(known)}.`;
+    const text = [
+        `Hone ${known.version}: ${known.model.name}, ${adapter}.`,
+        `${accepted} of ${judged} judged offers were accepted.`,
+        `${learnerLine(known)}.`,
+    ].join(' ');
     const picked = await vscode.window.showInformationMessage(text, report);
     if (picked === report) await vscode.commands.executeCommand('hone.report');
 }
 
 async function log(server: Server): Promise<void> {
-    const { paths } = await connected(server).sendRequest(statusRequest);
+    const { paths } = await server.client().sendRequest(statusRequest);
     await vscode.window.showTextDocument(vscode.Uri.file(paths.log));
 }
 
 async function learn(server: Server): Promise<void> {
-    const { started, waiting } = await connected(server).sendRequest(learnRequest);
+    const { started, waiting } = await server.client().sendRequest(learnRequest);
     const text = started
         ? `learning from ${waiting} label${waiting === 1 ? '' : 's'}`
         : waiting === 0
@@ -138,7 +156,10 @@ async function install(extensionUri: vscode.Uri): Promise<void> {
     // The packager changes the name to lower case.
     for (const name of ['readme.md', 'README.md']) {
         const uri = vscode.Uri.joinPath(extensionUri, name);
-        const exists = await vscode.workspace.fs.stat(uri).then(() => true, () => false);
+        const exists = await vscode.workspace.fs.stat(uri).then(
+            () => true,
+            () => false,
+        );
         if (exists) {
             await vscode.commands.executeCommand('markdown.showPreview', uri);
             return;

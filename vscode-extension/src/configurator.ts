@@ -2,7 +2,7 @@
 // owner for every editor.
 
 import * as vscode from 'vscode';
-import { changes, oldKeys, serverKeys, underTodaysNames, type Values } from './core/configuration';
+import { oldNames, send, serverKeys, underCurrentNames, type Values } from './core/configuration';
 import { ask } from './core/program';
 import type { Server } from './server';
 import { affects, setByUser } from './settings';
@@ -21,13 +21,13 @@ export class Configurator implements vscode.Disposable {
         private readonly server: Server,
         manifest: unknown,
     ) {
-        this.keys = [...serverKeys(manifest), ...oldKeys];
+        this.keys = [...serverKeys(manifest), ...oldNames];
         this.listeners = [
             vscode.workspace.onDidChangeConfiguration((event) => {
-                if (this.keys.some((key) => affects(event, key))) this.send();
+                if (this.keys.some((key) => affects(event, key))) this.update();
             }),
             server.onState(({ kind }) => {
-                if (kind === 'running') this.send();
+                if (kind === 'running') this.update();
             }),
         ];
     }
@@ -36,30 +36,28 @@ export class Configurator implements vscode.Disposable {
         for (const listener of this.listeners) listener.dispose();
     }
 
-    private send(): void {
-        this.last = this.last.then(() => this.apply()).catch((error: Error) => {
-            void vscode.window.showErrorMessage(`Hone: ${error.message}`);
-        });
+    private update(): void {
+        this.last = this.last
+            .then(() => this.apply())
+            .catch((error: Error) => {
+                void vscode.window.showErrorMessage(`Hone: ${error.message}`);
+            });
     }
 
     private async apply(): Promise<void> {
-        const set = underTodaysNames(setByUser(this.keys));
-        if (Object.keys({ ...set, ...this.sent }).length === 0) return;
-        const path = this.server.program();
-        const file: unknown = JSON.parse(await ask(path, ['config', 'get', '--json']));
-        let restart = false;
-        for (const { key, value } of changes(set, this.sent, file)) {
-            const text = value === undefined ? [] : [JSON.stringify(value)];
-            const answer = JSON.parse(await ask(path, ['config', 'set', key, ...text, '--json'])) as { restart: boolean };
-            restart ||= answer.restart;
-        }
+        const set = underCurrentNames(setByUser(this.keys));
+        const run = (args: readonly string[]) => ask(this.server.program(), args);
+        const needsRestart = await send(run, set, this.sent);
         this.sent = set;
-        if (restart) void this.offerRestart();
+        if (needsRestart) void this.offerRestart();
     }
 
     private async offerRestart(): Promise<void> {
         const now = 'Restart Now';
-        const picked = await vscode.window.showInformationMessage('Hone: this setting takes effect when the server restarts.', now);
+        const picked = await vscode.window.showInformationMessage(
+            'Hone: this setting takes effect when the server restarts.',
+            now,
+        );
         if (picked === now) await this.server.restart();
     }
 }

@@ -33,11 +33,13 @@ export class Focus implements vscode.Disposable {
         const [client, editor] = [this.server.connected, vscode.window.activeTextEditor];
         if (!client || !editor || !isEnabled()) return;
         const { document } = editor;
-        if (!isLanguageOn(document.languageId) || vscode.languages.match(DOCUMENTS, document) === 0) return;
-        const { textDocument, position } = client.code2ProtocolConverter.asTextDocumentPositionParams(
-            document,
-            editor.selection.active,
-        );
+        const isCompleted = vscode.languages.match(DOCUMENTS, document) > 0;
+        if (!isCompleted || !isLanguageOn(document.languageId)) return;
+        const { textDocument, position } =
+            client.code2ProtocolConverter.asTextDocumentPositionParams(
+                document,
+                editor.selection.active,
+            );
         void client.sendNotification(didFocus, { textDocument, position });
     }
 

@@ -14,7 +14,9 @@ export function registerKeys(provider: Provider): vscode.Disposable[] {
         vscode.commands.registerCommand('hone.acceptLine', () =>
             acceptPart(provider, 'editor.action.inlineSuggest.acceptNextLine'),
         ),
-        vscode.commands.registerCommand('hone.next', () => step(provider, 'editor.action.inlineSuggest.showNext', 1)),
+        vscode.commands.registerCommand('hone.next', () =>
+            step(provider, 'editor.action.inlineSuggest.showNext', 1),
+        ),
         vscode.commands.registerCommand('hone.previous', () =>
             step(provider, 'editor.action.inlineSuggest.showPrevious', -1),
         ),

@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
-import { parseAdapters, type Adapter } from './core/adapters';
+import { BASE, parseAdapters, type Adapter } from './core/adapters';
 import { ask } from './core/program';
 import { forgetRequest, type Forgotten } from './core/protocol';
 import type { Server } from './server';
@@ -11,21 +11,27 @@ export async function toggleLearning(server: Server): Promise<void> {
     const path = server.program();
     // The setting decides and not the learner's state, because an update under way continues after
     // a pause.
-    const enabled = JSON.parse(await ask(path, ['config', 'get', 'learning.enabled', '--json'])) as boolean;
-    const said = await ask(path, [enabled ? 'pause' : 'resume']);
-    void vscode.window.showInformationMessage(`Hone: ${said.trim()}`);
+    const setting = await ask(path, ['config', 'get', 'learning.enabled', '--json']);
+    const enabled = JSON.parse(setting) as boolean;
+    const printed = await ask(path, [enabled ? 'pause' : 'resume']);
+    void vscode.window.showInformationMessage(`Hone: ${printed.trim()}`);
 }
 
 export async function pickAdapter(server: Server): Promise<void> {
     const path = server.program();
     const { active, adapters } = parseAdapters(await ask(path, ['adapter', 'list', '--json']));
-    if (adapters.length === 0) throw new Error('nothing was learned yet; `Hone: Status` says how many labels are missing');
-    const entries = [entry(undefined, active), ...adapters.filter(({ kept }) => kept).map((adapter) => entry(adapter, active))];
+    if (adapters.length === 0) {
+        throw new Error('nothing was learned yet; `Hone: Status` says how many labels are missing');
+    }
+    const entries = [
+        entry(undefined, active),
+        ...adapters.filter(({ kept }) => kept).map((adapter) => entry(adapter, active)),
+    ];
     const title = 'Hone: the adapter that serves from the next completion on';
     const picked = await vscode.window.showQuickPick(entries.reverse(), { title });
     if (!picked || picked.version === active) return;
-    const said = await ask(path, ['adapter', 'use', String(picked.version)]);
-    void vscode.window.showInformationMessage(`Hone: ${said.trim()}`);
+    const printed = await ask(path, ['adapter', 'use', String(picked.version)]);
+    void vscode.window.showInformationMessage(`Hone: ${printed.trim()}`);
 }
 
 export async function forgetFile(server: Server): Promise<void> {
@@ -33,33 +39,45 @@ export async function forgetFile(server: Server): Promise<void> {
     if (!document) throw new Error('open the file that should be forgotten');
     const name = basename(document.uri.path);
     const forget = 'Forget';
-    const detail = 'This erases its offers and labels, and every adapter that learned from them. It cannot be undone.';
-    const picked = await vscode.window.showWarningMessage(`Forget what Hone has recorded about ${name}?`, { modal: true, detail }, forget);
+    const detail =
+        'This erases its offers and labels, and every adapter that learned from them. ' +
+        'It cannot be undone.';
+    const picked = await vscode.window.showWarningMessage(
+        `Forget what Hone has recorded about ${name}?`,
+        { modal: true, detail },
+        forget,
+    );
     if (picked !== forget) return;
-    const client = server.connected;
-    if (!client) throw new Error('the server is not running; `Hone: Doctor` says why');
+    const client = server.client();
     const uri = client.code2ProtocolConverter.asUri(document.uri);
     const forgotten = await client.sendRequest(forgetRequest, { uri });
     void vscode.window.showInformationMessage(`Hone: ${forgottenLine(name, forgotten)}`);
-    if (forgotten.adapters_left) void vscode.window.showWarningMessage(`Hone: ${forgotten.adapters_left}`);
+    if (forgotten.adapters_left) {
+        void vscode.window.showWarningMessage(`Hone: ${forgotten.adapters_left}`);
+    }
 }
 
 function forgottenLine(name: string, { events, offers, adapters, serves }: Forgotten): string {
     if (events === 0) return `nothing was recorded about ${name}`;
-    const learned = adapters.length === 0 ? '' : `, and ${adapters.map((version) => `v${version}`).join(', ')} with them`;
-    const now = serves === 0 ? 'the model alone serves' : `v${serves} serves`;
+    const versions = adapters.map((version) => `v${version}`).join(', ');
+    const learned = adapters.length === 0 ? '' : `, and ${versions} with them`;
+    const now = serves === BASE ? 'the model alone serves' : `v${serves} serves`;
     return `${offers} offer${offers === 1 ? '' : 's'} in ${name} forgotten${learned}; ${now}`;
 }
 
-function entry(adapter: Adapter | undefined, active: number): vscode.QuickPickItem & { version: number } {
-    const version = adapter?.version ?? 0;
+function entry(
+    adapter: Adapter | undefined,
+    active: number,
+): vscode.QuickPickItem & { version: number } {
+    const version = adapter?.version ?? BASE;
     const name = adapter ? `v${version}` : 'the model alone';
+    const label = version === active ? `$(check) ${name}` : name;
+    if (!adapter) return { version, label };
+    const parent = adapter.parent === BASE ? 'the model' : `v${adapter.parent}`;
     return {
         version,
-        label: version === active ? `$(check) ${name}` : name,
-        ...(adapter && {
-            description: new Date(adapter.created_at).toLocaleString(),
-            detail: `${adapter.report.episodes_used} labels, learned from ${adapter.parent === 0 ? 'the model' : `v${adapter.parent}`}`,
-        }),
+        label,
+        description: new Date(adapter.created_at).toLocaleString(),
+        detail: `${adapter.report.episodes_used} labels, learned from ${parent}`,
     };
 }

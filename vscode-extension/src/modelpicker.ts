@@ -8,7 +8,9 @@ import type { Server } from './server';
 export async function pickModel(server: Server): Promise<void> {
     const path = server.program();
     const models = parseModels(await ask(path, ['model', 'list', '--json']));
-    const picked = await vscode.window.showQuickPick(models.map(entry), { title: 'Hone: the model that completes' });
+    const picked = await vscode.window.showQuickPick(models.map(entry), {
+        title: 'Hone: the model that completes',
+    });
     if (!picked) return;
     const { model } = picked;
     if (!model.present && !(await pull(path, model))) return;

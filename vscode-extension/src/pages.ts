@@ -37,7 +37,9 @@ export class Pages implements vscode.Disposable {
     }
 
     async doctor(): Promise<void> {
-        await this.show('doctor', 'Hone: Doctor', async () => doctorPage(checks(await this.examine())));
+        await this.show('doctor', 'Hone: Doctor', async () =>
+            doctorPage(checks(await this.examine())),
+        );
     }
 
     dispose(): void {
@@ -49,7 +51,12 @@ export class Pages implements vscode.Disposable {
         let panel = this.open.get(kind);
         if (!panel) {
             const options = { enableScripts: false, localResourceRoots: [] };
-            panel = vscode.window.createWebviewPanel(`hone.${kind}`, title, vscode.ViewColumn.Active, options);
+            panel = vscode.window.createWebviewPanel(
+                `hone.${kind}`,
+                title,
+                vscode.ViewColumn.Active,
+                options,
+            );
             panel.onDidDispose(() => this.open.delete(kind));
             this.open.set(kind, panel);
         } else if (!panel.visible) {
@@ -58,7 +65,10 @@ export class Pages implements vscode.Disposable {
         try {
             panel.webview.html = await html();
         } catch (error) {
-            panel.webview.html = page(title, `<p class="bad">${escape((error as Error).message)}</p>`);
+            panel.webview.html = page(
+                title,
+                `<p class="bad">${escape((error as Error).message)}</p>`,
+            );
         }
     }
 
@@ -73,7 +83,13 @@ export class Pages implements vscode.Disposable {
             proposedApi: provider.proposedApi,
         };
         if (located.path === undefined) {
-            return { ...window, version: undefined, status: undefined, model: undefined, socketMode: undefined };
+            return {
+                ...window,
+                version: undefined,
+                status: undefined,
+                model: undefined,
+                socketMode: undefined,
+            };
         }
         const { path } = located;
         const [version, status, model] = await Promise.all([
@@ -81,7 +97,13 @@ export class Pages implements vscode.Disposable {
             readStatus(path).catch(problemOf),
             ask(path, ['model', 'path']).then((printed) => ({ path: printed.trim() }), problemOf),
         ]);
-        return { ...window, version, status, model, socketMode: 'problem' in status ? undefined : socketMode(status) };
+        return {
+            ...window,
+            version,
+            status,
+            model,
+            socketMode: 'problem' in status ? undefined : socketMode(status),
+        };
     }
 }
 

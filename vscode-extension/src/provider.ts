@@ -19,7 +19,10 @@ const END_REJECTED = 1;
 /** The handlers of the proposed API. The types of this build do not have them. */
 interface ProposedHandlers {
     handleDidShowCompletionItem(item: vscode.InlineCompletionItem): void;
-    handleDidPartiallyAcceptCompletionItem(item: vscode.InlineCompletionItem, taken: number | object): void;
+    handleDidPartiallyAcceptCompletionItem(
+        item: vscode.InlineCompletionItem,
+        taken: number | object,
+    ): void;
     handleEndOfLifetime(item: vscode.InlineCompletionItem, reason: { kind: number }): void;
 }
 
@@ -50,7 +53,9 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         // VS Code hides the offer without a report when only the cursor moves.
         this.subscriptions = [
             registered.registration,
-            vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => this.cursorIn(textEditor)),
+            vscode.window.onDidChangeTextEditorSelection(({ textEditor }) =>
+                this.cursorIn(textEditor),
+            ),
             vscode.window.onDidChangeActiveTextEditor((editor) => editor && this.cursorIn(editor)),
         ];
         this.proposedApi = registered.proposedApi;
@@ -68,12 +73,18 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         const selected = context.selectedCompletionInfo;
         if (selected) {
             const start = document.offsetAt(selected.range.start);
-            if (!this.offers.extends(view, cursor, { start, text: selected.text })) return undefined;
+            if (!this.offers.extends(view, cursor, { start, text: selected.text })) {
+                return undefined;
+            }
         }
         const { version } = document;
         const done = this.thinking.begin();
         try {
-            const params = client.code2ProtocolConverter.asInlineCompletionParams(document, position, context);
+            const params = client.code2ProtocolConverter.asInlineCompletionParams(
+                document,
+                position,
+                context,
+            );
             const answer = await client.sendRequest(InlineCompletionRequest.type, params, token);
             const items = await client.protocol2CodeConverter.asInlineCompletionResult(answer);
             const list = Array.isArray(items) ? items : (items?.items ?? []);
@@ -82,7 +93,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
                 if (document.version === version && list[0]) this.reportHidden(offerId(list[0]));
                 return undefined;
             }
-            this.offers.served(offersOf(list, view.uri, cursor));
+            this.offers.replace(offersOf(list, view.uri, cursor));
             return list;
         } catch {
             // The request was superseded, or the server has ended, which the status bar shows.
@@ -101,7 +112,10 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
 
     reportPart(id: string | undefined, acceptedLength: number): void {
         if (id === undefined) return;
-        void this.server.connected?.sendNotification(didPartiallyAccept, { ...itemReference(id), acceptedLength });
+        void this.server.connected?.sendNotification(didPartiallyAccept, {
+            ...itemReference(id),
+            acceptedLength,
+        });
     }
 
     /** Both the Escape key and the proposed API may report a rejection. It is sent once. */
@@ -129,7 +143,11 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     }
 }
 
-function offersOf(items: readonly vscode.InlineCompletionItem[], uri: string, start: number): Offer[] {
+function offersOf(
+    items: readonly vscode.InlineCompletionItem[],
+    uri: string,
+    start: number,
+): Offer[] {
     return items.flatMap((item) => {
         const [id, text] = [offerId(item), item.insertText];
         return id !== undefined && typeof text === 'string' ? [{ id, uri, start, text }] : [];
@@ -140,7 +158,9 @@ export function viewOf(document: vscode.TextDocument): TextView {
     return {
         uri: document.uri.toString(),
         slice: (start, end) =>
-            document.getText(new vscode.Range(document.positionAt(start), document.positionAt(end))),
+            document.getText(
+                new vscode.Range(document.positionAt(start), document.positionAt(end)),
+            ),
     };
 }
 
@@ -149,12 +169,16 @@ function register(
     handlers: ProposedHandlers,
 ): { registration: vscode.Disposable; proposedApi: boolean } {
     const stable: vscode.InlineCompletionItemProvider = {
-        provideInlineCompletionItems: (...request) => provider.provideInlineCompletionItems(...request),
+        provideInlineCompletionItems: (...request) =>
+            provider.provideInlineCompletionItems(...request),
     };
     const registering = (with_: vscode.InlineCompletionItemProvider): vscode.Disposable =>
         vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, with_);
     try {
-        return { registration: registering({ ...stable, ...handlers } as typeof stable), proposedApi: true };
+        return {
+            registration: registering({ ...stable, ...handlers } as typeof stable),
+            proposedApi: true,
+        };
     } catch {
         return { registration: registering(stable), proposedApi: false };
     }

@@ -32,7 +32,9 @@ export class Server implements vscode.Disposable {
             },
             changed: (state) => {
                 if (state.kind === 'failed') output.error(state.problem);
-                if (state.kind === 'running') output.info(`Connected to ${this.locate().path}, version ${this.version()}`);
+                if (state.kind === 'running') {
+                    output.info(`Connected to ${this.locate().path}, version ${this.version()}`);
+                }
                 this.stateEmitter.fire(state);
             },
         });
@@ -63,7 +65,14 @@ export class Server implements vscode.Disposable {
         });
     }
 
-    /** The program's path. If there is none, it throws an error that says what to do. */
+    /** The client. While the server does not answer, this throws an error that says what to do. */
+    client(): HoneClient {
+        const { connected } = this;
+        if (!connected) throw new Error('the server is not running; `Hone: Doctor` says why');
+        return connected;
+    }
+
+    /** The program's path. If there is none, this throws an error that says what to do. */
     program(): string {
         const located = this.locate();
         if (located.path === undefined) throw new Error(located.problem);

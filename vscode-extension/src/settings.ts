@@ -50,6 +50,8 @@ export function affects(event: vscode.ConfigurationChangeEvent, name: string): b
 /** Changes the value where it was set, because a change elsewhere would have no effect. */
 async function update(name: string, value: unknown): Promise<void> {
     const inWorkspace = section().inspect(name)?.workspaceValue !== undefined;
-    const target = inWorkspace ? vscode.ConfigurationTarget.Workspace : vscode.ConfigurationTarget.Global;
+    const target = inWorkspace
+        ? vscode.ConfigurationTarget.Workspace
+        : vscode.ConfigurationTarget.Global;
     await section().update(name, value, target);
 }

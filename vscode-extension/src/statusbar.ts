@@ -4,7 +4,7 @@ import * as vscode from 'vscode';
 import { statusRequest } from './core/protocol';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
-import { shown, type StatusLine } from './core/status';
+import { statusItem, type StatusLine } from './core/status';
 
 /** The item stands left of most others on the right side. */
 const PRIORITY = 100;
@@ -17,7 +17,11 @@ export class StatusBar implements vscode.Disposable {
     private readonly listeners: vscode.Disposable[];
 
     constructor(private readonly server: Server) {
-        this.item = vscode.window.createStatusBarItem('hone', vscode.StatusBarAlignment.Right, PRIORITY);
+        this.item = vscode.window.createStatusBarItem(
+            'hone',
+            vscode.StatusBarAlignment.Right,
+            PRIORITY,
+        );
         this.item.name = 'Hone';
         this.item.command = 'hone.menu';
         this.listeners = [
@@ -44,7 +48,9 @@ export class StatusBar implements vscode.Disposable {
     }
 
     private async askWhetherPaused(): Promise<void> {
-        const status = await this.server.connected?.sendRequest(statusRequest).catch(() => undefined);
+        const status = await this.server.connected
+            ?.sendRequest(statusRequest)
+            .catch(() => undefined);
         this.paused = status?.learner.state === 'off';
         this.refresh();
     }
@@ -57,8 +63,9 @@ export class StatusBar implements vscode.Disposable {
     private refresh(): void {
         const { server, line, paused, thinking } = this;
         const language = vscode.window.activeTextEditor?.document.languageId;
-        const languageOff = language !== undefined && !isLanguageOn(language) ? language : undefined;
-        const { state, text, tooltip } = shown({
+        const languageOff =
+            language !== undefined && !isLanguageOn(language) ? language : undefined;
+        const { state, text, tooltip } = statusItem({
             server: server.state,
             line,
             paused,

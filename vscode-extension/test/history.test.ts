@@ -4,7 +4,9 @@ import { History, acceptRates, adapterSteps, type Label } from '../src/core/hist
 
 function history(...events: object[]): Label[] {
     const log = new History();
-    for (const [at_ms, event] of events.entries()) log.add(JSON.stringify({ seq: at_ms, at_ms, ...event }));
+    for (const [at_ms, event] of events.entries()) {
+        log.add(JSON.stringify({ seq: at_ms, at_ms, ...event }));
+    }
     return log.labels();
 }
 
@@ -37,8 +39,14 @@ test('judged offers are labels, in the order of their verdicts', () => {
 test('stronger evidence replaces a label and weaker does not', () => {
     const rejected = outcome('a', 'rejected_timeout', 'clock');
     const accepted = outcome('a', 'accepted', 'command');
-    assert.deepEqual(history(offer('a'), rejected, accepted).map((label) => label.accepted), [true]);
-    assert.deepEqual(history(offer('a'), accepted, rejected).map((label) => label.accepted), [true]);
+    assert.deepEqual(
+        history(offer('a'), rejected, accepted).map((label) => label.accepted),
+        [true],
+    );
+    assert.deepEqual(
+        history(offer('a'), accepted, rejected).map((label) => label.accepted),
+        [true],
+    );
 });
 
 function labels(...accepted: number[]): Label[] {
@@ -50,7 +58,7 @@ test('the rate is the share among the last few', () => {
     assert.deepEqual(acceptRates([], 2), []);
 });
 
-test('an adapter begins at its first label, and a late label of the one before is no step back', () => {
+test('an adapter begins at its first label, and a late label of its parent is no step back', () => {
     const served = [0, 0, 1, 0, 1, 3].map((adapter, at) => ({ atMs: at, accepted: true, adapter }));
     assert.deepEqual(adapterSteps(served), [
         { after: 0, version: 0 },

@@ -19,7 +19,10 @@ const BUNDLED = '/ext/bin/linux-x64/hone';
 
 test('the setting comes first, then the bundled program, then PATH', () => {
     const all = ['/my/hone', BUNDLED, '/opt/bin/hone'];
-    assert.deepEqual(where(all, { configured: '/my/hone' }), { path: '/my/hone', source: 'hone.path' });
+    assert.deepEqual(where(all, { configured: '/my/hone' }), {
+        path: '/my/hone',
+        source: 'hone.path',
+    });
     assert.deepEqual(where(all), { path: BUNDLED, source: 'bundled' });
     assert.deepEqual(where(all, { arch: 'arm64' }), { path: '/opt/bin/hone', source: 'PATH' });
 });
@@ -30,10 +33,15 @@ test('a setting that is wrong is a problem, not a reason to run another program'
 });
 
 test('~ is the home folder', () => {
-    assert.equal(where(['/home/ada/bin/hone'], { configured: '~/bin/hone' }).path, '/home/ada/bin/hone');
+    assert.equal(
+        where(['/home/ada/bin/hone'], { configured: '~/bin/hone' }).path,
+        '/home/ada/bin/hone',
+    );
 });
 
-test('a relative entry of PATH is ignored, because it would run a program from the workspace', () => {
+test('a relative entry of PATH is ignored, because it would run a program of the workspace', () => {
     const found = where(['hone', './hone', 'bin/hone'], { searchPath: '.:bin:' });
-    assert.deepEqual(found, { problem: 'The program `hone` was not found; install it, or set hone.path' });
+    assert.deepEqual(found, {
+        problem: 'The program `hone` was not found; install it, or set hone.path',
+    });
 });

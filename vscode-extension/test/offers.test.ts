@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Changes, Offers, offerId, partAccepted, type Offer, type TextView } from '../src/core/offers';
+import {
+    Changes,
+    Offers,
+    offerId,
+    partAccepted,
+    type Offer,
+    type TextView,
+} from '../src/core/offers';
 
 const URI = 'file:///a.rs';
 
@@ -12,13 +19,18 @@ function view(text: string, uri = URI): TextView {
 function offered(): { offers: Offers; offer: Offer } {
     const offers = new Offers();
     const offer = { id: '1-1', uri: URI, start: 5, text: 'push(item);' };
-    offers.served([offer]);
+    offers.replace([offer]);
     return { offers, offer };
 }
 
 test('the id of an offer is the first argument of its command', () => {
     assert.equal(offerId({ command: { arguments: ['1-1'] } }), '1-1');
-    for (const item of [{}, { command: {} }, { command: { arguments: [] } }, { command: { arguments: [7] } }]) {
+    for (const item of [
+        {},
+        { command: {} },
+        { command: { arguments: [] } },
+        { command: { arguments: [7] } },
+    ]) {
         assert.equal(offerId(item), undefined);
     }
 });
@@ -38,8 +50,16 @@ test('an offer stays while its text is typed', () => {
 test('a part is counted in UTF-16 units from where the text is inserted', () => {
     const { offer } = offered();
     assert.equal(partAccepted(offer, view('list.push'), 9), 4);
-    assert.equal(partAccepted(offer, view('list.push(item);'), 16), undefined, 'the command reports the whole');
-    assert.equal(partAccepted(offer, view('list.'), 5), undefined, 'another extension’s offer was accepted');
+    assert.equal(
+        partAccepted(offer, view('list.push(item);'), 16),
+        undefined,
+        'the command reports the whole',
+    );
+    assert.equal(
+        partAccepted(offer, view('list.'), 5),
+        undefined,
+        'another extension’s offer was accepted',
+    );
     assert.equal(partAccepted(offer, view('list.sort'), 9), undefined);
     const emoji = { id: '1-2', uri: URI, start: 0, text: '🦀 crab' };
     assert.equal(partAccepted(emoji, view('🦀 '), 3), 3);
@@ -51,23 +71,33 @@ test('beside a selected suggestion, only an offer that continues it is requested
     assert.equal(offers.extends(typed, 7, { start: 5, text: 'push' }), true);
     assert.equal(offers.extends(typed, 7, { start: 5, text: 'put' }), false);
     offers.clear();
-    assert.equal(offers.extends(typed, 7, { start: 5, text: 'push' }), false, 'it would be a new offer, never shown');
+    assert.equal(
+        offers.extends(typed, 7, { start: 5, text: 'push' }),
+        false,
+        'it would be a new offer, never shown',
+    );
 });
 
 test('after a step to another offer, that one is accepted in part or rejected', () => {
     const { offers, offer } = offered();
-    const [second, third] = [{ ...offer, id: '1-2', text: 'pop();' }, { ...offer, id: '1-3', text: 'sort();' }];
+    const [second, third] = [
+        { ...offer, id: '1-2', text: 'pop();' },
+        { ...offer, id: '1-3', text: 'sort();' },
+    ];
     const live = (): string | undefined => offers.at(view('list.'), 5)?.offer.id;
-    offers.served([offer, second, third]);
+    offers.replace([offer, second, third]);
     assert.equal(live(), '1-1', 'what stood on screen stays there');
-    assert.deepEqual([offers.step(1), offers.step(1), offers.step(1), offers.step(-1)], ['1-2', '1-3', '1-1', '1-3']);
-    offers.served([offer, second, third]);
+    assert.deepEqual(
+        [offers.step(1), offers.step(1), offers.step(1), offers.step(-1)],
+        ['1-2', '1-3', '1-1', '1-3'],
+    );
+    offers.replace([offer, second, third]);
     assert.equal(live(), '1-3');
     offers.choose('1-2');
     assert.equal(live(), '1-2', 'as the editor says where it says so');
     offers.choose('9-9');
     assert.equal(live(), '1-2');
-    offers.served([{ ...offer, id: '2-1' }]);
+    offers.replace([{ ...offer, id: '2-1' }]);
     assert.equal(live(), '2-1');
     offers.clear();
     assert.deepEqual([live(), offers.step(1), offers.step(-1)], [undefined, undefined, undefined]);
@@ -75,5 +105,8 @@ test('after a step to another offer, that one is accepted in part or rejected', 
 
 test('an offer that is shown is reported once, and again when it is shown later', () => {
     const sights = new Changes();
-    assert.deepEqual(['1', '1', '2', '2', '1'].map((id) => sights.isNew(id)), [true, false, true, false, true]);
+    assert.deepEqual(
+        ['1', '1', '2', '2', '1'].map((id) => sights.isNew(id)),
+        [true, false, true, false, true],
+    );
 });

@@ -43,21 +43,39 @@ test('the report plots the rate and the swap, and escapes foreign text', () => {
     assert.match(html, /75 %<\/span> of 4 judged offers were accepted\s+\(1 update made\)/);
     assert.match(html, /qwen&#60;script&#62;, adapter v1\. 4 of 16 labels until the next update/);
     assert.match(html, /<polyline class="line" points="44,12 238.7,83 433.3,59.3 628,47.5"\/>/);
-    assert.match(html, /<polyline class="step" points="44,154 44,154 433.3,154 433.3,12 628,12"\/>/);
+    assert.match(
+        html,
+        /<polyline class="step" points="44,154 44,154 433.3,154 433.3,12 628,12"\/>/,
+    );
     assert.equal(html.match(/class="swap"/g)?.length, 2, 'one in each plot');
     assert.doesNotMatch(html, /<script|style="|NaN/);
 });
 
 test('an offer without a verdict is neither accepted nor rejected', () => {
-    const episodes = { total: 9, accepted: 1, typed_through: 1, rejected_esc: 2, superseded: 3, unseen: 1, unlabelled: 1 };
+    const episodes = {
+        total: 9,
+        accepted: 1,
+        typed_through: 1,
+        rejected_esc: 2,
+        superseded: 3,
+        unseen: 1,
+        unlabelled: 1,
+    };
     assert.deepEqual(acceptedOfJudged({ ...STATUS, episodes }), { accepted: 2, judged: 4 });
 });
 
 test('the learner’s line says why enough labels wait', () => {
-    const line = (learner: Partial<Status['learner']>): string => learnerLine({ ...STATUS, learner: { ...STATUS.learner, ...learner } });
+    const line = (learner: Partial<Status['learner']>): string =>
+        learnerLine({ ...STATUS, learner: { ...STATUS.learner, ...learner } });
     assert.equal(line({}), '4 of 16 labels until the next update');
-    assert.equal(line({ state: 'waiting', held_back: 'the machine runs on its battery' }), 'Labels wait: the machine runs on its battery');
-    assert.equal(line({ state: 'training', held_back: 'x', progress: 'step 2' }), 'Learning now: step 2');
+    assert.equal(
+        line({ state: 'waiting', held_back: 'the machine runs on its battery' }),
+        'Labels wait: the machine runs on its battery',
+    );
+    assert.equal(
+        line({ state: 'training', held_back: 'x', progress: 'step 2' }),
+        'Learning now: step 2',
+    );
     assert.equal(line({ state: 'off' }), 'Learning is paused');
 });
 
@@ -84,7 +102,17 @@ const states = (found: Partial<Findings>): Record<string, string> =>
 
 test('if all is well, every check is good', () => {
     assert.deepEqual(new Set(Object.values(states({}))), new Set(['good']));
-    assert.deepEqual(Object.keys(states({})), ['Program', 'Version', 'Model', 'Daemon', 'Socket', 'Files', 'This window', 'Editor', 'Labels']);
+    assert.deepEqual(Object.keys(states({})), [
+        'Program',
+        'Version',
+        'Model',
+        'Daemon',
+        'Socket',
+        'Files',
+        'This window',
+        'Editor',
+        'Labels',
+    ]);
 });
 
 test('everything that can be wrong is found', () => {
@@ -97,7 +125,15 @@ test('everything that can be wrong is found', () => {
     assert.equal(states({ server: { kind: 'failed', problem: 'p' } })['This window'], 'bad');
     assert.equal(states({ inlineSuggest: false })['Editor'], 'bad');
     assert.equal(states({ enabled: false })['Editor'], 'warning');
-    const missing = { located: { problem: 'not found' }, version: undefined, status: undefined, model: undefined };
+    const missing = {
+        located: { problem: 'not found' },
+        version: undefined,
+        status: undefined,
+        model: undefined,
+    };
     assert.deepEqual(Object.keys(states(missing)), ['Program', 'This window', 'Editor', 'Labels']);
-    assert.match(doctorPage(checks({ ...HEALTHY, ...missing })), /<td class="bad">✗<\/td><th>Program<\/th>/);
+    assert.match(
+        doctorPage(checks({ ...HEALTHY, ...missing })),
+        /<td class="bad">✗<\/td><th>Program<\/th>/,
+    );
 });

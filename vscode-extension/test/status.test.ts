@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { Thinking, shown, type StatusInputs } from '../src/core/status';
+import { Thinking, statusItem, type StatusInputs } from '../src/core/status';
 
 const READY: StatusInputs = {
     server: { kind: 'running' },
@@ -12,25 +12,33 @@ const READY: StatusInputs = {
 };
 
 test('the status bar shows the most important thing', () => {
-    const state = (known: Partial<StatusInputs>): string => shown({ ...READY, ...known }).state;
+    const state = (known: Partial<StatusInputs>): string =>
+        statusItem({ ...READY, ...known }).state;
     assert.equal(state({}), 'ready');
-    assert.equal(shown(READY).tooltip, 'qwen, adapter v3');
+    assert.equal(statusItem(READY).tooltip, 'qwen, adapter v3');
     assert.equal(state({ thinking: true }), 'thinking');
     const learning = { busy: true, kind: 'Normal', message: 'learning' } as const;
     assert.equal(state({ line: learning }), 'learning');
     assert.equal(state({ line: learning, thinking: true }), 'thinking');
     assert.equal(state({ paused: true }), 'paused');
-    assert.equal(state({ line: learning, paused: true }), 'learning', 'an update under way is finished');
+    assert.equal(
+        state({ line: learning, paused: true }),
+        'learning',
+        'an update under way is finished',
+    );
     assert.equal(state({ paused: true, thinking: true }), 'thinking');
     assert.equal(state({ line: { busy: false, kind: 'Warning', message: 'w' } }), 'warning');
-    assert.equal(state({ line: { busy: false, kind: 'Error', message: 'e' }, thinking: true }), 'error');
+    assert.equal(
+        state({ line: { busy: false, kind: 'Error', message: 'e' }, thinking: true }),
+        'error',
+    );
     assert.equal(state({ languageOff: 'rust', thinking: true }), 'off');
     assert.equal(state({ server: { kind: 'starting' } }), 'starting');
     assert.equal(state({ enabled: false, server: { kind: 'starting' } }), 'off');
     assert.equal(state({ enabled: false, server: { kind: 'failed', problem: 'p' } }), 'error');
 });
 
-test('a quick answer causes no flicker, and a slow one shows until the last request has ended', () => {
+test('a quick answer causes no flicker, and a slow one shows until the last request ends', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const said: boolean[] = [];
     const thinking = new Thinking((on) => said.push(on));

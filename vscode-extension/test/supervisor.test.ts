@@ -5,7 +5,7 @@ import { Supervisor, type Connection } from '../src/core/supervisor';
 /** A server that does what the test says. */
 class Fake implements Connection {
     initializeResult: Connection['initializeResult'];
-    lastWord: string | undefined;
+    lastErrorLine: string | undefined;
     disposed = false;
 
     constructor(
@@ -14,7 +14,7 @@ class Fake implements Connection {
         private readonly refusal?: string,
     ) {
         this.initializeResult = { serverInfo: { name: 'hone', version } };
-        this.lastWord = refusal;
+        this.lastErrorLine = refusal;
     }
 
     async start(): Promise<void> {
@@ -30,7 +30,8 @@ function supervised(options: { version?: string; refusal?: string; missing?: boo
     const started: Fake[] = [];
     const said: string[] = [];
     const supervisor = new Supervisor<Fake>({
-        locate: () => (options.missing ? { problem: 'not found' } : { path: '/bin/hone', source: 'PATH' }),
+        locate: () =>
+            options.missing ? { problem: 'not found' } : { path: '/bin/hone', source: 'PATH' },
         connect: (_path, lost) => {
             const fake = new Fake(lost, options.version ?? '0.1.0', options.refusal);
             started.push(fake);
@@ -51,13 +52,13 @@ test('a server that dies is restarted, each time later, and in the end no more',
     const { supervisor, started, said } = supervised();
     await supervisor.restart();
     assert.deepEqual(said, ['stopped', 'starting', 'running']);
-    for (const delay_ms of [500, 1_000, 2_000, 4_000, 8_000]) {
+    for (const delayMs of [500, 1_000, 2_000, 4_000, 8_000]) {
         const before = started.length;
         started.at(-1)?.die();
         assert.equal(supervisor.connected, undefined, 'nothing is sent to a dead one');
-        mock.timers.tick(delay_ms - 1);
+        mock.timers.tick(delayMs - 1);
         await settled();
-        assert.equal(started.length, before, `not before ${delay_ms} ms`);
+        assert.equal(started.length, before, `not before ${delayMs} ms`);
         mock.timers.tick(1);
         await settled();
         assert.equal(started.length, before + 1);
@@ -65,7 +66,10 @@ test('a server that dies is restarted, each time later, and in the end no more',
         assert.equal(started.at(-2)?.disposed, true);
     }
     started.at(-1)?.die();
-    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'The server keeps ending; see the output channel "Hone"' });
+    assert.deepEqual(supervisor.state, {
+        kind: 'failed',
+        problem: 'The server keeps ending; see the output channel "Hone"',
+    });
     mock.timers.tick(60_000);
     await settled();
     assert.equal(started.length, 6);
@@ -77,11 +81,14 @@ test('a server that dies is restarted, each time later, and in the end no more',
     mock.timers.reset();
 });
 
-test('a start that fails reports the last line of the server, and is not tried again by itself', async () => {
+test('a start that fails reports the last line of the server and is not tried again', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { supervisor, started } = supervised({ refusal: 'no model; run `hone model pull`' });
     await supervisor.restart();
-    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'no model; run `hone model pull`' });
+    assert.deepEqual(supervisor.state, {
+        kind: 'failed',
+        problem: 'no model; run `hone model pull`',
+    });
     mock.timers.tick(60_000);
     await settled();
     assert.equal(started.length, 1);

@@ -241,8 +241,8 @@ impl EventLog for LogOnFullDisk {
 }
 
 /// The disk was full for a moment: while an offer was made, or while the text of the offer came
-/// into the document. The editor confirms the acceptance afterwards. Answers what the editor is told
-/// and the outcomes in the log.
+/// into the document. The editor confirms the acceptance afterwards. Answers what the editor is
+/// told and the outcomes in the log.
 async fn accepted_over_a_full_disk(while_offered: bool) -> (Result<()>, Vec<Outcome>) {
     let (_folder, home) = home();
     let mut config = Config::default();

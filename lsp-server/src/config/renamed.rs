@@ -1,10 +1,15 @@
 //! Settings that had another name before. An old name stands for the new one, in the file, in
-//! `hone config` and in a rehearsal's arms. Where a file has both, the new name counts.
+//! `hone config`, in a rehearsal's arms and in VS Code's settings, which know the old names from
+//! the schema. Where a file has both, the new name counts.
 
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// Where the schema of a setting or of a table has its old names.
+const OLD_NAMES: &str = "x-old-names";
 
 /// Old names and new ones. A name may be that of a table, and stands for all in it.
 const RENAMED: [(&str, &str); 9] = [
@@ -28,6 +33,20 @@ pub fn current_name(key: &str) -> Cow<'_, str> {
 /// The name that a setting had before, if it had another.
 pub fn old_name(key: &str) -> Option<String> {
     RENAMED.iter().find_map(|(old, new)| replace(key, new, old))
+}
+
+/// Writes into the schema which old names its settings and tables have.
+pub fn add_old_names(schema: &mut Value) {
+    for (old, new) in RENAMED {
+        let setting = new.split('.').try_fold(&mut *schema, |table, name| {
+            table.get_mut("properties").and_then(|properties| properties.get_mut(name))
+        });
+        if let Some(Value::Object(setting)) = setting
+            && let Value::Array(names) = setting.entry(OLD_NAMES).or_insert_with(|| json!([]))
+        {
+            names.push(old.into());
+        }
+    }
 }
 
 /// `key` with the name `from` at its beginning replaced by `to`.
@@ -135,6 +154,18 @@ mod tests {
         assert_eq!(old_name("lab.ppo.epochs").as_deref(), Some("learning.ppo.epochs"));
         assert_eq!(current_name("learning.ppolo"), "learning.ppolo");
         assert_eq!(old_name("learning.enabled"), None);
+    }
+
+    /// Whoever asks under an old name, such as an editor that has kept it, finds the new one there.
+    #[test]
+    fn the_schema_has_every_old_name_at_the_new_one() {
+        let schema = schema();
+        for (old, new) in RENAMED {
+            let old_names = node(&schema, new).unwrap()[OLD_NAMES].as_array().unwrap();
+            assert!(old_names.contains(&json!(old)), "{new} was {old}");
+        }
+        let listed = schema.to_string().matches(OLD_NAMES).count();
+        assert_eq!(listed, RENAMED.len(), "nothing else has an old name");
     }
 
     #[test]

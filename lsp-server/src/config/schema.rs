@@ -1,13 +1,16 @@
 //! The settings as JSON Schema.
 
-use super::{Config, LAB};
+use super::{Config, LAB, renamed};
 use feedback::schema::{field, schema_of};
 use serde_json::Value;
 
 /// JSON Schema of [`Config`]. `x-restart` marks what a running daemon cannot take,
-/// `x-new-adapter` what an adapter that has learned already cannot.
+/// `x-new-adapter` what an adapter that has learned already cannot. `x-old-names` lists the names
+/// that a setting or a table had before.
 pub fn schema() -> Value {
-    schema_of::<Config>()
+    let mut schema = schema_of::<Config>();
+    renamed::add_old_names(&mut schema);
+    schema
 }
 
 /// [`schema`] without the table `[lab]`: what editors and `hone config` show.

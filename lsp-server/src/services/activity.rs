@@ -1,5 +1,5 @@
-//! Whether anybody types or asks for completions. The periodic tasks rest while nobody does, so that
-//! an idle daemon does not wake the processor.
+//! Whether anybody types or asks for completions. The periodic tasks rest while nobody does, so
+//! that an idle daemon does not wake the processor.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -254,9 +254,10 @@ mod tests {
         let theirs = folder.path().join("theirs");
         let script = format!(
             "#!/bin/sh\necho \"${{HONE_HOME##*/}}: $*\" >> {}\ncase \"$*\" in\n\
-             'adapter list --json') echo '{{\"adapters\": [{{\"version\": 7, \"path\": \"v7.gguf\"}}]}}' ;;\n\
+             'adapter list --json') echo '{}' ;;\n\
              gate*) echo 'the gate starts from 9 verdicts' ;;\nesac\n",
-            said.display()
+            said.display(),
+            r#"{"adapters": [{"version": 7, "path": "v7.gguf"}]}"#
         );
         std::fs::write(&hone, script).unwrap();
         std::fs::set_permissions(&hone, PermissionsExt::from_mode(0o755)).unwrap();

@@ -60,7 +60,8 @@ impl Judge {
         let skipped = case.before.chars().count().saturating_sub(limits::JUDGE_BEFORE_CHARS);
         let before: String = case.before.chars().skip(skipped).collect();
         let question = format!(
-            "Code before the cursor:\n```\n{before}\n```\nOffered:\n```\n{}\n```\nWritten:\n```\n{}\n```",
+            "Code before the cursor:\n```\n{before}\n```\n\
+             Offered:\n```\n{}\n```\nWritten:\n```\n{}\n```",
             case.offered, case.written
         );
         let body = json!({

@@ -1,7 +1,11 @@
 // Reads what `hone adapter list --json` prints, as far as the extension uses it.
 
+/** The version that stands for the base model without an adapter. */
+export const BASE = 0;
+
 export interface Adapter {
     version: number;
+    /** The version that the update started from. */
     parent: number;
     /** Whether its file is still there. */
     kept: boolean;
@@ -11,7 +15,7 @@ export interface Adapter {
 }
 
 export interface Adapters {
-    /** 0 is the base model without an adapter. */
+    /** The version that serves. */
     active: number;
     /** Oldest first. */
     adapters: Adapter[];

@@ -56,7 +56,11 @@ function version({ located, version: printed }: Findings): Check | undefined {
     const problem = serverProblem({ name, ...(number && { version: number }) }, located.path);
     return problem
         ? { name: 'Version', state: 'bad', detail: problem }
-        : { name: 'Version', state: 'good', detail: `${number}; this extension needs ${MINIMUM_SERVER} or later` };
+        : {
+              name: 'Version',
+              state: 'good',
+              detail: `${number}; this extension needs ${MINIMUM_SERVER} or later`,
+          };
 }
 
 function configuration(status: Findings['status']): Check | undefined {
@@ -74,8 +78,12 @@ function model(found: Findings['model']): Check | undefined {
 function daemon(status: Findings['status']): Check | undefined {
     if (!status || 'problem' in status) return undefined;
     const running = status.daemon;
-    if (!running) return { name: 'Daemon', state: 'warning', detail: 'Not running; `Hone: Restart Server` starts it' };
-    const detail = `Process ${running.pid}, ${running.sessions} window(s), ${status.model.name} on ${status.model.backend ?? 'no backend yet'}`;
+    if (!running) {
+        const detail = 'Not running; `Hone: Restart Server` starts it';
+        return { name: 'Daemon', state: 'warning', detail };
+    }
+    const serves = `${status.model.name} on ${status.model.backend ?? 'no backend yet'}`;
+    const detail = `Process ${running.pid}, ${running.sessions} window(s), ${serves}`;
     return { name: 'Daemon', state: 'good', detail };
 }
 
@@ -87,16 +95,19 @@ function socket({ socketMode, status }: Findings): Check | undefined {
     if (socketMode === undefined) {
         return { name: 'Socket', state: 'warning', detail: `Missing: ${status.paths.socket}` };
     }
-    const mode = (socketMode & 0o777).toString(8);
-    return (socketMode & OTHERS) === 0
-        ? { name: 'Socket', state: 'good', detail: `Private to you (mode ${mode})` }
-        : { name: 'Socket', state: 'bad', detail: `Others can open it (mode ${mode}); run \`hone stop\`, then restart the server` };
+    const mode = `mode ${(socketMode & 0o777).toString(8)}`;
+    if ((socketMode & OTHERS) === 0) {
+        return { name: 'Socket', state: 'good', detail: `Private to you (${mode})` };
+    }
+    const detail = `Others can open it (${mode}); run \`hone stop\`, then restart the server`;
+    return { name: 'Socket', state: 'bad', detail };
 }
 
 function files(status: Findings['status']): Check | undefined {
     if (!status || 'problem' in status) return undefined;
     const { home, config, log } = status.paths;
-    return { name: 'Files', state: 'good', detail: `${home}; settings in ${config}; the daemon’s log is ${log}` };
+    const detail = `${home}; settings in ${config}; the daemon’s log is ${log}`;
+    return { name: 'Files', state: 'good', detail };
 }
 
 function connection(server: ServerState): Check {
@@ -105,8 +116,10 @@ function connection(server: ServerState): Check {
             return { name: 'This window', state: 'good', detail: 'Connected' };
         case 'failed':
             return { name: 'This window', state: 'bad', detail: server.problem };
-        default:
-            return { name: 'This window', state: 'warning', detail: server.kind === 'starting' ? 'Starting' : 'Stopped' };
+        case 'starting':
+            return { name: 'This window', state: 'warning', detail: 'Starting' };
+        case 'stopped':
+            return { name: 'This window', state: 'warning', detail: 'Stopped' };
     }
 }
 
@@ -121,21 +134,19 @@ function editor({ inlineSuggest, enabled }: Findings): Check {
 }
 
 function labels(proposedApi: boolean): Check {
-    return {
-        name: 'Labels',
-        state: 'good',
-        detail: proposedApi
-            ? 'The editor also reports what it showed (proposed API)'
-            : 'Hone’s keys report acceptances, parts and Escape; the server sees the rest in the document',
-    };
+    const detail = proposedApi
+        ? 'The editor also reports what it showed (proposed API)'
+        : 'Hone’s keys report acceptances, parts and Escape; ' +
+          'the server sees the rest in the document';
+    return { name: 'Labels', state: 'good', detail };
 }
 
 const MARKS = { good: '✓', warning: '!', bad: '✗' };
 
 export function doctorPage(list: readonly Check[]): string {
-    const rows = list.map(
-        ({ name, state, detail }) =>
-            `<tr><td class="${state}">${MARKS[state]}</td><th>${escape(name)}</th><td>${escape(detail)}</td></tr>`,
-    );
+    const rows = list.map(({ name, state, detail }) => {
+        const mark = `<td class="${state}">${MARKS[state]}</td>`;
+        return `<tr>${mark}<th>${escape(name)}</th><td>${escape(detail)}</td></tr>`;
+    });
     return page('Hone: doctor', `<table>${rows.join('')}</table>`);
 }

@@ -1,5 +1,7 @@
 // Folds the lines of `hone events --json` into the labels that the report plots.
 
+import { BASE } from './adapters';
+
 /** Labels that are kept. The report shows the recent course and is no archive. */
 const LABEL_LIMIT = 5_000;
 
@@ -12,7 +14,7 @@ const REJECTED = ['rejected_esc', 'rejected_timeout', 'rejected_edit'];
 export interface Label {
     atMs: number;
     accepted: boolean;
-    /** Version of the adapter that served the offer. 0 is the base model. */
+    /** The version of the adapter that served the offer. */
     adapter: number;
 }
 
@@ -39,21 +41,32 @@ export class History {
     add(line: string): void {
         const event = JSON.parse(line) as LogLine;
         if (event.event === 'completion') {
-            this.outcomes.set(event.id, { adapter: event.adapter ?? 0, atMs: event.at_ms, strength: -1 });
+            this.outcomes.set(event.id, {
+                adapter: event.adapter ?? BASE,
+                atMs: event.at_ms,
+                strength: -1,
+            });
             return;
         }
         const known = this.outcomes.get(event.id);
         if (event.event !== 'outcome' || !known || !event.outcome) return;
         const strength = EVIDENCE.indexOf(event.evidence ?? '');
         if (strength <= known.strength) return;
-        this.outcomes.set(event.id, { ...known, atMs: event.at_ms, outcome: event.outcome.kind, strength });
+        this.outcomes.set(event.id, {
+            ...known,
+            atMs: event.at_ms,
+            outcome: event.outcome.kind,
+            strength,
+        });
     }
 
     /** The judged offers, oldest verdict first. Offers without a verdict are left out. */
     labels(): Label[] {
         const judged = [...this.outcomes.values()].flatMap(({ outcome, atMs, adapter }) => {
             const accepted = ACCEPTED.includes(outcome ?? '');
-            return accepted || REJECTED.includes(outcome ?? '') ? [{ atMs, accepted, adapter }] : [];
+            return accepted || REJECTED.includes(outcome ?? '')
+                ? [{ atMs, accepted, adapter }]
+                : [];
         });
         return judged.sort((a, b) => a.atMs - b.atMs).slice(-LABEL_LIMIT);
     }

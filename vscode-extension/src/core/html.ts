@@ -6,16 +6,29 @@ import { randomBytes } from 'node:crypto';
 const NONCE_BYTES = 16;
 
 const STYLE = `
-body { font-family: var(--vscode-font-family); color: var(--vscode-foreground); max-width: 46rem; line-height: 1.5; }
-h1 { font-size: 1.5rem; font-weight: 600; } h2 { font-size: 1.1rem; font-weight: 600; margin: 2rem 0 .5rem; }
-table { border-collapse: collapse; } td, th { text-align: left; padding: .15rem 1.5rem .15rem 0; vertical-align: top; }
+body {
+    font-family: var(--vscode-font-family);
+    color: var(--vscode-foreground);
+    max-width: 46rem;
+    line-height: 1.5;
+}
+h1 { font-size: 1.5rem; font-weight: 600; }
+h2 { font-size: 1.1rem; font-weight: 600; margin: 2rem 0 .5rem; }
+table { border-collapse: collapse; }
+td, th { text-align: left; padding: .15rem 1.5rem .15rem 0; vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.muted { color: var(--vscode-descriptionForeground); } .big { font-size: 2rem; }
-.good { color: var(--vscode-testing-iconPassed); } .bad { color: var(--vscode-errorForeground); }
+.muted { color: var(--vscode-descriptionForeground); }
+.big { font-size: 2rem; }
+.good { color: var(--vscode-testing-iconPassed); }
+.bad { color: var(--vscode-errorForeground); }
 .warning { color: var(--vscode-editorWarning-foreground); }
 svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--vscode-descriptionForeground); font-size: 11px; }
-.axis { stroke: var(--vscode-widget-border, var(--vscode-descriptionForeground)); stroke-width: 1; opacity: .5; }
+.axis {
+    stroke: var(--vscode-widget-border, var(--vscode-descriptionForeground));
+    stroke-width: 1;
+    opacity: .5;
+}
 .line { stroke: var(--vscode-charts-blue); stroke-width: 2; fill: none; stroke-linejoin: round; }
 .step { stroke: var(--vscode-charts-green); stroke-width: 2; fill: none; }
 .swap { stroke: var(--vscode-charts-green); stroke-width: 1; stroke-dasharray: 3 3; }
@@ -26,7 +39,11 @@ export function escape(text: string): string {
 }
 
 /** `body` is HTML. Whatever came from outside must have passed through `escape`. */
-export function page(title: string, body: string, nonce = randomBytes(NONCE_BYTES).toString('base64')): string {
+export function page(
+    title: string,
+    body: string,
+    nonce = randomBytes(NONCE_BYTES).toString('base64'),
+): string {
     return `<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -15,8 +15,7 @@ export interface SearchPlaces {
 }
 
 export type Located =
-    | { path: string; source: 'hone.path' | 'bundled' | 'PATH' }
-    | { path?: never; problem: string };
+    { path: string; source: 'hone.path' | 'bundled' | 'PATH' } | { path?: never; problem: string };
 
 export function locate(at: SearchPlaces): Located {
     const windows = at.platform === 'win32';

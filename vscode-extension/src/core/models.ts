@@ -13,7 +13,9 @@ export interface Model {
 
 export function parseModels(json: string): Model[] {
     const { models } = JSON.parse(json) as { models?: Model[] };
-    if (!Array.isArray(models)) throw new Error('`hone model list --json` printed something unexpected; update hone');
+    if (!Array.isArray(models)) {
+        throw new Error('`hone model list --json` printed something unexpected; update hone');
+    }
     return models;
 }
 

@@ -48,7 +48,7 @@ export class Offers {
     }
 
     /** Replaces the offers. The one on screen stays chosen if it is among the new ones. */
-    served(choice: readonly Offer[]): void {
+    replace(choice: readonly Offer[]): void {
         const stays = choice.findIndex(({ id }) => id === this.live?.id);
         this.choice = choice;
         this.chosen = Math.max(stays, 0);
@@ -69,7 +69,7 @@ export class Offers {
 
     /** Forgets the offers once the outcome is known. */
     clear(): void {
-        this.served([]);
+        this.replace([]);
     }
 
     /** Forgets the live offer and returns its id, if the cursor has left it. */

@@ -27,8 +27,11 @@ export function run(
     signal?: AbortSignal,
 ): Promise<void> {
     return new Promise((resolve, reject) => {
-        const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe'], ...(signal && { signal }) });
-        let said: string | undefined;
+        const child = spawn(path, args, {
+            stdio: ['ignore', 'pipe', 'pipe'],
+            ...(signal && { signal }),
+        });
+        let lastErrorLine: string | undefined;
         let failure: Error | undefined;
         const attempt = (line: string): void => {
             try {
@@ -38,10 +41,13 @@ export function run(
             }
         };
         createInterface({ input: child.stdout }).on('line', attempt);
-        createInterface({ input: child.stderr }).on('line', (line) => (said = lastLine(line) ?? said));
+        createInterface({ input: child.stderr }).on(
+            'line',
+            (line) => (lastErrorLine = lastLine(line) ?? lastErrorLine),
+        );
         child.on('error', reject);
         child.on('close', (code) => {
-            if (code !== 0) reject(new Error(said ?? `${path} ${args.join(' ')}: failed`));
+            if (code !== 0) reject(new Error(lastErrorLine ?? `${path} ${args.join(' ')}: failed`));
             else if (failure) reject(failure);
             else resolve();
         });

@@ -1,6 +1,11 @@
 // Hone's own messages, in addition to those of the language server protocol.
 
-import { NotificationType, RequestType, RequestType0, type TextDocumentPositionParams } from 'vscode-languageserver-protocol';
+import {
+    NotificationType,
+    RequestType,
+    RequestType0,
+    type TextDocumentPositionParams,
+} from 'vscode-languageserver-protocol';
 import type { StatusLine } from './status';
 
 /**
@@ -26,13 +31,17 @@ export const didPartiallyAccept = new NotificationType<ItemReference & { accepte
 /**
  * The reason `hidden` means that the offer is not on screen, and that the user did not reject it.
  */
-export const didReject = new NotificationType<{ id: string; reason: 'esc' | 'hidden' }>('hone/didReject');
+export const didReject = new NotificationType<{ id: string; reason: 'esc' | 'hidden' }>(
+    'hone/didReject',
+);
 
 export const didChangeStatus = new NotificationType<StatusLine>('didChangeStatus');
 
 export const statusRequest = new RequestType0<Status, void>('hone/status');
 
-export const learnRequest = new RequestType0<{ started: boolean; waiting: number }, void>('hone/learn');
+export const learnRequest = new RequestType0<{ started: boolean; waiting: number }, void>(
+    'hone/learn',
+);
 
 /** Forgets everything that was recorded about a file, and every adapter that learned from it. */
 export const forgetRequest = new RequestType<{ uri: string }, Forgotten, void>('hone/forget');
@@ -42,7 +51,7 @@ export interface Forgotten {
     offers: number;
     /** Versions of the adapters that were removed. */
     adapters: number[];
-    /** The version that serves from now on. 0 is the base model without an adapter. */
+    /** The version that serves from now on, or `BASE`. */
     serves: number;
     /** Why adapters that may have learned from it are left, and what to do about it. */
     adapters_left?: string;

@@ -1,5 +1,6 @@
 // The learning report: the outcomes of the offers, and what was learned from them.
 
+import { BASE } from './adapters';
 import { acceptRates, adapterSteps, type Label } from './history';
 import { escape, page } from './html';
 import type { Status } from './protocol';
@@ -23,7 +24,10 @@ const OUTCOMES: [key: string, name: string][] = [
 ];
 
 export function reportPage(status: Status, labels: readonly Label[]): string {
-    return page('Hone: learning report', [summary(status, labels), plots(labels), outcomes(status)].join('\n'));
+    return page(
+        'Hone: learning report',
+        [summary(status, labels), plots(labels), outcomes(status)].join('\n'),
+    );
 }
 
 /** Offers that were accepted, whole or in part, and offers that were judged at all. */
@@ -39,8 +43,11 @@ function summary(status: Status, labels: readonly Label[]): string {
     const { adapter, learner, model } = status;
     const accepted = labels.filter((label) => label.accepted).length;
     const rate = labels.length === 0 ? '–' : `${Math.round((100 * accepted) / labels.length)} %`;
-    const served = adapter.active === 0 ? 'the base model, no adapter yet' : `adapter v${adapter.active}`;
-    const error = learner.last_error ? `<p class="bad">Last error: ${escape(learner.last_error)}</p>` : '';
+    const { active } = adapter;
+    const served = active === BASE ? 'the base model, no adapter yet' : `adapter v${active}`;
+    const error = learner.last_error
+        ? `<p class="bad">Last error: ${escape(learner.last_error)}</p>`
+        : '';
     return `<p><span class="big">${rate}</span> of ${labels.length} judged offers were accepted
 (${learner.updates} update${learner.updates === 1 ? '' : 's'} made).</p>
 <p class="muted">${escape(model.name)}, ${served}. ${escape(learnerLine(status))}.</p>${error}`;
@@ -64,22 +71,26 @@ export function learnerLine({ learner }: Status): string {
 }
 
 function plots(labels: readonly Label[]): string {
-    if (labels.length < 2) return '<p class="muted">The plots begin with the second judged offer.</p>';
+    if (labels.length < 2) {
+        return '<p class="muted">The plots begin with the second judged offer.</p>';
+    }
     const rates = acceptRates(labels, RATE_WIDTH);
     const steps = adapterSteps(labels);
     const top = Math.max(1, ...steps.map((step) => step.version));
-    const swaps = steps.filter((step) => step.version > 0);
+    const swaps = steps.filter((step) => step.version !== BASE);
     const marks = swaps.map(({ after }) => verticalMark(after, labels.length)).join('');
     // A swap is drawn as a step: the line of a version ends where the line of the next one begins.
     const versions = steps.flatMap(({ after, version }, at): Point[] => [
         [after, steps[at - 1]?.version ?? version],
         [after, version],
     ]);
-    versions.push([labels.length - 1, steps.at(-1)?.version ?? 0]);
+    versions.push([labels.length - 1, steps.at(-1)?.version ?? BASE]);
+    const rateLine = line('line', [...rates.entries()], labels.length, 1);
+    const versionLine = line('step', versions, labels.length, top);
     return `<h2>Accept rate, mean of the last ${RATE_WIDTH} labels</h2>
-${plot(labels.length, ['0 %', '50 %', '100 %'], marks + line('line', [...rates.entries()], labels.length, 1))}
+${plot(labels.length, ['0 %', '50 %', '100 %'], marks + rateLine)}
 <h2>Adapter that served, by label</h2>
-${plot(labels.length, ['base', `v${top}`], marks + line('step', versions, labels.length, top))}`;
+${plot(labels.length, ['base', `v${top}`], marks + versionLine)}`;
 }
 
 function plot(count: number, ticks: string[], content: string): string {
@@ -105,7 +116,8 @@ function line(style: string, points: readonly Point[], count: number, top: numbe
 
 function verticalMark(at: number, count: number): string {
     const x = xOf(at, count);
-    return `<line class="swap" x1="${x}" x2="${x}" y1="${PLOT.top}" y2="${PLOT.height - PLOT.bottom}"/>`;
+    const bottom = PLOT.height - PLOT.bottom;
+    return `<line class="swap" x1="${x}" x2="${x}" y1="${PLOT.top}" y2="${bottom}"/>`;
 }
 
 function xOf(at: number, count: number): number {
@@ -123,7 +135,9 @@ function rounded(value: number): number {
 
 function outcomes({ episodes }: Status): string {
     const rows = OUTCOMES.map(
-        ([key, name]) => `<tr><td>${name}</td><td class="number">${Number(episodes[key] ?? 0)}</td></tr>`,
+        ([key, name]) =>
+            `<tr><td>${name}</td><td class="number">${Number(episodes[key] ?? 0)}</td></tr>`,
     );
-    return `<h2>Outcomes of ${Number(episodes['total'] ?? 0)} offers</h2><table>${rows.join('')}</table>`;
+    const total = Number(episodes['total'] ?? 0);
+    return `<h2>Outcomes of ${total} offers</h2><table>${rows.join('')}</table>`;
 }

@@ -29,30 +29,47 @@ export interface StatusInputs {
 }
 
 export interface StatusItem {
-    state: 'ready' | 'thinking' | 'learning' | 'paused' | 'warning' | 'error' | 'off' | 'starting';
-    /** Begins with a codicon. */
+    state: ItemState;
+    /** The text begins with a codicon. */
     text: string;
     tooltip: string;
 }
 
-export function shown(known: StatusInputs): StatusItem {
-    const { server, line } = known;
-    if (server.kind === 'failed') return { state: 'error', text: '$(error) Hone', tooltip: server.problem };
-    if (!known.enabled) return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Off' };
-    if (server.kind === 'stopped') return { state: 'off', text: '$(circle-slash) Hone', tooltip: 'Stopped' };
-    if (server.kind === 'starting') {
-        return { state: 'starting', text: '$(loading~spin) Hone', tooltip: 'Starting and loading the model' };
-    }
-    if (line?.kind === 'Error') return { state: 'error', text: '$(error) Hone', tooltip: line.message };
-    if (known.languageOff !== undefined) {
-        return { state: 'off', text: '$(circle-slash) Hone', tooltip: `Off for ${known.languageOff}` };
-    }
-    if (known.thinking) return { state: 'thinking', text: '$(loading~spin) Hone', tooltip: 'Thinking' };
-    if (line?.kind === 'Warning') return { state: 'warning', text: '$(warning) Hone', tooltip: line.message };
+type ItemState = keyof typeof ICONS;
+
+/** The codicon of each state. */
+const ICONS = {
+    ready: 'sparkle',
+    thinking: 'loading~spin',
+    learning: 'mortar-board',
+    paused: 'debug-pause',
+    warning: 'warning',
+    error: 'error',
+    off: 'circle-slash',
+    starting: 'loading~spin',
+};
+
+/** What the item in the status bar shows. */
+export function statusItem(inputs: StatusInputs): StatusItem {
+    const [state, tooltip] = stateOf(inputs);
+    return { state, text: `$(${ICONS[state]}) Hone`, tooltip };
+}
+
+/** The most important thing to show comes first. */
+function stateOf(inputs: StatusInputs): [state: ItemState, tooltip: string] {
+    const { server, line, enabled, languageOff, thinking, paused } = inputs;
+    if (server.kind === 'failed') return ['error', server.problem];
+    if (!enabled) return ['off', 'Off'];
+    if (server.kind === 'stopped') return ['off', 'Stopped'];
+    if (server.kind === 'starting') return ['starting', 'Starting and loading the model'];
+    if (line?.kind === 'Error') return ['error', line.message];
+    if (languageOff !== undefined) return ['off', `Off for ${languageOff}`];
+    if (thinking) return ['thinking', 'Thinking'];
+    if (line?.kind === 'Warning') return ['warning', line.message];
     // Completions continue while an update runs.
-    if (line?.busy) return { state: 'learning', text: '$(mortar-board) Hone', tooltip: 'Learning from your labels' };
-    if (known.paused) return { state: 'paused', text: '$(debug-pause) Hone', tooltip: line?.message ?? 'Learning is paused' };
-    return { state: 'ready', text: '$(sparkle) Hone', tooltip: line?.message ?? 'Ready' };
+    if (line?.busy) return ['learning', 'Learning from your labels'];
+    if (paused) return ['paused', line?.message ?? 'Learning is paused'];
+    return ['ready', line?.message ?? 'Ready'];
 }
 
 /** Reports when a request has been under way for so long that the status bar should show it. */

@@ -12,7 +12,7 @@ export interface Connection {
     dispose(): Promise<void>;
     readonly initializeResult?: { serverInfo?: { name: string; version?: string } } | undefined;
     /** The last line that the server wrote to stderr, which says why it ended. */
-    readonly lastWord: string | undefined;
+    readonly lastErrorLine: string | undefined;
 }
 
 export interface SupervisorHost<C> {
@@ -59,13 +59,13 @@ export class Supervisor<C extends Connection> {
     }
 
     /**
-     * `again` means after a death. Then a failure may pass, such as a daemon that has not ended
-     * yet.
+     * `again` says that a server died before. Then the reason of a failure may pass, such as a
+     * daemon that has not ended yet.
      */
     private async start(again = false): Promise<void> {
         const located = this.host.locate();
         if (located.path === undefined) {
-            this.become({ kind: 'failed', problem: located.problem });
+            this.fail(located.problem);
             return;
         }
         const { path } = located;
@@ -77,14 +77,14 @@ export class Supervisor<C extends Connection> {
         } catch (error) {
             if (this.connection !== connection) return;
             if (again) this.startLater(connection);
-            else this.become({ kind: 'failed', problem: connection.lastWord ?? (error as Error).message });
+            else this.fail(connection.lastErrorLine ?? (error as Error).message);
             return;
         }
         if (this.connection !== connection) return;
         const problem = serverProblem(connection.initializeResult?.serverInfo, path);
         if (problem) {
             await this.stop();
-            this.become({ kind: 'failed', problem });
+            this.fail(problem);
             return;
         }
         this.become({ kind: 'running' });
@@ -92,21 +92,27 @@ export class Supervisor<C extends Connection> {
 
     private lost(connection: C): void {
         // `start` reports a connection that ends while it starts.
-        if (this.connection === connection && this.current.kind === 'running') this.startLater(connection);
+        if (this.connection === connection && this.current.kind === 'running') {
+            this.startLater(connection);
+        }
     }
 
     private startLater(connection: C): void {
-        const delay_ms = this.backoff.died(Date.now());
-        if (delay_ms === undefined) {
-            const said = connection.lastWord ? ` (${connection.lastWord})` : '';
-            this.become({ kind: 'failed', problem: `The server keeps ending${said}; see the output channel "Hone"` });
+        const delayMs = this.backoff.died(Date.now());
+        if (delayMs === undefined) {
+            const reason = connection.lastErrorLine ? ` (${connection.lastErrorLine})` : '';
+            this.fail(`The server keeps ending${reason}; see the output channel "Hone"`);
             return;
         }
         this.become({ kind: 'starting' });
         this.restartTimer = setTimeout(() => {
             void connection.dispose().catch(() => undefined);
             void this.start(true);
-        }, delay_ms);
+        }, delayMs);
+    }
+
+    private fail(problem: string): void {
+        this.become({ kind: 'failed', problem });
     }
 
     private become(state: ServerState): void {

@@ -21,7 +21,8 @@ export function serverProblem(
         const difference = (version[at] ?? 0) - part;
         if (difference > 0) return undefined;
         if (difference < 0) {
-            return `${path}: Hone ${info.version} is too old for this extension; install ${minimum} or later`;
+            const old = `${path}: Hone ${info.version} is too old for this extension`;
+            return `${old}; install ${minimum} or later`;
         }
     }
     return undefined;

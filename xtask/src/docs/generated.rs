@@ -112,6 +112,10 @@ fn add_setting(key: &str, schema: &Value, made: &mut String) {
     if schema["x-new-adapter"] == true {
         facts.push("A change holds for the next adapter that starts from the base.".to_owned());
     }
+    let old_names = schema["x-old-names"].as_array().into_iter().flatten();
+    for old in old_names.filter_map(Value::as_str) {
+        facts.push(format!("Its old name `{old}` is still read."));
+    }
     *made += &format!("{}\n", filled(&facts.join(" "), "", ""));
 }
 
@@ -211,6 +215,7 @@ mod tests {
                     "description": "Which.",
                     "oneOf": [{ "const": "a", "description": "The first." }],
                     "default": "a",
+                    "x-old-names": ["gate.sort", "kind"],
                 },
                 "layers": {
                     "description": "How many.",
@@ -221,7 +226,8 @@ mod tests {
         assert_eq!(
             settings(&schema),
             "## [gate]\n\n\
-             ### `gate.kind`\n\nWhich.\n\n- `\"a\"`: The first.\n\nDefault: `\"a\"`.\n\n\
+             ### `gate.kind`\n\nWhich.\n\n- `\"a\"`: The first.\n\nDefault: `\"a\"`. \
+             Its old name `gate.sort` is still read. Its old name `kind` is still read.\n\n\
              ### `gate.layers`\n\nHow many.\n\nDefault: not set. A change needs a restart of the \
              daemon.\n\n\
              ### `gate.threshold`\n\nThe chance from which on an offer is shown.\n\n\
@@ -244,8 +250,9 @@ mod tests {
 
     #[test]
     fn the_commands_are_read_from_the_help() {
-        let help = "Usage: hone <COMMAND>\n\nCommands:\n  lsp    Speak LSP, a long\n         line\n  \
-                    serve  Run\n  help   Print this message\n\nOptions:\n  -h, --help  Print help\n";
+        let help = "Usage: hone <COMMAND>\n\n\
+                    Commands:\n  lsp    Speak LSP, a long\n         line\n  serve  Run\n  \
+                    help   Print this message\n\nOptions:\n  -h, --help  Print help\n";
         assert_eq!(names(help), ["lsp", "serve"]);
         assert_eq!(names("Usage: hone lsp\n"), [""; 0]);
     }

@@ -1,6 +1,7 @@
 //! `cargo xtask docs`: the book builds, no link is broken, the pages that are made from the
-//! programs are up to date, and the first pages are short.
+//! programs are up to date, the first pages are short, and no line of code is long.
 
+mod code;
 mod generated;
 mod names;
 mod page;
@@ -14,6 +15,7 @@ use page::{Link, Page};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 
 const BOOK: &str = "docs/book";
 const BOOK_PAGES: &str = "docs/book/src";
@@ -27,7 +29,7 @@ const PAGES: [&str; 5] = [
     "neovim/README.md",
 ];
 
-/// What a visitor reads first has lines that fit a terminal.
+/// What a visitor reads first has lines that fit a terminal. So has all code; see [`code`].
 const SHORT_LINES: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 const LINE_CHARS_MAX: usize = 100;
 
@@ -76,7 +78,7 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
     // A page that is named and missing is an error, not a page to be made.
     build.env("MDBOOK_BUILD__CREATE_MISSING", "false");
     steps.run("book", &mut build)?;
-    steps.check("links", || {
+    steps.check("links and lengths", || {
         let mut problems = of_documents(&workspace.root)?;
         // A page's broken link is one of the built page's too.
         if problems.is_empty() {
@@ -84,10 +86,12 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
             problems = of_html(&built)?.iter().map(|one| format!("{prefix}/{one}")).collect();
         }
         problems.extend(names::missing(&workspace.root, MAP)?);
+        let files = repository_files(&workspace.root)?;
+        problems.extend(code::long_lines(&workspace.root, &files)?);
         for problem in &problems {
             eprintln!("{problem}");
         }
-        ensure!(problems.is_empty(), "{} problem(s) in the documents", problems.len());
+        ensure!(problems.is_empty(), "{} problem(s) in the documents or the code", problems.len());
         Ok(())
     })
 }
@@ -125,15 +129,32 @@ fn of_html(book: &Path) -> Result<Vec<String>> {
 fn too_long(file: &Path, text: &str) -> Vec<String> {
     let mut problems = vec![];
     if SHORT_LINES.iter().any(|name| file == Path::new(name)) {
-        problems.extend(page::long_lines(text, LINE_CHARS_MAX).into_iter().map(|line| {
-            format!("{}:{line}: longer than {LINE_CHARS_MAX} characters", file.display())
-        }));
+        problems.extend(
+            page::long_lines(text, LINE_CHARS_MAX).into_iter().map(|line| told(file, line)),
+        );
     }
     let count = text.lines().count();
     if file == Path::new(README) && count > README_LINES_MAX {
         problems.push(format!("{README}: {count} lines; at most {README_LINES_MAX} are read"));
     }
     problems
+}
+
+fn told(file: &Path, line: usize) -> String {
+    format!("{}:{line}: longer than {LINE_CHARS_MAX} characters", file.display())
+}
+
+/// The files of the repository, those that are not committed yet among them. What git ignores is
+/// left out.
+fn repository_files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root);
+    let output = git.output().context("cannot run git")?;
+    ensure!(output.status.success(), "{git:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout)?;
+    let files = names.split_terminator('\0').map(PathBuf::from);
+    // A file that is deleted and still committed is listed too.
+    Ok(files.filter(|file| root.join(file).is_file()).collect())
 }
 
 /// Adds the files below `folder` with this extension, relative to `root`.

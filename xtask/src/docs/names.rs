@@ -1,9 +1,9 @@
 //! The names of the code that a page mentions, such as `` `session/mod.rs:complete` ``.
 
+use super::repository_files;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// What declares a name in Rust.
 const KEYWORDS: [&str; 7] = ["fn", "struct", "enum", "trait", "const", "type", "macro_rules!"];
@@ -19,7 +19,7 @@ struct Mention<'a> {
 /// Files and names that the page mentions and that the code does not have.
 pub fn missing(root: &Path, page: &str) -> Result<Vec<String>> {
     let text = fs::read_to_string(root.join(page)).with_context(|| page.to_owned())?;
-    let files = tracked_files(root)?;
+    let files = repository_files(root)?;
     let mut problems = vec![];
     for Mention { line, file, name } in mentions(&text) {
         let ends = |path: &&PathBuf| path.ends_with(file);
@@ -37,12 +37,6 @@ pub fn missing(root: &Path, page: &str) -> Result<Vec<String>> {
         }
     }
     Ok(problems)
-}
-
-fn tracked_files(root: &Path) -> Result<Vec<PathBuf>> {
-    let output = Command::new("git").arg("ls-files").current_dir(root).output();
-    let output = output.context("cannot run git")?;
-    Ok(String::from_utf8(output.stdout)?.lines().map(PathBuf::from).collect())
 }
 
 /// What stands in backticks and names a Rust file, with or without the crate before it.

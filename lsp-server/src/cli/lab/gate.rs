@@ -165,9 +165,9 @@ fn print_replay(offers: &[Offer], json: bool) {
         println!("{}", serde_json::json!({ "rows": rows, "squared_error": error }));
     } else {
         println!(
-            "{} offers. The gate saw each one before it learned its verdict. The table says what a\n\
-             threshold alone would have done, and what serving would have done, which shows what\n\
-             the gate is unsure of more often, to find out:\n{}\nmean squared error of the \
+            "{} offers. The gate saw each one before it learned its verdict. The table says what\n\
+             a threshold alone would have done, and what serving would have done, which shows\n\
+             what the gate is unsure of more often, to find out:\n{}\nmean squared error of the \
              predictions: {error:.3}",
             offers.len(),
             table(&rows)
