@@ -7,13 +7,16 @@
 mod documents;
 mod gate;
 mod imports;
+pub mod notebooks;
 pub mod request;
 mod response;
 mod suppressed;
 mod survival;
 pub mod tracker;
+mod unserved;
 
 use crate::services::Services;
+use crate::session::notebooks::Notebooks;
 use crate::session::request::{PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
@@ -41,6 +44,9 @@ pub struct Session {
 struct State {
     encoding: Encoding,
     documents: HashMap<String, Document>,
+    notebooks: Notebooks,
+    /// Documents that are not served, and why.
+    unserved: HashMap<String, String>,
     prompts: PromptBuilder,
     tracker: Tracker,
     suppressed: Option<Suppressed>,
@@ -77,8 +83,10 @@ pub struct Suggestion {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    #[error("{uri}: was never opened here; open the file again")]
+    #[error("{uri}: {}", unserved::NEVER_OPENED)]
     NotOpen { uri: String },
+    #[error("{uri}: {why}")]
+    Unserved { uri: String, why: String },
     #[error(transparent)]
     PastTheEnd(#[from] PastTheEnd),
     #[error("superseded")]
@@ -105,6 +113,8 @@ impl Session {
         let state = State {
             encoding: Encoding::Utf16,
             documents: HashMap::new(),
+            notebooks: Notebooks::default(),
+            unserved: HashMap::new(),
             prompts: PromptBuilder::default(),
             tracker: Tracker::default(),
             suppressed: None,

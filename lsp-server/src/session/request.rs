@@ -44,6 +44,9 @@ pub struct CursorContext {
     pub text: Rope,
     /// In characters.
     pub cursor: usize,
+    /// The text that the prompt is made of, and the cursor in it. For a cell of a notebook it has
+    /// the other cells too.
+    pub read: (Rope, usize),
     pub position: Position,
     pub around: NearbyText,
     /// Since the last edit, in milliseconds.
@@ -59,10 +62,7 @@ impl CursorContext {
         position: Position,
         now_ms: u64,
     ) -> Result<CursorContext, SessionError> {
-        let document = state
-            .documents
-            .get(uri)
-            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
         let cursor = document.offset(position, state.encoding)?;
         let rejects = &state.rejects;
         let is_here =
@@ -73,6 +73,10 @@ impl CursorContext {
             language: document.language.clone(),
             text: document.text.clone(),
             cursor,
+            read: state
+                .notebooks
+                .around(&state.documents, uri, cursor)
+                .unwrap_or_else(|| (document.text.clone(), cursor)),
             position,
             around: NearbyText::of(&document.text, cursor),
             idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
@@ -272,7 +276,7 @@ impl Session {
             stop_rule(document, context.cursor, trigger, completion)
         };
         let terms = self.terms(config, rules);
-        let prompt = state.prompts.at(&state.documents, &context.uri, context.cursor, &terms);
+        let prompt = state.prompt(&context.uri, context.cursor, &terms);
         let prompt = prompt.ok_or_else(not_open)?;
         let abort = Arc::new(AtomicBool::new(false));
         state.current = Some(abort.clone());

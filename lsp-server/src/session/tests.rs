@@ -1,5 +1,8 @@
 //! A session on a scripted engine: what it answers, records and lets go of.
 
+mod notebooks;
+mod unserved;
+
 use super::*;
 use crate::config::Config;
 use crate::paths::Paths;
