@@ -290,12 +290,36 @@ mod tests {
     #[test]
     fn whatever_a_client_says_becomes_a_valid_address_with_one_normal_form() {
         const PARTS: &[&str] = &[
-            "file:", "git:", "x", "/", "//", "[", "]", "[::1]", "@", ":", "80", "?", "#", "%", "%2",
-            "%41", "%ff", "ü", " ", "\0", "\\", "😀", "..", "\u{202e}", "{\"a\":1}",
+            "file:",
+            "git:",
+            "x",
+            "/",
+            "//",
+            "[",
+            "]",
+            "[::1]",
+            "@",
+            ":",
+            "80",
+            "?",
+            "#",
+            "%",
+            "%2",
+            "%41",
+            "%ff",
+            "ü",
+            " ",
+            "\0",
+            "\\",
+            "😀",
+            "..",
+            "\u{202e}",
+            "{\"a\":1}",
         ];
         for seed in 0..20_000 {
             let mut rng = StdRng::seed_from_u64(seed);
-            let parts = (0..rng.random_range(0..8)).map(|_| PARTS[rng.random_range(0..PARTS.len())]);
+            let parts =
+                (0..rng.random_range(0..8)).map(|_| PARTS[rng.random_range(0..PARTS.len())]);
             let given: String = parts.collect();
             let normal = normal(&given);
             let valid = normal.parse::<tower_lsp::ls_types::Uri>();

@@ -33,8 +33,8 @@ pub struct ForgetArgs {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct What {
-    /// What was offered in this file; it need not exist any more. A document that is no file of this
-    /// machine is named by its address, as in `untitled:Untitled-1`
+    /// What was offered in this file; it need not exist any more. A document that is no file of
+    /// this machine is named by its address, as in `untitled:Untitled-1`
     #[arg(long, value_name = "PATH|URI")]
     file: Option<String>,
     /// What was offered in any file in this folder or below it

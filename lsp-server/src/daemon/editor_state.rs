@@ -2,8 +2,8 @@
 //! not notice when a daemon dies.
 //!
 //! It holds only what the protocol makes state of: the handshake, the text of every open document,
-//! the notebooks, and the requests without an answer. What a dead daemon knew of an offer on screen is lost; the
-//! offer itself is in its log.
+//! the notebooks, and the requests without an answer. What a dead daemon knew of an offer on screen
+//! is lost; the offer itself is in its log.
 
 mod notebooks;
 
@@ -242,7 +242,8 @@ impl EditorState {
         for cell in self.notebooks.close(&params["uri"]) {
             self.documents.remove(&cell);
         }
-        let is_closed = params["method"].as_str().is_some_and(|method| method.ends_with("/didClose"));
+        let is_closed =
+            params["method"].as_str().is_some_and(|method| method.ends_with("/didClose"));
         if let Some(uri) = params["uri"].as_str().filter(|_| !is_closed)
             && self.lost.len() < LOST_LIMIT
         {
@@ -478,9 +479,11 @@ mod tests {
     fn half_a_character_does_not_lose_its_change() {
         let mut state = state("utf-16");
         open(&mut state, "a");
-        change(&mut state, 1, 1, "HALF");
-        let raw = notification("textDocument/didChange", json!({"textDocument": {"uri": URI},
-            "contentChanges": [{"text": "a-HALF-"}]}));
+        let raw = notification(
+            "textDocument/didChange",
+            json!({"textDocument": {"uri": URI},
+            "contentChanges": [{"text": "a-HALF-"}]}),
+        );
         state.from_editor(raw.to_string().replace("-HALF-", r"\ud83d").as_bytes());
         let opened = messages(&state.replay().to_daemon)[1]["params"]["textDocument"].clone();
         assert_eq!(opened["text"], "a\u{fffd}");

@@ -236,7 +236,8 @@ mod tests {
     #[tokio::test]
     async fn a_message_that_is_too_long_costs_only_itself() {
         let text = "x".repeat(MAX_MESSAGE_BYTES);
-        let head = r#"{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"x:a","text":""#;
+        let head = r#"{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"x:a""#;
+        let head = format!("{head},\"text\":\"");
         let length = head.len() + text.len() + 4;
         let wire = format!("Content-Length: {length}\r\n\r\n{head}{text}\"}}}}}}");
         let whole = format!("{wire}Content-Length: 2\r\n\r\n{{}}");

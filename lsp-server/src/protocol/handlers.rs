@@ -283,12 +283,14 @@ impl Backend {
     async fn lost(&self, params: LostParams) {
         let LostParams { method, uri, .. } = &params;
         let why = params.consequence();
-        let is_news = if method.ends_with("/didOpen") || method.ends_with("/didChange") {
-            self.session.stop_serving(uri, &why)
-        } else {
+        // What was to be closed is closed, so nothing is lost.
+        let is_closed = method.ends_with("/didClose") && !uri.is_empty();
+        let is_news = if is_closed {
             self.session.close_notebook(uri);
             self.session.close(uri);
-            true
+            false
+        } else {
+            self.session.stop_serving(uri, &why)
         };
         if is_news {
             let uri = if uri.is_empty() { "a document" } else { uri };

@@ -161,7 +161,10 @@ mod tests {
         for changes in [json!(code), json!([code]), json!([{"range": code, "text": ""}])] {
             let params = json!({"textDocument": document, "contentChanges": changes});
             let (method, params) = read("textDocument/didChange", params);
-            assert_eq!((method.as_str(), &params["method"]), (LOST, &"textDocument/didChange".into()));
+            assert_eq!(
+                (method.as_str(), &params["method"]),
+                (LOST, &"textDocument/didChange".into())
+            );
             assert!(!params.to_string().contains("password"), "{params}");
         }
         for params in [json!(null), json!([]), json!("x"), json!({"textDocument": 1})] {

@@ -95,7 +95,9 @@ impl Scanner {
                     level.awaits_key = level.is_object;
                 }
             }
-            b'0'..=b'9' | b'-' if self.is_at(&["id"]) && self.number.len() < TEXT_BYTES => {
+            b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'
+                if self.is_at(&["id"]) && self.number.len() < TEXT_BYTES =>
+            {
                 self.number.push(byte);
             }
             _ => {}
@@ -175,11 +177,13 @@ mod tests {
     fn the_order_of_the_keys_does_not_matter() {
         let text = "{\"uri\": \"no\", \"id\": 8, [\\";
         let document = json!({"uri": "file:///ü", "text": text, "version": 1});
-        let opened = json!({"method": "textDocument/didOpen", "params": {"textDocument": document}});
+        let opened =
+            json!({"method": "textDocument/didOpen", "params": {"textDocument": document}});
         let expected = outline(Value::Null, "textDocument/didOpen", "file:///ü");
         assert_eq!(Outline::of(opened.to_string().as_bytes()), expected);
         let uri_last = r#"{"params":{"textDocument":{"text":"{","uri":"file:\/\/\/\u00fc"},
-            "uri":"no","deep":[[{"textDocument":{"uri":"no"}}]]},"method":"textDocument\/didOpen"}"#;
+            "uri":"no","deep":[[{"textDocument":{"uri":"no"}}]]},
+            "method":"textDocument\/didOpen"}"#;
         assert_eq!(Outline::of(uri_last.as_bytes()), expected);
     }
 
@@ -190,6 +194,7 @@ mod tests {
             assert_eq!(Outline::of(request.to_string().as_bytes()), outline(id, "m", ""));
         }
         assert_eq!(Outline::of(br#"{"id": 7"#), outline(json!(7), "", ""));
+        assert_eq!(Outline::of(br#"{"id": 1.5}"#), outline(Value::Null, "", ""));
         assert_eq!(Outline::of(br#"{"id": [7], "method": "m"}"#), outline(Value::Null, "m", ""));
     }
 

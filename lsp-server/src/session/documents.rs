@@ -119,8 +119,9 @@ impl Session {
     ) -> bool {
         let quotes = self.context_chars(&self.services.settings.current()) > 0;
         let now_ms = self.services.clock.elapsed_ms();
-        let State { documents, tracker, suppressed, encoding, survival, prompts, notebooks, .. } =
-            &mut *state;
+        let State {
+            documents, tracker, suppressed, encoding, survival, prompts, notebooks, ..
+        } = &mut *state;
         let Some(document) = documents.get_mut(uri) else { return false };
         let lines = document.text.len_lines();
         if range.is_some_and(|(start, _)| start.line as usize > lines) {

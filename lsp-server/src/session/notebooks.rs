@@ -123,8 +123,7 @@ impl Notebooks {
         if self.cells.is_empty() {
             return Cow::Borrowed(documents);
         }
-        let cells: HashSet<&String> =
-            self.cells.values().flatten().map(|cell| &cell.uri).collect();
+        let cells: HashSet<&String> = self.cells.values().flatten().map(|cell| &cell.uri).collect();
         let others = documents.iter().filter(|(uri, _)| !cells.contains(uri));
         let others = others.map(|(uri, document)| (uri.clone(), document.clone()));
         let joined = self.all_joined(documents, uri).into_iter();

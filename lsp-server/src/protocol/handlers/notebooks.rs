@@ -17,7 +17,8 @@ pub fn cell(cell: &NotebookCell) -> Cell {
 
 /// The capability by which a client tells of every notebook, of any type and with all its cells.
 pub fn sync() -> OneOf<NotebookDocumentSyncOptions, NotebookDocumentSyncRegistrationOptions> {
-    let every = NotebookSelector::ByNotebook { notebook: Notebook::String("*".into()), cells: None };
+    let every =
+        NotebookSelector::ByNotebook { notebook: Notebook::String("*".into()), cells: None };
     OneOf::Left(NotebookDocumentSyncOptions { notebook_selector: vec![every], save: Some(true) })
 }
 

@@ -72,9 +72,10 @@ async fn a_message_that_cannot_be_read_is_named_once_and_its_document_is_not_ser
     let mut editor = Editor::over(daemon.connect()).await;
     let uri = "file:///work/a.rs";
     editor.open(uri, TEXT).await;
-    let broken = format!(
-        r#"{{"jsonrpc":"2.0","method":"textDocument/didChange","params":{{"textDocument":{{"uri":"{uri}","version":2}},"contentChanges":[{{"text":"let secret"#
-    );
+    let change = json!({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {
+        "textDocument": {"uri": uri, "version": 2}, "z": "a text that is cut"}});
+    let whole = change.to_string();
+    let broken = whole.trim_end_matches(['"', '}']);
     editor.send_raw(broken.as_bytes()).await;
     let answer = editor.answer().await;
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32700)));
@@ -89,7 +90,7 @@ async fn a_message_that_cannot_be_read_is_named_once_and_its_document_is_not_ser
     editor.send_raw(broken.as_bytes()).await;
     editor.send(&editor.change(uri, CURSOR, "x")).await;
     let answer = complete(&mut editor, uri).await;
-    assert_eq!(answer["error"]["message"], message.as_str(), "and nothing else was logged");
+    assert_eq!(answer["error"]["message"], message.as_str());
 
     editor.open(uri, TEXT).await;
     assert_eq!(complete(&mut editor, uri).await["result"]["items"].as_array().unwrap().len(), 1);
@@ -134,16 +135,13 @@ async fn the_cells_of_a_notebook_are_served_and_recorded_under_it() {
     let (mut editor, can) = Editor::with(daemon.connect(), capabilities).await;
     assert_eq!(can["notebookDocumentSync"]["notebookSelector"], json!([{"notebook": "*"}]));
 
-    let item = |name: &str| {
-        json!({"uri": cell(name), "languageId": "python", "version": 1, "text": TEXT})
-    };
-    let kind = |name: &str| {
-        json!({"kind": 2, "document": cell(name), "executionSummary": {"executionOrder": null}})
-    };
+    let item =
+        |name: &str| json!({"uri": cell(name), "languageId": "python", "version": 1, "text": TEXT});
+    let run = json!({"executionOrder": null});
+    let kind = |name: &str| json!({"kind": 2, "document": cell(name), "executionSummary": run});
     let notebook = json!({"uri": "file:///work/n.ipynb", "version": 1, "notebookType": "jupyter",
         "metadata": null, "cells": [kind("a"), kind("b")]});
-    let opened =
-        json!({"notebookDocument": notebook, "cellTextDocuments": [item("a"), item("b")]});
+    let opened = json!({"notebookDocument": notebook, "cellTextDocuments": [item("a"), item("b")]});
     editor.send(&editor.notification("notebookDocument/didOpen", opened)).await;
     let change = json!({"notebookDocument": {"uri": "file:///work/n.ipynb", "version": 2},
         "change": {"cells": {

@@ -20,11 +20,10 @@ async fn a_change_of_a_document_that_was_never_opened_is_an_error_once() {
 #[tokio::test]
 async fn a_document_that_is_out_of_step_is_not_served_until_it_is_opened_again() {
     let (_folder, session) = session(Duration::ZERO).await;
-    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
-    session.shown(&offer.id);
     // The text has four lines. Some clients append behind the last one.
     session.change(URI, 2, vec![(at(4), "// end\n".into())]).unwrap();
-    session.complete(URI, CURSOR, AUTOMATIC).await.unwrap();
+    let offer = session.complete(URI, CURSOR, AUTOMATIC).await.unwrap().remove(0);
+    session.shown(&offer.id);
     let error = session.change(URI, 3, vec![(at(40), "x".into())]).unwrap_err().to_string();
     assert!(error.contains(URI) && error.contains("close and open the file again"), "{error}");
     assert!(session.change(URI, 4, vec![(at(0), "y".into())]).is_ok(), "it is named once");
