@@ -1,6 +1,7 @@
 //! The server, its daemon and its command line.
 
 mod adapters;
+mod addresses;
 mod app;
 pub mod cli;
 pub mod config;

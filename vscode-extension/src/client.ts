@@ -16,10 +16,18 @@ import { lastLine } from './core/program';
 import type { Connection } from './core/supervisor';
 
 /**
- * Files on a disk and files that are not saved yet. The other side of a diff or a log is not among
- * them.
+ * What a user writes in: files of this machine, of another one and of a repository that is not
+ * cloned, files that are not saved yet, and the cells of notebooks, which the client synchronizes
+ * by their notebooks. The old side of a diff (`git`), output and logs are not among them, because
+ * nobody writes there.
  */
-export const DOCUMENTS = [{ scheme: 'file' }, { scheme: 'untitled' }];
+export const DOCUMENTS = [
+    { scheme: 'file' },
+    { scheme: 'untitled' },
+    { scheme: 'vscode-notebook-cell' },
+    { scheme: 'vscode-remote' },
+    { scheme: 'vscode-vfs' },
+];
 
 /**
  * A trace holds whole messages, and so whole documents. This ignores the setting that asks for one.

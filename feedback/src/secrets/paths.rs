@@ -4,7 +4,9 @@
 /// a file is stored, whatever it looks like.
 pub fn is_sensitive_path(path: &str) -> bool {
     let lower = path.to_ascii_lowercase().replace('\\', "/");
-    let lower = lower.split(['?', '#']).next().unwrap_or_default();
+    // In an address they end the path; in the path of a file they are characters like any other.
+    let ends = |c| !lower.starts_with('/') && matches!(c, '?' | '#');
+    let lower = lower.split(ends).next().unwrap_or_default();
     let name = lower.rsplit('/').next().unwrap_or_default();
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
     let env =
@@ -148,6 +150,8 @@ mod tests {
             "/p/prod.tfvars",
             "C:\\p\\.env",
             "untitled:/p/.env?x=1",
+            "/p/c#/.env",
+            "/p/why?/id_rsa",
         ] {
             assert!(is_sensitive_path(path), "{path}");
         }

@@ -1,6 +1,7 @@
 //! `hone forget`. The daemon does it if one runs; else this process does it in the files.
 
 use crate::adapters::registry::Registry;
+use crate::addresses;
 use crate::app::startup::configured_manifest;
 use crate::config::Config;
 use crate::daemon::client;
@@ -32,11 +33,12 @@ pub struct ForgetArgs {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct What {
-    /// What was offered in this file; it need not exist any more
-    #[arg(long, value_name = "PATH")]
+    /// What was offered in this file; it need not exist any more. A document that is no file of
+    /// this machine is named by its address, as in `untitled:Untitled-1`
+    #[arg(long, value_name = "PATH|URI")]
     file: Option<String>,
     /// What was offered in any file in this folder or below it
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH|URI")]
     folder: Option<String>,
     /// What was offered or judged since then: a duration back from now (`2h`, `3d`)
     /// or a time (`2026-01-31`, `2026-01-31T14:00`)
@@ -92,10 +94,41 @@ pub async fn run(home: &Paths, args: ForgetArgs) -> Result<()> {
     } else {
         println!("forgotten: {}", sentence(&done));
     }
-    if let Some(note) = done.adapters_left.filter(|_| !args.json) {
+    let earlier = earlier_records(home, &args.what).await?;
+    for note in done.adapters_left.into_iter().chain(earlier).filter(|_| !args.json) {
         println!("note: {note}");
     }
     Ok(())
+}
+
+/// What is left under the path within an address. Earlier versions recorded documents of other
+/// machines under it, as if they were files of this one.
+async fn earlier_records(home: &Paths, what: &What) -> Result<Option<String>> {
+    let (option, given) = match (&what.file, &what.folder) {
+        (Some(file), _) => ("--file", file),
+        (_, Some(folder)) => ("--folder", folder),
+        _ => return Ok(None),
+    };
+    let path = addresses::is_address(given).then(|| addresses::earlier_name(given)).flatten();
+    let Some(path) = path.filter(|path| path.starts_with('/')) else { return Ok(None) };
+    let names = names_of(&path);
+    let scope = match option {
+        "--file" => Scope::File { names },
+        _ => Scope::Folder { names },
+    };
+    let left = forget(home, &scope, true).await?;
+    Ok((!left.is_nothing()).then(|| {
+        format!(
+            "{} recorded under {path} are left. They belong to the file of this machine, or to \
+             this document if a version of Hone recorded them that left out where it lies. \
+             `hone forget {option} {path}` forgets them",
+            offers(&left)
+        )
+    }))
+}
+
+fn offers(forgotten: &Forgotten) -> String {
+    format!("{} offer(s)", forgotten.offers)
 }
 
 async fn forget(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
@@ -170,7 +203,7 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
 }
 
 fn sentence(forgotten: &Forgotten) -> String {
-    let offers = format!("{} offer(s)", forgotten.offers);
+    let offers = offers(forgotten);
     let Some(last) = forgotten.adapters.last() else { return offers };
     let adapters = match forgotten.adapters.len() {
         1 => format!("adapter v{last}"),

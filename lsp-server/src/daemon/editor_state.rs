@@ -2,10 +2,17 @@
 //! not notice when a daemon dies.
 //!
 //! It holds only what the protocol makes state of: the handshake, the text of every open document,
-//! and the requests without an answer. What a dead daemon knew of an offer on screen is lost; the
-//! offer itself is in its log.
+//! the notebooks, and the requests without an answer. What a dead daemon knew of an offer on screen
+//! is lost; the offer itself is in its log.
 
+mod notebooks;
+
+use crate::addresses;
+use crate::protocol::framing;
+use crate::protocol::lost::{self, LOST};
+use crate::protocol::outline::Outline;
 use completion::document::{Document, Encoding, Position};
+use notebooks::Notebooks;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -14,6 +21,9 @@ const PENDING_LIMIT: usize = 1024;
 
 /// The most open folders that are remembered.
 const FOLDERS_LIMIT: usize = 64;
+
+/// The most documents that are remembered as not served.
+const LOST_LIMIT: usize = 1024;
 
 /// LSP's code for a request that a newer one has replaced.
 const REQUEST_CANCELLED: i32 = -32800;
@@ -31,7 +41,12 @@ pub struct EditorState {
     /// The editor has sent `initialized`.
     confirmed: bool,
     encoding: Option<Encoding>,
+    /// By the normal forms of their addresses. The `path` of each is the address that the editor
+    /// has given.
     documents: BTreeMap<String, Document>,
+    notebooks: Notebooks,
+    /// The messages about documents of which a message could not be read.
+    lost: BTreeMap<String, Value>,
     /// Requests without an answer, in their order.
     pending: Vec<Pending>,
     /// The editor has sent `exit`.
@@ -57,8 +72,22 @@ pub struct Replay {
 
 impl EditorState {
     pub fn from_editor(&mut self, body: &[u8]) {
-        // An invalid message changes nothing; the daemon will answer that it is invalid.
-        let Ok(message) = serde_json::from_slice::<Value>(body) else { return };
+        let message = serde_json::from_slice(body);
+        let message = message.or_else(|_| serde_json::from_slice(&framing::whole_characters(body)));
+        match message {
+            Ok(message) => self.take(message),
+            // The daemon answers that it is invalid, and stops to serve the document.
+            Err(_) => {
+                let instead = lost::instead_of_noise(&Outline::of(body)).message;
+                let instead = instead.and_then(|message| serde_json::from_slice(&message).ok());
+                if let Some(message) = instead {
+                    self.take(message);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, message: Value) {
         let method = message["method"].as_str().unwrap_or_default();
         let (params, text) = (&message["params"], &message["params"]["textDocument"]);
         match method {
@@ -67,12 +96,20 @@ impl EditorState {
             "workspace/didChangeWorkspaceFolders" => self.change_folders(&params["event"]),
             "textDocument/didOpen" => self.open(text),
             "textDocument/didChange" => self.change(text, &params["contentChanges"]),
-            "textDocument/didClose" => {
-                self.documents.remove(text["uri"].as_str().unwrap_or_default());
+            "textDocument/didClose" => self.close(&text["uri"]),
+            "notebookDocument/didOpen" => {
+                self.notebooks.open(&params["notebookDocument"]);
+                each(&params["cellTextDocuments"]).for_each(|cell| self.open(cell));
             }
+            "notebookDocument/didChange" => self.change_notebook(params),
+            "notebookDocument/didClose" => {
+                self.notebooks.close(&params["notebookDocument"]["uri"]);
+                each(&params["cellTextDocuments"]).for_each(|cell| self.close(&cell["uri"]));
+            }
+            LOST => self.lose(&message),
             _ => {}
         }
-        if is_completion(method) || method == "textDocument/didChange" {
+        if is_completion(method) || method.ends_with("Document/didChange") {
             self.supersede();
         }
         let is_request = !message["id"].is_null() && !method.is_empty();
@@ -143,12 +180,7 @@ impl EditorState {
             if self.confirmed {
                 replay.to_daemon.push(bytes(&notification("initialized", json!({}))));
             }
-            for (uri, document) in &self.documents {
-                let opened = json!({"uri": uri, "languageId": document.language,
-                    "version": document.version, "text": document.text.to_string()});
-                let opened = notification("textDocument/didOpen", json!({"textDocument": opened}));
-                replay.to_daemon.push(bytes(&opened));
-            }
+            replay.to_daemon.extend(self.opened().iter().map(bytes));
         }
         self.pending.retain(|pending| {
             if pending.superseded {
@@ -161,6 +193,27 @@ impl EditorState {
         replay
     }
 
+    /// The messages that open every document and notebook as it is now.
+    fn opened(&self) -> Vec<Value> {
+        let item = |document: &Document| {
+            json!({"uri": document.path, "languageId": document.language,
+                "version": document.version, "text": document.text.to_string()})
+        };
+        let cells = |cells: &[String]| -> Vec<Value> {
+            cells.iter().filter_map(|cell| self.documents.get(cell)).map(item).collect()
+        };
+        let notebooks = self.notebooks.all().map(|(notebook, addresses)| {
+            let opened = json!({"notebookDocument": notebook,
+                "cellTextDocuments": cells(&addresses)});
+            notification("notebookDocument/didOpen", opened)
+        });
+        let alone = self.documents.iter().filter(|(uri, _)| !self.notebooks.have(uri));
+        let alone = alone.map(|(_, document)| {
+            notification("textDocument/didOpen", json!({"textDocument": item(document)}))
+        });
+        notebooks.chain(alone).chain(self.lost.values().cloned()).collect()
+    }
+
     fn open(&mut self, opened: &Value) {
         let (Some(uri), Some(text)) = (opened["uri"].as_str(), opened["text"].as_str()) else {
             return;
@@ -171,15 +224,48 @@ impl EditorState {
             version: version(opened),
             text: text.into(),
         };
-        self.documents.insert(uri.to_owned(), document);
+        let uri = addresses::normal(uri);
+        self.lost.remove(&uri);
+        self.documents.insert(uri, document);
+    }
+
+    fn close(&mut self, uri: &Value) {
+        let uri = addresses::normal(uri.as_str().unwrap_or_default());
+        self.documents.remove(&uri);
+        self.lost.remove(&uri);
+    }
+
+    /// What a lost message said is unknown, so the document's text is too.
+    fn lose(&mut self, message: &Value) {
+        let params = &message["params"];
+        self.close(&params["uri"]);
+        for cell in self.notebooks.close(&params["uri"]) {
+            self.documents.remove(&cell);
+        }
+        let is_closed =
+            params["method"].as_str().is_some_and(|method| method.ends_with("/didClose"));
+        if let Some(uri) = params["uri"].as_str().filter(|_| !is_closed)
+            && self.lost.len() < LOST_LIMIT
+        {
+            self.lost.insert(addresses::normal(uri), message.clone());
+        }
+    }
+
+    fn change_notebook(&mut self, params: &Value) {
+        let cells = &params["change"]["cells"];
+        each(&cells["structure"]["didClose"]).for_each(|cell| self.close(&cell["uri"]));
+        self.notebooks.change(&params["notebookDocument"], cells);
+        each(&cells["structure"]["didOpen"]).for_each(|cell| self.open(cell));
+        each(&cells["textContent"])
+            .for_each(|text| self.change(&text["document"], &text["changes"]));
     }
 
     fn change(&mut self, changed: &Value, changes: &Value) {
-        let uri = changed["uri"].as_str().unwrap_or_default();
-        let Some(document) = self.documents.get_mut(uri) else { return };
+        let uri = addresses::normal(changed["uri"].as_str().unwrap_or_default());
+        let Some(document) = self.documents.get_mut(&uri) else { return };
         document.version = version(changed);
         let encoding = self.encoding.unwrap_or(Encoding::Utf16);
-        for change in changes.as_array().into_iter().flatten() {
+        for change in each(changes) {
             let Some(text) = change["text"].as_str() else { continue };
             let range = &change["range"];
             let range = position(&range["start"]).zip(position(&range["end"]));
@@ -193,6 +279,10 @@ impl EditorState {
             pending.superseded |= is_completion(method);
         }
     }
+}
+
+fn each(values: &Value) -> impl Iterator<Item = &Value> {
+    values.as_array().into_iter().flatten()
 }
 
 fn is_completion(method: &str) -> bool {
@@ -307,6 +397,96 @@ mod tests {
         let handshake = state.replay().handshake.unwrap();
         let handshake: Value = serde_json::from_slice(&handshake).unwrap();
         assert_eq!(handshake["params"]["workspaceFolders"], json!([folder("b"), folder("c")]));
+    }
+
+    fn cell(name: &str, text: &str) -> Value {
+        json!({"uri": format!("cell:/{name}"), "languageId": "python", "version": 1, "text": text})
+    }
+
+    fn kind(name: &str) -> Value {
+        json!({"kind": 2, "document": format!("cell:/{name}")})
+    }
+
+    #[test]
+    fn notebooks_are_opened_again_with_their_cells_as_they_are_now() {
+        let mut state = state("utf-16");
+        let notebook = json!({"uri": "file:///[n].ipynb", "version": 1, "notebookType": "jupyter",
+            "cells": [kind("a"), kind("b")]});
+        let opened = json!({"notebookDocument": notebook,
+            "cellTextDocuments": [cell("a", "a = 1\n"), cell("b", "b = 1\n")]});
+        notify(&mut state, notification("notebookDocument/didOpen", opened));
+        open(&mut state, "alone");
+        let at = json!({"line": 0, "character": 0});
+        let changes = json!([{"range": {"start": at, "end": at}, "text": "# \n"}]);
+        let changed = json!({
+            "notebookDocument": {"uri": "file:///%5Bn%5D.ipynb", "version": 2},
+            "change": {"cells": {
+                "structure": {"array": {"start": 1, "deleteCount": 1, "cells": [kind("c")]},
+                    "didOpen": [cell("c", "c = 1\n")], "didClose": [{"uri": "cell:/b"}]},
+                "data": [{"kind": 1, "document": "cell:/a"}],
+                "textContent": [{"document": {"uri": "cell:/a", "version": 5}, "changes": changes}],
+            }},
+        });
+        notify(&mut state, notification("notebookDocument/didChange", changed));
+        let replay = state.replay();
+        let expected = ["initialized", "notebookDocument/didOpen", "textDocument/didOpen"];
+        assert_eq!(methods(&replay), expected);
+        let opened = &messages(&replay.to_daemon)[1]["params"];
+        let cells = json!([{"kind": 1, "document": "cell:/a"}, kind("c")]);
+        assert_eq!(opened["notebookDocument"]["cells"], cells);
+        let (mut first, second) = (cell("a", "# \na = 1\n"), cell("c", "c = 1\n"));
+        first["version"] = 5.into();
+        assert_eq!(opened["cellTextDocuments"], json!([first, second]));
+
+        let documents = json!([{"uri": "cell:/a"}, {"uri": "cell:/c"}]);
+        let closed = json!({"notebookDocument": {"uri": "file:///[n].ipynb"},
+            "cellTextDocuments": documents});
+        notify(&mut state, notification("notebookDocument/didClose", closed));
+        assert_eq!(methods(&state.replay()), ["initialized", "textDocument/didOpen"]);
+    }
+
+    #[test]
+    fn a_document_has_one_name_however_its_address_is_written() {
+        let mut state = state("utf-16");
+        let document = |uri: &str| json!({"uri": uri, "languageId": "", "version": 1, "text": "a"});
+        let opened = json!({"textDocument": document("file:///[id].ts")});
+        notify(&mut state, notification("textDocument/didOpen", opened));
+        let change = json!({"textDocument": document("file:///%5Bid%5D.ts"),
+            "contentChanges": [{"text": "b"}]});
+        notify(&mut state, notification("textDocument/didChange", change));
+        let replayed = messages(&state.replay().to_daemon)[1]["params"]["textDocument"].clone();
+        assert_eq!((&replayed["text"], &replayed["uri"]), (&json!("b"), &json!("file:///[id].ts")));
+    }
+
+    /// A text that misses a change is not what the editor shows, and a new daemon would complete
+    /// in it.
+    #[test]
+    fn a_document_of_which_a_message_was_lost_is_not_opened_again() {
+        let mut state = state("utf-16");
+        open(&mut state, "a");
+        let lost = format!(
+            r#"{{"method":"textDocument/didChange","params":{{"textDocument":{{"uri":"{URI}"}},"#
+        );
+        state.from_editor(lost.as_bytes());
+        let replay = state.replay();
+        assert_eq!(methods(&replay), ["initialized", LOST]);
+        assert_eq!(messages(&replay.to_daemon)[1]["params"]["uri"], URI);
+        open(&mut state, "b");
+        assert_eq!(methods(&state.replay()), ["initialized", "textDocument/didOpen"]);
+    }
+
+    #[test]
+    fn half_a_character_does_not_lose_its_change() {
+        let mut state = state("utf-16");
+        open(&mut state, "a");
+        let raw = notification(
+            "textDocument/didChange",
+            json!({"textDocument": {"uri": URI},
+            "contentChanges": [{"text": "a-HALF-"}]}),
+        );
+        state.from_editor(raw.to_string().replace("-HALF-", r"\ud83d").as_bytes());
+        let opened = messages(&state.replay().to_daemon)[1]["params"]["textDocument"].clone();
+        assert_eq!(opened["text"], "a\u{fffd}");
     }
 
     #[test]

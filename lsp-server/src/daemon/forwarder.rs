@@ -6,6 +6,8 @@ use crate::daemon::client::{Connection, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
 use crate::paths::Paths;
 use crate::protocol::framing::{self, Frame, Frames};
+use crate::protocol::lost::{self, Instead};
+use crate::protocol::outline::Outline;
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
 use std::io;
@@ -148,11 +150,20 @@ async fn shake_hands(
 async fn read_all(messages: Sender<Vec<u8>>, answers: Sender<Vec<u8>>) {
     let mut frames = Frames::new(BufReader::new(stdin()));
     while let Ok(Some(frame)) = frames.next().await {
-        let passed_on = match frame {
-            Frame::Body(body) => messages.send(body).await,
-            Frame::Noise => answers.send(framing::complaint()).await,
+        let Instead { answer, message } = match frame {
+            // The daemon answers a body that is no message.
+            Frame::Body(body) => Instead { message: Some(body), answer: None },
+            Frame::TooLong { bytes, outline } => lost::instead_of_too_long(bytes, &outline),
+            Frame::Noise => lost::instead_of_noise(&Outline::default()),
         };
-        if passed_on.is_err() {
+        if let Some(answer) = answer
+            && answers.send(answer).await.is_err()
+        {
+            return;
+        }
+        if let Some(message) = message
+            && messages.send(message).await.is_err()
+        {
             return;
         }
     }

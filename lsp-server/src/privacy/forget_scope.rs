@@ -3,6 +3,7 @@
 //! them are withdrawn. Retention removes old events in the same way.
 
 use crate::adapters::registry::Registry;
+use crate::addresses;
 use anyhow::Result;
 use feedback::event::{AdapterVersion, Event, EventKind, OfferId};
 use feedback::log::{EventLog, LogError};
@@ -178,13 +179,22 @@ fn is_later_measurement(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Kept { .. } | EventKind::Compared { .. })
 }
 
-/// The names that a file or folder may be recorded by: the given one (an editor's URI, if there is
-/// no file), the absolute path, and the path behind its links.
+/// The names that a file or folder may be recorded by. `file` is a path, or the address that an
+/// editor has for a document. The names are the given one, that of the address, the absolute path,
+/// and the path behind its links.
 pub fn names_of(file: &str) -> Vec<String> {
     let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
     let mut names = vec![file.to_owned()];
-    names.extend(std::path::absolute(file).map(text));
-    names.extend(Path::new(file).canonicalize().map(text));
+    let mut path = file.to_owned();
+    if addresses::is_address(file) {
+        path = addresses::name(file);
+        // An earlier name that is a path is also the name of another document: a file of this
+        // machine, which the user does not mean.
+        names.extend(addresses::earlier_name(file).filter(|name| !name.starts_with('/')));
+        names.push(path.clone());
+    }
+    names.extend(std::path::absolute(&path).map(text));
+    names.extend(Path::new(&path).canonicalize().map(text));
     names.sort();
     names.dedup();
     names
@@ -239,6 +249,53 @@ mod tests {
         assert!(Scope::Folder { names: names("/q") }.holds(&event));
         assert!(!Scope::File { names: names("/p/src") }.holds(&event));
         assert!(!Scope::Folder { names: names("/r") }.holds(&event));
+    }
+
+    /// Offers in documents of these names; answers the names that are left after one is forgotten.
+    fn left_without(recorded: &[&str], forgotten: Scope) -> Vec<String> {
+        let log = MemoryLog::default();
+        for (number, name) in recorded.iter().enumerate() {
+            log.append(0, fixtures::completion(&format!("o{number}"), name)).unwrap();
+        }
+        OffersToForget::search(&log, forgotten).unwrap().erase(&log).unwrap();
+        let mut left = vec![];
+        log.scan(0, &mut |event| {
+            if let EventKind::Completion(made) = event.kind {
+                left.push(made.path);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        left
+    }
+
+    #[test]
+    fn a_document_is_forgotten_by_its_address() {
+        const REMOTE: &str = "vscode-remote://ssh-remote%2Bbox/home/u/x.py";
+        const NAMES: &[&str] =
+            &["/home/u/x.py", REMOTE, "untitled:Untitled-7", "/p/[id].ts", "Untitled-8"];
+        let left = |file: &str| left_without(NAMES, Scope::File { names: names_of(file) });
+        let others = |gone: &str| -> Vec<String> {
+            NAMES.iter().filter(|name| **name != gone).map(|name| name.to_string()).collect()
+        };
+        for (file, gone) in [
+            (REMOTE, REMOTE),
+            ("vscode-remote://ssh-remote+box/home/u/x.py", "none: another host"),
+            ("/home/u/x.py", "/home/u/x.py"),
+            ("file:///home/u/x.py", "/home/u/x.py"),
+            ("untitled:Untitled-7", "untitled:Untitled-7"),
+            ("Untitled-7", "none: an address has a scheme"),
+            ("file:///p/[id].ts", "/p/[id].ts"),
+            ("file:///p/%5Bid%5D.ts", "/p/[id].ts"),
+            ("untitled:Untitled-8", "Untitled-8"),
+            ("Untitled-8", "Untitled-8"),
+        ] {
+            assert_eq!(left(file), others(gone), "{file}");
+        }
+        let folder = names_of("vscode-remote://ssh-remote%2bbox/home/");
+        assert_eq!(left_without(NAMES, Scope::Folder { names: folder }), others(REMOTE));
+        let here = Scope::Folder { names: names_of("/home") };
+        assert_eq!(left_without(NAMES, here), others("/home/u/x.py"));
     }
 
     #[test]

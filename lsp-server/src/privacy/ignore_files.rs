@@ -5,6 +5,7 @@
 //! `.honeignore` from the file's folder upwards, and `.gitignore` up to the repository's root. In
 //! the setting and in these files, `!` marks what is stored all the same.
 
+use crate::addresses::path_in;
 use crate::config::patterns::{Patterns, verdict};
 use crate::paths::without_dots;
 use feedback::secrets::is_sensitive_path;
@@ -66,12 +67,13 @@ impl IgnoreFiles {
     /// Whether nothing of a file may be stored. `path` is the name that events record, `setting` is
     /// `privacy.ignore`.
     pub fn is_ignored(&self, path: &str, setting: &Patterns) -> bool {
-        if is_sensitive_path(path) {
+        if is_sensitive_path(path) || is_sensitive_path(&path_in(path)) {
             return true;
         }
         let given = Path::new(path);
         if !given.is_absolute() {
-            // A document that is no file is in no folder.
+            // A document that is no file of this machine is in none of its folders, so none of its
+            // rules are about it.
             return false;
         }
         let given = without_dots(given);
@@ -276,6 +278,21 @@ mod tests {
         let everything = Patterns::compile(&["*".into()]).unwrap();
         assert!(ignored.is_ignored("untitled:.env", &everything));
         assert!(!ignored.is_ignored("untitled:Untitled-1", &everything));
+    }
+
+    #[test]
+    fn rules_of_this_machine_say_nothing_about_files_of_another() {
+        let tree = Tree::new(&[(".honeignore", "*\n")]);
+        let ignored = IgnoreFiles::default();
+        let everything = Patterns::compile(&["*".into()]).unwrap();
+        let path = tree.at("a.py");
+        assert!(ignored.is_ignored(&path, &Patterns::none()));
+        for scheme in ["vscode-remote://box", "git:", "file://server", "vscode-vfs://github"] {
+            let remote = |path: &str| crate::addresses::name(&format!("{scheme}{path}"));
+            assert!(!ignored.is_ignored(&remote(&path), &everything), "{scheme}");
+            assert!(ignored.is_ignored(&remote("/home/u/%2Enpmrc"), &Patterns::none()), "{scheme}");
+        }
+        assert!(ignored.is_ignored("untitled:.npmrc", &Patterns::none()));
     }
 
     /// Every completion asks once, and a deep tree must not make it slow.

@@ -2,22 +2,28 @@
 //! more than has arrived, whatever length was announced. Noise costs only itself and never the
 //! stream.
 
-use serde_json::json;
+use super::outline::{Outline, Scanner};
+use std::borrow::Cow;
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The longest message, in bytes. It has room for a source file of 30 MB, escaped.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
+/// The longest message that is read over. A header that announces more is noise.
+const MAX_SKIPPED_BYTES: usize = u32::MAX as usize;
+
 /// The longest header line, in bytes. A longer one is noise.
 const MAX_HEADER_LINE_BYTES: u64 = 1024;
 
 const LENGTH: &[u8] = b"content-length:";
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Frame {
     /// The JSON of a message, not yet parsed.
     Body(Vec<u8>),
+    /// A message that is longer than [`MAX_MESSAGE_BYTES`]. Its bytes were read and dropped.
+    TooLong { bytes: usize, outline: Outline },
     /// Bytes that are no message. They give one such frame, however long the noise lasts.
     Noise,
 }
@@ -71,10 +77,28 @@ impl<R: AsyncBufRead + Unpin> Frames<R> {
     }
 
     async fn body(&mut self, length: usize) -> io::Result<Option<Frame>> {
+        if length > MAX_MESSAGE_BYTES {
+            return self.skip(length).await;
+        }
         // The buffer grows with the bytes that arrive, not with the announced length.
         let mut body = vec![];
         (&mut self.reader).take(length as u64).read_to_end(&mut body).await?;
         Ok((body.len() == length).then_some(Frame::Body(body)))
+    }
+
+    async fn skip(&mut self, length: usize) -> io::Result<Option<Frame>> {
+        let (mut scanner, mut left) = (Scanner::default(), length);
+        while left > 0 {
+            let arrived = self.reader.fill_buf().await?;
+            if arrived.is_empty() {
+                return Ok(None);
+            }
+            let count = arrived.len().min(left);
+            scanner.push(&arrived[..count]);
+            self.reader.consume(count);
+            left -= count;
+        }
+        Ok(Some(Frame::TooLong { bytes: length, outline: scanner.outline() }))
     }
 }
 
@@ -85,7 +109,7 @@ fn classify(line: &[u8]) -> Line {
     if let Some(at) = lower.windows(LENGTH.len()).position(|part| part == LENGTH) {
         let value = std::str::from_utf8(lower[at + LENGTH.len()..].trim_ascii());
         return match value.ok().and_then(|value| value.parse().ok()) {
-            Some(bytes) if bytes <= MAX_MESSAGE_BYTES => Line::Length(bytes),
+            Some(bytes) if bytes <= MAX_SKIPPED_BYTES => Line::Length(bytes),
             _ => Line::Noise,
         };
     }
@@ -109,11 +133,50 @@ pub async fn write(writer: &mut (impl AsyncWrite + Unpin), body: &[u8]) -> io::R
     writer.flush().await
 }
 
-/// The answer to bytes that are no message. Its id is null, because the request's id is unknown.
-pub fn complaint() -> Vec<u8> {
-    const PARSE_ERROR: i32 = -32700;
-    let error = json!({"code": PARSE_ERROR, "message": "this is no JSON-RPC message"});
-    json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string().into_bytes()
+/// What is wrong with a message of so many bytes.
+pub fn too_long(bytes: usize) -> String {
+    let mb = |bytes: usize| bytes as f64 / 1e6;
+    format!("has {:.1} MB, and Hone reads at most {:.1} MB", mb(bytes), mb(MAX_MESSAGE_BYTES))
+}
+
+/// A message in which every half of a character has a place that JSON allows. Clients whose texts
+/// are UTF-16 may send one alone, escaped; the character for what is unknown is as long.
+pub fn whole_characters(body: &[u8]) -> Cow<'_, [u8]> {
+    let mut whole = Cow::Borrowed(body);
+    let mut at = 0;
+    while let Some(found) = body[at..].iter().position(|&byte| byte == b'\\') {
+        at += found;
+        match (half(body, at), half(body, at + HALF_BYTES)) {
+            (Some(Half::First), Some(Half::Second)) => at += 2 * HALF_BYTES,
+            (Some(_), _) => {
+                whole.to_mut()[at..at + HALF_BYTES].copy_from_slice(b"\\ufffd");
+                at += HALF_BYTES;
+            }
+            // An escaped backslash begins nothing.
+            (None, _) => at = (at + 2).min(body.len()),
+        }
+    }
+    whole
+}
+
+/// A half of a character beyond the first 65,536.
+enum Half {
+    First,
+    Second,
+}
+
+/// The length of an escaped half, in bytes.
+const HALF_BYTES: usize = 6;
+
+/// The half that is escaped at this place.
+fn half(body: &[u8], at: usize) -> Option<Half> {
+    let escaped = body.get(at..at + HALF_BYTES)?.strip_prefix(b"\\u")?;
+    let code = u32::from_str_radix(std::str::from_utf8(escaped).ok()?, 16).ok()?;
+    match code {
+        0xd800..0xdc00 => Some(Half::First),
+        0xdc00..0xe000 => Some(Half::Second),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -171,6 +234,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_message_that_is_too_long_costs_only_itself() {
+        let text = "x".repeat(MAX_MESSAGE_BYTES);
+        let head = r#"{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"x:a""#;
+        let head = format!("{head},\"text\":\"");
+        let length = head.len() + text.len() + 4;
+        let wire = format!("Content-Length: {length}\r\n\r\n{head}{text}\"}}}}}}");
+        let whole = format!("{wire}Content-Length: 2\r\n\r\n{{}}");
+        let frames = read(whole.as_bytes()).await;
+        let [Frame::TooLong { bytes, outline }, last] = &frames[..] else {
+            panic!("there are {} frames", frames.len())
+        };
+        assert_eq!((*bytes, last), (length, &body("{}")));
+        assert_eq!(outline.method.as_deref(), Some("textDocument/didOpen"));
+        assert_eq!(outline.uri.as_deref(), Some("x:a"));
+        assert_eq!(read(&wire.as_bytes()[..length]).await, [], "it ends within the message");
+        assert_eq!(too_long(69_000_000), "has 69.0 MB, and Hone reads at most 67.1 MB");
+    }
+
+    #[test]
+    fn half_a_character_becomes_an_unknown_one_of_the_same_length() {
+        let read = |json: &str| {
+            let whole = whole_characters(json.as_bytes()).into_owned();
+            assert_eq!(whole.len(), json.len());
+            serde_json::from_slice::<String>(&whole).unwrap()
+        };
+        assert_eq!(read(r#""a\ud83d""#), "a\u{fffd}");
+        assert_eq!(read(r#""\ude00\ud83d\ud83d\ude00b""#), "\u{fffd}\u{fffd}😀b");
+        assert_eq!(read(r#""\\ud83d\\\ud83d\n""#), "\\ud83d\\\u{fffd}\n");
+        assert_eq!(read(r#""größer 😀 \u00e9""#), "größer 😀 é");
+        for cut in ["\\", "\\u", "\\ud83", "\\u+123", "\\\\\\"] {
+            assert_eq!(&*whole_characters(cut.as_bytes()), cut.as_bytes());
+        }
+    }
+
+    #[tokio::test]
     async fn an_incomplete_message_is_the_end() {
         assert_eq!(read(b"Content-Length: 10\r\n\r\n{}").await, []);
         assert_eq!(read(b"Content-Length: 10\r\n").await, []);
@@ -197,7 +295,7 @@ mod tests {
                 .iter()
                 .map(|frame| match frame {
                     Frame::Body(body) => body.len(),
-                    Frame::Noise => 0,
+                    Frame::TooLong { .. } | Frame::Noise => 0,
                 })
                 .sum();
             assert!(held <= wire.len(), "seed {seed}");

@@ -1,6 +1,8 @@
 //! The guard between a client's stream and the protocol's transport. The transport trusts every
 //! announced length, and ends the connection at the first message that it cannot read.
 
+use super::lost::{self, Instead};
+use super::outline::Outline;
 use crate::protocol::framing::{self, Frame, Frames};
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, DuplexStream, duplex};
@@ -57,16 +59,34 @@ async fn check(
 ) {
     let mut frames = Frames::new(read);
     while let Ok(Some(frame)) = frames.next().await {
-        let passed_on = match frame {
-            Frame::Body(body) if is_message(&body) => {
-                framing::write(&mut checked, &body).await.is_ok()
-            }
-            _ => answers.send(framing::complaint()).await.is_ok(),
+        let Instead { answer, message } = match frame {
+            Frame::Body(body) => readable(body),
+            Frame::TooLong { bytes, outline } => lost::instead_of_too_long(bytes, &outline),
+            Frame::Noise => lost::instead_of_noise(&Outline::default()),
         };
-        if !passed_on {
+        if let Some(answer) = answer
+            && answers.send(answer).await.is_err()
+        {
+            return;
+        }
+        if let Some(message) = message
+            && framing::write(&mut checked, &message).await.is_err()
+        {
             return;
         }
     }
+}
+
+/// The message as the transport can read it, or what takes its place.
+fn readable(body: Vec<u8>) -> Instead {
+    if is_message(&body) {
+        return Instead { message: Some(body), answer: None };
+    }
+    let whole = framing::whole_characters(&body);
+    if is_message(&whole) {
+        return Instead { message: Some(whole.into_owned()), answer: None };
+    }
+    lost::instead_of_noise(&Outline::of(&body))
 }
 
 /// Exactly what the transport accepts as a message. It ends the connection at anything else.

@@ -4,11 +4,18 @@
 //! Handlers must call their session before any await. The transport polls them in the order of the
 //! messages, but only up to the first await.
 
+mod notebooks;
+#[cfg(test)]
+mod tests;
+
 use super::copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
+use super::lenient::Lenient;
+use super::lost::{LOST, LostParams};
 use super::messages::{
     ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, InlineAnswer,
     ItemParams, LearnAnswer, ReasonNote, RejectParams,
 };
+use crate::addresses;
 use crate::app::App;
 use crate::learning::LearnNow;
 use crate::privacy::forget_scope::{self, Forgotten, Scope};
@@ -26,12 +33,15 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 use tower_lsp::ls_types::{
-    self as lsp, Command, DidChangeTextDocumentParams, DidChangeWatchedFilesParams,
-    DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
-    DidSaveTextDocumentParams, ExecuteCommandOptions, ExecuteCommandParams, InitializeParams,
-    InitializeResult, InitializedParams, InlineCompletionItem, InlineCompletionOptions,
-    InlineCompletionParams, InlineCompletionTriggerKind, MessageType, OneOf, PositionEncodingKind,
-    Range, ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
+    self as lsp, Command, DidChangeNotebookDocumentParams, DidChangeTextDocumentParams,
+    DidChangeWatchedFilesParams, DidChangeWorkspaceFoldersParams, DidCloseNotebookDocumentParams,
+    DidCloseTextDocumentParams, DidOpenNotebookDocumentParams, DidOpenTextDocumentParams,
+    DidSaveNotebookDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions,
+    ExecuteCommandParams, InitializeParams, InitializeResult, InitializedParams,
+    InlineCompletionItem, InlineCompletionOptions, InlineCompletionParams,
+    InlineCompletionTriggerKind, MessageType, OneOf, PositionEncodingKind, Range,
+    ServerCapabilities, ServerInfo, TextDocumentContentChangeEvent, TextDocumentItem,
+    TextDocumentSyncCapability, TextDocumentSyncKind, VersionedTextDocumentIdentifier,
     WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
@@ -73,6 +83,7 @@ pub async fn serve(
         .custom_method("notifyAccepted", Backend::notify_accepted)
         .custom_method("notifyRejected", Backend::notify_rejected)
         .custom_method("hone/didReject", Backend::did_reject)
+        .custom_method(LOST, Backend::lost)
         .custom_method("hone/forget", Backend::forget)
         .custom_method("hone/status", Backend::status)
         .custom_method("hone/why", Backend::why)
@@ -83,7 +94,7 @@ pub async fn serve(
     super::guard::guard(read, write, |read, write| {
         Server::new(read, write, socket)
             .concurrency_level(CONCURRENT_MESSAGES)
-            .serve(Account(service))
+            .serve(Lenient(Account(service)))
     })
     .await;
     ending.end();
@@ -108,6 +119,7 @@ impl LanguageServer for Backend {
             }
             None => root.iter().for_each(|root| self.open_folder(root)),
         }
+        let has_notebooks = params.capabilities.notebook_document.is_some();
         let indexes = self.app.services.settings.current().lab.index_folders;
         let mut status = self.app.status_line();
         let client = self.client.clone();
@@ -121,6 +133,8 @@ impl LanguageServer for Backend {
         Ok(InitializeResult {
             capabilities: ServerCapabilities {
                 position_encoding: Some(kind),
+                // Only for clients that have them: others need not know of it.
+                notebook_document_sync: has_notebooks.then(notebooks::sync),
                 text_document_sync: Some(TextDocumentSyncCapability::Kind(
                     TextDocumentSyncKind::INCREMENTAL,
                 )),
@@ -152,27 +166,14 @@ impl LanguageServer for Backend {
     }
 
     async fn did_open(&self, params: DidOpenTextDocumentParams) {
-        let opened = params.text_document;
-        let document = Document {
-            path: path_of(&opened.uri),
-            language: opened.language_id,
-            version: opened.version,
-            text: Rope::from_str(&opened.text),
-        };
-        let uri = opened.uri.to_string();
-        self.session.open(uri.clone(), document);
-        let session = self.session.clone();
-        tokio::task::spawn_blocking(move || session.look_at_imports(&uri));
+        let uri = params.text_document.uri.to_string();
+        let name = addresses::name(&uri);
+        self.open(params.text_document, name);
+        self.look_at_imports(vec![uri]);
     }
 
     async fn did_change(&self, params: DidChangeTextDocumentParams) {
-        let changes = params.content_changes.into_iter();
-        let changes = changes.map(|change| {
-            let range = change.range.map(|range| (position(range.start), position(range.end)));
-            (range, change.text)
-        });
-        let (uri, version) = (params.text_document.uri.to_string(), params.text_document.version);
-        let changed = self.session.change(&uri, version, changes.collect());
+        let changed = self.change(params.text_document, params.content_changes);
         if let Err(error) = changed {
             self.client.log_message(MessageType::WARNING, error).await;
         }
@@ -183,20 +184,45 @@ impl LanguageServer for Backend {
     }
 
     async fn did_save(&self, params: DidSaveTextDocumentParams) {
-        self.app.services.workspaces.touched(&path_of(&params.text_document.uri));
+        self.touched(&params.text_document.uri);
     }
 
     async fn did_change_watched_files(&self, params: DidChangeWatchedFilesParams) {
         for change in params.changes {
-            self.app.services.workspaces.touched(&path_of(&change.uri));
+            self.touched(&change.uri);
         }
     }
 
     async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
         for folder in params.event.removed {
-            self.session.close_folder(Path::new(&path_of(&folder.uri)));
+            self.session.close_folder(Path::new(&addresses::name(folder.uri.as_str())));
         }
         params.event.added.iter().for_each(|folder| self.open_folder(&folder.uri));
+    }
+
+    async fn notebook_did_open(&self, params: DidOpenNotebookDocumentParams) {
+        let notebook = params.notebook_document;
+        let cells = notebook.cells.iter().map(notebooks::cell).collect();
+        self.session.open_notebook(notebook.uri.to_string(), cells);
+        self.open_cells(&notebook.uri, params.cell_text_documents);
+    }
+
+    async fn notebook_did_change(&self, params: DidChangeNotebookDocumentParams) {
+        let (uri, cells) = (params.notebook_document.uri, params.change.cells);
+        if let Some(cells) = cells {
+            let errors = self.change_cells(&uri, cells);
+            for error in errors {
+                self.client.log_message(MessageType::WARNING, error).await;
+            }
+        }
+    }
+
+    async fn notebook_did_save(&self, params: DidSaveNotebookDocumentParams) {
+        self.touched(&params.notebook_document.uri);
+    }
+
+    async fn notebook_did_close(&self, params: DidCloseNotebookDocumentParams) {
+        self.session.close_notebook(params.notebook_document.uri.as_str());
     }
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
@@ -220,7 +246,61 @@ impl LanguageServer for Backend {
 
 impl Backend {
     fn open_folder(&self, uri: &lsp::Uri) {
-        self.session.open_folder(Path::new(&path_of(uri)));
+        self.session.open_folder(Path::new(&addresses::name(uri.as_str())));
+    }
+
+    /// A file has changed on the disk, if it is one of this machine.
+    fn touched(&self, uri: &lsp::Uri) {
+        self.app.services.workspaces.touched(&addresses::name(uri.as_str()));
+    }
+
+    /// `name` is what events about the document are recorded under.
+    fn open(&self, opened: TextDocumentItem, name: String) {
+        let document = Document {
+            path: name,
+            language: opened.language_id,
+            version: opened.version,
+            text: Rope::from_str(&opened.text),
+        };
+        self.session.open(opened.uri.to_string(), document);
+    }
+
+    fn look_at_imports(&self, uris: Vec<String>) {
+        let session = self.session.clone();
+        tokio::task::spawn_blocking(move || {
+            uris.iter().for_each(|uri| session.look_at_imports(uri));
+        });
+    }
+
+    fn change(
+        &self,
+        document: VersionedTextDocumentIdentifier,
+        changes: Vec<TextDocumentContentChangeEvent>,
+    ) -> std::result::Result<(), SessionError> {
+        let changes = changes.into_iter().map(|change| {
+            let range = change.range.map(|range| (position(range.start), position(range.end)));
+            (range, change.text)
+        });
+        self.session.change(document.uri.as_str(), document.version, changes.collect())
+    }
+
+    /// A message about a document cannot be read.
+    async fn lost(&self, params: LostParams) {
+        let LostParams { method, uri, .. } = &params;
+        let why = params.consequence();
+        // What was to be closed is closed, so nothing is lost.
+        let is_closed = method.ends_with("/didClose") && !uri.is_empty();
+        let is_news = if is_closed {
+            self.session.close_notebook(uri);
+            self.session.close(uri);
+            false
+        } else {
+            self.session.stop_serving(uri, &why)
+        };
+        if is_news {
+            let uri = if uri.is_empty() { "a document" } else { uri };
+            self.client.log_message(MessageType::WARNING, format!("{uri}: {why}")).await;
+        }
     }
 
     async fn inline_completion(&self, params: InlineCompletionParams) -> Result<InlineAnswer> {
@@ -250,9 +330,11 @@ impl Backend {
         match self.session.complete(uri, at, trigger, selected).await {
             Ok(completed) => Ok(completed),
             Err(SessionError::Superseded) => Err(superseded()),
-            Err(error @ (SessionError::NotOpen { .. } | SessionError::PastTheEnd(_))) => {
-                Err(invalid_params(error.to_string()))
-            }
+            Err(
+                error @ (SessionError::NotOpen { .. }
+                | SessionError::Unserved { .. }
+                | SessionError::PastTheEnd(_)),
+            ) => Err(invalid_params(error.to_string())),
             Err(SessionError::Engine(error)) => {
                 // The error goes to the client's log. An answer with an error would show a message
                 // at every keystroke.
@@ -330,7 +412,7 @@ impl Backend {
     }
 
     async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
-        let scope = Scope::File { names: forget_scope::names_of(&path_of(&params.uri)) };
+        let scope = Scope::File { names: forget_scope::names_of(params.uri.as_str()) };
         let forgotten = self.app.forget(scope).await;
         forgotten.map_err(|error| failed(format!("{error:#}")))
     }
@@ -416,13 +498,6 @@ fn choose_encoding(offered: &[PositionEncodingKind]) -> (Encoding, PositionEncod
         }
     }
     (Encoding::Utf16, PositionEncodingKind::UTF16)
-}
-
-fn path_of(uri: &lsp::Uri) -> String {
-    match uri.to_file_path() {
-        Some(path) => path.to_string_lossy().into_owned(),
-        None => uri.to_string(),
-    }
 }
 
 fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

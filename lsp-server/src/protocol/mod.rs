@@ -4,4 +4,7 @@ mod copilot;
 pub mod framing;
 mod guard;
 pub mod handlers;
+mod lenient;
+pub mod lost;
 pub mod messages;
+pub mod outline;

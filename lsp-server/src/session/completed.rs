@@ -31,7 +31,9 @@ impl SessionError {
     pub fn reason(&self) -> Reason {
         match self {
             SessionError::Superseded => Reason::Superseded,
-            SessionError::NotOpen { .. } | SessionError::PastTheEnd(_) => Reason::OutOfStep,
+            SessionError::NotOpen { .. }
+            | SessionError::Unserved { .. }
+            | SessionError::PastTheEnd(_) => Reason::OutOfStep,
             SessionError::Engine(error) => Reason::Failed { message: error.to_string() },
         }
     }

@@ -14,10 +14,20 @@ use std::path::Path;
 
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
-        self.services.workspaces.edited(&document.path, &document.language, &document.text);
         let mut state = self.state.lock();
+        self.tell_workspace(&state, &uri, &document);
+        state.unserved.remove(&uri);
         state.prompts.visit(&document);
         state.documents.insert(uri, document);
+    }
+
+    /// Tells the index of a folder what the text of one of its files is now. A cell is only a part
+    /// of one.
+    fn tell_workspace(&self, state: &State, uri: &str, document: &Document) {
+        if !state.notebooks.is_cell(uri) {
+            let Document { path, language, text, .. } = document;
+            self.services.workspaces.edited(path, language, text);
+        }
     }
 
     /// The editor has opened a folder, whose code is indexed from now on if the settings say so.
@@ -55,17 +65,23 @@ impl Session {
         let mut state = self.state.lock();
         let events = state.tracker.supersede_in(uri, now_ms);
         self.conclude(&mut state, events, None, now_ms);
+        state.unserved.remove(uri);
         if let Some(document) = state.documents.remove(uri) {
-            self.services.workspaces.closed(&document.path);
-            let rules = QuotableFiles::default();
-            let config = self.services.settings.current();
-            state.prompts.close(uri, &document, &self.terms(&config, &rules));
+            if !state.notebooks.is_cell(uri) {
+                self.services.workspaces.closed(&document.path);
+                let rules = QuotableFiles::default();
+                let config = self.services.settings.current();
+                state.prompts.close(uri, &document, &self.terms(&config, &rules));
+            }
             let findings = state.survival.close(uri, &document, now_ms);
             self.tell(findings);
         }
     }
 
     /// Applies changes in their order. The live offer sees each of them as it happens.
+    ///
+    /// # Errors
+    /// The document is not served. This is told once.
     pub fn change(
         &self,
         uri: &str,
@@ -78,44 +94,62 @@ impl Session {
         state.abort_current();
         state.last_edit_ms = Some(now_ms);
         state.debounce.key(now_ms);
-        if !state.documents.contains_key(uri) {
-            return Err(SessionError::NotOpen { uri: uri.to_owned() });
-        }
-        let quotes = self.context_chars(&self.services.settings.current()) > 0;
+        let mut is_in_step = state.documents.contains_key(uri);
         for (range, text) in changes {
-            let State { documents, tracker, suppressed, encoding, survival, prompts, .. } =
-                &mut *state;
-            let document = documents
-                .get_mut(uri)
-                .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
-            document.version = version;
-            prompts.visit(document);
-            let (cursor, was) = (tracker.cursor(uri), document.text.clone());
-            let edit = document.apply(range, text, *encoding);
-            if quotes {
-                prompts.edit(document, was.clone(), &edit);
-            }
-            // A line break below the cursor may be the final newline that a tool puts in on save,
-            // so it does not count as one at the cursor.
-            let edit = match cursor.filter(|_| !edit.inserted.chars().all(is_line_break)) {
-                Some(cursor) => document.seen_at(edit, cursor),
-                None => edit,
-            };
-            survival.edit(uri, &edit, now_ms);
-            suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
-            let events = if is_trim(&was, &edit, cursor) {
-                tracker.supersede_in(uri, now_ms)
-            } else {
-                tracker.edit(uri, &edit, now_ms)
-            };
-            self.conclude(&mut state, events, Some(&edit), now_ms);
+            is_in_step = is_in_step && self.apply(&mut state, uri, version, (range, text));
+        }
+        if !is_in_step {
+            return self.out_of_step(state, uri);
         }
         if let Some(document) = state.documents.get(uri) {
-            let Document { path, language, text, .. } = document;
-            self.services.workspaces.edited(path, language, text);
+            self.tell_workspace(&state, uri, document);
         }
         self.look(&mut state, now_ms);
         Ok(())
+    }
+
+    /// Applies a change; answers whether it can be one of this document. The editor that sends it
+    /// has another text if it begins behind the end.
+    fn apply(
+        &self,
+        state: &mut State,
+        uri: &str,
+        version: i32,
+        (range, text): (Option<(Position, Position)>, String),
+    ) -> bool {
+        let quotes = self.context_chars(&self.services.settings.current()) > 0;
+        let now_ms = self.services.clock.elapsed_ms();
+        let State {
+            documents, tracker, suppressed, encoding, survival, prompts, notebooks, ..
+        } = &mut *state;
+        let Some(document) = documents.get_mut(uri) else { return false };
+        let lines = document.text.len_lines();
+        if range.is_some_and(|(start, _)| start.line as usize > lines) {
+            return false;
+        }
+        document.version = version;
+        prompts.visit(document);
+        let (cursor, was) = (tracker.cursor(uri), document.text.clone());
+        let mut edit = document.apply(range, text, *encoding);
+        // A line break below the cursor may be the final newline that a tool puts in on save, so it
+        // does not count as one at the cursor.
+        let seen = match cursor.filter(|_| !edit.inserted.chars().all(is_line_break)) {
+            Some(cursor) => document.seen_at(edit.clone(), cursor),
+            None => edit.clone(),
+        };
+        if quotes {
+            notebooks.note_edit(prompts, documents, uri, was.clone(), &edit);
+        }
+        edit = seen;
+        survival.edit(uri, &edit, now_ms);
+        suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
+        let events = if is_trim(&was, &edit, cursor) {
+            tracker.supersede_in(uri, now_ms)
+        } else {
+            tracker.edit(uri, &edit, now_ms)
+        };
+        self.conclude(state, events, Some(&edit), now_ms);
+        true
     }
 
     /// The user has put the cursor here. The prompt of a request here is computed now, while the
@@ -125,15 +159,12 @@ impl Session {
         let rules = self.quotable(uri, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        let document = state
-            .documents
-            .get(uri)
-            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
         let cursor = document.offset(position, state.encoding)?;
         if state.current.is_none() && config.completes(&document.path, &document.language) {
             state.prompts.visit(document);
             let terms = self.terms(&config, &rules);
-            if let Some(prompt) = state.prompts.at(&state.documents, uri, cursor, &terms) {
+            if let Some(prompt) = state.prompt(uri, cursor, &terms) {
                 self.services.engine.warm(as_set(&config.lab, prompt));
             }
         }

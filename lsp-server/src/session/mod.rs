@@ -8,18 +8,21 @@ mod completed;
 mod documents;
 mod gate;
 mod imports;
+pub mod notebooks;
 pub mod request;
 mod response;
 mod selected;
 mod suppressed;
 mod survival;
 pub mod tracker;
+mod unserved;
 
 pub use completed::Completed;
 pub use selected::{Entry, Selected};
 
 use crate::services::Services;
 use crate::services::reason::Reason;
+use crate::session::notebooks::Notebooks;
 use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
@@ -47,6 +50,9 @@ pub struct Session {
 struct State {
     encoding: Encoding,
     documents: HashMap<String, Document>,
+    notebooks: Notebooks,
+    /// Documents that are not served, and why.
+    unserved: HashMap<String, String>,
     prompts: PromptBuilder,
     tracker: Tracker,
     suppressed: Option<Suppressed>,
@@ -85,8 +91,10 @@ pub struct Suggestion {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    #[error("{uri}: was never opened here; open the file again")]
+    #[error("{uri}: {}", unserved::NEVER_OPENED)]
     NotOpen { uri: String },
+    #[error("{uri}: {why}")]
+    Unserved { uri: String, why: String },
     #[error(transparent)]
     PastTheEnd(#[from] PastTheEnd),
     #[error("superseded")]
@@ -113,6 +121,8 @@ impl Session {
         let state = State {
             encoding: Encoding::Utf16,
             documents: HashMap::new(),
+            notebooks: Notebooks::default(),
+            unserved: HashMap::new(),
             prompts: PromptBuilder::default(),
             tracker: Tracker::default(),
             suppressed: None,

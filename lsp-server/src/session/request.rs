@@ -46,6 +46,9 @@ pub struct CursorContext {
     pub text: Rope,
     /// In characters of `text`.
     pub cursor: usize,
+    /// The text that the prompt is made of, and the cursor in it. For a cell of a notebook it has
+    /// the other cells too.
+    pub read: (Rope, usize),
     /// Where the cursor stands in the editor.
     pub position: Position,
     /// The entry of the suggestion list behind which the offer stands.
@@ -64,10 +67,7 @@ impl CursorContext {
         position: Position,
         now_ms: u64,
     ) -> Result<CursorContext, SessionError> {
-        let document = state
-            .documents
-            .get(uri)
-            .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
+        let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
         let cursor = document.offset(position, state.encoding)?;
         let rejects = &state.rejects;
         let is_here =
@@ -78,6 +78,10 @@ impl CursorContext {
             language: document.language.clone(),
             text: document.text.clone(),
             cursor,
+            read: state
+                .notebooks
+                .around(&state.documents, uri, cursor)
+                .unwrap_or_else(|| (document.text.clone(), cursor)),
             position,
             entry: None,
             around: NearbyText::of(&document.text, cursor),
@@ -88,8 +92,12 @@ impl CursorContext {
 
     /// The same place as if the chosen entry stood there already.
     fn behind(mut self, entry: Entry) -> CursorContext {
-        self.text.insert(self.cursor, &entry.rest);
-        self.cursor += entry.rest.chars().count();
+        let length = entry.rest.chars().count();
+        let (read, read_cursor) = &mut self.read;
+        for (text, cursor) in [(read, read_cursor), (&mut self.text, &mut self.cursor)] {
+            text.insert(*cursor, &entry.rest);
+            *cursor += length;
+        }
         // The editor shows only offers for exactly the range of its entry.
         self.around = NearbyText { keeps_marks: true, ..NearbyText::of(&self.text, self.cursor) };
         self.entry = Some(entry);
@@ -320,7 +328,7 @@ impl Session {
         // The prompt is that of the text as it is asked about.
         let document = state.documents.get_mut(&context.uri).ok_or_else(not_open)?;
         let real = std::mem::replace(&mut document.text, context.text.clone());
-        let prompt = state.prompts.at(&state.documents, &context.uri, context.cursor, &terms);
+        let prompt = state.prompt(&context.uri, context.cursor, &terms);
         if let Some(document) = state.documents.get_mut(&context.uri) {
             document.text = real;
         }

@@ -245,7 +245,8 @@ fn may_store(services: &Services, asked: &PendingRequest, generated: &Generated)
     if services.privacy.ignores(&place.path, &place.language, &config.not_stored) {
         return false;
     }
-    let around = Nearby::of(&place.text, place.cursor, asked.window);
+    let (text, cursor) = &place.read;
+    let around = Nearby::of(text, *cursor, asked.window);
     let healing = asked.request.prompt.healing.len();
     // All that was generated counts, shown or not, because its tokens are stored.
     !generated.answers.iter().any(|answer| {

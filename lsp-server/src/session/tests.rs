@@ -1,7 +1,9 @@
 //! A session on a scripted engine: what it answers, records and lets go of.
 
+mod notebooks;
 mod reasons;
 mod suggestion_list;
+mod unserved;
 
 use super::*;
 use crate::config::Config;

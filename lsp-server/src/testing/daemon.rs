@@ -94,13 +94,19 @@ impl Message {
 impl Editor {
     /// Connects and does the handshake.
     pub async fn over(socket: Socket) -> Editor {
+        Editor::with(socket, json!({})).await.0
+    }
+
+    /// The same with these capabilities of a client; answers those of the server too.
+    pub async fn with(socket: Socket, capabilities: Value) -> (Editor, Value) {
         let (read, write) = UnixStream::from_std(socket).unwrap().into_split();
         let mut editor = Editor { frames: Frames::new(BufReader::new(read)), write, sent: 0 };
-        let (id, hello) = editor.request("initialize", json!({"capabilities": {}}));
+        let (id, hello) = editor.request("initialize", json!({"capabilities": capabilities}));
         editor.send(&hello).await;
-        assert_eq!(editor.answer().await["id"], id);
+        let answer = editor.answer().await;
+        assert_eq!(answer["id"], id);
         editor.send(&editor.notification("initialized", json!({}))).await;
-        editor
+        (editor, answer["result"]["capabilities"].clone())
     }
 
     pub fn notification(&self, method: &str, params: Value) -> Message {
@@ -141,14 +147,24 @@ impl Editor {
         framing::write(&mut self.write, &message.0).await.unwrap();
     }
 
+    /// Sends bytes that need not be a message.
+    pub async fn send_raw(&mut self, body: &[u8]) {
+        framing::write(&mut self.write, body).await.unwrap();
+    }
+
     /// The next answer; notifications are skipped.
     pub async fn answer(&mut self) -> Value {
+        self.until(|message| message["method"].is_null()).await
+    }
+
+    /// The next message of the server that is meant; others are skipped.
+    pub async fn until(&mut self, is_meant: impl Fn(&Value) -> bool) -> Value {
         loop {
             let Some(Frame::Body(body)) = self.frames.next().await.unwrap() else {
                 panic!("the connection ended, or brought noise");
             };
             let message: Value = serde_json::from_slice(&body).unwrap();
-            if message["method"].is_null() {
+            if is_meant(&message) {
                 return message;
             }
         }

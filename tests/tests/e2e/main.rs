@@ -2,6 +2,7 @@
 //! `cargo xtask test` builds and fetches what these need.
 
 mod adapters;
+mod addresses;
 mod alternatives;
 mod bad_input;
 mod brackets;

@@ -1,0 +1,181 @@
+//! Reads messages as they are meant, before the language server sees them. It would drop a
+//! notification without a word if an address in it lacks its percent-encoding, or if a field is
+//! missing.
+
+use super::lost::{LOST, LostParams};
+use crate::addresses;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::task::{Context, Poll};
+use tower_lsp::jsonrpc::{Request, Response};
+use tower_lsp::ls_types as lsp;
+use tower_service::Service;
+
+/// The names of fields that hold an address.
+const ADDRESSES: &[&str] = &["uri", "rootUri", "document"];
+
+/// What clients say of a notebook that Hone has no use for, in forms that differ from LSP's.
+const UNUSED: &[&str] = &["metadata", "executionSummary"];
+
+/// Passes messages on in their readable form.
+pub struct Lenient<S>(pub S);
+
+impl<S: Service<Request, Response = Option<Response>>> Service<Request> for Lenient<S> {
+    type Response = Option<Response>;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        self.0.call(readable(request))
+    }
+}
+
+fn readable(request: Request) -> Request {
+    if request.params().is_none() {
+        return request;
+    }
+    let (method, id, params) = request.into_parts();
+    let mut params = params.unwrap_or_default();
+    normalise(&mut params);
+    match id {
+        Some(id) => Request::build(method).params(params).id(id).finish(),
+        None => match problem(&method, &params) {
+            Some(problem) => lost(&method, &params, problem),
+            None => Request::build(method).params(params).finish(),
+        },
+    }
+}
+
+/// Gives every address its normal form, so that a document has one name however it is written, and
+/// every document what it can do without.
+fn normalise(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(normalise),
+        Value::Object(fields) => {
+            if fields.contains_key("uri") {
+                complete(fields);
+            }
+            UNUSED.iter().for_each(|unused| drop(fields.remove(*unused)));
+            for (name, value) in fields {
+                match value {
+                    Value::String(text) if ADDRESSES.contains(&name.as_str()) => {
+                        *text = addresses::normal(text);
+                    }
+                    Value::Array(_) | Value::Object(_) => normalise(value),
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Adds what a document can do without: some clients send no version or no language.
+fn complete(fields: &mut Map<String, Value>) {
+    let version = fields.get("version").and_then(Value::as_i64);
+    if version.is_none_or(|version| i32::try_from(version).is_err()) {
+        fields.insert("version".into(), 0.into());
+    }
+    if fields.contains_key("text") && !fields.get("languageId").is_some_and(Value::is_string) {
+        fields.insert("languageId".into(), "".into());
+    }
+}
+
+/// What is wrong with a notification about a document.
+fn problem(method: &str, params: &Value) -> Option<String> {
+    match method {
+        "textDocument/didOpen" => wrong::<lsp::DidOpenTextDocumentParams>(params),
+        "textDocument/didChange" => wrong::<lsp::DidChangeTextDocumentParams>(params),
+        "textDocument/didClose" => wrong::<lsp::DidCloseTextDocumentParams>(params),
+        "notebookDocument/didOpen" => wrong::<lsp::DidOpenNotebookDocumentParams>(params),
+        "notebookDocument/didChange" => wrong::<lsp::DidChangeNotebookDocumentParams>(params),
+        "notebookDocument/didClose" => wrong::<lsp::DidCloseNotebookDocumentParams>(params),
+        _ => None,
+    }
+}
+
+fn wrong<'a, T: Deserialize<'a>>(params: &'a Value) -> Option<String> {
+    let error = T::deserialize(params).err()?.to_string();
+    // Other errors may quote a value, which may be code.
+    let what = if error.starts_with("missing field") { error } else { "a wrong type".into() };
+    Some(format!("cannot be read ({what})"))
+}
+
+/// The message in place of a notification that cannot be read.
+fn lost(method: &str, params: &Value, problem: String) -> Request {
+    let uri = |document: &str| params.get(document)?.get("uri")?.as_str();
+    let uri = uri("textDocument").or_else(|| uri("notebookDocument")).unwrap_or_default();
+    let lost = LostParams { method: method.to_owned(), uri: uri.to_owned(), problem };
+    Request::build(LOST).params(json!(lost)).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(method: &'static str, params: Value) -> (String, Value) {
+        let (method, _, params) =
+            readable(Request::build(method).params(params).finish()).into_parts();
+        (method.into_owned(), params.unwrap())
+    }
+
+    fn opened(document: Value) -> (String, Value) {
+        read("textDocument/didOpen", json!({"textDocument": document}))
+    }
+
+    #[test]
+    fn every_address_gets_its_normal_form() {
+        let (_, params) = read(
+            "notebookDocument/didOpen",
+            json!({"notebookDocument": {"uri": "file:///[a].ipynb", "version": 1,
+                "notebookType": "x", "cells": [{"kind": 2, "document": "cell:/[a]#ü"}]},
+                "cellTextDocuments": []}),
+        );
+        assert_eq!(params["notebookDocument"]["uri"], "file:///%5Ba%5D.ipynb");
+        assert_eq!(params["notebookDocument"]["cells"][0]["document"], "cell:/%5Ba%5D#%C3%BC");
+        let (_, params) = read("initialize", json!({"rootUri": "/a b", "text": "/a b"}));
+        assert_eq!(params, json!({"rootUri": "file:///a%20b", "text": "/a b"}));
+    }
+
+    #[test]
+    fn a_document_without_version_or_language_is_read() {
+        for version in [json!(null), json!(1.5), json!(u64::MAX)] {
+            let (method, params) = opened(json!({"uri": "x:a", "version": version, "text": ""}));
+            assert_eq!(method, "textDocument/didOpen");
+            assert_eq!(params["textDocument"]["version"], 0);
+            assert_eq!(params["textDocument"]["languageId"], "");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_without_its_text() {
+        let code = "let password = 1;";
+        let (method, params) = opened(json!({"uri": "x:a", "languageId": "rust"}));
+        assert_eq!((method.as_str(), &params["uri"]), (LOST, &json!("x:a")));
+        assert_eq!(params["problem"], "cannot be read (missing field `text`)");
+        let document = json!({"uri": "x:a"});
+        for changes in [json!(code), json!([code]), json!([{"range": code, "text": ""}])] {
+            let params = json!({"textDocument": document, "contentChanges": changes});
+            let (method, params) = read("textDocument/didChange", params);
+            assert_eq!(
+                (method.as_str(), &params["method"]),
+                (LOST, &"textDocument/didChange".into())
+            );
+            assert!(!params.to_string().contains("password"), "{params}");
+        }
+        for params in [json!(null), json!([]), json!("x"), json!({"textDocument": 1})] {
+            assert_eq!(read("textDocument/didOpen", params).1["uri"], "");
+        }
+    }
+
+    #[test]
+    fn requests_keep_their_ids_and_unknown_notifications_their_names() {
+        let request = Request::build("hone/status").params(json!({"uri": "[a]"})).id(7).finish();
+        assert_eq!(readable(request).id(), Some(&7.into()));
+        assert_eq!(read("$/setTrace", json!({"value": "off"})).0, "$/setTrace");
+    }
+}
