@@ -49,7 +49,7 @@ pub async fn set(home: &Paths, args: PauseArgs, enabled: bool) -> Result<()> {
     what.dedup();
     for what in what {
         config::change(home, what.key(), Some(&enabled.into())).await?;
-        println!("{}", what.told(enabled));
+        say!("{}", what.told(enabled))?;
     }
     Ok(())
 }
