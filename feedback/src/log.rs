@@ -17,6 +17,11 @@ pub enum LogError {
     InUse { path: PathBuf },
     #[error("{path}: cannot open the event log: {reason}; move the folder away to start afresh")]
     Open { path: PathBuf, reason: String },
+    #[error(
+        "{path}: the event log cannot be opened for writing: {reason}; give yourself the right to \
+         write to its folder, or set HONE_HOME to another one"
+    )]
+    NotWritable { path: PathBuf, reason: String },
     #[error("{path}: the event log is damaged: {reason}")]
     Damaged { path: PathBuf, reason: String },
     #[error("{path}: cannot write the event log: {reason}; free disk space or check permissions")]

@@ -68,27 +68,28 @@ fn is_in_range(schema: &Value, number: f64) -> bool {
 
 /// What a number may be, for a person, with the default as an example.
 fn range(schema: &Value) -> String {
-    let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
-    let range = match (bound("minimum"), bound("maximum")) {
-        (Some(least), Some(most)) => format!("from {least} to {most}"),
-        _ => {
-            let bounds = [
-                ("at least", "minimum"),
-                ("above", "exclusiveMinimum"),
-                ("at most", "maximum"),
-                ("below", "exclusiveMaximum"),
-            ];
-            let bounds: Vec<String> = bounds
-                .iter()
-                .filter_map(|(says, name)| Some(format!("{says} {}", bound(name)?)))
-                .collect();
-            if bounds.is_empty() { "a number".to_owned() } else { bounds.join(" and ") }
-        }
-    };
+    let range = bounds(schema).unwrap_or_else(|| "a number".into());
     match schema.get("default").filter(|default| default.is_number()) {
         Some(default) => format!("{range}, such as {default}"),
         None => range,
     }
+}
+
+/// The bounds of a number, for a person: `from 1 to 9`. `None` if it has none.
+pub fn bounds(schema: &Value) -> Option<String> {
+    let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+    if let (Some(least), Some(most)) = (bound("minimum"), bound("maximum")) {
+        return Some(format!("from {least} to {most}"));
+    }
+    let bounds = [
+        ("at least", "minimum"),
+        ("above", "exclusiveMinimum"),
+        ("at most", "maximum"),
+        ("below", "exclusiveMaximum"),
+    ];
+    let bounds = bounds.iter().filter_map(|(says, name)| Some(format!("{says} {}", bound(name)?)));
+    let bounds: Vec<String> = bounds.collect();
+    (!bounds.is_empty()).then(|| bounds.join(" and "))
 }
 
 /// Fractions as they were written: `0.2`, which JSON's double makes of the

@@ -1,5 +1,9 @@
 //! The server, its daemon and its command line.
 
+// `println!` panics when nobody reads. The command line prints by `cli/output.rs`, and the server
+// logs.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 mod adapters;
 mod addresses;
 mod app;

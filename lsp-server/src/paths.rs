@@ -1,8 +1,10 @@
 //! The paths of Hone's files. All of them lie in one folder, which `HONE_HOME` can move.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use directories::ProjectDirs;
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -118,20 +120,58 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// What to do about a folder that cannot be written.
+pub const MAKE_WRITABLE: &str = "make the folder writable for yourself, or set HONE_HOME to \
+                                 another folder";
+
+/// The access of others than the owner, in a file's mode.
+const OTHERS: u32 = 0o077;
+
 /// Makes a folder that only this user can read. It refuses a folder, or a link to a folder, that
 /// belongs to another user, because the owner of a folder decides what lies in it.
 fn private_folder(path: &Path) -> Result<()> {
-    let cannot = || format!("{}: cannot make this folder private to you", path.display());
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(cannot)?;
-    for metadata in [std::fs::symlink_metadata(path), std::fs::metadata(path)] {
-        anyhow::ensure!(
-            metadata.with_context(cannot)?.uid() == user(),
-            "{}: belongs to another user; set HONE_HOME to a folder of your own",
-            path.display()
-        );
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| cannot_make(path, &error))?;
+    let metadata = [std::fs::symlink_metadata(path), std::fs::metadata(path)];
+    let [link, folder] =
+        metadata.map(|metadata| metadata.map_err(|error| cannot_make(path, &error)));
+    let (link, folder) = (link?, folder?);
+    anyhow::ensure!(
+        link.uid() == user() && folder.uid() == user(),
+        "{}: belongs to another user; set HONE_HOME to a folder of your own",
+        path.display()
+    );
+    if folder.mode() & OTHERS != 0 {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).with_context(
+            || format!("{}: others can read it, and that cannot be changed", path.display()),
+        )?;
     }
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).with_context(cannot)
+    rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        let reason = std::io::Error::from(error);
+        anyhow!("{}: cannot be written: {reason}; {MAKE_WRITABLE}", path.display())
+    })
 }
+
+/// Why a folder cannot be made, and what to do about it.
+fn cannot_make(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    let mut above = path.ancestors().skip(1);
+    let there = above.find(|folder| std::fs::symlink_metadata(folder).is_ok());
+    let fix = match (error.kind(), there) {
+        (ErrorKind::AlreadyExists | ErrorKind::NotADirectory, _) => {
+            "a file is in its way: move that elsewhere, or set HONE_HOME to another folder".into()
+        }
+        (_, Some(there)) => format!(
+            "make {} writable for yourself, or set HONE_HOME to another folder",
+            there.display()
+        ),
+        (_, None) => "set HONE_HOME to another folder".to_owned(),
+    };
+    anyhow!("{}: cannot make this folder: {error}; {fix}", path.display())
+}
+
 /// The path without `.` and `..`, which an editor's URI may contain.
 pub fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
@@ -145,4 +185,41 @@ pub fn without_dots(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_the_way_of_a_folder_is_told_with_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        std::fs::write(&home, "").unwrap();
+        let error = Paths::at(home.clone()).create().unwrap_err().to_string();
+        assert!(error.starts_with(&home.display().to_string()), "{error}");
+        assert!(error.contains("a file is in its way"), "{error}");
+    }
+
+    /// The mode of a folder was set at every start. On a file system that is read-only this fails,
+    /// also where the mode is right.
+    #[test]
+    fn a_folder_that_is_private_already_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("home");
+        let mode = |mode| std::fs::Permissions::from_mode(mode);
+        private_folder(&path).unwrap();
+        for (before, after) in [(0o700, 0o700), (0o755, 0o700), (0o500, 0o500)] {
+            std::fs::set_permissions(&path, mode(before)).unwrap();
+            // Root may write everywhere; anybody else is told that this folder is read-only.
+            let made = private_folder(&path);
+            assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, after);
+            if let Err(error) = made {
+                assert_eq!(before, 0o500, "{error}");
+                assert!(error.to_string().contains("cannot be written"), "{error}");
+                assert!(error.to_string().ends_with(MAKE_WRITABLE), "{error}");
+            }
+        }
+        std::fs::set_permissions(&path, mode(0o700)).unwrap();
+    }
 }

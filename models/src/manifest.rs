@@ -98,16 +98,34 @@ impl Catalogue {
     /// manifest replaces the built-in one of its name, and its `default = true` takes
     /// precedence.
     pub fn load(dir: &Path) -> Result<Catalogue, ManifestError> {
+        let (catalogue, wrong) = Catalogue::usable(dir);
+        match wrong.into_iter().next() {
+            None => Ok(catalogue),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// The same without the user's manifests that are wrong, and what is wrong with those.
+    pub fn usable(dir: &Path) -> (Catalogue, Vec<ManifestError>) {
         let mut catalogue = Catalogue { dir: dir.to_owned(), manifests: Vec::new() };
+        let mut wrong = vec![];
+        let mut add = |parsed: Result<Manifest, ManifestError>| match parsed {
+            Ok(manifest) => catalogue.add(manifest),
+            Err(error) => wrong.push(error),
+        };
         for (file, text) in BUILT_IN {
-            catalogue.add(Manifest::parse(text, Path::new(file))?);
+            add(Manifest::parse(text, Path::new(file)));
         }
-        for path in toml_files(dir)? {
-            let text = fs::read_to_string(&path)
-                .map_err(|error| ManifestError::Io { path: path.clone(), error })?;
-            catalogue.add(Manifest::parse(&text, &path)?);
+        let read = |path: &Path| {
+            let text = fs::read_to_string(path)
+                .map_err(|error| ManifestError::Io { path: path.to_owned(), error })?;
+            Manifest::parse(&text, path)
+        };
+        match toml_files(dir) {
+            Ok(paths) => paths.iter().for_each(|path| add(read(path))),
+            Err(error) => wrong.push(error),
         }
-        Ok(catalogue)
+        (catalogue, wrong)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Manifest> {
@@ -345,6 +363,8 @@ mod tests {
         fs::write(folder.path().join("bad.toml"), "name =").unwrap();
         let error = Catalogue::load(folder.path()).unwrap_err().to_string();
         assert!(error.contains("bad.toml:1") && !error.contains('\n'), "{error}");
+        let (usable, wrong) = Catalogue::usable(folder.path());
+        assert_eq!((usable.iter().count(), wrong.len()), (BUILT_IN.len(), 1));
     }
 
     #[test]

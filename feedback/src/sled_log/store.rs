@@ -118,7 +118,13 @@ fn number(bytes: Option<sled::IVec>) -> Option<u64> {
 }
 
 pub fn cannot_open(path: &Path, error: &io::Error) -> LogError {
-    LogError::Open { path: path.to_owned(), reason: error.to_string() }
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let (path, reason) = (path.to_owned(), error.to_string());
+    match error.kind() {
+        PermissionDenied | ReadOnlyFilesystem => LogError::NotWritable { path, reason },
+        StorageFull | QuotaExceeded => LogError::Write { path, reason },
+        _ => LogError::Open { path, reason },
+    }
 }
 
 fn open_error(path: &Path, error: &sled::Error) -> LogError {
@@ -130,7 +136,10 @@ fn open_error(path: &Path, error: &sled::Error) -> LogError {
     if reason.contains("could not acquire lock") {
         return LogError::InUse { path: path.to_owned() };
     }
-    LogError::Open { path: path.to_owned(), reason }
+    match error {
+        sled::Error::Io(error) => cannot_open(path, error),
+        _ => LogError::Open { path: path.to_owned(), reason },
+    }
 }
 
 fn decode(path: &Path, key: &[u8], value: &[u8]) -> Result<Event, LogError> {
@@ -146,5 +155,29 @@ fn decode(path: &Path, key: &[u8], value: &[u8]) -> Result<Event, LogError> {
             Err(LogError::NewerFormat { path, seq, found, known: EVENT_FORMAT })
         }
         _ => Err(read_error("not an event record".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moving the folder away, which was the advice, helps nobody who may not write there.
+    #[test]
+    fn the_advice_fits_the_reason() {
+        let path = Path::new("/home/u/data/events.sled");
+        let told = |kind: io::ErrorKind| {
+            let own = cannot_open(path, &kind.into()).to_string();
+            assert_eq!(own, open_error(path, &sled::Error::Io(kind.into())).to_string());
+            assert!(own.starts_with("/home/u/data/events.sled: "), "{own}");
+            own
+        };
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
+            let told = told(kind);
+            assert!(told.contains("give yourself the right to write"), "{told}");
+            assert!(!told.contains("move"), "{told}");
+        }
+        assert!(told(io::ErrorKind::StorageFull).contains("free disk space"));
+        assert!(told(io::ErrorKind::IsADirectory).contains("move the folder away"));
     }
 }

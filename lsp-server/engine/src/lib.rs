@@ -15,7 +15,8 @@ mod threads;
 pub mod unloading;
 pub mod worker;
 
-pub use ffi::{leave, quantize_q4_0};
+pub use ffi::{free_gpu, leave, quantize_q4_0};
+pub use gpu_layers::Gpu;
 
 use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;

@@ -75,6 +75,15 @@ impl LlamaConfig {
     }
 }
 
+/// Where a model would be computed, for the user to read. Nothing of it is loaded.
+///
+/// # Errors
+/// The file is no model, or the engine cannot start.
+pub fn placement(path: &Path, gpu_layers: Option<u32>) -> Result<String, String> {
+    let gguf = Gguf::open(path).map_err(|error| error.to_string())?;
+    Ok(GpuLayers::choose(&gguf, free_gpu()?, gpu_layers, CELLS).to_string())
+}
+
 /// One KV cell: which token, computed under which adapter (0 is the base).
 type Cell = (u32, AdapterVersion);
 

@@ -1,7 +1,7 @@
 //! Starts an [`App`] from the files and flags: chooses the model, the engine and the clock.
 
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, place};
 use crate::learning::LearnNow;
 use crate::learning::LearnerProgram;
 use crate::learning::preemption::LearnerPreemption;
@@ -85,7 +85,7 @@ pub fn configured_manifest<'a>(
     Ok(match &config.model.name {
         Some(name) => catalogue
             .get(name)
-            .with_context(|| format!("{}: model.name", home.config_file().display()))?,
+            .with_context(|| format!("{}: model.name", place(&home.config_file(), "model.name")))?,
         None => catalogue.default_model(),
     })
 }
@@ -181,7 +181,7 @@ fn idle_limit(config: &Config, llama: &LlamaConfig) -> Option<Duration> {
 }
 
 /// The path of `hone-learner`: beside this binary, unless `HONE_LEARNER` names another.
-fn learner_program() -> Result<PathBuf> {
+pub fn learner_program() -> Result<PathBuf> {
     match std::env::var_os("HONE_LEARNER").filter(|value| !value.is_empty()) {
         Some(program) => Ok(program.into()),
         None => sibling("hone-learner"),

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::report::status::{
-    AdapterStatus, DaemonStatus, Evidence, LearnerView, ModelMemory, ModelStatus, Status,
+    AdapterStatus, DaemonStatus, Evidence, LearnerView, ModelFile, ModelMemory, ModelStatus, Status,
 };
 use engine::unloading::Resident;
 
@@ -28,6 +28,7 @@ impl App {
                 sha256: model.sha256.clone(),
                 backend: Some(services.engine.info().backend.clone()),
                 memory: Some(model_memory(services.engine.resident())),
+                file: Some(if model.path.exists() { ModelFile::Here } else { ModelFile::Missing }),
             },
             adapter: AdapterStatus::of(&registry, services.adapters.swaps()),
             learner: self.learner_view(),
@@ -39,6 +40,8 @@ impl App {
             last_request: services.requests.last_answered(),
             withheld: services.privacy.withheld(),
             workspaces: services.workspaces.status(),
+            // Whoever asks reads the file, which may have changed since this daemon read it.
+            settings_problems: vec![],
         }
     }
 

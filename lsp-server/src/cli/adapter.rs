@@ -5,6 +5,7 @@ mod diff;
 use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::{Entry, IMPORTED, Registry};
 use crate::app::startup::configured_manifest;
+use crate::cli::settings::Configured;
 use crate::config::Config;
 use crate::daemon::handshake::Command;
 use crate::daemon::{client, election};
@@ -17,7 +18,7 @@ use feedback::event::AdapterVersion;
 use feedback::job::{BeforeAfter, UpdateReport};
 use models::adapter::LoraAdapter;
 use models::gguf::Gguf;
-use models::manifest::{Catalogue, Manifest};
+use models::manifest::Manifest;
 use models::peft;
 use models::store::Store;
 use policy::trial::End;
@@ -102,13 +103,13 @@ pub enum Format {
 
 pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
     home.create()?;
-    let config = Config::load(&home.config_file())?;
-    let catalogue = Catalogue::load(&home.models())?;
-    let manifest = configured_manifest(home, &catalogue, &config)?;
+    let configured = Configured::read(home);
+    let config = &configured.config;
+    let manifest = configured_manifest(home, &configured.catalogue, config)?;
     let base_sha256 = manifest.sha256.clone();
     let (registry, trouble) = Registry::open(&home.adapters(), &base_sha256);
     if let Some(trouble) = trouble {
-        eprintln!("note: {trouble}");
+        tell!("note: {trouble}");
     }
     match command {
         AdapterCommand::List { json } => list(&registry, json),
@@ -125,7 +126,7 @@ pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
         }
         AdapterCommand::Import { path } => {
             let base = Store::new(home.models()).verified(manifest)?;
-            import(home, &config, &path, &base, &base_sha256).await
+            import(home, config, &path, &base, &base_sha256).await
         }
         AdapterCommand::Diff { from, to, json } => {
             let read = |version| read(&registry, version, &base_sha256);
@@ -152,7 +153,7 @@ async fn choose(
         own.registry.check(chosen, base_sha256)?;
         own.registry.activate(chosen)?;
     }
-    println!("{} serves from now on (before: {})", name(chosen), name(before));
+    say!("{} serves from now on (before: {})", name(chosen), name(before))?;
     Ok(())
 }
 
@@ -199,7 +200,7 @@ fn export(
             adapter.write(path)?;
         }
     }
-    println!("{} is in {}", name(version), path.display());
+    say!("{} is in {}", name(version), path.display())?;
     Ok(())
 }
 
@@ -223,19 +224,18 @@ async fn import(
             file.import(&mut own.registry, base_sha256, SystemClock::default().unix_ms())?
         }
     };
-    println!("imported as v{version}; `hone adapter use {version}` serves it");
+    say!("imported as v{version}; `hone adapter use {version}` serves it")?;
     let hyper = &config.lab.ppo;
     if (adapter.rank, adapter.alpha) != (hyper.lora_rank, hyper.lora_alpha) {
-        println!(
+        say!(
             "note: learning goes on from it with its own rank {} and alpha {}; the settings hold \
              for an adapter that starts from the model",
-            adapter.rank, adapter.alpha
-        );
+            adapter.rank,
+            adapter.alpha
+        )?;
     }
     if adapter.invocation.is_empty() {
-        println!(
-            "note: it was trained to act on every token; Hone has it act behind the prompt only"
-        );
+        say!("note: it was trained to act on every token; Hone has it act behind the prompt only")?;
     }
     Ok(())
 }
@@ -252,11 +252,11 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
         let adapters: Vec<_> =
             registry.entries().iter().map(|entry| object(registry, entry)).collect();
         let all = json!({ "active": registry.active(), "adapters": adapters });
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        say!("{}", serde_json::to_string_pretty(&all)?)?;
         return Ok(());
     }
     if registry.entries().is_empty() {
-        println!("nothing learned yet: `hone status` tells how many labels are missing");
+        say!("nothing learned yet: `hone status` tells how many labels are missing")?;
         return Ok(());
     }
     let mut table = Table::new();
@@ -284,8 +284,8 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    println!("{table}");
-    println!("reward: mean of its labels; KL: nats per token away from the model alone");
+    say!("{table}")?;
+    say!("reward: mean of its labels; KL: nats per token away from the model alone")?;
     Ok(())
 }
 
@@ -312,14 +312,14 @@ fn origin(entry: &Entry) -> String {
 
 fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> {
     if version == 0 && !json {
-        println!("the model serves alone, without an adapter");
+        say!("the model serves alone, without an adapter")?;
         return Ok(());
     }
     let entry = registry.entry(version).with_context(|| {
         format!("no adapter v{version} is registered; `hone adapter list` shows what is there")
     })?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&object(registry, entry))?);
+        say!("{}", serde_json::to_string_pretty(&object(registry, entry))?)?;
         return Ok(());
     }
     let report = &entry.report;
@@ -328,7 +328,7 @@ fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> 
     for (key, value) in rows(registry, entry, report) {
         table.add_row([key.to_owned(), value]);
     }
-    println!("{table}");
+    say!("{table}")?;
     Ok(())
 }
 
@@ -418,6 +418,7 @@ fn date(unix_ms: u64) -> String {
 mod tests {
     use super::*;
     use crate::adapters::import::tests::adapter;
+    use models::manifest::Catalogue;
     use std::time::Duration;
 
     /// Registers one more adapter, as the daemon does that holds the lock.

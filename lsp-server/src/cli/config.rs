@@ -1,11 +1,14 @@
 //! `hone config`: show and change settings. Only the file holds them, and a running daemon is
 //! told to read it again.
 
-use crate::config::{self, Config, LAB, current_name, node, schema, schema_for_users};
+use crate::cli::settings::Configured;
+use crate::config::{
+    self, Changed, Config, LAB, current_name, node, schema, schema_for_users, unknown,
+};
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use models::manifest::Catalogue;
 use serde_json::{Value, json};
@@ -53,10 +56,10 @@ pub const MODEL_NAME: &str = "model.name";
 
 pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {
     match command {
-        ConfigCommand::Path => println!("{}", home.config_file().display()),
+        ConfigCommand::Path => say!("{}", home.config_file().display())?,
         ConfigCommand::Schema { all, json: _ } => {
             let schema = if all { schema() } else { schema_for_users() };
-            println!("{}", serde_json::to_string_pretty(&schema)?);
+            say!("{}", serde_json::to_string_pretty(&schema)?)?;
         }
         ConfigCommand::Get { key: Some(key), all: _, json } => get(home, &key, json)?,
         ConfigCommand::Get { key: None, all, json } => get_every(home, all, json)?,
@@ -66,16 +69,15 @@ pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {
 }
 
 fn get(home: &Paths, key: &str, json: bool) -> Result<()> {
-    let all = Config::load(&home.config_file())?.to_json()?;
+    let all = Configured::noted(home).config.to_json()?;
     let key = today(key);
-    node(&schema(), &key)
-        .with_context(|| format!("{key}: no such setting; `hone config get` lists them"))?;
+    node(&schema(), &key).with_context(|| unknown(&key))?;
     print(&key, value_of(&all, &key), json)
 }
 
 /// Prints every setting, those of `[lab]` only if `all` is set.
 fn get_every(home: &Paths, all: bool, json: bool) -> Result<()> {
-    let mut settings = Config::load(&home.config_file())?.to_json()?;
+    let mut settings = Configured::noted(home).config.to_json()?;
     if let Some(tables) = settings.as_object_mut().filter(|_| !all) {
         tables.remove(LAB);
     }
@@ -84,9 +86,9 @@ fn get_every(home: &Paths, all: bool, json: bool) -> Result<()> {
 
 fn print(key: &str, value: &Value, json: bool) -> Result<()> {
     if json {
-        println!("{}", serde_json::to_string_pretty(value)?);
+        say!("{}", serde_json::to_string_pretty(value)?)?;
     } else {
-        print_below(key, value);
+        print_below(key, value)?;
     }
     Ok(())
 }
@@ -95,22 +97,23 @@ fn print(key: &str, value: &Value, json: bool) -> Result<()> {
 fn today(key: &str) -> Cow<'_, str> {
     let name = current_name(key);
     if name != key {
-        eprintln!("{key} is an old name of {name}");
+        tell!("{key} is an old name of {name}");
     }
     name
 }
 
 /// Prints one line for each setting, with the name that `hone config set` accepts.
-fn print_below(key: &str, value: &Value) {
+fn print_below(key: &str, value: &Value) -> Result<()> {
     match value.as_object().filter(|table| !table.is_empty()) {
-        None => println!("{key} = {value}"),
+        None => say!("{key} = {value}")?,
         Some(table) => {
             for (name, value) in table {
                 let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-                print_below(&key, value);
+                print_below(&key, value)?;
             }
         }
     }
+    Ok(())
 }
 
 /// The value of a setting; null if it is not set and has no default.
@@ -127,7 +130,7 @@ async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<
     let all = config.to_json()?;
     let restart = running && known.is_some_and(|known| known["x-restart"] == true);
     if json {
-        println!("{}", json!({ "key": key, "value": value_of(&all, key), "restart": restart }));
+        say!("{}", json!({ "key": key, "value": value_of(&all, key), "restart": restart }))?;
         return Ok(());
     }
     let when = if known.is_some_and(|known| known["x-new-adapter"] == true) {
@@ -139,20 +142,32 @@ async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<
     } else {
         ""
     };
-    println!("{key} = {}{when}", value_of(&all, key));
+    say!("{key} = {}{when}", value_of(&all, key))?;
     Ok(())
 }
 
 /// Changes the file and then tells the daemon. The answer says whether a daemon runs.
+///
+/// # Errors
+/// The value is wrong, or the file has another mistake. The value is written all the same in the
+/// second case, so that several mistakes can be corrected one after the other.
 pub async fn change(home: &Paths, key: &str, value: Option<&Value>) -> Result<(Config, bool)> {
     home.create()?;
     if key == MODEL_NAME
         && let Some(name) = value.and_then(Value::as_str)
     {
-        let catalogue = Catalogue::load(&home.models())?;
+        let (catalogue, _) = Catalogue::usable(&home.models());
         catalogue.get(name).with_context(|| format!("{key}: not set"))?;
     }
-    let config = config::set(&home.config_file(), key, value)?;
+    let file = home.config_file();
+    let Changed { config, remaining } = config::set(&file, key, value)?;
+    if let Some(problem) = remaining.first() {
+        bail!(
+            "{key} is written, but nothing of the file counts until another mistake in it is \
+             corrected: {}",
+            problem.at(&file)
+        );
+    }
     let running = client::ask(home, Command::Configure).await?;
     Ok((config, running))
 }

@@ -2,8 +2,7 @@
 
 use crate::adapters::registry::Registry;
 use crate::addresses;
-use crate::app::startup::configured_manifest;
-use crate::config::Config;
+use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::election;
 use crate::daemon::handshake::Command;
@@ -14,7 +13,6 @@ use anyhow::{Context, Result, bail, ensure};
 use feedback::sled_log::SledLog;
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
-use models::manifest::Catalogue;
 use std::io::{BufRead, IsTerminal, Write};
 
 #[derive(clap::Args)]
@@ -82,21 +80,19 @@ pub async fn run(home: &Paths, args: ForgetArgs) -> Result<()> {
     }
     let done = forget(home, &scope, false).await?;
     if args.json {
-        println!("{}", serde_json::to_string(&done)?);
+        say!("{}", serde_json::to_string(&done)?)?;
     } else if done.is_nothing() {
         match scope {
-            Scope::File { .. } | Scope::Folder { .. } => {
-                println!("nothing is recorded about {name}")
-            }
-            Scope::Since { .. } => println!("nothing is recorded {name}"),
-            _ => println!("nothing is recorded"),
+            Scope::File { .. } | Scope::Folder { .. } => say!("nothing is recorded about {name}")?,
+            Scope::Since { .. } => say!("nothing is recorded {name}")?,
+            _ => say!("nothing is recorded")?,
         }
     } else {
-        println!("forgotten: {}", sentence(&done));
+        say!("forgotten: {}", sentence(&done))?;
     }
     let earlier = earlier_records(home, &args.what).await?;
     for note in done.adapters_left.into_iter().chain(earlier).filter(|_| !args.json) {
-        println!("note: {note}");
+        say!("note: {note}")?;
     }
     Ok(())
 }
@@ -142,9 +138,8 @@ async fn forget(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
 fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     // No daemon runs, and none may start while its files change.
     let _elected = election::elect(home)?;
-    let config = Config::load(&home.config_file())?;
-    let catalogue = Catalogue::load(&home.models())?;
-    let base_sha256 = &configured_manifest(home, &catalogue, &config)?.sha256;
+    // What is to be forgotten goes, whatever the settings are.
+    let base_sha256 = &Configured::noted(home).base_sha256(home);
     let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
     // An update that was cut short may have learned from what is to be forgotten.
     if !plan {
@@ -193,7 +188,7 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
         sentence(plan)
     );
     if let Some(note) = &plan.adapters_left {
-        eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     eprint!("{name}: forget {}? This cannot be undone. [y/N] ", sentence(plan));
     std::io::stderr().flush()?;

@@ -2,8 +2,8 @@
 
 use crate::adapters::gate_prior;
 use crate::cli::gate_log::{as_prior, verdicts};
+use crate::cli::settings::Configured;
 use crate::cli::{inspect, lab};
-use crate::config::Config;
 use crate::paths::Paths;
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
@@ -55,10 +55,10 @@ pub async fn gate(home: &Paths, args: GateArgs) -> Result<()> {
     let status = inspect::current(home).await?;
     let gate = status.evidence.gate.context("this daemon is older and has no gate")?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&gate)?);
+        say!("{}", serde_json::to_string_pretty(&gate)?)?;
     } else {
-        let threshold = Config::load(&home.config_file())?.gate_threshold("");
-        println!("{}", screen(&gate, threshold));
+        let threshold = Configured::read(home).config.gate_threshold("");
+        say!("{}", screen(&gate, threshold))?;
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ async fn adopt(home: &Paths, from: &Path) -> Result<()> {
     } else {
         ""
     };
-    println!("the gate starts from {labels} verdicts{when}");
+    say!("the gate starts from {labels} verdicts{when}")?;
     Ok(())
 }
 
@@ -121,14 +121,14 @@ pub async fn trial(home: &Paths, args: TrialArgs) -> Result<()> {
     }
     let evidence = inspect::current(home).await?.evidence;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?);
+        say!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?)?;
         return Ok(());
     }
     let lines = crate::report::status::trial_lines(&evidence);
     if lines.is_empty() {
-        println!("There is no trial yet. The next update begins one.");
+        say!("There is no trial yet. The next update begins one.")?;
     } else {
-        println!("{}", lines.join("\n"));
+        say!("{}", lines.join("\n"))?;
     }
     Ok(())
 }

@@ -2,14 +2,15 @@
 //! read its files.
 
 use crate::adapters::registry::Registry;
-use crate::app::startup::configured_manifest;
-use crate::config::Config;
+use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
 use crate::report::export::{stream, without_code};
 use crate::report::offers::{OfferHistory, Offers};
-use crate::report::status::{AdapterStatus, Evidence, LearnerView, ModelStatus, Status, screen};
+use crate::report::status::{
+    AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, Status, screen,
+};
 use crate::services::adapter_service::Swaps;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::learner_status::LearnerStatus;
@@ -17,7 +18,6 @@ use anyhow::{Context, Result, bail};
 use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
-use models::manifest::Catalogue;
 use models::store::Store;
 use serde_json::Value;
 use std::io::Write;
@@ -34,7 +34,11 @@ pub async fn current(home: &Paths) -> Result<Status> {
         Some(mut connection) => {
             let mut text = String::new();
             connection.read.read_to_string(&mut text).await?;
-            serde_json::from_str(&text).context("the daemon's status cannot be read")
+            let status = serde_json::from_str(&text);
+            let mut status: Status = status.context("the daemon's status cannot be read")?;
+            // The daemon goes on with the settings that it had, and the file may be wrong by now.
+            status.settings_problems = Configured::read(home).problems;
+            Ok(status)
         }
         None => from_files(home),
     }
@@ -43,9 +47,9 @@ pub async fn current(home: &Paths) -> Result<Status> {
 pub async fn status(home: &Paths, json: bool) -> Result<()> {
     let status = current(home).await?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&status)?);
+        say!("{}", serde_json::to_string_pretty(&status)?)?;
     } else {
-        println!("{}", screen(&status));
+        say!("{}", screen(&status))?;
     }
     Ok(())
 }
@@ -53,17 +57,18 @@ pub async fn status(home: &Paths, json: bool) -> Result<()> {
 /// The status while no daemon runs.
 fn from_files(home: &Paths) -> Result<Status> {
     home.create()?;
-    let config = Config::load(&home.config_file())?;
-    let catalogue = Catalogue::load(&home.models())?;
-    let manifest = configured_manifest(home, &catalogue, &config)?;
-    let (registry, trouble) = Registry::open(&home.adapters(), &manifest.sha256);
+    let configured = Configured::read(home);
+    let (config, manifest) = (&configured.config, configured.model());
+    let store = Store::new(home.models());
+    let base_sha256 = configured.base_sha256(home);
+    let (registry, trouble) = Registry::open(&home.adapters(), &base_sha256);
     let log: Box<dyn EventLog> = if home.event_log().exists() {
         Box::new(SledLog::open(&home.event_log())?)
     } else {
         Box::new(MemoryLog::default())
     };
     let DerivedState { fold, learned_state, .. } =
-        DerivedState::of(&*log, &DerivedInputs::of(&registry, &manifest.sha256))?;
+        DerivedState::of(&*log, &DerivedInputs::of(&registry, &base_sha256))?;
     let evidence = Evidence::of(&learned_state, &registry, config.gate.enabled);
     let waiting = fold.waiting();
     let learner =
@@ -75,10 +80,11 @@ fn from_files(home: &Paths) -> Result<Status> {
         model: ModelStatus {
             name: manifest.name.clone(),
             arch: manifest.architecture.clone(),
-            path: Store::new(home.models()).path(manifest),
+            path: store.path(manifest),
             sha256: manifest.sha256.clone(),
             backend: None,
             memory: None,
+            file: Some(ModelFile::of(store.status(manifest), manifest.bytes)),
         },
         adapter: AdapterStatus::of(&registry, Swaps::default()),
         episodes: fold.counts(),
@@ -88,6 +94,7 @@ fn from_files(home: &Paths) -> Result<Status> {
         withheld: 0,
         workspaces: vec![],
         learner,
+        settings_problems: configured.problems,
     })
 }
 
@@ -174,8 +181,8 @@ pub async fn learn(home: &Paths) -> Result<()> {
         bail!("{reason}");
     }
     match answer["waiting"].as_u64().unwrap_or(0) {
-        0 => println!("nothing to learn from yet: no labelled offer waits"),
-        waiting => println!("learning from {waiting} label(s); follow it with `hone status`"),
+        0 => say!("nothing to learn from yet: no labelled offer waits")?,
+        waiting => say!("learning from {waiting} label(s); follow it with `hone status`")?,
     }
     Ok(())
 }

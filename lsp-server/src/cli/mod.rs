@@ -1,7 +1,11 @@
 //! The command line.
 
+#[macro_use]
+mod output;
+
 mod adapter;
 mod config;
+mod doctor;
 mod feedback;
 mod forget;
 mod gate;
@@ -11,6 +15,8 @@ mod lab;
 mod model;
 mod pause;
 mod report;
+mod settings;
+mod transport;
 mod why;
 
 use crate::app::startup::{self, ServeOptions};
@@ -37,6 +43,7 @@ use tracing_subscriber::prelude::*;
 ///   hone model pull     fetch the default model (about 490 MB)
 ///   hone lsp            what your editor runs
 ///   hone status         what was offered, accepted and learned
+///   hone doctor         what is wrong, and what to do about it
 #[derive(Parser)]
 #[command(name = "hone", version, verbatim_doc_comment)]
 struct Cli {
@@ -54,6 +61,8 @@ enum Command {
         /// Serve in this process, without a daemon
         #[arg(long)]
         in_process: bool,
+        #[command(flatten)]
+        transport: transport::TransportOptions,
         #[command(flatten)]
         options: ServeOptions,
     },
@@ -80,6 +89,12 @@ enum Command {
     /// They are kept in the daemon's memory only, without any code.
     #[command(verbatim_doc_comment)]
     Why(why::WhyArgs),
+    /// Look for what is wrong, and say what to do about it
+    ///
+    /// Program, files, settings, daemon, model, GPU, the editors on this machine and the last
+    /// failures. What it prints can be pasted into a public report. It ends with status 1 if
+    /// something is wrong.
+    Doctor(doctor::DoctorArgs),
     /// Print what was recorded, in order, as JSON lines
     Events {
         /// JSON lines; the only format there is
@@ -168,12 +183,14 @@ pub fn main() -> ! {
     let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(std::io::stderr)
-        .with_ansi(false);
+        .with_ansi(false)
+        // The layer would report a stderr that is gone or full to stderr, and panic.
+        .log_internal_errors(false);
     tracing_subscriber::registry().with(lines.with_filter(ours)).init();
     let status = match run(cli.command) {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("Error: {}", one_line(&error));
+            tell!("Error: {}", one_line(&error));
             if error.is::<AlreadyRunning>() { ALREADY_RUNNING } else { 1 }
         }
     };
@@ -210,8 +227,12 @@ const RUNTIME_THREADS: usize = 2;
 
 async fn run_async(home: Paths, command: Command) -> Result<()> {
     match command {
-        Command::Lsp { in_process: false, options } => forward(&home, &options).await,
-        Command::Lsp { in_process: true, options } => {
+        Command::Lsp { in_process: false, transport, options } => {
+            transport.check()?;
+            forward(&home, &options).await
+        }
+        Command::Lsp { in_process: true, transport, options } => {
+            transport.check()?;
             let (app, learn) = startup::start(home, &options).await?;
             handlers::serve(app, learn, tokio::io::stdin(), tokio::io::stdout()).await;
             Ok(())
@@ -219,6 +240,7 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Serve { options } => server::run(home, &options).await,
         Command::Status { json } => inspect::status(&home, json).await,
         Command::Why(args) => why::why(&home, args).await,
+        Command::Doctor(args) => doctor::run(&home, args).await,
         Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
         Command::Gate(args) => gate::gate(&home, args).await,
         Command::Trial(args) => gate::trial(&home, args).await,
@@ -232,7 +254,7 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Config(command) => config::run(&home, command).await,
         Command::Stop => {
             let stopped = client::stop(&home).await?;
-            println!("{}", if stopped { "stopped" } else { "no daemon was running" });
+            say!("{}", if stopped { "stopped" } else { "no daemon was running" })?;
             Ok(())
         }
         Command::Model(command) => model::run(&home, command).await,

@@ -2,6 +2,7 @@
 
 use crate::app::startup::configured_manifest;
 use crate::cli::config;
+use crate::cli::settings::Configured;
 use crate::config::Config;
 use crate::paths::Paths;
 use anyhow::{Error, Result};
@@ -56,47 +57,37 @@ pub enum ModelCommand {
 }
 
 pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
-    home.create()?;
-    let catalogue = Catalogue::load(&home.models())?;
+    // A wrong setting must not keep anybody from choosing and fetching a model.
+    let configured = Configured::noted(home);
+    let catalogue = &configured.catalogue;
     let store = Store::new(home.models());
-    // The settings are read only where they are needed, because a wrong one must not keep
-    // anybody from choosing another model.
-    let configured = || -> Result<&Manifest> {
-        let config = Config::load(&home.config_file())?;
-        configured_manifest(home, &catalogue, &config)
-    };
     let named = |name: Option<String>| match name {
         Some(name) => Ok(catalogue.get(&name)?),
-        None => configured(),
+        None => configured_manifest(home, catalogue, &configured.config),
     };
+    if !matches!(command, ModelCommand::List { .. } | ModelCommand::Path { .. }) {
+        home.create()?;
+    }
     match command {
-        ModelCommand::List { json } => {
-            let configured = configured();
-            if let Err(error) = &configured {
-                eprintln!("note: {error:#}");
-            }
-            let configured = configured.ok().map(|manifest| manifest.name.as_str());
-            if json {
-                list_json(&store, &catalogue, configured)
-            } else {
-                list(&store, &catalogue, configured);
-                Ok(())
-            }
-        }
+        ModelCommand::List { json: true } => list_json(&store, catalogue, configured.model_name()),
+        ModelCommand::List { json: false } => list(&store, catalogue, configured.model_name()),
         ModelCommand::Pull { name, json } => pull(&store, named(name)?, json),
         ModelCommand::Quantize { name } => quantize(&store, named(name)?),
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
             config::change(home, config::MODEL_NAME, Some(&name.as_str().into())).await?;
-            println!("{name} serves from the next start on (`hone stop` ends the daemon)");
+            say!("{name} serves from the next start on (`hone stop` ends the daemon)")?;
             if store.status(manifest) == ModelStatus::Missing {
-                println!("it is not here yet: `hone model pull`");
+                say!("it is not here yet: `hone model pull`")?;
             }
             Ok(())
         }
         ModelCommand::Path { name } => {
-            println!("{}", store.verified(named(name)?)?.display());
-            Ok(())
+            // Editors ask for it before they start the server, which takes no wrong settings.
+            if name.is_none() {
+                Config::load(&home.config_file())?;
+            }
+            say!("{}", store.verified(named(name)?)?.display())
         }
     }
 }
@@ -108,14 +99,14 @@ fn pull(store: &Store, manifest: &Manifest, json: bool) -> Result<()> {
         if let Some(notice) = &manifest.notice {
             progress.note(notice);
         }
-        println!("{}", serde_json::json!({ "path": path }));
+        say!("{}", serde_json::json!({ "path": path }))?;
         return Ok(());
     }
     let path = hub::pull(store, manifest, &mut TerminalProgress::default())?;
     if let Some(notice) = &manifest.notice {
-        eprintln!("note: {notice}");
+        tell!("note: {notice}");
     }
-    println!("{}", path.display());
+    say!("{}", path.display())?;
     Ok(())
 }
 
@@ -142,7 +133,7 @@ fn quantize(store: &Store, manifest: &Manifest) -> Result<()> {
         return Err(error.context(format!("{}: not written", to.display())));
     }
     variant.write(store.dir())?;
-    println!("{}; `hone model use {}` serves it", to.display(), variant.name);
+    say!("{}; `hone model use {}` serves it", to.display(), variant.name)?;
     Ok(())
 }
 
@@ -163,11 +154,11 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
             })
         })
         .collect();
-    println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "models": models }))?);
+    say!("{}", serde_json::to_string_pretty(&serde_json::json!({ "models": models }))?)?;
     Ok(())
 }
 
-fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) {
+fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(["", "name", "template", "size", "licence", "here"]);
@@ -185,5 +176,5 @@ fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) {
         let (name, licence) = (manifest.name.clone(), manifest.licence.clone());
         table.add_row([mark.into(), name, manifest.template.name.into(), size, licence, here]);
     }
-    println!("{table}");
+    say!("{table}")
 }

@@ -69,9 +69,9 @@ pub async fn pause(home: &Paths, args: PauseArgs) -> Result<()> {
     let seconds = seconds(&time)?;
     let snooze = Snooze::Everything { seconds: Some(seconds) };
     if client::ask(home, Command::Snooze { snooze }).await? {
-        println!("completions are snoozed for {time}; those that you invoke are still answered");
+        say!("completions are snoozed for {time}; those that you invoke are still answered")?;
     } else {
-        println!("no daemon runs, so nothing is completed; an editor with Hone starts it");
+        say!("no daemon runs, so nothing is completed; an editor with Hone starts it")?;
     }
     Ok(())
 }
@@ -88,7 +88,7 @@ async fn set(home: &Paths, mut what: Vec<What>, enabled: bool) -> Result<()> {
     what.dedup();
     for what in what {
         config::change(home, what.key(), Some(&enabled.into())).await?;
-        println!("{}", what.told(enabled));
+        say!("{}", what.told(enabled))?;
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ pub struct WhyArgs {
 pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
     let known = client::question::<Vec<RecentRequest>>(home, Command::Why).await?;
     let Some(requests) = known else {
-        println!("No daemon runs, so nothing was asked. An editor with Hone starts it.");
+        say!("No daemon runs, so nothing was asked. An editor with Hone starts it.")?;
         return Ok(());
     };
     let place = args.place.as_deref().map(Place::of);
@@ -38,15 +38,15 @@ pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
     let limit = if args.all { usize::MAX } else { SHOWN };
     let wanted: Vec<_> = requests.iter().filter(is_wanted).take(limit).collect();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&wanted)?);
+        say!("{}", serde_json::to_string_pretty(&wanted)?)?;
         return Ok(());
     }
     if wanted.is_empty() {
-        println!("{}", nothing(place.as_ref()));
+        say!("{}", nothing(place.as_ref()))?;
     }
     // The latest stands last, next to the prompt.
     for request in wanted.into_iter().rev() {
-        println!("{}", shown(request));
+        say!("{}", shown(request))?;
     }
     Ok(())
 }

@@ -2,8 +2,9 @@
 //! as the user wrote it.
 
 use super::renamed::old_name;
-use super::{Config, current_name, node, schema};
-use anyhow::{Context, Result, bail, ensure};
+use super::{Config, Problem, check, current_name, expected, node, schema};
+use crate::paths::MAKE_WRITABLE;
+use anyhow::{Context, Result, anyhow, bail};
 use models::file::write_atomic;
 use serde_json::Value as Json;
 use std::io::ErrorKind;
@@ -11,27 +12,78 @@ use std::path::Path;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, TableLike, Value};
 
 /// Reads the file. A file that does not exist counts as empty.
-pub fn read(path: &Path) -> Result<String> {
-    match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
-        read => read.with_context(|| path.display().to_string()),
-    }
+pub fn read(path: &Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path).or_else(|error| match error.kind() {
+        ErrorKind::NotFound => Ok(String::new()),
+        ErrorKind::InvalidData => {
+            Err(Problem::of_file("it is no text in UTF-8; write it anew, or remove it".into()))
+        }
+        _ => Err(Problem::of_file(format!("it cannot be read: {error}; make it readable"))),
+    })
+}
+
+/// What a change has led to.
+#[derive(Debug)]
+pub struct Changed {
+    /// The settings that the file has now.
+    pub config: Config,
+    /// The mistakes that the file had before and still has. It does not load until they are
+    /// corrected.
+    pub remaining: Vec<Problem>,
 }
 
 /// Sets one key, or with `None` gives it its default back. An old name stands for the new
-/// one, and leaves the file. Nothing is written that would not load, so a mistake in the file
-/// is left alone unless this corrects it.
-pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Config> {
-    let schema = schema();
+/// one, and leaves the file.
+///
+/// # Errors
+/// The value is wrong, or a line of the file cannot be read. Nothing is written then.
+pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Changed> {
     let key = &*current_name(key);
-    let known = node(&schema, key).with_context(|| format!("{key}: {UNKNOWN}"))?;
-    ensure!(known.get("properties").is_none(), "{key}: is a table; name a setting in it");
-    let mut document: DocumentMut =
-        read(path)?.parse().with_context(|| path.display().to_string())?;
-    if let Some(old) = old_name(key) {
-        remove(document.as_table_mut(), &old);
+    let before = read(path).map_err(|problem| anyhow!("{}", problem.at(path)))?;
+    let (_, problems) = check::check(&before);
+    // A setting that nobody knows can be taken out of the file, and not put into it.
+    let is_taken_out = value.is_none() && problems.iter().any(|problem| problem.key == key);
+    if !is_taken_out {
+        check_settable(key)?;
     }
-    let (tables, name) = key.rsplit_once('.').with_context(|| format!("{key}: {UNKNOWN}"))?;
+    // The table of a setting may be no table in the file.
+    let holds = |problem: &Problem| key.starts_with(&format!("{}.", problem.key));
+    let in_the_way = problems.iter().find(|problem| problem.key.is_empty() || holds(problem));
+    if let Some(problem) = in_the_way {
+        bail!("{}", problem.at(path));
+    }
+    let text = changed(&before, key, value)?;
+    let (config, remaining) = check::check(&text);
+    let is_own =
+        |problem: &&Problem| problem.key == key || problem.key.starts_with(&format!("{key}."));
+    if let Some(wrong) = remaining.iter().find(is_own) {
+        bail!("{wrong}; nothing was changed");
+    }
+    write_atomic(path, text.as_bytes())
+        .with_context(|| format!("{}: cannot be written; {MAKE_WRITABLE}", path.display()))?;
+    Ok(Changed { config, remaining })
+}
+
+/// # Errors
+/// There is no such setting, or it is a table of settings.
+fn check_settable(key: &str) -> Result<()> {
+    let schema = schema();
+    let known = node(&schema, key).with_context(|| expected::unknown(key))?;
+    if let Some(below) = known["properties"].as_object() {
+        let name = below.keys().next().map_or("", String::as_str);
+        bail!("{key}: is a table; name a setting in it, such as `{key}.{name}`");
+    }
+    Ok(())
+}
+
+/// The text with one key set or removed.
+fn changed(text: &str, key: &str, value: Option<&Json>) -> Result<String> {
+    let mut document: DocumentMut = text.parse()?;
+    for name in old_name(key).iter().map(String::as_str).chain(value.is_none().then_some(key)) {
+        remove(document.as_table_mut(), name);
+    }
+    let Some(value) = value else { return Ok(document.to_string()) };
+    let (tables, name) = key.rsplit_once('.').with_context(|| expected::unknown(key))?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in tables.split('.') {
         table = table
@@ -40,27 +92,9 @@ pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Config> {
             .as_table_like_mut()
             .with_context(|| format!("{key}: `{part}` is no table"))?;
     }
-    match value {
-        None => {
-            table.remove(name);
-        }
-        Some(value) => put(table, name, to_toml(value)?),
-    }
-    let text = document.to_string();
-    let config = match Config::parse(&text) {
-        Ok(config) => config,
-        Err(error) => {
-            // If the file had a mistake before, that is the one to tell.
-            Config::load(path)?;
-            return Err(error.context(format!("{key}: not set")));
-        }
-    };
-    write_atomic(path, text.as_bytes())
-        .with_context(|| format!("{}: cannot be written", path.display()))?;
-    Ok(config)
+    put(table, name, to_toml(value)?);
+    Ok(document.to_string())
 }
-
-const UNKNOWN: &str = "no such setting; `hone config get` lists them";
 
 /// Removes a key, if it is there.
 fn remove(table: &mut dyn TableLike, key: &str) {
@@ -118,16 +152,21 @@ mod tests {
         (folder, path)
     }
 
+    /// Sets a key, and answers the settings that are there then.
+    fn config(path: &Path, key: &str, value: Json) -> Config {
+        set(path, key, Some(&value)).unwrap().config
+    }
+
     #[test]
     fn setting_a_key_keeps_what_the_user_wrote() {
         let (_folder, path) = folder();
-        assert!(!set(&path, "learning.enabled", Some(&json!(false))).unwrap().learning.enabled);
+        assert!(!config(&path, "learning.enabled", json!(false)).learning.enabled);
         let mine = "# mine\n[learning]\nbatch_episodes = 3 # few\n";
         std::fs::write(&path, mine).unwrap();
         set(&path, "learning.enabled", Some(&json!(false))).unwrap();
         set(&path, "learning.batch_episodes", Some(&json!(4))).unwrap();
         set(&path, "completion.languages.c++", Some(&json!(false))).unwrap();
-        let config = set(&path, "model.name", Some(&json!("smollm2-135m"))).unwrap();
+        let config = config(&path, "model.name", json!("smollm2-135m"));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(&mine.replace('3', "4")), "{text}");
         assert_eq!(Config::load(&path).unwrap(), config);
@@ -140,7 +179,7 @@ mod tests {
     fn a_key_without_a_value_goes_back_to_its_default() {
         let (_folder, path) = folder();
         std::fs::write(&path, "completion.max_tokens = 8\nlearning.enabled = false\n").unwrap();
-        let config = set(&path, "completion.max_tokens", None).unwrap();
+        let config = set(&path, "completion.max_tokens", None).unwrap().config;
         assert_eq!((config.completion.max_tokens, config.learning.enabled), (32, false));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "learning.enabled = false\n");
     }
@@ -150,7 +189,7 @@ mod tests {
         let (_folder, path) = folder();
         std::fs::write(&path, "completion = { max_tokens = 8 }\n").unwrap();
         set(&path, "completion.languages.rust", Some(&json!(false))).unwrap();
-        let config = set(&path, "completion.max_tokens", Some(&json!(9))).unwrap();
+        let config = config(&path, "completion.max_tokens", json!(9));
         assert!(config.completion.max_tokens == 9 && !config.completion.is_on("rust"));
         assert!(std::fs::read_to_string(&path).unwrap().starts_with("completion = {"));
     }
@@ -163,14 +202,34 @@ mod tests {
             assert!(!path.exists(), "{key}");
             error
         };
-        let error = refused("completion.max_tokens", json!(0));
-        assert_eq!(
-            error,
-            "completion.max_tokens: not set: completion.max_tokens must be from 1 to 128, \
-             such as 32"
-        );
-        assert!(refused("completion.max_tokens", json!("many")).contains("invalid type"));
-        assert!(refused("completion.max_token", json!(1)).contains("no such setting"));
+        for (key, value, told) in [
+            (
+                "completion.max_tokens",
+                json!(0),
+                "completion.max_tokens must be from 1 to 128, such as 32; it is 0; nothing was \
+                 changed",
+            ),
+            (
+                "completion.max_tokens",
+                json!("many"),
+                "completion.max_tokens must be a whole number from 1 to 128, such as 32; it is \
+                 \"many\"; nothing was changed",
+            ),
+            (
+                "completion.enabled",
+                json!("on"),
+                "completion.enabled must be true or false; it is \"on\"; nothing was changed",
+            ),
+            (
+                "completion.max_token",
+                json!(1),
+                "completion.max_token: no such setting; `completion.max_tokens` may be meant; \
+                 `hone config get` lists them",
+            ),
+        ] {
+            assert_eq!(refused(key, value), told);
+        }
+        assert!(refused("privacy.ignore", json!(["a["])).contains("; it is \"a[\"; nothing"));
         assert!(refused("completion", json!(1)).contains("is a table"));
         assert!(refused("lab", json!(1)).contains("is a table"));
         assert!(refused("lab.ppo.epochs.x", json!(1)).contains("no such setting"));
@@ -182,39 +241,50 @@ mod tests {
         let before = "[learning.ppo]\nepochs = 3\nclip_low = 0.1\n";
         for key in ["learning.ppo.epochs", "lab.ppo.epochs"] {
             std::fs::write(&path, before).unwrap();
-            let config = set(&path, key, Some(&json!(5))).unwrap();
+            let config = set(&path, key, Some(&json!(5))).unwrap().config;
             assert_eq!((config.lab.ppo.epochs, config.lab.ppo.clip_low), (5, 0.1));
             assert_eq!(Config::load(&path).unwrap(), config);
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(text.contains("[lab.ppo]\nepochs = 5") && !text.contains('3'), "{text}");
-            let config = set(&path, key, None).unwrap();
+            let config = set(&path, key, None).unwrap().config;
             assert_eq!((config.lab.ppo.epochs, config.lab.ppo.clip_low), (2, 0.1));
             std::fs::write(&path, before).unwrap();
-            assert_eq!(set(&path, key, None).unwrap().lab.ppo.epochs, 2, "its default");
+            let config = set(&path, key, None).unwrap().config;
+            assert_eq!(config.lab.ppo.epochs, 2, "its default");
         }
     }
 
     #[test]
-    fn a_file_with_a_mistake_in_it_is_not_written_over() {
+    fn a_line_that_cannot_be_read_is_left_alone_and_told() {
         let (_folder, path) = folder();
-        std::fs::write(&path, "[learning]\nenabld = true\n").unwrap();
-        let error =
-            format!("{:#}", set(&path, "learning.enabled", Some(&json!(false))).unwrap_err());
-        assert!(error.contains("config.toml") && error.contains("`enabld`"), "{error}");
-        assert!(std::fs::read_to_string(&path).unwrap().contains("enabld"));
+        for (text, line) in [("[learning]\nenabled = yes\n", 2), ("learning = 3\n", 1)] {
+            std::fs::write(&path, text).unwrap();
+            let error = set(&path, "learning.enabled", Some(&json!(false))).err().unwrap();
+            let error = format!("{error:#}");
+            assert!(error.contains(&format!("config.toml:{line}: ")), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
     }
 
-    /// `hone config set` refused to touch a file that would not load, so a value that one
-    /// release had accepted and the next did not could only be corrected in an editor.
+    /// `hone config set` refused to touch a file that would not load. A value that one release
+    /// had accepted and the next did not could only be corrected in an editor, and of two such
+    /// values neither could be corrected by the command, because of the other.
     #[test]
-    fn setting_the_key_that_is_wrong_corrects_the_file() {
+    fn wrong_values_are_corrected_one_after_the_other() {
         let (_folder, path) = folder();
-        std::fs::write(&path, "daemon.idle_exit_s = 0\ncompletion.max_tokens = 8\n").unwrap();
-        let error = set(&path, "completion.max_tokens", Some(&json!(9))).unwrap_err();
-        assert!(format!("{error:#}").contains("daemon.idle_exit_s must be"), "{error:#}");
-        let config = set(&path, "daemon.idle_exit_s", Some(&json!(60))).unwrap();
-        assert_eq!((config.daemon.idle_exit_s, config.completion.max_tokens), (60, 8));
+        let wrong = "daemon.idle_exit_s = 0\ncompletion.max_tokens = 0\nmodel.nam = 1\n";
+        std::fs::write(&path, wrong).unwrap();
+        let changed = set(&path, "completion.max_tokens", Some(&json!(9))).unwrap();
+        let remaining: Vec<_> = changed.remaining.iter().map(|one| (one.line, &*one.key)).collect();
+        assert_eq!(remaining, [(Some(1), "daemon.idle_exit_s"), (Some(3), "model.nam")]);
+        let changed = set(&path, "daemon.idle_exit_s", Some(&json!(60))).unwrap();
+        let (config, remaining) = (changed.config, changed.remaining);
+        assert_eq!((config.daemon.idle_exit_s, config.completion.max_tokens), (60, 9));
+        assert_eq!((remaining.len(), remaining[0].line), (1, Some(3)));
+        assert_eq!(set(&path, "model.nam", None).unwrap().remaining, vec![]);
+        assert!(Config::load(&path).is_ok());
         std::fs::write(&path, "daemon.idle_exit_s = \"soon\"\n").unwrap();
-        assert_eq!(set(&path, "daemon.idle_exit_s", None).unwrap().daemon.idle_exit_s, 600);
+        let changed = set(&path, "daemon.idle_exit_s", None).unwrap();
+        assert_eq!((changed.config.daemon.idle_exit_s, changed.remaining), (600, vec![]));
     }
 }

@@ -3,7 +3,9 @@
 //! These types are the one definition of the settings. The check below, `hone config schema`
 //! and through it the editors read from them what a key means, its default and its range.
 
+mod check;
 mod eagerness;
+mod expected;
 mod file;
 mod lab;
 pub mod patterns;
@@ -12,18 +14,20 @@ mod properties;
 mod renamed;
 mod schema;
 
+pub use check::Problem;
 pub use completion::stop_rule::Multiline;
 pub use eagerness::Eagerness;
-pub use file::set;
+pub use expected::unknown;
+pub use file::{Changed, set};
 pub use lab::{LAB, LabConfig};
 pub use renamed::current_name;
 pub use schema::{node, schema, schema_for_users};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, bail};
 use completion::limits::TOKENS_MAX;
 use feedback::limits::{MEMORY_LIMIT_MB_MAX, WAITING_EPISODES_MAX};
-use feedback::schema::{SchemaError, check, shortest};
-use patterns::Patterns;
+use feedback::schema::shortest;
+use patterns::{NoPattern, Patterns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -267,54 +271,77 @@ impl Config {
         self.completion.eagerness_in(language).gate_threshold()
     }
 
+    /// The settings of a file.
+    ///
+    /// # Errors
+    /// Names the file, the line, and what would be right.
     pub fn load(path: &Path) -> Result<Config> {
-        let text = file::read(path)?;
-        Config::parse(&text).with_context(|| {
-            format!("{}: not a valid configuration; correct or remove the line", path.display())
-        })
+        let (config, problems) = Config::usable(path);
+        match problems.split_first() {
+            None => Ok(config),
+            Some((first, [])) => bail!("{}", first.at(path)),
+            Some((first, others)) => {
+                bail!("{} (and {} more; `hone doctor` lists them)", first.at(path), others.len())
+            }
+        }
     }
 
+    /// The settings of a file that are right, and what is wrong with the others, which have their
+    /// defaults. Commands that repair something use it, because they work whatever the settings
+    /// are.
+    pub fn usable(path: &Path) -> (Config, Vec<Problem>) {
+        match file::read(path) {
+            Ok(text) => check::check(&text),
+            Err(problem) => (Config::default(), vec![problem]),
+        }
+    }
+
+    #[cfg(test)]
     fn parse(text: &str) -> Result<Config> {
-        let (config, old_names) = read(text).map_err(|mut error| {
-            error.set_input(Some(text));
-            error
-        })?;
-        if !old_names.is_empty() {
-            tracing::info!("config.toml has old names of settings: {}", old_names.join(", "));
+        match check::check(text) {
+            (config, problems) if problems.is_empty() => Ok(config),
+            (_, problems) => bail!("{}", problems[0]),
         }
-        check(&config).map_err(|error| with_old_name(error, &old_names))?;
-        let lists = [
-            ("privacy.ignore", &config.privacy.ignore),
-            ("completion.ignore", &config.completion.ignore),
-        ];
-        for (key, lines) in lists {
-            Patterns::compile(lines).map_err(|error| anyhow!("{key}: {error}"))?;
-        }
-        Ok(config)
     }
 
     /// Every setting with its value, defaults and the table `[lab]` included.
     pub fn to_json(&self) -> Result<Value> {
         Ok(shortest(serde_json::to_value(self)?))
     }
+
+    /// # Errors
+    /// A setting, and which of its lines is no pattern.
+    fn check_patterns(&self) -> Result<(), (&'static str, NoPattern)> {
+        for (key, lines) in [
+            ("privacy.ignore", &self.privacy.ignore),
+            ("completion.ignore", &self.completion.ignore),
+        ] {
+            Patterns::compile(lines).map_err(|error| (key, error))?;
+        }
+        Ok(())
+    }
 }
 
-/// The settings in a text, and the old names that it has.
-fn read(text: &str) -> Result<(Config, Vec<&'static str>), toml::de::Error> {
+/// Where a setting stands in a file, such as `config.toml:3`.
+pub fn place(path: &Path, key: &str) -> String {
+    let text = file::read(path).unwrap_or_default();
+    match check::line_of_key(&text, key) {
+        Some(line) => format!("{}:{line}", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The settings in a text without a mistake.
+fn parse_file(text: &str) -> Result<Config> {
     let mut file = DeTable::parse(text)?;
     let old_names = renamed::rename(file.get_mut());
-    Ok((Config::deserialize(Deserializer::from(file))?, old_names))
-}
-
-/// The error, with the name that the setting has in the file if that is an old one.
-fn with_old_name(error: SchemaError, old_names: &[&str]) -> anyhow::Error {
-    if let SchemaError::OutOfRange { key, .. } = &error
-        && let Some(old) = renamed::old_name(key)
-        && old_names.iter().any(|name| old.starts_with(name))
-    {
-        return anyhow!("{error} (its old name is {old})");
+    let config = Config::deserialize(Deserializer::from(file))?;
+    if !old_names.is_empty() {
+        tracing::info!("config.toml has old names of settings: {}", old_names.join(", "));
     }
-    error.into()
+    feedback::schema::check(&config)?;
+    config.check_patterns().map_err(|(key, what)| anyhow::anyhow!("{key}: {what}"))?;
+    Ok(config)
 }
 
 #[cfg(test)]
@@ -339,10 +366,8 @@ mod tests {
     #[test]
     fn an_unknown_key_is_named_with_file_and_line() {
         let error = format!("{:#}", load("[learning]\nbatch_episode = 3\n").unwrap_err());
-        assert!(error.contains("config.toml"), "{error}");
-        assert!(error.contains("line 2"), "{error}");
-        assert!(error.contains("`batch_episode`"), "{error}");
-        assert!(error.contains("`batch_episodes`"), "{error}");
+        assert!(error.contains("config.toml:2: learning.batch_episode: no such"), "{error}");
+        assert!(error.contains("`learning.batch_episodes` may be meant"), "{error}");
     }
 
     #[test]
@@ -438,9 +463,10 @@ mod tests {
     #[test]
     fn a_pattern_that_is_none_is_refused() {
         let error = format!("{:#}", load("privacy.ignore = [\"*.sql\", \"a[\"]\n").unwrap_err());
-        assert!(error.contains("privacy.ignore: \"a[\""), "{error}");
+        let told = "privacy.ignore has a line that is no pattern of a .gitignore, such as";
+        assert!(error.contains(told) && error.ends_with("; it is \"a[\""), "{error}");
         let error = format!("{:#}", load("completion.ignore = [\"b[\"]\n").unwrap_err());
-        assert!(error.contains("completion.ignore: \"b[\""), "{error}");
+        assert!(error.ends_with("; it is \"b[\""), "{error}");
     }
 
     #[test]

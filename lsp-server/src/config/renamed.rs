@@ -108,6 +108,7 @@ fn put<'i>(table: &mut DeTable<'i>, key: &str, span: Range<usize>, value: Spanne
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::check::check;
     use crate::config::{Config, node, schema};
 
     fn parse(text: &str) -> Config {
@@ -179,14 +180,17 @@ mod tests {
 
     #[test]
     fn a_mistake_under_an_old_name_is_told_with_its_line() {
-        let told = error("[learning]\nenabled = true\n[learning.ppo]\nepohcs = 3\n");
-        assert!(told.contains("line 4") && told.contains("`epohcs`"), "{told}");
-        let told = error("# mine\ncompletion.temperature = \"warm\"\n");
-        assert!(told.contains("line 2") && told.contains("invalid type"), "{told}");
-        let told = error("learning.ppo = 3\n");
-        assert!(told.contains("line 1") && told.contains("invalid type"), "{told}");
-        let told = error("lab = 3\ncompletion.temperature = 0.5\n");
-        assert!(told.contains("line 1") && told.contains("invalid type"), "{told}");
+        let line = |text: &str, line: usize, key: &str| {
+            let (_, problems) = check(text);
+            assert_eq!((problems[0].line, &*problems[0].key), (Some(line), key), "{text}");
+            problems[0].to_string()
+        };
+        let typo = "[learning]\nenabled = true\n[learning.ppo]\nepohcs = 3\n";
+        line(typo, 4, "lab.ppo.epohcs");
+        let told = line("# mine\ncompletion.temperature = \"warm\"\n", 2, "lab.temperature");
+        assert!(told.contains("(its old name is completion.temperature)"), "{told}");
+        line("learning.ppo = 3\n", 1, "lab.ppo");
+        line("lab = 3\ncompletion.temperature = 0.5\n", 1, "lab");
     }
 
     /// The name in the file is the one that the user looks for.
@@ -194,11 +198,12 @@ mod tests {
     fn a_value_out_of_range_is_told_under_both_names() {
         assert_eq!(
             error("learning.ppo.epochs = 0\n"),
-            "lab.ppo.epochs must be at least 1, such as 2 (its old name is learning.ppo.epochs)"
+            "lab.ppo.epochs must be at least 1, such as 2 (its old name is \
+             learning.ppo.epochs); it is 0"
         );
         assert_eq!(
             error("lab.temperature = 2.5\n"),
-            "lab.temperature must be from 0 to 2, such as 0.0"
+            "lab.temperature must be from 0 to 2, such as 0.0; it is 2.5"
         );
     }
 }

@@ -11,6 +11,7 @@ use crate::workspace::status::FolderStatus;
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
+use models::store::ModelStatus as StoreStatus;
 use policy::gate::GateStatus;
 use policy::learned_state::{LearnedState, Trend};
 use policy::trial::{TrialStatus, Verdict};
@@ -42,6 +43,10 @@ pub struct Status {
     #[serde(default)]
     pub workspaces: Vec<FolderStatus>,
     pub learner: LearnerView,
+    /// What is wrong with the settings, each with its file and line. A daemon that runs goes on
+    /// with the settings that it had.
+    #[serde(default)]
+    pub settings_problems: Vec<String>,
 }
 
 /// What was derived from the verdicts.
@@ -92,6 +97,47 @@ pub struct ModelStatus {
     /// Whether the model is in memory. `None` when no daemon runs.
     #[serde(default)]
     pub memory: Option<ModelMemory>,
+    /// Whether the model's file is here. `None` of an older daemon.
+    #[serde(default)]
+    pub file: Option<ModelFile>,
+}
+
+/// A model's file, found without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFile {
+    Here,
+    Missing,
+    /// A pull was interrupted.
+    Partial {
+        percent: u64,
+    },
+    Damaged,
+}
+
+impl ModelFile {
+    /// `bytes` is the size that the whole file has.
+    pub fn of(status: StoreStatus, bytes: u64) -> ModelFile {
+        match status {
+            StoreStatus::Present | StoreStatus::Verified => ModelFile::Here,
+            StoreStatus::Missing => ModelFile::Missing,
+            StoreStatus::Partial { bytes: there } => {
+                ModelFile::Partial { percent: 100 * there / bytes.max(1) }
+            }
+            StoreStatus::Wrong => ModelFile::Damaged,
+        }
+    }
+
+    /// What is wrong and what to do about it, if anything is.
+    pub fn trouble(self) -> Option<String> {
+        let state = match self {
+            ModelFile::Here => return None,
+            ModelFile::Missing => "not here".to_owned(),
+            ModelFile::Partial { percent } => format!("not here yet ({percent} % of it is)"),
+            ModelFile::Damaged => "damaged".to_owned(),
+        };
+        Some(format!("{state}: run `hone model pull`"))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -192,6 +238,9 @@ pub fn screen(status: &Status) -> String {
     table.load_preset(presets::NOTHING);
     table.add_row(vec!["daemon".into(), daemon_line(status)]);
     table.add_row(vec!["model".into(), model_line(status)]);
+    for (i, problem) in status.settings_problems.iter().enumerate() {
+        table.add_row(vec![if i == 0 { "settings" } else { "" }.into(), problem.clone()]);
+    }
     table.add_row(vec!["adapter".into(), adapter_line(&status.adapter)]);
     table.add_row(vec!["offers".into(), offers_line(&status.episodes)]);
     for (name, values) in
@@ -246,13 +295,23 @@ fn daemon_line(status: &Status) -> String {
 }
 
 fn model_line(status: &Status) -> String {
-    let backend = status.model.backend.as_deref().unwrap_or("not loaded");
+    let trouble = status.model.file.and_then(ModelFile::trouble);
+    let backend = match (&trouble, &status.model.backend) {
+        (_, Some(backend)) => backend.clone(),
+        (Some(trouble), None) => trouble.clone(),
+        (None, None) => "not loaded".to_owned(),
+    };
     let resident = match status.model.memory {
         Some(ModelMemory::GivenBack) => "; gave its memory back, and the next key loads it",
         Some(ModelMemory::Loading) => "; it is being loaded",
         Some(ModelMemory::Loaded) | None => "",
     };
-    format!("{} ({}), {backend}{resident}", status.model.name, status.model.arch)
+    // A daemon that holds the model needs the file again when it has given the memory back.
+    let file = match trouble.filter(|_| status.model.backend.is_some()) {
+        Some(trouble) => format!("; its file is {trouble}"),
+        None => String::new(),
+    };
+    format!("{} ({}), {backend}{resident}{file}", status.model.name, status.model.arch)
 }
 
 fn adapter_line(adapter: &AdapterStatus) -> String {

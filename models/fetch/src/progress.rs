@@ -55,9 +55,11 @@ impl PullProgress for TerminalProgress {
     }
 
     fn note(&mut self, text: &str) {
+        // If nobody reads the notes any more, the pull goes on, and its file is kept.
+        let write = || drop(writeln!(std::io::stderr(), "{text}"));
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(write),
+            None => write(),
         }
     }
 }

@@ -144,16 +144,16 @@ fn a_configuration_that_is_wrong_is_named_with_its_key() {
     let home = home();
     let file = home.path().join("config.toml");
     for (text, parts) in [
-        ("[completion]\nbudget_sm = 5\n", &["budget_sm", "line 2"][..]),
+        ("[completion]\nbudget_sm = 5\n", &[":2: completion.budget_sm", "budget_ms"][..]),
         ("[learning.ppo]\nlearning_rte = 0.1\n", &["learning_rte"]),
         ("[completion]\nmax_tokens = 0\n", &["completion.max_tokens", "from 1 to"]),
         ("[completion]\nmax_tokens = \"many\"\n", &["max_tokens"]),
         ("model.name = \"gpt-9\"\n", &["model.name", "gpt-9", "qwen2.5-coder-0.5b"]),
-        ("[completion\n", &["line 1"]),
+        ("[completion\n", &[":1: "]),
     ] {
         home.configure(text);
         check(&refusal(&home, &[]), &file, parts);
-        check(&home.error(&["status"]), &file, parts);
+        check(&home.output(&["status"]), &file, parts);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "the user's file stays as it is");
     }
 }

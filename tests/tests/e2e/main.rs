@@ -7,6 +7,7 @@ mod alternatives;
 mod bad_input;
 mod brackets;
 mod clients;
+mod command_line;
 mod context;
 mod crash;
 mod daemon;

@@ -58,7 +58,7 @@ pub fn print(from: &LoraAdapter, to: &LoraAdapter, json: bool) -> Result<()> {
     let full = 4 * moved.last().map_or(0, |all| all.weights);
     if json {
         let object = json!({ "maps": moved, "delta_bytes": encoded.len(), "adapter_bytes": full });
-        println!("{}", serde_json::to_string_pretty(&object)?);
+        say!("{}", serde_json::to_string_pretty(&object)?)?;
         return Ok(());
     }
     let mut table = Table::new();
@@ -77,14 +77,14 @@ pub fn print(from: &LoraAdapter, to: &LoraAdapter, json: bool) -> Result<()> {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    println!("{table}");
+    say!("{table}")?;
     let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
-    println!(
+    say!(
         "an exact delta has {:.1} MiB, {:.0} % of the adapter's {:.1}",
         mib(encoded.len()),
         100.0 * encoded.len() as f64 / full.max(1) as f64,
         mib(full)
-    );
+    )?;
     Ok(())
 }
 

@@ -55,8 +55,7 @@ impl LogArgs {
         if self.replay.is_empty() {
             return print_fit(&self.fit, self.between_users);
         }
-        print_replay(&replay(self)?, json);
-        Ok(())
+        print_replay(&replay(self)?, json)
     }
 }
 
@@ -71,9 +70,9 @@ fn fit(homes: &[PathBuf], between_users: f64) -> Result<(Prior, u64)> {
 
 fn print_fit(homes: &[PathBuf], between_users: f64) -> Result<()> {
     let (prior, labels) = fit(homes, between_users)?;
-    println!("// Fitted to {labels} verdicts.");
+    say!("// Fitted to {labels} verdicts.")?;
     for (i, name) in NAMES.iter().enumerate() {
-        println!("({:.2}, {:.2}), // {name}", prior.mean[i], prior.deviation[i]);
+        say!("({:.2}, {:.2}), // {name}", prior.mean[i], prior.deviation[i])?;
     }
     Ok(())
 }
@@ -150,7 +149,7 @@ fn replay(args: &LogArgs) -> Result<Vec<Offer>> {
     Ok(offers)
 }
 
-fn print_replay(offers: &[Offer], json: bool) {
+fn print_replay(offers: &[Offer], json: bool) -> Result<()> {
     let error = offers.iter().map(|offer| (offer.probability - offer.reward).powi(2));
     let error = error.sum::<f32>() / offers.len().max(1) as f32;
     let all = Shown::of(offers, |_| 1.0);
@@ -162,16 +161,16 @@ fn print_replay(offers: &[Offer], json: bool) {
     });
     let rows: Vec<_> = rows.collect();
     if json {
-        println!("{}", serde_json::json!({ "rows": rows, "squared_error": error }));
+        say!("{}", serde_json::json!({ "rows": rows, "squared_error": error }))
     } else {
-        println!(
+        say!(
             "{} offers. The gate saw each one before it learned its verdict. The table says what\n\
              a threshold alone would have done, and what serving would have done, which shows\n\
              what the gate is unsure of more often, to find out:\n{}\nmean squared error of the \
              predictions: {error:.3}",
             offers.len(),
             table(&rows)
-        );
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! `hone lab reward`: what another reward would have said of the same verdicts.
 
 use crate::cli::inspect::each_offer;
-use crate::config::Config;
+use crate::cli::settings::Configured;
 use crate::paths::Paths;
 use crate::report::offers::OfferHistory;
 use anyhow::{Result, ensure};
@@ -124,7 +124,7 @@ impl Replay {
 }
 
 pub async fn run(home: &Paths, args: RewardArgs) -> Result<()> {
-    let config = Config::load(&home.config_file())?;
+    let config = Configured::noted(home).config;
     let value = config.lab.ppo.baseline;
     let mut replay = Replay::new(value, args.reward);
     each_offer(home, |history| {
@@ -137,14 +137,14 @@ pub async fn run(home: &Paths, args: RewardArgs) -> Result<()> {
     let (in_use, other) = (name(reward::CURRENT), name(args.reward));
     if args.json {
         let all = json!({ "in_use": in_use, "other": other, "value": value, "outcomes": rows });
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        say!("{}", serde_json::to_string_pretty(&all)?)?;
         return Ok(());
     }
     let changed: u64 = rows.iter().map(|row| row.signs_changed).sum();
-    println!(
+    say!(
         "{}\n{changed} advantage(s) (reward − {value}) would change their sign under {other}.",
         table(&rows, &in_use, &other)
-    );
+    )?;
     Ok(())
 }
 

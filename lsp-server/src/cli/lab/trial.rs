@@ -56,13 +56,13 @@ impl SimulationArgs {
             operations.push(operation);
         }
         if json {
-            println!("{}", serde_json::to_string_pretty(&operations)?);
+            say!("{}", serde_json::to_string_pretty(&operations)?)?;
         } else {
-            println!(
+            say!(
                 "{} trials of each effect on a {:.0} % accept rate, verdicts alone:\n{table}",
                 self.runs,
                 100.0 * self.accept_rate
-            );
+            )?;
         }
         Ok(())
     }

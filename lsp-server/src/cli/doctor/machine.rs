@@ -1,0 +1,218 @@
+//! The daemon, its socket, the GPU, and what failed last.
+
+use super::{Check, Patient};
+use crate::paths;
+use crate::report::status::DaemonStatus;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Why there is no status although a daemon runs.
+pub const NO_ANSWER: &str = "a daemon runs and does not answer";
+
+/// The access of others than the owner, in a file's mode.
+const OTHERS: u32 = 0o077;
+
+/// The end of the daemon's log that is read, in bytes, and the lines of it that are shown.
+const LOG_END: u64 = 64 * 1024;
+const LOG_LINES: usize = 3;
+
+/// Signs of a GPU, by the files that its driver makes.
+const GPU_FILES: [(&str, &str); 2] =
+    [("/dev/nvidia0", "an NVIDIA GPU is here"), ("/dev/kfd", "an AMD GPU is here")];
+
+pub fn daemon(patient: &Patient) -> Vec<Check> {
+    const NAME: &str = "daemon";
+    match &patient.status {
+        Err(error) if error == NO_ANSWER => vec![Check::wrong(
+            NAME,
+            format!("{error} within {} s: it starts, or it hangs", super::ANSWER_LIMIT.as_secs()),
+            "try again in a minute; if it still does not, end it with `hone stop`",
+        )],
+        Err(error) => vec![Check::wrong(
+            NAME,
+            error,
+            "do what the message says; `hone stop` ends a daemon that runs",
+        )],
+        Ok(status) => match &status.daemon {
+            None => vec![Check::good(NAME, "not running; an editor starts it")],
+            Some(daemon) => vec![running(daemon, &status.version), socket(patient)],
+        },
+    }
+}
+
+fn running(daemon: &DaemonStatus, version: &str) -> Check {
+    const NAME: &str = "daemon";
+    let own = env!("CARGO_PKG_VERSION");
+    let memory = daemon.memory_bytes.map_or(String::new(), |b| format!(", {} MiB", b >> 20));
+    let found = format!(
+        "pid {}, up {} min, {} editor session(s){memory}",
+        daemon.pid,
+        daemon.uptime_s / 60,
+        daemon.sessions
+    );
+    let restart = "`hone stop` ends it, and the next editor starts the new one";
+    if version != own {
+        Check::note(NAME, format!("{found}; it is of version {version}, this is {own}"), restart)
+    } else if daemon.needs_restart {
+        let found = format!("{found}; it has not taken the changed settings of the model yet");
+        Check::note(NAME, found, restart)
+    } else {
+        Check::good(NAME, found)
+    }
+}
+
+fn socket(patient: &Patient) -> Check {
+    const NAME: &str = "socket";
+    let restart = "run `hone stop`; the next editor makes it anew";
+    let path = match patient.home.socket() {
+        Ok(path) => path,
+        Err(error) => return Check::wrong(NAME, error.to_string(), "set HONE_HOME"),
+    };
+    match std::fs::symlink_metadata(&path) {
+        Err(error) => Check::wrong(NAME, format!("{}: {error}", path.display()), restart),
+        Ok(socket) if socket.uid() != paths::user() => Check::wrong(
+            NAME,
+            format!("{} belongs to another user", path.display()),
+            "set HONE_HOME to a folder of your own",
+        ),
+        Ok(socket) if socket.mode() & OTHERS != 0 => {
+            let mode = socket.mode() & 0o777;
+            Check::wrong(NAME, format!("others can open it (mode {mode:o})"), restart)
+        }
+        Ok(socket) => {
+            Check::good(NAME, format!("private to you (mode {:o})", socket.mode() & 0o777))
+        }
+    }
+}
+
+pub fn gpu(patient: &Patient) -> Check {
+    const NAME: &str = "GPU";
+    match engine::free_gpu() {
+        Err(error) => Check::wrong(NAME, error, "install the whole archive of Hone again"),
+        Ok(Some(gpu)) => {
+            let found = format!("{}, {} MiB of its memory are free", gpu.name, gpu.free >> 20);
+            if patient.configured.config.model.gpu_layers == Some(0) {
+                let found = format!("{found}; model.gpu_layers keeps the model off it");
+                return Check::note(NAME, found, "`hone config set model.gpu_layers` lets it on");
+            }
+            Check::good(NAME, found)
+        }
+        Ok(None) => {
+            let here = GPU_FILES.iter().find(|(file, _)| Path::new(file).exists());
+            match here {
+                Some((_, here)) if !has_gpu_support() => Check::note(
+                    NAME,
+                    format!("{here}, and this program was built for the CPU"),
+                    "a build for the GPU answers faster: see the page `Install`",
+                ),
+                Some((_, here)) => Check::note(
+                    NAME,
+                    format!("{here}, and its driver does not offer it to programs"),
+                    "update the driver; `hone status` tells what computes",
+                ),
+                None => Check::good(NAME, "none is used"),
+            }
+        }
+    }
+}
+
+fn has_gpu_support() -> bool {
+    cfg!(any(feature = "cuda", feature = "vulkan", feature = "metal"))
+}
+
+/// What is wrong at the moment, and the last lines of the daemon's log that tell of a failure.
+pub fn failures(patient: &Patient) -> Vec<Check> {
+    const NAME: &str = "failures";
+    let error = patient.status.as_ref().ok().and_then(|status| status.learner.last_error.as_ref());
+    let now = error.map(|error| {
+        Check::wrong("trouble", error, "do what the message says; completions go on meanwhile")
+    });
+    let lines = last_failures(&log_end(&patient.home.daemon_log()));
+    let log = match lines.is_empty() {
+        true => Check::good(NAME, "none in the daemon's log"),
+        false => Check::note(
+            NAME,
+            lines.join("\n"),
+            format!("{} has the lines around them", patient.home.daemon_log().display()),
+        ),
+    };
+    now.into_iter().chain([log]).collect()
+}
+
+fn log_end(log: &Path) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))?;
+        let mut bytes = vec![];
+        file.take(LOG_END).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+/// The last different lines that tell of a failure, oldest first.
+fn last_failures(log: &str) -> Vec<String> {
+    let is_failure = |line: &&str| {
+        [" WARN ", " ERROR "].iter().any(|level| line.contains(level))
+            || line.starts_with("Error: ")
+            || line.contains("panicked at")
+    };
+    // A line begins with its time, by which lines of the same failure differ.
+    let said = |line: &str| line.split_once("Z ").map_or(line, |(_, said)| said).to_owned();
+    let mut last: Vec<&str> = vec![];
+    for line in log.lines().rev().filter(is_failure) {
+        if !last.iter().any(|other| said(other) == said(line)) {
+            last.push(line);
+        }
+        if last.len() == LOG_LINES {
+            break;
+        }
+    }
+    last.iter().rev().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_failures_are_told_once_each() {
+        let log = "\
+2026-01-01T00:00:00.1Z  INFO serving a
+2026-01-01T00:00:01.1Z  WARN the learner crashed
+2026-01-01T00:00:02.1Z  WARN the learner crashed
+2026-01-01T00:00:03.1Z ERROR disk full
+Error: the file is missing
+2026-01-01T00:00:04.1Z  INFO serving b
+";
+        assert_eq!(
+            last_failures(log),
+            [
+                "2026-01-01T00:00:02.1Z WARN the learner crashed",
+                "2026-01-01T00:00:03.1Z ERROR disk full",
+                "Error: the file is missing",
+            ]
+        );
+        assert!(last_failures("2026-01-01T00:00:04.1Z  INFO serving b\n").is_empty());
+    }
+
+    #[test]
+    fn a_daemon_of_another_version_is_told() {
+        let daemon = DaemonStatus {
+            pid: 7,
+            uptime_s: 130,
+            sessions: 1,
+            memory_bytes: Some(600 << 20),
+            needs_restart: false,
+        };
+        let check = running(&daemon, env!("CARGO_PKG_VERSION"));
+        let found = "pid 7, up 2 min, 1 editor session(s), 600 MiB";
+        assert_eq!(check, Check::good("daemon", found));
+        let check = running(&daemon, "0.0.1");
+        assert!(check.found.contains("of version 0.0.1") && check.fix.is_some(), "{check:?}");
+        let check = running(&DaemonStatus { needs_restart: true, ..daemon }, "0.1.0");
+        assert!(check.fix.is_some(), "{check:?}");
+    }
+}

@@ -1,0 +1,172 @@
+//! The model: its file, the memory that it needs, and how fast it answers here.
+
+use super::{ANSWER_LIMIT, Check, Patient};
+use crate::cli::inspect::each_offer;
+use crate::report::status::Status;
+use feedback::event::Completion;
+use models::store::Store;
+use std::collections::VecDeque;
+use sysinfo::{MemoryRefreshKind, System};
+
+/// The memory that a model needs beside its file, in bytes: its KV cache and buffers.
+const BESIDE_FILE: u64 = 300 << 20;
+
+/// The completions whose times are told, the latest ones.
+const TIMED: usize = 200;
+
+/// A completion that takes longer than this comes too late for most people, in milliseconds.
+const SLOW_MS: f64 = 1_000.0;
+
+pub fn model(patient: &Patient) -> Vec<Check> {
+    const NAME: &str = "model";
+    let manifest = patient.configured.model();
+    let served = patient.status.as_ref().ok().filter(|status| status.daemon.is_some());
+    if let Some(status) = served.filter(|status| status.model.sha256 != manifest.sha256) {
+        let found = format!("the daemon serves {}, {}", status.model.name, backend(status));
+        return vec![Check::good(NAME, found)];
+    }
+    let path = match Store::new(patient.home.models()).verified(manifest) {
+        Ok(path) => path,
+        Err(error) => {
+            let error = error.to_string();
+            let fix = format!("`hone model pull {}` fetches it", manifest.name);
+            let found = error.split("; run").next().unwrap_or(&error).to_owned();
+            return vec![Check::wrong(NAME, format!("{}: {found}", manifest.name), fix)];
+        }
+    };
+    let size = manifest.bytes / 1_000_000;
+    let file = format!("{}, {size} MB, its checksum is right", manifest.name);
+    if let Some(status) = served {
+        return vec![Check::good(NAME, format!("{file}; {}", backend(status)))];
+    }
+    let gpu_layers = patient.configured.config.model.gpu_layers;
+    let found = match engine::llama::placement(&path, gpu_layers) {
+        Ok(placement) => Check::good(NAME, format!("{file}; it would be computed on: {placement}")),
+        Err(error) => {
+            let fix = format!("`hone model pull {}` fetches it again", manifest.name);
+            Check::wrong(NAME, format!("{file}; {error}"), fix)
+        }
+    };
+    let mut system = System::new();
+    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+    vec![found, memory(manifest.bytes, system.total_memory(), system.available_memory())]
+}
+
+fn backend(status: &Status) -> &str {
+    status.model.backend.as_deref().unwrap_or("not loaded")
+}
+
+/// Whether the model fits into memory beside what else runs.
+fn memory(model_bytes: u64, total: u64, available: u64) -> Check {
+    const NAME: &str = "memory";
+    let needed = model_bytes + BESIDE_FILE;
+    let [needs, all, free] = [needed, total, available].map(|bytes| bytes >> 20);
+    let found = format!("the model needs about {needs} MiB; of {all} MiB, {free} are free");
+    let smaller = "`hone model list` names smaller models, and `hone model use NAME` chooses one";
+    if total < needed {
+        Check::wrong(NAME, found, smaller)
+    } else if available < needed {
+        Check::note(NAME, found, format!("close other programs, or take another model: {smaller}"))
+    } else {
+        Check::good(NAME, found)
+    }
+}
+
+/// How fast the last completions were, by their records.
+pub async fn speed(patient: &Patient<'_>) -> Option<Check> {
+    patient.status.as_ref().ok()?;
+    let mut times = Times::default();
+    let read = each_offer(patient.home, |history| {
+        times.add(history.completion());
+        Ok(())
+    });
+    let read = tokio::time::timeout(ANSWER_LIMIT, read).await;
+    read.ok()?.ok()?;
+    Some(times.check())
+}
+
+/// The times of the latest completions.
+#[derive(Default)]
+struct Times(VecDeque<Time>);
+
+#[derive(Clone, Copy)]
+struct Time {
+    total_ms: f64,
+    decode_ms: f64,
+    tokens: usize,
+}
+
+impl Times {
+    fn add(&mut self, completion: &Completion) {
+        if self.0.len() == TIMED {
+            self.0.pop_front();
+        }
+        self.0.push_back(Time {
+            total_ms: completion.timing.total_ms.into(),
+            decode_ms: completion.timing.decode_ms.into(),
+            tokens: completion.tokens.len(),
+        });
+    }
+
+    fn check(&self) -> Check {
+        const NAME: &str = "speed";
+        if self.0.is_empty() {
+            return Check::good(NAME, "not known yet: nothing was completed");
+        }
+        let mut totals: Vec<f64> = self.0.iter().map(|time| time.total_ms).collect();
+        totals.sort_by(f64::total_cmp);
+        let quantile = |share: f64| totals[((totals.len() - 1) as f64 * share) as usize];
+        let (half, most) = (quantile(0.5), quantile(0.95));
+        let tokens: usize = self.0.iter().map(|time| time.tokens).sum();
+        let seconds = self.0.iter().map(|time| time.decode_ms).sum::<f64>() / 1000.0;
+        let rate = match seconds > 0.0 {
+            true => format!("; {:.0} tokens a second", tokens as f64 / seconds),
+            false => String::new(),
+        };
+        let found = match self.0.len() {
+            1 => format!("the last completion came within {half:.0} ms{rate}"),
+            count => format!(
+                "of the last {count} completions, half came within {half:.0} ms and 95 % within \
+                 {most:.0} ms{rate}"
+            ),
+        };
+        if half > SLOW_MS {
+            let fix = "`hone model quantize` makes a faster variant; `hone model list` names \
+                       smaller models";
+            return Check::note(NAME, found, fix);
+        }
+        Check::good(NAME, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    #[test]
+    fn memory_that_is_short_is_told_from_memory_that_is_taken() {
+        let state =
+            |total: u64, available: u64| memory(1 << 30, total << 30, available << 30).state;
+        assert_eq!(state(16, 8), State::Good);
+        assert_eq!(state(16, 1), State::Note);
+        assert_eq!(state(1, 1), State::Wrong);
+    }
+
+    #[test]
+    fn the_latest_completions_count() {
+        let mut times = Times::default();
+        assert_eq!(times.check().state, State::Good);
+        for total_ms in [100.0, 200.0, 2_000.0] {
+            times.0.push_back(Time { total_ms, decode_ms: 500.0, tokens: 10 });
+        }
+        let check = times.check();
+        assert_eq!(
+            check.found,
+            "of the last 3 completions, half came within 200 ms and 95 % within 200 ms; 20 tokens \
+             a second"
+        );
+        times.0.iter_mut().for_each(|time| time.total_ms += 1_000.0);
+        assert_eq!(times.check().state, State::Note);
+    }
+}
