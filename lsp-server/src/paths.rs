@@ -108,7 +108,8 @@ impl Paths {
 
     /// Makes every folder, and lets only its owner read it.
     pub fn create(&self) -> Result<()> {
-        for folder in ["", "data", "adapters", "models", "run", "logs"] {
+        private_folder(&self.root)?;
+        for folder in ["data", "adapters", "models", "run", "logs"] {
             private_folder(&self.root.join(folder))?;
         }
         Ok(())
@@ -123,6 +124,20 @@ pub fn user() -> u32 {
 /// What to do about a folder that cannot be written.
 pub const MAKE_WRITABLE: &str = "make the folder writable for yourself, or set HONE_HOME to \
                                  another folder";
+
+/// Why a file of Hone's own cannot be opened, and what to do about it.
+pub fn cannot_open(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    let fix = match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "it may belong to another user, such as root after `sudo hone`; give it back to \
+             yourself, or set HONE_HOME to another folder"
+        }
+        ErrorKind::ReadOnlyFilesystem => MAKE_WRITABLE,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some room for it",
+        _ => "move it elsewhere, and Hone makes it anew",
+    };
+    anyhow!("{}: cannot be opened: {error}; {fix}", path.display())
+}
 
 /// The access of others than the owner, in a file's mode.
 const OTHERS: u32 = 0o077;
@@ -199,6 +214,20 @@ mod tests {
         let error = Paths::at(home.clone()).create().unwrap_err().to_string();
         assert!(error.starts_with(&home.display().to_string()), "{error}");
         assert!(error.contains("a file is in its way"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_told_with_what_helps() {
+        for (kind, fix) in [
+            (ErrorKind::PermissionDenied, "`sudo hone`"),
+            (ErrorKind::ReadOnlyFilesystem, MAKE_WRITABLE),
+            (ErrorKind::StorageFull, "free some room"),
+            (ErrorKind::IsADirectory, "move it elsewhere"),
+        ] {
+            let error = cannot_open(Path::new("/h/run/daemon.lock"), &kind.into()).to_string();
+            assert!(error.starts_with("/h/run/daemon.lock: cannot be opened: "), "{error}");
+            assert!(error.contains(fix), "{error}");
+        }
     }
 
     /// The mode of a folder was set at every start. On a file system that is read-only this fails,

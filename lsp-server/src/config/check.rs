@@ -88,7 +88,9 @@ impl Found<'_> {
     /// The lines that are no TOML; each is told once.
     fn unreadable(&mut self, errors: &[Error]) {
         for error in errors {
-            let line = Some(line_of(self.text, error.span().map_or(0, |span| span.start)));
+            // What is never closed is noticed behind the last line.
+            let at = error.span().map_or(0, |span| span.start).min(self.text.trim_end().len());
+            let line = Some(line_of(self.text, at));
             if self.problems.iter().any(|problem| problem.line == line) {
                 continue;
             }
@@ -293,7 +295,7 @@ idle = 3
     #[test]
     fn a_line_that_is_no_toml_is_named_and_the_others_count() {
         let lines =
-            ["max_tokens = many", "max_tokens 7", "[completion", "= 7", "a = \"b", "\"\"\""];
+            ["max_tokens = many", "max_tokens 7", "[completion", "= 7", "a = \"b", "a = \"\"\""];
         for line in lines {
             let text = format!("learning.enabled = false\n{line}\n");
             let (config, problems) = check(&text);

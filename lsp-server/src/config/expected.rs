@@ -5,17 +5,20 @@ use feedback::schema::{bounds, field};
 use serde_json::Value;
 
 /// Examples of settings whose default is none, or shows nothing.
-const EXAMPLES: [(&str, &str); 6] = [
+const EXAMPLES: [(&str, &str); 7] = [
     ("completion.ignore", r#"["*.min.js", "~/notes/"]"#),
     ("completion.languages", "{ markdown = false }"),
     ("model.gpu_layers", "24"),
     ("model.idle_unload_s", "600"),
+    ("model.threads", "4"),
     ("model.name", r#""qwen2.5-coder-0.5b""#),
     ("privacy.ignore", r#"["*.sql", "~/clients/"]"#),
 ];
 
-/// The most letters in which a misspelt name may differ from the right one.
+/// The most letters in which a misspelt name may differ from the right one: two, and at most a
+/// third of them.
 const MISSPELT: usize = 2;
+const MISSPELT_SHARE: usize = 3;
 
 /// That a setting's value is of a wrong kind, and what it may be.
 pub fn wrong(key: &str) -> String {
@@ -101,7 +104,8 @@ fn similar(key: &str) -> Option<String> {
     let near = names.map(|other| (distance(name, other), other));
     let (distance, nearest) = near.min()?;
     let full = if table.is_empty() { nearest.clone() } else { format!("{table}.{nearest}") };
-    (distance <= MISSPELT && field(below, nearest).is_some()).then_some(full)
+    let is_near = distance <= MISSPELT && MISSPELT_SHARE * distance <= name.len() + 1;
+    (is_near && field(below, nearest).is_some()).then_some(full)
 }
 
 /// The number of letters to insert, remove or replace, two neighbours swapped counting as two.
@@ -160,6 +164,8 @@ mod tests {
             ("learnin", Some("learning")),
             ("completion.colour", None),
             ("colour.max_tokens", None),
+            ("a", None),
+            ("model.nam", Some("model.name")),
         ] {
             assert_eq!(similar(wrong).as_deref(), meant, "{wrong}");
         }

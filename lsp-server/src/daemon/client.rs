@@ -4,7 +4,7 @@
 use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
-use crate::paths::{self, Paths};
+use crate::paths::{self, Paths, cannot_open};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
@@ -83,7 +83,7 @@ async fn dial(home: &Paths, command: Command) -> Result<Result<Connection, Refus
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
         Err(error) if means_no_daemon(error.kind()) => return Ok(Err(Refusal::NoDaemon)),
-        Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        Err(error) => return Err(cannot_open(&path, &error)),
     };
     anyhow::ensure!(
         stream.peer_cred()?.uid() == paths::user(),
@@ -170,9 +170,7 @@ fn start_daemon(home: &Paths, options: &ServeOptions) -> Result<Child> {
         // A link in its place is not followed.
         .custom_flags(libc::O_NOFOLLOW)
         .open(&path)
-        .with_context(|| {
-            format!("{}: cannot write the daemon's log; make room for it", path.display())
-        })?;
+        .map_err(|error| cannot_open(&path, &error))?;
     let this = std::env::current_exe().context("cannot tell where this program is")?;
     process::Command::new(this)
         .arg("serve")
@@ -190,7 +188,7 @@ fn lock_is_held(home: &Paths) -> Result<bool> {
     match File::open(home.daemon_lock()) {
         Ok(file) => Ok(matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(cannot_open(&home.daemon_lock(), &error)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The election of the daemon. A user has one daemon: the process that holds the lock on
 //! `daemon.lock`.
 
-use crate::paths::Paths;
+use crate::paths::{Paths, cannot_open};
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,7 +35,7 @@ pub fn elect(home: &Paths) -> Result<File> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(&path)
-        .with_context(|| path.display().to_string())?;
+        .map_err(|error| cannot_open(&path, &error))?;
     let began = std::time::Instant::now();
     loop {
         match file.try_lock() {

@@ -29,6 +29,8 @@ pub fn daemon(patient: &Patient) -> Vec<Check> {
             format!("{error} within {} s: it starts, or it hangs", super::ANSWER_LIMIT.as_secs()),
             "try again in a minute; if it still does not, end it with `hone stop`",
         )],
+        // The check of the files has the reason.
+        Err(_) if patient.home.create().is_err() => vec![],
         Err(error) => vec![Check::wrong(
             NAME,
             error,

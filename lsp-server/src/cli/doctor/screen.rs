@@ -14,6 +14,7 @@ pub fn screen(report: &Report) -> String {
             table.add_row(row);
         }
     }
+    let table = table.trim_fmt();
     format!("Hone {} on {}\n\n{table}\n\n{}", report.hone, report.system, sum(report))
 }
 
