@@ -4,29 +4,35 @@ import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
+import { pickEagerness, pickSnooze, why } from './manners';
 import type { Pages } from './pages';
+import type { Provider } from './provider';
 import { BASE } from './core/adapters';
 import { learnRequest, statusRequest } from './core/protocol';
 import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
-import { isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
+import { eagerness, isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
 import { quoted } from './core/shell';
 
 export interface CommandParts {
     server: Server;
+    provider: Provider;
     pages: Pages;
     output: vscode.LogOutputChannel;
     extensionUri: vscode.Uri;
 }
 
 export function registerCommands(parts: CommandParts): vscode.Disposable[] {
-    const { server, pages } = parts;
+    const { server, provider, pages } = parts;
     const actions: Record<string, () => Promise<void>> = {
         menu: () => menu(parts),
         toggle,
         toggleLanguage: toggleActiveLanguage,
         trigger: async () =>
             void (await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
+        why: () => why(provider.lastReason),
+        eagerness: pickEagerness,
+        snooze: () => pickSnooze(server),
         status: () => status(server),
         report: () => pages.report(),
         learn: () => learn(server),
@@ -76,6 +82,9 @@ function menuEntries(server: Server): MenuEntry[] {
         ...(language && isEnabled()
             ? entry(`${turn(isLanguageOn(language))} for ${language}`, 'toggleLanguage')
             : []),
+        ...entry('$(clock) Snooze', 'snooze', running),
+        ...entry(`$(dashboard) Eagerness: ${eagerness()}`, 'eagerness', running),
+        ...entry('$(question) Why is nothing shown?', 'why', running),
         separator,
         ...entry('$(info) Status', 'status', running),
         ...entry('$(graph-line) Learning report', 'report'),

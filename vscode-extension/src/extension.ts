@@ -20,7 +20,7 @@ export function activate(context: vscode.ExtensionContext): void {
     running = server;
     const statusBar = new StatusBar(server);
     const thinking = new Thinking((on) => statusBar.setThinking(on));
-    const provider = new Provider(server, thinking);
+    const provider = new Provider(server, thinking, (reason) => statusBar.noteReason(reason));
     const pages = new Pages(server, provider);
     context.subscriptions.push(
         output,
@@ -32,7 +32,13 @@ export function activate(context: vscode.ExtensionContext): void {
         pages,
         new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),
-        ...registerCommands({ server, pages, output, extensionUri: context.extensionUri }),
+        ...registerCommands({
+            server,
+            provider,
+            pages,
+            output,
+            extensionUri: context.extensionUri,
+        }),
         showEachProblemOnce(server),
         vscode.workspace.onDidChangeConfiguration((event) => {
             if (affects(event, 'path')) void server.start();

@@ -9,6 +9,7 @@ import { InlineCompletionRequest } from 'vscode-languageclient/node';
 import { DOCUMENTS } from './client';
 import { Changes, Offers, offerId, type Offer, type TextView } from './core/offers';
 import { didPartiallyAccept, didReject, didShow, itemReference } from './core/protocol';
+import { reasonOf, type Reason } from './core/reason';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
 import type { Thinking } from './core/status';
@@ -34,9 +35,13 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     private readonly shown = new Changes();
     private readonly rejected = new Changes();
 
+    /** Why the last request ended as it did. */
+    lastReason: Reason | undefined;
+
     constructor(
         private readonly server: Server,
         private readonly thinking: Thinking,
+        private readonly onReason: (reason: Reason) => void,
     ) {
         const registered = register(this, {
             handleDidShowCompletionItem: (item) => this.reportShown(offerId(item)),
@@ -69,14 +74,6 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     ): Promise<vscode.InlineCompletionItem[] | undefined> {
         const client = this.server.connected;
         if (!client || !isEnabled() || !isLanguageOn(document.languageId)) return undefined;
-        const [view, cursor] = [viewOf(document), document.offsetAt(position)];
-        const selected = context.selectedCompletionInfo;
-        if (selected) {
-            const start = document.offsetAt(selected.range.start);
-            if (!this.offers.extends(view, cursor, { start, text: selected.text })) {
-                return undefined;
-            }
-        }
         const { version } = document;
         const done = this.thinking.begin();
         try {
@@ -88,12 +85,13 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
             const answer = await client.sendRequest(InlineCompletionRequest.type, params, token);
             const items = await client.protocol2CodeConverter.asInlineCompletionResult(answer);
             const list = Array.isArray(items) ? items : (items?.items ?? []);
+            this.noteReason(reasonOf(answer));
             if (token.isCancellationRequested) {
                 // If the user typed on, the offer may still hold, and the next request decides.
                 if (document.version === version && list[0]) this.reportHidden(offerId(list[0]));
                 return undefined;
             }
-            this.offers.replace(offersOf(list, view.uri, cursor));
+            this.offers.replace(offersOf(list, document, position));
             return list;
         } catch {
             // The request was superseded, or the server has ended, which the status bar shows.
@@ -101,6 +99,11 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         } finally {
             done();
         }
+    }
+
+    private noteReason(reason: Reason | undefined): void {
+        this.lastReason = reason;
+        if (reason) this.onReason(reason);
     }
 
     reportShown(id: string | undefined): void {
@@ -145,11 +148,14 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
 
 function offersOf(
     items: readonly vscode.InlineCompletionItem[],
-    uri: string,
-    start: number,
+    document: vscode.TextDocument,
+    position: vscode.Position,
 ): Offer[] {
+    const uri = document.uri.toString();
     return items.flatMap((item) => {
         const [id, text] = [offerId(item), item.insertText];
+        // Behind an entry of the suggestion list, the text begins where the entry does.
+        const start = document.offsetAt(item.range?.start ?? position);
         return id !== undefined && typeof text === 'string' ? [{ id, uri, start, text }] : [];
     });
 }

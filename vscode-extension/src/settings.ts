@@ -43,6 +43,16 @@ export function setByUser(names: readonly string[]): Record<string, unknown> {
     return Object.fromEntries(values.filter(([, value]) => value !== undefined));
 }
 
+/** How readily the server makes offers, as the user has set it in the editor. */
+export function eagerness(): string {
+    return section().get('completion.eagerness', 'balanced');
+}
+
+export async function setEagerness(name: string): Promise<void> {
+    // One daemon serves all windows of a machine.
+    await section().update('completion.eagerness', name, vscode.ConfigurationTarget.Global);
+}
+
 export function affects(event: vscode.ConfigurationChangeEvent, name: string): boolean {
     return event.affectsConfiguration(`${SECTION}.${name}`);
 }

@@ -2,6 +2,7 @@
 
 import * as vscode from 'vscode';
 import { statusRequest } from './core/protocol';
+import { isOffer, type Reason } from './core/reason';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
 import { statusItem, type StatusLine } from './core/status';
@@ -14,6 +15,7 @@ export class StatusBar implements vscode.Disposable {
     private line: StatusLine | undefined;
     private paused = false;
     private thinking = false;
+    private silence: string | undefined;
     private readonly listeners: vscode.Disposable[];
 
     constructor(private readonly server: Server) {
@@ -47,6 +49,13 @@ export class StatusBar implements vscode.Disposable {
         this.refresh();
     }
 
+    noteReason(reason: Reason): void {
+        const silence = isOffer(reason) ? undefined : reason.sentence;
+        if (silence === this.silence) return;
+        this.silence = silence;
+        this.refresh();
+    }
+
     private async askWhetherPaused(): Promise<void> {
         const status = await this.server.connected
             ?.sendRequest(statusRequest)
@@ -61,7 +70,7 @@ export class StatusBar implements vscode.Disposable {
     }
 
     private refresh(): void {
-        const { server, line, paused, thinking } = this;
+        const { server, line, paused, thinking, silence } = this;
         const language = vscode.window.activeTextEditor?.document.languageId;
         const languageOff =
             language !== undefined && !isLanguageOn(language) ? language : undefined;
@@ -72,6 +81,7 @@ export class StatusBar implements vscode.Disposable {
             thinking,
             enabled: isEnabled(),
             languageOff,
+            ...(silence !== undefined && { silence }),
         });
         this.item.text = text;
         this.item.tooltip = `Hone: ${tooltip}`;

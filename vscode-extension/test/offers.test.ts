@@ -65,19 +65,6 @@ test('a part is counted in UTF-16 units from where the text is inserted', () => 
     assert.equal(partAccepted(emoji, view('🦀 '), 3), 3);
 });
 
-test('beside a selected suggestion, only an offer that continues it is requested', () => {
-    const { offers } = offered();
-    const typed = view('list.pu');
-    assert.equal(offers.extends(typed, 7, { start: 5, text: 'push' }), true);
-    assert.equal(offers.extends(typed, 7, { start: 5, text: 'put' }), false);
-    offers.clear();
-    assert.equal(
-        offers.extends(typed, 7, { start: 5, text: 'push' }),
-        false,
-        'it would be a new offer, never shown',
-    );
-});
-
 test('after a step to another offer, that one is accepted in part or rejected', () => {
     const { offers, offer } = offered();
     const [second, third] = [

@@ -11,6 +11,11 @@ const READY: StatusInputs = {
     languageOff: undefined,
 };
 
+test('the status bar says why nothing is shown', () => {
+    const { tooltip } = statusItem({ ...READY, silence: 'The model was not sure.' });
+    assert.equal(tooltip, 'qwen, adapter v3\nNothing is shown here: The model was not sure.');
+});
+
 test('the status bar shows the most important thing', () => {
     const state = (known: Partial<StatusInputs>): string =>
         statusItem({ ...READY, ...known }).state;

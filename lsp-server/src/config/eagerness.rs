@@ -12,6 +12,7 @@ use std::time::Duration;
 pub enum Eagerness {
     /// Fewer offers, after a longer pause, and none of a few characters.
     Quiet,
+    /// What suits most people.
     #[default]
     Balanced,
     /// More offers, and sooner. You accept fewer of them.

@@ -62,6 +62,8 @@ struct State {
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
+    /// The document and the character behind the text that was accepted last.
+    accepted_until: Option<(String, usize)>,
     /// Abort flag of the request that is being computed.
     current: Option<Arc<AtomicBool>>,
     /// How often it was told to forget.
@@ -131,6 +133,7 @@ impl Session {
             debounce: Debounce::default(),
             asked: 0,
             rejects: RejectsHere::default(),
+            accepted_until: None,
             current: None,
             forgets: 0,
             forgotten: HashSet::new(),
@@ -224,7 +227,7 @@ impl Session {
         now_ms: u64,
     ) {
         self.services.recorder.record(events);
-        let State { tracker, survival, documents, rejects, forgotten, .. } = state;
+        let State { tracker, survival, documents, rejects, forgotten, accepted_until, .. } = state;
         for Decided { offer, outcome, chars_in_document } in tracker.take_decided() {
             let Offer { id, uri, start, text, healing, entry_chars } = offer;
             if forgotten.remove(&id) {
@@ -232,6 +235,7 @@ impl Session {
             }
             match outcome {
                 Outcome::Accepted => {
+                    *accepted_until = Some((uri.clone(), start + text.chars().count()));
                     survival.taken(id, uri, start, text, chars_in_document, now_ms)
                 }
                 Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit => {

@@ -61,7 +61,7 @@ pub struct CursorContext {
 }
 
 impl CursorContext {
-    fn of(
+    pub(super) fn of(
         state: &State,
         uri: &str,
         position: Position,
@@ -316,7 +316,9 @@ impl Session {
         let stand = CursorKind::behind(&context.around.line_before);
         let wait = state.debounce.wait(stand, context.rejects_here);
         let wait = completion.eagerness_in(&context.language).wait(wait);
-        let waits = completion.adaptive_debounce && trigger == Trigger::Automatic;
+        let waits = completion.adaptive_debounce
+            && trigger == Trigger::Automatic
+            && !state.is_at_rest(&context);
         let not_open = || SessionError::NotOpen { uri: context.uri.clone() };
         let stop_rule = if live.is_line {
             // Whoever turns to others of a line compares lines, and wants them soon.
@@ -374,6 +376,19 @@ fn behind_entry(
         .ok_or_else(|| SessionError::NotOpen { uri: context.uri.clone() })?;
     let entry = selected.at(document, context.cursor, state.encoding)?;
     Ok(entry.map(|entry| context.behind(entry)).ok_or(Reason::EntrySpelledOtherwise))
+}
+
+impl State {
+    /// Whether the user reads rather than types here: behind a text that was just accepted, or on a
+    /// line that was just begun. Nobody has to wait there for the next key.
+    pub(super) fn is_at_rest(&self, context: &CursorContext) -> bool {
+        let (uri, start) = (&context.uri, context.start());
+        let is_accepted =
+            self.accepted_until.as_ref().is_some_and(|place| (&place.0, place.1) == (uri, start));
+        let NearbyText { line_before, rest_of_line, .. } = &context.around;
+        let is_begun = line_before.trim().is_empty() && rest_of_line.trim().is_empty();
+        is_accepted || (is_begun && context.rejects_here == 0)
+    }
 }
 
 /// The answer from what is on screen, if the user has typed along with it. An automatic request

@@ -81,6 +81,25 @@ async fn typing_along_keeps_the_offer_and_asks_the_engine_nothing() {
     assert_eq!(session.services.recorder.counts().total, 1);
 }
 
+#[tokio::test]
+async fn nobody_waits_for_a_key_behind_what_was_accepted_or_on_a_new_line() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let is_at_rest = |column| {
+        let state = session.state.lock();
+        let position = Position { line: 1, column };
+        state.is_at_rest(&CursorContext::of(&state, URI, position, 0).unwrap())
+    };
+    assert!(is_at_rest(4), "the line is empty");
+    type_at_cursor(&session, "x");
+    assert!(!is_at_rest(5));
+    let cursor = Position { line: 1, column: 5 };
+    let completed = session.complete(URI, cursor, AUTOMATIC, None).await.unwrap();
+    let offer = &completed.suggestions[0];
+    session.change(URI, 3, vec![(Some((cursor, cursor)), offer.text.clone())]).unwrap();
+    assert!(is_at_rest(5 + offer.text.len() as u32));
+    assert!(!is_at_rest(6), "within what was accepted");
+}
+
 /// The computer's clock was a year ahead while an offer was made, and was then set
 /// right. The offer's ten seconds were counted by that clock, so no offer of the
 /// process ran into its timeout before the year was over.

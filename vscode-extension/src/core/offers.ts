@@ -15,12 +15,6 @@ export interface TextView {
     slice(start: number, end: number): string;
 }
 
-/** The selected item of the suggest widget. It would replace the text from `start` on. */
-export interface Selected {
-    start: number;
-    text: string;
-}
-
 /** The offer's id, which the server puts into the item's command. */
 export function offerId(item: { command?: { arguments?: unknown[] } }): string | undefined {
     const id = item.command?.arguments?.[0];
@@ -87,18 +81,6 @@ export class Offers {
         const typed = view.slice(offer.start, cursor);
         if (typed.length >= offer.text.length || !offer.text.startsWith(typed)) return undefined;
         return { offer, rest: offer.text.slice(typed.length) };
-    }
-
-    /**
-     * Whether an offer can be shown beside the selected item of the suggest widget. VS Code then
-     * shows only an offer that continues the item. Any other would be served, never seen, and still
-     * get a label.
-     */
-    extends(view: TextView, cursor: number, selected: Selected): boolean {
-        const here = this.at(view, cursor);
-        if (!here) return false;
-        const result = view.slice(selected.start, cursor) + here.rest;
-        return result.startsWith(selected.text);
     }
 }
 

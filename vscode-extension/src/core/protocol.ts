@@ -43,6 +43,14 @@ export const learnRequest = new RequestType0<{ started: boolean; waiting: number
     'hone/learn',
 );
 
+/** What is to be silent, and for how long. */
+export type Snooze =
+    | { what: 'everything'; seconds?: number }
+    | { what: 'file' | 'folder'; path: string }
+    | { what: 'nothing' };
+
+export const snoozeRequest = new RequestType<Snooze, null, void>('hone/snooze');
+
 /** Forgets everything that was recorded about a file, and every adapter that learned from it. */
 export const forgetRequest = new RequestType<{ uri: string }, Forgotten, void>('hone/forget');
 

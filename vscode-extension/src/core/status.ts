@@ -26,6 +26,8 @@ export interface StatusInputs {
     enabled: boolean;
     /** The language of the active editor, if it is switched off. */
     languageOff: string | undefined;
+    /** Why the last request offered nothing. */
+    silence?: string;
 }
 
 export interface StatusItem {
@@ -52,7 +54,8 @@ const ICONS = {
 /** What the item in the status bar shows. */
 export function statusItem(inputs: StatusInputs): StatusItem {
     const [state, tooltip] = stateOf(inputs);
-    return { state, text: `$(${ICONS[state]}) Hone`, tooltip };
+    const last = inputs.silence === undefined ? '' : `\nNothing is shown here: ${inputs.silence}`;
+    return { state, text: `$(${ICONS[state]}) Hone`, tooltip: tooltip + last };
 }
 
 /** The most important thing to show comes first. */

@@ -1,0 +1,82 @@
+// How Hone behaves here: why nothing is shown, how eager it is, and for how long it is silent.
+
+import * as vscode from 'vscode';
+import { isOffer, type Reason } from './core/reason';
+import { snoozeRequest, type Snooze } from './core/protocol';
+import type { Server } from './server';
+import { eagerness, setEagerness } from './settings';
+
+/** Says why the last request ended as it did, and offers what changes it. */
+export async function why(reason: Reason | undefined): Promise<void> {
+    if (!reason) {
+        const text = 'Hone: nothing was asked in this window yet';
+        void vscode.window.showInformationMessage(text);
+        return;
+    }
+    const [again, copy] = ['Show It All the Same', `Copy “${reason.remedy}”`];
+    const choices = [
+        ...(isOffer(reason) ? [] : [again]),
+        ...(reason.remedy === undefined ? [] : [copy]),
+    ];
+    const picked = await vscode.window.showInformationMessage(
+        `Hone: ${reason.sentence}`,
+        ...choices,
+    );
+    if (picked === again) {
+        await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+    } else if (picked === copy && reason.remedy !== undefined) {
+        await vscode.env.clipboard.writeText(reason.remedy);
+    }
+}
+
+const EAGERNESS = [
+    { label: 'quiet', detail: 'Fewer offers, after a longer pause' },
+    { label: 'balanced', detail: 'What suits most people' },
+    { label: 'eager', detail: 'More offers, and sooner; you accept fewer of them' },
+];
+
+export async function pickEagerness(): Promise<void> {
+    const now = eagerness();
+    const entries = EAGERNESS.map((entry) => ({
+        ...entry,
+        ...(entry.label === now && { description: 'now' }),
+    }));
+    const picked = await vscode.window.showQuickPick(entries, {
+        title: 'Hone: how readily it makes offers',
+    });
+    if (picked) await setEagerness(picked.label);
+}
+
+interface SnoozeEntry extends vscode.QuickPickItem {
+    snooze: Snooze;
+}
+
+export async function pickSnooze(server: Server): Promise<void> {
+    const client = server.client();
+    const document = vscode.window.activeTextEditor?.document;
+    const folder = document && vscode.workspace.getWorkspaceFolder(document.uri);
+    const entries: SnoozeEntry[] = [
+        { label: 'For 5 minutes', snooze: { what: 'everything', seconds: 300 } },
+        { label: 'For an hour', snooze: { what: 'everything', seconds: 3600 } },
+        { label: 'Until the server ends', snooze: { what: 'everything' } },
+        ...(document ? [{ label: 'In this file', snooze: fileSnooze(document.uri) }] : []),
+        ...(folder
+            ? [
+                  {
+                      label: `In the folder ${folder.name}`,
+                      snooze: { what: 'folder' as const, path: folder.uri.fsPath },
+                  },
+              ]
+            : []),
+        { label: 'Not any more', snooze: { what: 'nothing' } },
+    ];
+    const title = 'Hone: no completions as you type; those that you ask for are still answered';
+    const picked = await vscode.window.showQuickPick(entries, { title });
+    if (picked) await client.sendRequest(snoozeRequest, picked.snooze);
+}
+
+/** The server knows a file of this machine by its path, and others by their address. */
+function fileSnooze(uri: vscode.Uri): Snooze {
+    const isLocal = uri.scheme === 'file' && uri.authority === '';
+    return { what: 'file', path: isLocal ? uri.fsPath : uri.toString() };
+}
