@@ -103,6 +103,8 @@ fn files(document: &Path, imports: &str) -> Vec<PathBuf> {
 
 fn endings(document: &Path) -> Vec<&str> {
     let ending = document.extension().and_then(OsStr::to_str).unwrap_or_default();
+    // What the cells of a notebook import is written in Python, or is not found.
+    let ending = if ending == "ipynb" { "py" } else { ending };
     let family = ENDINGS.iter().find(|family| family.contains(&ending));
     family.map_or_else(|| vec![ending], |family| family.to_vec())
 }
@@ -165,6 +167,8 @@ mod tests {
             ("app/views/forms.py", "b"),
         ];
         assert_eq!(imported(&files, "app/views/home.py"), ["app/views/forms.py", "app/models.py"]);
+        let files = [("rates.ipynb", "import ledger\n"), ("ledger.py", "a")];
+        assert_eq!(imported(&files, "rates.ipynb"), ["ledger.py"], "a cell of a notebook");
     }
 
     #[test]

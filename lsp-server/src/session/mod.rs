@@ -9,6 +9,7 @@ mod documents;
 mod gate;
 mod imports;
 pub mod notebooks;
+mod prompt_names;
 pub mod request;
 mod response;
 mod selected;

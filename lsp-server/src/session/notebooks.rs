@@ -1,42 +1,18 @@
 //! Notebooks: documents that are made of documents.
 //!
-//! An editor opens, changes and closes every cell as a document of its own. A prompt reads all cells
-//! of one language as one text, in their order, because the code of a cell uses what the cells above
-//! define. So a cell's prompt stays valid while another one below it changes.
+//! An editor opens, changes and closes every cell as a document of its own. A prompt reads all
+//! cells of one language as one text, in their order, because the code of a cell uses what the
+//! cells above define. So a cell's prompt stays valid while another one below it changes.
 
+use super::prompt_names::named_for_model;
 use super::{Session, State};
 use crate::privacy::QuotableFiles;
 use completion::document::{Document, Edit};
-use completion::prompt::{FimPrompt, PromptContext};
+use completion::prompt::FimPrompt;
 use completion::prompt_builder::{PromptBuilder, PromptLimits};
 use ropey::Rope;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-
-/// The ending of a notebook's file. The text of its cells is not what the model knows under it.
-const ENDING: &str = ".ipynb";
-
-/// The endings of files that hold the code of cells, by language.
-const ENDINGS: &[(&str, &str)] = &[
-    ("csharp", ".cs"),
-    ("fsharp", ".fs"),
-    ("go", ".go"),
-    ("java", ".java"),
-    ("javascript", ".js"),
-    ("julia", ".jl"),
-    ("kotlin", ".kt"),
-    ("lua", ".lua"),
-    ("markdown", ".md"),
-    ("python", ".py"),
-    ("r", ".r"),
-    ("ruby", ".rb"),
-    ("rust", ".rs"),
-    ("scala", ".scala"),
-    ("shellscript", ".sh"),
-    ("sql", ".sql"),
-    ("typescript", ".ts"),
-];
 
 /// The open notebooks by their addresses, and their cells in their order.
 #[derive(Default)]
@@ -162,22 +138,15 @@ impl State {
         let State { notebooks, documents, prompts, .. } = self;
         let joined = notebooks.joined(documents, uri);
         let documents = notebooks.in_place_of_cells(documents, uri);
-        let Some(Joined { key, document, start }) = joined else {
-            return prompts.at(&documents, uri, cursor, limits);
+        let (key, start) = match &joined {
+            Some(joined) => (joined.key.as_str(), joined.start),
+            None => (uri, 0),
         };
-        let prompt = prompts.at(&documents, &key, start + cursor, limits)?;
-        let context = prompt.context.map(|context| as_code(context, &document.language));
+        let prompt = prompts.at(&documents, key, start + cursor, limits)?;
+        let document = documents.get(key)?;
+        let context = prompt.context.map(|context| named_for_model(context, document));
         Some(FimPrompt { context, ..prompt })
     }
-}
-
-/// The context with the notebook's file under a name that the model knows for such code.
-fn as_code(context: Arc<PromptContext>, language: &str) -> Arc<PromptContext> {
-    let ending = ENDINGS.iter().find(|(name, _)| *name == language);
-    let (Some(stem), Some((_, ending))) = (context.path.strip_suffix(ENDING), ending) else {
-        return context;
-    };
-    Arc::new(PromptContext { path: format!("{stem}{ending}"), ..(*context).clone() })
 }
 
 impl Session {
