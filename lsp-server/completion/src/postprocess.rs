@@ -11,7 +11,7 @@ pub use closing::repeats_closing;
 use closing::{brings, closing, without_overlap};
 use cut_off::whole_part;
 use feedback::event::StopReason;
-pub use nearby_text::NearbyText;
+pub use nearby_text::{NearbyText, is_between_braces};
 use rest_of_line::{before_rest, runs_into_a_name, with_blank_before_name};
 
 /// The number of bytes that are shown: the shown part is `text[healing..healing + result]`. It may
@@ -83,8 +83,16 @@ pub fn shown_lines(
 }
 
 /// Tells whether an answer ends where it ran out of tokens or of time.
-pub fn is_cut_off(stop: StopReason) -> bool {
+fn is_cut_off(stop: StopReason) -> bool {
     matches!(stop, StopReason::MaxTokens | StopReason::Budget)
+}
+
+/// Tells whether an answer was cut off before any part of it was whole.
+pub fn is_unfinished(text: &[u8], healing: usize, stop: StopReason, nearby: &NearbyText) -> bool {
+    is_cut_off(stop)
+        && whole_text(text, healing, nearby)
+            .get(healing..)
+            .is_none_or(|part| part.trim_ascii().is_empty())
 }
 
 fn whole_text<'a>(text: &'a [u8], healing: usize, nearby: &NearbyText) -> &'a [u8] {
@@ -118,7 +126,8 @@ fn without_lines_below<'a>(shown: &'a str, line_before: &str, below: &[String]) 
 /// Tells whether a text of several lines would break the line before text that stands behind the
 /// cursor by now, such as a bracket that the editor has closed.
 pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
-    shown.contains('\n') && !rest_of_line.trim().is_empty()
+    let ends_on_own_line = shown.rsplit('\n').next().is_some_and(|last| last.trim().is_empty());
+    shown.contains('\n') && !rest_of_line.trim().is_empty() && !ends_on_own_line
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::document::{Document, Edit};
 use crate::prompt::{Excerpt, FimPrompt, PromptContext, PromptLayout, Window};
 use crate::recent_edits::RecentEdits;
 use crate::related_code::{DOCUMENT_CHARS, PromptLocation, RelatedCode};
-use ropey::Rope;
+use ropey::{Rope, RopeSlice};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use std::sync::Arc;
 /// Divisor of `context_chars` for the user's latest changes: they may take this part of it.
 const CHANGES_DIVISOR: usize = 4;
 
-/// The most characters of a file whose name the model is told. A longer text shows its language by
-/// itself, and the name would cost tokens.
+/// The most characters of a new file. A longer text shows its language by itself.
 const HEADER_CHARS: usize = 500;
 
 #[derive(Default)]
@@ -125,11 +124,14 @@ impl PromptBuilder {
     }
 }
 
-/// The name of a file that holds little text yet, without any other code. The name tells the model
-/// the language, which the text does not show so far.
+/// The name of a new file, in which at most one line has text, without any other code. The name
+/// tells the model the language, which the text does not show so far.
 fn file_header(document: &Document) -> Option<Arc<PromptContext>> {
     let name = file_name(&document.path);
-    if document.text.len_chars() > HEADER_CHARS || name.is_empty() {
+    let has_text = |line: &RopeSlice| line.chars().any(|c| !c.is_whitespace());
+    let is_new = document.text.len_chars() <= HEADER_CHARS
+        && document.text.lines().filter(has_text).count() <= 1;
+    if !is_new || name.is_empty() {
         return None;
     }
     // A document that was never saved has a name without an ending. The editors' ids of most
@@ -304,14 +306,16 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_told_the_name_of_a_file_that_holds_little() {
+    fn the_model_is_told_the_name_of_a_new_file() {
         let header = |path: &str, text: &str| {
             let document = document(path, text);
             file_header(&document).map(|context| context.path.clone())
         };
         assert_eq!(header("/home/me/app/fresh.py", "import ").as_deref(), Some("fresh.py"));
         assert_eq!(header("untitled:Untitled-1", "").as_deref(), Some("untitled:Untitled-1.rust"));
-        assert_eq!(header("/p/a.rs", &"x\n".repeat(HEADER_CHARS)), None);
+        assert_eq!(header("/p/a.rs", "\n\nuse "), Some("a.rs".into()));
+        assert_eq!(header("/p/a.rs", "mod a;\nuse "), None, "the text shows its language");
+        assert_eq!(header("/p/a.rs", &"x ".repeat(HEADER_CHARS)), None);
     }
 
     #[test]

@@ -79,6 +79,10 @@ impl StopRule {
         };
         let grammar = syntax::grammar(language);
         let opener = cursor_lines.opener(grammar.as_ref());
+        let is_between_braces = cursor_lines.is_between_braces();
+        if is_between_braces && !invoked {
+            return StopRule::LINE;
+        }
         let is_to_be_filled =
             opener.is_some_and(|opener| opener.opens_block) && cursor_lines.is_empty();
         if !invoked && !is_to_be_filled {

@@ -21,11 +21,15 @@ impl Configured {
     pub fn read(home: &Paths) -> Configured {
         let file = home.config_file();
         let (config, problems) = Config::usable(&file);
+        // A name that cannot be read leaves the default in its place.
+        let is_lost = problems
+            .iter()
+            .any(|problem| problem.key.is_empty() || problem.key.starts_with("model"));
         let mut problems: Vec<String> = problems.iter().map(|problem| problem.at(&file)).collect();
         let (catalogue, wrong) = Catalogue::usable(&home.models());
         problems.extend(wrong.iter().map(ToString::to_string));
         let unknown = configured_manifest(home, &catalogue, &config).err();
-        let is_known = unknown.is_none();
+        let is_known = unknown.is_none() && !is_lost;
         problems.extend(unknown.map(|error| format!("{error:#}")));
         Configured { config, catalogue, problems, is_known }
     }

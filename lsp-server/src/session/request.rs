@@ -10,7 +10,9 @@ use crate::session::gate::ask_gate;
 use crate::session::suppressed::Remainder;
 use completion::debounce::CursorKind;
 use completion::document::Position;
-use completion::postprocess::{NearbyText, breaks_line, repeats_closing, replaced_suffix};
+use completion::postprocess::{
+    NearbyText, breaks_line, is_between_braces, repeats_closing, replaced_suffix,
+};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
@@ -114,13 +116,20 @@ impl CursorContext {
         self.entry.as_ref().map_or("", |entry| &entry.rest)
     }
 
-    /// The text of an offer in the document, with the entry before it and the document's own line
-    /// breaks. It is empty if nothing is shown.
+    /// The text of an offer in the document, with the entry before it, the line break that a
+    /// closing brace behind it needs, and the document's own line breaks. It is empty if nothing is shown.
     pub fn offered(&self, shown: &str) -> String {
         if shown.is_empty() {
             return String::new();
         }
-        let text = format!("{}{shown}", self.rest_of_entry());
+        let mut text = format!("{}{shown}", self.rest_of_entry());
+        let NearbyText { line_before, rest_of_line, .. } = &self.around;
+        if shown.contains('\n') && is_between_braces(line_before, rest_of_line) {
+            // The closing brace goes onto a line of its own.
+            let blanks = line_before.len() - line_before.trim_start().len();
+            text.push('\n');
+            text.push_str(&line_before[..blanks]);
+        }
         if self.around.has_crlf { text.replace('\n', "\r\n") } else { text }
     }
 

@@ -9,7 +9,7 @@ use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
 use completion::defects::find_defect;
-use completion::postprocess::{is_cut_off, shown_lines};
+use completion::postprocess::{is_unfinished, shown_lines};
 use engine::{Answer, Generated};
 use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing,
@@ -48,7 +48,7 @@ impl<'a> ResponseBuilder<'a> {
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
         let is_short = self.is_too_short(&shown);
         // An unfinished text of which nothing is whole says nothing about the model.
-        let is_unfinished = shown.is_empty() && is_cut_off(answer.stop);
+        let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
         let shown = if is_short { "".into() } else { shown };
         let decision = self.decide(&shown, answer, !is_short && !is_unfinished);
         let reason = if is_short {

@@ -5,7 +5,7 @@ use feedback::event::{Evidence, Outcome};
 use rehearsal::client::{Client, Item};
 use std::collections::HashSet;
 use tests::buffer::Buffer;
-use tests::{Home, Model, QUICK, learn};
+use tests::{Home, Model, PATIENT, QUICK, learn};
 
 /// Places where several continuations are likely.
 const PLACES: [&str; 3] = [
@@ -23,7 +23,7 @@ fn outcomes(home: &Home, editor: &Client, items: &[Item]) -> Vec<Vec<(Outcome, E
 #[test]
 fn an_invoked_completion_has_several_offers_and_a_typed_one_has_one() {
     for model in [Model::Smol, Model::Qwen] {
-        let home = Home::with(model, QUICK);
+        let home = Home::with(model, PATIENT);
         let editor = home.editor();
         for (i, place) in PLACES.iter().enumerate() {
             let buffer = Buffer::open(&editor, &format!("{i}.rs"), place);

@@ -118,7 +118,9 @@ fn nothing_to_offer_is_an_empty_list() {
     let pending = editor
         .inline_completion_async(again.uri(), again.position(), TriggerKind::Automatic)
         .unwrap();
-    assert_eq!(editor.wait(pending).unwrap(), json!({"items": []}));
+    let answer = editor.wait(pending).unwrap();
+    assert_eq!(answer["items"], json!([]));
+    assert_eq!(answer["_hone"]["reason"], "repeats_text");
     let not_offered = home.completions().remove(1);
     assert_eq!(not_offered.shown, "");
     assert_eq!(home.status()["episodes"]["total"], 1, "a completion without an offer is no offer");

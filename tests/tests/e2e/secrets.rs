@@ -4,7 +4,7 @@
 use serde_json::Value;
 use tests::buffer::Buffer;
 use tests::disk::{Decoder, all_text};
-use tests::{Home, Model, QUICK};
+use tests::{Home, Model, PATIENT, QUICK};
 
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 const MIXED: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -114,7 +114,7 @@ fn kept(home: &Home) -> String {
 
 #[test]
 fn no_planted_secret_is_stored_in_any_form() {
-    let home = Home::with(Model::Smol, QUICK);
+    let home = Home::with(Model::Smol, PATIENT);
     let editor = home.editor();
     let corpus = corpus();
     assert!(corpus.len() >= 40);

@@ -43,11 +43,17 @@ fn whole_items(line: &str, line_before: &str) -> usize {
     }
     if is_prose {
         item.max(if quotes.current().is_some() || is_comment { word } else { word_in_code })
-    } else if item > 0 {
+    } else if item > 0 && !is_words(&line[item..word_in_code.max(item)]) {
         item
     } else {
         word_in_code
     }
+}
+
+/// Tells whether a text consists of words, as a sentence does, and not of code.
+fn is_words(text: &str) -> bool {
+    text.contains(char::is_alphabetic)
+        && text.chars().all(|c| c.is_alphabetic() || c.is_whitespace())
 }
 
 #[cfg(test)]
@@ -68,6 +74,7 @@ mod tests {
     #[test]
     fn prose_ends_with_a_word() {
         assert_eq!(whole_part(" Returns the sum, or ze", "//"), " Returns the sum, or");
+        assert_eq!(whole_part("- The \"A\" is a sin", ""), "- The \"A\" is a");
         assert_eq!(whole_part("# The list of peop", "  "), "# The list of");
         assert_eq!(whole_part("is not a fi", "raise Error(\"it "), "is not a");
         assert_eq!(whole_part("end\", na", "f(\"the "), "end\",");

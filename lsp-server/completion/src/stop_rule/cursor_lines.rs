@@ -2,6 +2,7 @@
 
 use super::block::BlockKind;
 use super::lines::{columns, starts_closing};
+use crate::postprocess::is_between_braces;
 use crate::prompt::{LINE_CHARS, with_lf};
 use crate::syntax;
 use ropey::Rope;
@@ -35,14 +36,18 @@ pub(super) struct Opener {
 }
 
 impl CursorLines {
-    /// `None` where text stands behind the cursor on its line, or where the line is too long.
+    /// `None` where text stands behind the cursor on its line, or where the line is too long. The
+    /// brace that the editor closed is no such text.
     pub(super) fn of(text: &Rope, cursor: usize, max_lines: usize) -> Option<CursorLines> {
         let row = text.char_to_line(cursor);
         let start = text.line_to_char(row);
         let own = text.line(row);
-        if own.len_chars() > LINE_CHARS
-            || !text.slice(cursor..start + own.len_chars()).chars().all(char::is_whitespace)
-        {
+        if own.len_chars() > LINE_CHARS {
+            return None;
+        }
+        let rest = text.slice(cursor..start + own.len_chars()).to_string();
+        let before = text.slice(start..cursor).to_string();
+        if !rest.trim().is_empty() && !is_between_braces(&before, &rest) {
             return None;
         }
         let earliest = start.saturating_sub(WINDOW_CHARS);
@@ -57,6 +62,11 @@ impl CursorLines {
         let has_other_breaks = above.contains('\r') || after.contains('\r');
         let line = text.slice(start..cursor).to_string();
         Some(CursorLines { above, line, after, below, has_other_breaks })
+    }
+
+    pub(super) fn is_between_braces(&self) -> bool {
+        let rest = self.after.lines().next().unwrap_or_default();
+        is_between_braces(&self.line, rest)
     }
 
     fn is_blank(&self) -> bool {

@@ -82,6 +82,8 @@ fn an_invoked_completion_before_text_gets_one_line() {
     let invoked = |place| lines("rust", place, true, Multiline::Invoked);
     assert_eq!(invoked("fn a() {\n    b(|)\n}\n"), 1);
     assert_eq!(invoked("fn a() {\n    b|();\n}\n"), 1);
+    assert_eq!(invoked("fn a() {|}\n"), 8, "the brace that the editor closed");
+    assert_eq!(lines("rust", "fn a() {|}\n", false, Multiline::Always), 1);
     assert_eq!(invoked("fn a() {\n    let b = |  \n}\n"), 8);
     let minified = format!("{}|\n", "x=1;".repeat(LINE_CHARS));
     assert_eq!(invoked(&minified), 1);

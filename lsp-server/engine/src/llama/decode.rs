@@ -163,7 +163,8 @@ impl<'a> PartialAnswer<'a> {
         let has_letter = |token: &TokenRecord| {
             String::from_utf8_lossy(vocab.piece(token.id)).contains(char::is_alphabetic)
         };
-        let first = repeats_from(new, |a, b| a.id == b.id, has_letter)?;
+        let is_blank = |token: &TokenRecord| vocab.piece(token.id).trim_ascii().is_empty();
+        let first = repeats_from(new, |a, b| a.id == b.id, has_letter, is_blank)?;
         Some(self.healed + first)
     }
 

@@ -69,3 +69,19 @@ async fn an_offer_of_several_lines_has_the_line_breaks_of_the_file() {
     session.change("file:///b.rs", 2, vec![(Some((CURSOR, CURSOR)), offer.text)]).unwrap();
     assert_eq!(session.services.recorder.counts().accepted, 1);
 }
+
+#[tokio::test]
+async fn between_braces_an_offer_leaves_the_closing_one_on_its_own_line() {
+    let answers = &["\n        call(x);\n    }"];
+    let engine = ScriptedEngine { answers, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_with(engine).await;
+    let text = Rope::from_str("impl A {\n    fn a() {}\n}\n");
+    let (path, language) = ("/b.rs".into(), "rust".into());
+    session.open("file:///b.rs".into(), Document { path, language, version: 1, text });
+    let cursor = Position { line: 1, column: 12 };
+    let completed = session.complete("file:///b.rs", cursor, Trigger::Invoked, None).await;
+    let offer = completed.unwrap().suggestions.remove(0);
+    assert_eq!((offer.text.as_str(), offer.replaces), ("\n        call(x);\n    ", 0));
+    let typed = session.complete("file:///b.rs", cursor, AUTOMATIC, None).await.unwrap();
+    assert_eq!(typed.reason, Reason::TypedThrough, "it is still on screen");
+}

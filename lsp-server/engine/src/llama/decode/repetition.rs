@@ -12,11 +12,12 @@ const TIMES: usize = 3;
 const TOKENS_MIN: usize = 12;
 
 /// The index behind the first occurrence of the part that the end of `tokens` repeats, or `None` if
-/// it repeats nothing. A part without letters, such as the zeros of a table, may be repeated.
+/// it repeats nothing. A part of marks or numbers, such as the zeros of a table, may be repeated.
 pub(super) fn repeats_from<T>(
     tokens: &[T],
     is_same: impl Fn(&T, &T) -> bool,
     has_letter: impl Fn(&T) -> bool,
+    is_blank: impl Fn(&T) -> bool,
 ) -> Option<usize> {
     (1..=PERIOD_MAX).find_map(|period| {
         let times = TIMES.max(TOKENS_MIN.div_ceil(period));
@@ -24,7 +25,8 @@ pub(super) fn repeats_from<T>(
         let (repeated, first) = (&tokens[start + period..], &tokens[start..start + period]);
         let is_repeated =
             repeated.iter().zip(&tokens[start..]).all(|(later, earlier)| is_same(later, earlier));
-        (is_repeated && first.iter().any(&has_letter)).then_some(start + period)
+        let counts = first.iter().any(&has_letter) || first.iter().all(&is_blank);
+        (is_repeated && counts).then_some(start + period)
     })
 }
 
@@ -35,7 +37,8 @@ mod tests {
     /// What is left of a text in which every character is a token.
     fn left(text: &str) -> &str {
         let tokens: Vec<char> = text.chars().collect();
-        let from = repeats_from(&tokens, |a, b| a == b, |c| c.is_alphabetic());
+        let (letter, blank) = (|c: &char| c.is_alphabetic(), |c: &char| c.is_whitespace());
+        let from = repeats_from(&tokens, |a, b| a == b, letter, blank);
         &text[..from.unwrap_or(text.len())]
     }
 
@@ -44,6 +47,7 @@ mod tests {
         assert_eq!(left("// a list of of of of "), "// a list of ");
         assert_eq!(left("x, hello hello hello "), "x, hello ");
         assert_eq!(left("aaaaaaaaaaaa"), "a");
+        assert_eq!(left("x            "), "x ");
     }
 
     #[test]
