@@ -23,6 +23,7 @@ pub fn read(path: &Path) -> Result<String, Problem> {
 }
 
 /// What a change has led to.
+#[derive(Debug)]
 pub struct Changed {
     /// The settings that the file has now.
     pub config: Config,
