@@ -43,6 +43,7 @@ pub enum AdapterCommand {
     /// Tell how an adapter came to be: its labels, its training, how far it is from the base
     Show {
         /// A version from `hone adapter list`; the one that serves if left out
+        #[arg(value_parser = version)]
         version: Option<AdapterVersion>,
         /// Print a JSON object
         #[arg(long)]
@@ -53,6 +54,7 @@ pub enum AdapterCommand {
     /// Learning goes on from it.
     Use {
         /// A version from `hone adapter list`
+        #[arg(value_parser = version)]
         version: AdapterVersion,
     },
     /// Serve the adapter that the active one was learned from
@@ -66,6 +68,7 @@ pub enum AdapterCommand {
         /// A folder (peft) or a file (gguf) that does not exist yet
         path: PathBuf,
         /// A version from `hone adapter list`; the one that serves if left out
+        #[arg(value_parser = version)]
         version: Option<AdapterVersion>,
         #[arg(long, value_enum, default_value_t = Format::Peft)]
         format: Format,
@@ -86,8 +89,10 @@ pub enum AdapterCommand {
     /// Tell how two adapters differ, map by map, and how small a delta holds that
     Diff {
         /// A version from `hone adapter list`
+        #[arg(value_parser = version)]
         from: AdapterVersion,
         /// Another one
+        #[arg(value_parser = version)]
         to: AdapterVersion,
         /// Print a JSON object
         #[arg(long)]
@@ -99,6 +104,14 @@ pub enum AdapterCommand {
 pub enum Format {
     Peft,
     Gguf,
+}
+
+/// A version as the list shows it, with or without the `v`.
+fn version(text: &str) -> Result<AdapterVersion, String> {
+    let number = text.strip_prefix('v').unwrap_or(text);
+    number
+        .parse()
+        .map_err(|_| "a version is a number that `hone adapter list` shows, such as 3".into())
 }
 
 pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
@@ -420,6 +433,14 @@ mod tests {
     use crate::adapters::import::tests::adapter;
     use models::manifest::Catalogue;
     use std::time::Duration;
+
+    #[test]
+    fn a_version_is_written_as_the_list_shows_it() {
+        assert_eq!((version("3"), version("v3")), (Ok(3), Ok(3)));
+        for wrong in ["", "v", "three", "-1", "vv3"] {
+            assert!(version(wrong).unwrap_err().contains("hone adapter list"), "{wrong}");
+        }
+    }
 
     /// Registers one more adapter, as the daemon does that holds the lock.
     fn register(home: &Paths, base_sha256: &str) {

@@ -190,8 +190,10 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
     if let Some(note) = &plan.adapters_left {
         tell!("note: {note}");
     }
-    eprint!("{name}: forget {}? This cannot be undone. [y/N] ", sentence(plan));
-    std::io::stderr().flush()?;
+    let mut stderr = std::io::stderr().lock();
+    write!(stderr, "{name}: forget {}? This cannot be undone. [y/N] ", sentence(plan))?;
+    stderr.flush()?;
+    drop(stderr);
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -89,7 +89,7 @@ pub fn editors(around: &Surroundings) -> Vec<Check> {
             None if kind.extensions(around).is_dir() => checks.push(Check::note(
                 NAME,
                 format!("{}: here, without Hone's extension", kind.name),
-                "`code --install-extension hone-*.vsix` installs it",
+                "`Extensions: Install from VSIX…` in it installs the extension",
             )),
             None => {}
         }
