@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(of(&[("HTTPS_PROXY", "")]), None);
         let both = [("HTTP_PROXY", "http://a:1"), ("HTTPS_PROXY", "http://b:2")];
         assert_eq!(of(&both), Some(("HTTPS_PROXY", true)));
-        let wrong = [("HTTPS_PROXY", "::::"), ("http_proxy", "http://a:1")];
+        let wrong = [("HTTPS_PROXY", "garbage::"), ("http_proxy", "http://a:1")];
         assert_eq!(of(&wrong), Some(("http_proxy", true)));
         assert_eq!(of(&wrong[..1]), Some(("HTTPS_PROXY", false)));
         assert!(without(of(&wrong[..1])).contains("HTTPS_PROXY holds no address"));
