@@ -5,19 +5,36 @@ use super::{Session, SessionError, State};
 use crate::config::Config;
 use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
-use crate::session::imports;
 use crate::session::request::as_set;
-use completion::document::{Document, Edit, Position};
+use crate::session::{imports, tool_edits};
+use completion::document::{Document, Position};
 use completion::prompt_builder::PromptLimits;
-use ropey::Rope;
 use std::path::Path;
 
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
         self.services.workspaces.edited(&document.path, &document.language, &document.text);
         let mut state = self.state.lock();
+        // Editors also open a document again that is open, and show another text then.
+        self.leave(&mut state, &uri);
         state.prompts.visit(&document);
         state.documents.insert(uri, document);
+    }
+
+    /// Ends all that is known of places in a document, because its text is not followed any more.
+    fn leave(&self, state: &mut State, uri: &str) -> Option<Document> {
+        let now_ms = self.services.clock.elapsed_ms();
+        state.abort_current_in(uri);
+        state.suppressed.take_if(|suppressed| suppressed.is_in(uri));
+        let events = state.tracker.supersede_in(uri, now_ms);
+        self.conclude(state, events, None, now_ms);
+        let document = state.documents.remove(uri)?;
+        let rules = QuotableFiles::default();
+        let config = self.services.settings.current();
+        state.prompts.close(uri, &document, &self.terms(&config, &rules));
+        let findings = state.survival.close(uri, &document, now_ms);
+        self.tell(findings);
+        Some(document)
     }
 
     /// The editor has opened a folder, whose code is indexed from now on if the settings say so.
@@ -51,17 +68,9 @@ impl Session {
     }
 
     pub fn close(&self, uri: &str) {
-        let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
-        let events = state.tracker.supersede_in(uri, now_ms);
-        self.conclude(&mut state, events, None, now_ms);
-        if let Some(document) = state.documents.remove(uri) {
+        if let Some(document) = self.leave(&mut state, uri) {
             self.services.workspaces.closed(&document.path);
-            let rules = QuotableFiles::default();
-            let config = self.services.settings.current();
-            state.prompts.close(uri, &document, &self.terms(&config, &rules));
-            let findings = state.survival.close(uri, &document, now_ms);
-            self.tell(findings);
         }
     }
 
@@ -90,21 +99,23 @@ impl Session {
                 .ok_or_else(|| SessionError::NotOpen { uri: uri.to_owned() })?;
             document.version = version;
             prompts.visit(document);
-            let (cursor, was) = (tracker.cursor(uri), document.text.clone());
+            let (place, was) = (tracker.place(uri), document.text.clone());
             let edit = document.apply(range, text, *encoding);
             if quotes {
                 prompts.edit(document, was.clone(), &edit);
             }
             // A line break below the cursor may be the final newline that a tool puts in on save,
             // so it does not count as one at the cursor.
-            let edit = match cursor.filter(|_| !edit.inserted.chars().all(is_line_break)) {
-                Some(cursor) => document.seen_at(edit, cursor),
-                None => edit,
+            let edit = match &place {
+                Some(place) if !edit.inserted.chars().all(tool_edits::is_line_break) => {
+                    document.seen_at(edit, place.end)
+                }
+                _ => edit,
             };
             survival.edit(uri, &edit, now_ms);
             suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
-            let events = if is_trim(&was, &edit, cursor) {
-                tracker.supersede_in(uri, now_ms)
+            let events = if place.is_some_and(|place| tool_edits::may_be(&was, &edit, place)) {
+                tracker.edit_by_tool(uri, &edit, now_ms)
             } else {
                 tracker.edit(uri, &edit, now_ms)
             };
@@ -169,18 +180,4 @@ impl Session {
         };
         self.services.privacy.quotable(paths, &config.not_stored)
     }
-}
-
-/// Whether an edit removes the blanks of an empty line that end at this cursor. Formatters and
-/// editors do so when they save. A key that the user presses removes one blank.
-fn is_trim(was: &Rope, edit: &Edit, cursor: Option<usize>) -> bool {
-    let end = edit.start + edit.removed;
-    let is_at_cursor = cursor == Some(end) && edit.inserted.is_empty() && edit.removed > 1;
-    is_at_cursor
-        && was.line_to_char(was.char_to_line(edit.start)) == edit.start
-        && was.slice(edit.start..end).chars().all(|c| c == ' ' || c == '\t')
-}
-
-fn is_line_break(c: char) -> bool {
-    matches!(c, '\n' | '\r')
 }

@@ -1,7 +1,7 @@
 //! A completion that is asked for: where, by what, and what the engine is to do. Some requests are
 //! answered from what is on screen or from what was computed before, without the engine.
 
-use super::{Session, SessionError, State, Suggestion, suggestion};
+use super::{Computing, Session, SessionError, State, Suggestion, suggestion};
 use crate::config::{CompletionConfig, Config, LabConfig};
 use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
@@ -44,6 +44,7 @@ pub struct CursorContext {
     pub text: Rope,
     /// In characters.
     pub cursor: usize,
+    /// Where the cursor is in the text. A client may have asked for a column that is not there.
     pub position: Position,
     pub around: NearbyText,
     /// Since the last edit, in milliseconds.
@@ -73,7 +74,7 @@ impl CursorContext {
             language: document.language.clone(),
             text: document.text.clone(),
             cursor,
-            position,
+            position: document.position(cursor, state.encoding),
             around: NearbyText::of(&document.text, cursor),
             idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
             rejects_here: if is_here { rejects.count } else { 0 },
@@ -275,7 +276,7 @@ impl Session {
         let prompt = state.prompts.at(&state.documents, &context.uri, context.cursor, &terms);
         let prompt = prompt.ok_or_else(not_open)?;
         let abort = Arc::new(AtomicBool::new(false));
-        state.current = Some(abort.clone());
+        state.current = Some(Computing { uri: context.uri.clone(), abort: abort.clone() });
         state.asked += 1;
         Ok(PendingRequest {
             abort,

@@ -7,7 +7,7 @@ use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
-use completion::defects::find_defect;
+use completion::defects::{find_defect, without_special_tokens};
 use completion::postprocess::shown_lines;
 use engine::{Answer, Generated};
 use feedback::event::{Completion, Decision, EventKind, OfferId, Sampling, Timing};
@@ -42,7 +42,8 @@ impl<'a> ResponseBuilder<'a> {
         let length = shown_lines(offered, healing.len(), &request.stop_rule, &place.around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let decision = self.decide(&shown, answer);
+        let shown = without_special_tokens(&shown);
+        let decision = self.decide(shown, answer);
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
         let id = self.services.recorder.next_offer_id();
         let quoted = request.prompt.context.iter().flat_map(|context| context.shown());
@@ -65,7 +66,7 @@ impl<'a> ResponseBuilder<'a> {
             healing,
             tokens: answer.tokens.clone(),
             stop: answer.stop,
-            shown: if held_back(&decision) { String::new() } else { shown.into_owned() },
+            shown: if held_back(&decision) { String::new() } else { shown.to_owned() },
             shown_from,
             timing: Timing {
                 prompt_reused: generated.prompt_reused,
@@ -122,7 +123,7 @@ impl Session {
         let place = &asked.context;
         let mut state = self.state.lock();
         // An edit or a newer request has taken this one's place.
-        let current = state.current.take_if(|current| Arc::ptr_eq(current, &asked.abort));
+        let current = state.current.take_if(|current| Arc::ptr_eq(&current.abort, &asked.abort));
         if current.is_none() {
             return Err(SessionError::Superseded);
         }

@@ -15,7 +15,10 @@ pub(super) fn brings(text: &str, rest: &str) -> bool {
 /// editor closed it: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
 pub(super) fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
     let closed = rest.trim_start().chars().next()?;
-    let (mut open, mut quote, mut escaped) = (vec![], open_quote(line_before), false);
+    let string = open_string(line_before);
+    // Within a string, a bracket that the editor has closed is one of the text, or of code in it.
+    let string = string.filter(|(_, within)| !leaves_open(within, closed));
+    let (mut open, mut quote, mut escaped) = (vec![], string.map(|(mark, _)| mark), false);
     let began_in = quote;
     let mut before = line_before.chars().next_back();
     for (at, c) in shown.char_indices() {
@@ -44,21 +47,36 @@ pub(super) fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usiz
     None
 }
 
-/// The quote that is open at the end of a line.
-fn open_quote(line: &str) -> Option<char> {
-    let (mut quote, mut escaped) = (None, false);
+/// The quote that is open at the end of a line, and what the string has so far.
+fn open_string(line: &str) -> Option<(char, &str)> {
+    let (mut string, mut escaped) = (None, false);
     for (at, c) in line.char_indices() {
-        match (quote, c) {
+        let within = &line[at + c.len_utf8()..];
+        match (string, c) {
             _ if std::mem::take(&mut escaped) => {}
             (Some(_), '\\') => escaped = true,
-            (Some(mark), c) if mark == c => quote = None,
-            (None, '"' | '`') => quote = Some(c),
-            (None, '\'') if has_string_prefix(&line[..at]) => quote = Some(c),
-            (None, '\'') if opens_string(line[..at].chars().next_back()) => quote = Some(c),
+            (Some((mark, _)), c) if mark == c => string = None,
+            (Some(_), _) => {}
+            (None, '"' | '`') => string = Some((c, within)),
+            (None, '\'') if has_string_prefix(&line[..at]) => string = Some((c, within)),
+            (None, '\'') if opens_string(line[..at].chars().next_back()) => {
+                string = Some((c, within));
+            }
             _ => {}
         }
     }
-    quote
+    string
+}
+
+/// Tells whether a text opens a bracket that this mark closes, and does not close it.
+fn leaves_open(text: &str, closing: char) -> bool {
+    let opening = match closing {
+        ')' => '(',
+        ']' => '[',
+        '}' => '{',
+        _ => return false,
+    };
+    text.matches(opening).count() > text.matches(closing).count()
 }
 
 /// Tells whether an apostrophe behind this character opens a string. Within a word it is an
@@ -110,6 +128,20 @@ fn closes_its_own(shown: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn open_quote(line: &str) -> Option<char> {
+        open_string(line).map(|(mark, _)| mark)
+    }
+
+    /// Only the quote was looked for within a string, so `}` of `${…}` was closed twice.
+    #[test]
+    fn a_bracket_that_the_editor_closed_within_a_string_is_closed_already() {
+        assert_eq!(closing("name}`;", "`${", "}`"), Some(4));
+        assert_eq!(closing("x)}`", "`${f(", ")}`"), Some(1));
+        assert_eq!(closing("0]\");", "f(\"a[", "]\")"), Some(1));
+        assert_eq!(closing(") {", "if (\"a sad smile (", "\")"), None, "no bracket is closed");
+        assert_eq!(closing("\") {", "if (\"a sad smile (", "\")"), Some(0));
+    }
 
     #[test]
     fn an_apostrophe_of_prose_or_a_lifetime_opens_no_string() {
