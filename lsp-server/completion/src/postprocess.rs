@@ -5,8 +5,7 @@ mod closing;
 mod nearby_text;
 
 use crate::stop_rule::{StopRule, valid_utf8_prefix};
-pub use closing::repeats_closing;
-use closing::{brings, closing, without_overlap};
+use closing::{brings, closing, repeats_closing, without_overlap};
 pub use nearby_text::NearbyText;
 
 /// The number of bytes that are shown: the shown part is `text[healing..healing + result]`. It may
@@ -47,6 +46,14 @@ pub fn replaced_suffix<'a>(text: &str, nearby: &'a NearbyText) -> &'a str {
     let rest = nearby.rest_of_line.trim_end();
     let at = closing(text, &nearby.line_before, rest);
     if !text.contains('\n') && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
+}
+
+/// Tells whether a text would close again what is closed behind the cursor by now, such as a bracket
+/// that the editor has closed since the text was generated.
+pub fn closes_again(text: &str, nearby: &NearbyText) -> bool {
+    let rest = nearby.rest_of_line.trim_end();
+    let closes = repeats_closing(text, rest) || closing(text, &nearby.line_before, rest).is_some();
+    closes && replaced_suffix(text, nearby).is_empty()
 }
 
 /// Like [`shown_bytes`], for as many lines as the stop rule allows.

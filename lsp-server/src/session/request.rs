@@ -9,7 +9,7 @@ use crate::session::gate::ask_gate;
 use crate::session::suppressed::Remainder;
 use completion::debounce::CursorKind;
 use completion::document::{Document, Position};
-use completion::postprocess::{NearbyText, breaks_line, repeats_closing, replaced_suffix};
+use completion::postprocess::{NearbyText, breaks_line, closes_again};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
@@ -311,11 +311,10 @@ fn answer_from_live_offer(
 ) -> (LiveOffer, Option<Vec<Suggestion>>) {
     let (uri, cursor, around) = (&context.uri, context.cursor, &context.around);
     let rest_of_line = &around.rest_of_line;
-    let live = state.tracker.continuation(uri, cursor).filter(|(_, text)| {
-        let doubles =
-            repeats_closing(text, rest_of_line) && replaced_suffix(text, around).is_empty();
-        !doubles && !breaks_line(text, rest_of_line)
-    });
+    let live = state
+        .tracker
+        .continuation(uri, cursor)
+        .filter(|(_, text)| !closes_again(text, around) && !breaks_line(text, rest_of_line));
     let found = LiveOffer {
         goes_on: live.is_some(),
         is_line: live.as_ref().is_some_and(|(_, text)| !text.contains('\n')),

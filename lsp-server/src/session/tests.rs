@@ -532,4 +532,20 @@ async fn an_answer_lies_within_the_text_wherever_it_was_asked_for() {
     assert_eq!(ask(99).await, 8);
 }
 
+/// What remained of an offer closed a bracket that the editor had closed since, and that was looked
+/// at only where the rest began with it: `f((x) => {))`.
+#[tokio::test]
+async fn a_rest_that_would_close_a_bracket_twice_does_not_go_on() {
+    let engine = ScriptedEngine { answers: &["(x) => {"], learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_with(engine).await;
+    session.open(URI.into(), document("f()\n"));
+    let within = Position { line: 0, column: 2 };
+    let offers = session.complete(URI, within, AUTOMATIC).await.unwrap();
+    assert_eq!(texts(&offers), ["(x) => {"]);
+    session.change(URI, 2, vec![(Some((within, within)), "()".into())]).unwrap();
+    let deeper = Position { line: 0, column: 3 };
+    let offers = session.complete(URI, deeper, AUTOMATIC).await.unwrap();
+    assert!(offers.iter().all(|offer| offer.text != "x) => {"), "{offers:?}");
+}
+
 mod public_reports;

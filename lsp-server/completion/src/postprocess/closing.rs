@@ -95,7 +95,7 @@ fn has_string_prefix(line: &str) -> bool {
 
 /// Tells whether the text would close a bracket that is closed right behind the cursor already (by
 /// the editor, when the user typed the opening one).
-pub fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
+pub(super) fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
     let first = shown.trim_start().chars().next();
     matches!(first, Some(')' | ']' | '}')) && first == rest_of_line.trim_start().chars().next()
 }

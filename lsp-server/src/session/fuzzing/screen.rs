@@ -183,7 +183,8 @@ impl Screen {
         let is_all = |item: &Item| {
             whole.starts_with(item.rest()) || format!("{whole}{behind}") == item.rest()
         };
-        let is_another = whole.chars().count() > 1 && ghost.items.iter().any(is_all);
+        let goes_along = ghost.item().rest().starts_with(&typed);
+        let is_another = !goes_along && whole.chars().count() > 1 && ghost.items.iter().any(is_all);
         if is_all(ghost.item()) || is_another {
             for item in ghost.items.iter().filter(|item| is_all(item)) {
                 // The last key is no more than a key.
@@ -196,7 +197,7 @@ impl Screen {
             self.known(&id).rejected |= is_another;
             return false;
         }
-        if !ghost.item().rest().starts_with(&typed) {
+        if !goes_along {
             let id = ghost.item().id.clone();
             self.known(&id).rejected = true;
             return false;
