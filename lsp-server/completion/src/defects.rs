@@ -33,6 +33,16 @@ pub fn find_defect(generated: &[u8], shown: &str) -> Option<Defect> {
     }
 }
 
+/// The part of a shown text before the written form of a special token. `</s>` is no such form here,
+/// because it is also a tag of HTML.
+pub fn without_special_tokens(shown: &str) -> &str {
+    let forms = SPECIAL.iter().filter(|form| **form != "</s>");
+    match forms.filter_map(|form| shown.find(form)).min() {
+        Some(at) => shown[..at].trim_end(),
+        None => shown,
+    }
+}
+
 /// Tells whether a bracket closes another kind of bracket than the text itself opened last. A
 /// bracket that closes more than the text opened may match one above the cursor.
 fn is_unbalanced(text: &str) -> bool {
@@ -77,6 +87,13 @@ mod tests {
         assert_eq!(of("\n    a(b];\n", "\n    a(b];"), Some(Defect::Unbalanced));
         assert_eq!(of("a();\n</s>\n", "a();\n</s>"), Some(Defect::SpecialToken));
         assert_eq!(of("a();\n</s>\n", "a();"), None, "the user does not see it");
+    }
+
+    #[test]
+    fn a_text_is_shown_up_to_the_written_form_of_a_special_token() {
+        assert_eq!(without_special_tokens("x = 1 <|endoftext|><|fim_pad|>"), "x = 1");
+        assert_eq!(without_special_tokens("<file_sep>y"), "");
+        assert_eq!(without_special_tokens("<s>old</s>"), "<s>old</s>");
     }
 
     #[test]

@@ -58,6 +58,17 @@ impl Document {
         Ok(self.clamped(position, encoding))
     }
 
+    /// The position of a character offset that does not lie past the end.
+    pub fn position(&self, offset: usize, encoding: Encoding) -> Position {
+        let line = self.text.char_to_line(offset);
+        let before = self.text.slice(self.text.line_to_char(line)..offset);
+        let column = match encoding {
+            Encoding::Utf16 => before.len_utf16_cu(),
+            Encoding::Utf8 => before.len_bytes(),
+        };
+        Position { line: line as u32, column: column as u32 }
+    }
+
     /// Like [`Document::offset`], but a line past the last one means the end of the text: clients
     /// replace whole documents with a range that reaches beyond it.
     fn clamped(&self, position: Position, encoding: Encoding) -> usize {

@@ -7,8 +7,7 @@ mod nearby_text;
 mod rest_of_line;
 
 use crate::stop_rule::{StopRule, valid_utf8_prefix};
-pub use closing::repeats_closing;
-use closing::{brings, closing, without_overlap};
+use closing::{brings, closing, repeats_closing, without_overlap};
 use cut_off::whole_part;
 use feedback::event::StopReason;
 pub use nearby_text::{NearbyText, is_between_braces};
@@ -58,6 +57,14 @@ pub fn replaced_suffix<'a>(text: &str, nearby: &'a NearbyText) -> &'a str {
     let at = closing(text, &nearby.line_before, rest);
     let is_allowed = !nearby.keeps_marks && !text.contains('\n');
     if is_allowed && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
+}
+
+/// Tells whether a text would close again what is closed behind the cursor by now, such as a bracket
+/// that the editor has closed since the text was generated.
+pub fn closes_again(text: &str, nearby: &NearbyText) -> bool {
+    let rest = nearby.rest_of_line.trim_end();
+    let closes = repeats_closing(text, rest) || closing(text, &nearby.line_before, rest).is_some();
+    closes && replaced_suffix(text, nearby).is_empty()
 }
 
 /// Like [`shown_bytes`], for as many lines as the stop rule allows. Of an answer that `stop` ended

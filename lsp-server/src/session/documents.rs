@@ -5,17 +5,18 @@ use super::{Session, SessionError, State};
 use crate::config::Config;
 use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
-use crate::session::imports;
 use crate::session::request::as_set;
-use completion::document::{Document, Edit, Position};
+use crate::session::{imports, tool_edits};
+use completion::document::{Document, Position};
 use completion::prompt_builder::PromptLimits;
-use ropey::Rope;
 use std::path::Path;
 
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
         let mut state = self.state.lock();
         self.tell_workspace(&state, &uri, &document);
+        // Editors also open a document again that is open, and show another text then.
+        self.leave(&mut state, &uri);
         state.unserved.remove(&uri);
         state.prompts.visit(&document);
         state.documents.insert(uri, document);
@@ -28,6 +29,24 @@ impl Session {
             let Document { path, language, text, .. } = document;
             self.services.workspaces.edited(path, language, text);
         }
+    }
+
+    /// Ends all that is known of places in a document, because its text is not followed any more.
+    fn leave(&self, state: &mut State, uri: &str) -> Option<Document> {
+        let now_ms = self.services.clock.elapsed_ms();
+        state.abort_current_in(uri);
+        state.suppressed.take_if(|suppressed| suppressed.is_in(uri));
+        let events = state.tracker.supersede_in(uri, now_ms);
+        self.conclude(state, events, None, now_ms);
+        let document = state.documents.remove(uri)?;
+        if !state.notebooks.is_cell(uri) {
+            let rules = QuotableFiles::default();
+            let config = self.services.settings.current();
+            state.prompts.close(uri, &document, &self.terms(&config, &rules));
+        }
+        let findings = state.survival.close(uri, &document, now_ms);
+        self.tell(findings);
+        Some(document)
     }
 
     /// The editor has opened a folder, whose code is indexed from now on if the settings say so.
@@ -61,20 +80,11 @@ impl Session {
     }
 
     pub fn close(&self, uri: &str) {
-        let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
-        let events = state.tracker.supersede_in(uri, now_ms);
-        self.conclude(&mut state, events, None, now_ms);
         state.unserved.remove(uri);
-        if let Some(document) = state.documents.remove(uri) {
-            if !state.notebooks.is_cell(uri) {
-                self.services.workspaces.closed(&document.path);
-                let rules = QuotableFiles::default();
-                let config = self.services.settings.current();
-                state.prompts.close(uri, &document, &self.terms(&config, &rules));
-            }
-            let findings = state.survival.close(uri, &document, now_ms);
-            self.tell(findings);
+        let document = self.leave(&mut state, uri);
+        if let Some(document) = document.filter(|_| !state.notebooks.is_cell(uri)) {
+            self.services.workspaces.closed(&document.path);
         }
     }
 
@@ -129,13 +139,15 @@ impl Session {
         }
         document.version = version;
         prompts.visit(document);
-        let (cursor, was) = (tracker.cursor(uri), document.text.clone());
+        let (place, was) = (tracker.place(uri), document.text.clone());
         let mut edit = document.apply(range, text, *encoding);
         // A line break below the cursor may be the final newline that a tool puts in on save, so it
         // does not count as one at the cursor.
-        let seen = match cursor.filter(|_| !edit.inserted.chars().all(is_line_break)) {
-            Some(cursor) => document.seen_at(edit.clone(), cursor),
-            None => edit.clone(),
+        let seen = match &place {
+            Some(place) if !edit.inserted.chars().all(tool_edits::is_line_break) => {
+                document.seen_at(edit.clone(), place.end)
+            }
+            _ => edit.clone(),
         };
         if quotes {
             notebooks.note_edit(prompts, documents, uri, was.clone(), &edit);
@@ -143,8 +155,8 @@ impl Session {
         edit = seen;
         survival.edit(uri, &edit, now_ms);
         suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
-        let events = if is_trim(&was, &edit, cursor) {
-            tracker.supersede_in(uri, now_ms)
+        let events = if place.is_some_and(|place| tool_edits::may_be(&was, &edit, place)) {
+            tracker.edit_by_tool(uri, &edit, now_ms)
         } else {
             tracker.edit(uri, &edit, now_ms)
         };
@@ -200,18 +212,4 @@ impl Session {
         };
         self.services.privacy.quotable(paths, &config.not_stored)
     }
-}
-
-/// Whether an edit removes the blanks of an empty line that end at this cursor. Formatters and
-/// editors do so when they save. A key that the user presses removes one blank.
-fn is_trim(was: &Rope, edit: &Edit, cursor: Option<usize>) -> bool {
-    let end = edit.start + edit.removed;
-    let is_at_cursor = cursor == Some(end) && edit.inserted.is_empty() && edit.removed > 1;
-    is_at_cursor
-        && was.line_to_char(was.char_to_line(edit.start)) == edit.start
-        && was.slice(edit.start..end).chars().all(|c| c == ' ' || c == '\t')
-}
-
-fn is_line_break(c: char) -> bool {
-    matches!(c, '\n' | '\r')
 }

@@ -15,6 +15,7 @@ mod response;
 mod selected;
 mod suppressed;
 mod survival;
+mod tool_edits;
 pub mod tracker;
 mod unserved;
 
@@ -65,12 +66,18 @@ struct State {
     rejects: RejectsHere,
     /// The document and the character behind the text that was accepted last.
     accepted_until: Option<(String, usize)>,
-    /// Abort flag of the request that is being computed.
-    current: Option<Arc<AtomicBool>>,
+    /// The request that is being computed.
+    current: Option<Computing>,
     /// How often it was told to forget.
     forgets: u64,
     /// Offers that were on screen when they were forgotten.
     forgotten: HashSet<OfferId>,
+}
+
+/// A request that is being computed, and the document that it is about.
+struct Computing {
+    uri: String,
+    abort: Arc<AtomicBool>,
 }
 
 /// How often the user turned an offer down on the line that is being written.
@@ -115,7 +122,7 @@ struct CurrentRequest<'a> {
 
 impl Drop for CurrentRequest<'_> {
     fn drop(&mut self) {
-        self.state.lock().current.take_if(|current| Arc::ptr_eq(current, &self.abort));
+        self.state.lock().current.take_if(|current| Arc::ptr_eq(&current.abort, &self.abort));
     }
 }
 
@@ -371,8 +378,15 @@ impl Session {
 
 impl State {
     fn abort_current(&mut self) {
-        if let Some(abort) = self.current.take() {
-            abort.store(true, Ordering::Relaxed);
+        if let Some(current) = self.current.take() {
+            current.abort.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The document is not the one any more that the request was about.
+    fn abort_current_in(&mut self, uri: &str) {
+        if self.current.as_ref().is_some_and(|current| current.uri == uri) {
+            self.abort_current();
         }
     }
 }
@@ -389,5 +403,7 @@ fn suggestion(
     Suggestion { id, position, replaces: marks.len() as u32, text, entry }
 }
 
+#[cfg(test)]
+mod fuzzing;
 #[cfg(test)]
 mod tests;

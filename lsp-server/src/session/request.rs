@@ -1,7 +1,9 @@
 //! A completion that is asked for: where, by what, and what the engine is to do. Some requests are
 //! answered from what is on screen or from what was computed before, without the engine.
 
-use super::{Completed, Entry, Selected, Session, SessionError, State, Suggestion, suggestion};
+use super::{
+    Completed, Computing, Entry, Selected, Session, SessionError, State, Suggestion, suggestion,
+};
 use crate::config::{CompletionConfig, Config, LabConfig};
 use crate::privacy::QuotableFiles;
 use crate::services::reason::Reason;
@@ -10,9 +12,7 @@ use crate::session::gate::ask_gate;
 use crate::session::suppressed::Remainder;
 use completion::debounce::CursorKind;
 use completion::document::Position;
-use completion::postprocess::{
-    NearbyText, breaks_line, is_between_braces, repeats_closing, replaced_suffix,
-};
+use completion::postprocess::{NearbyText, breaks_line, closes_again, is_between_braces};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
@@ -51,7 +51,8 @@ pub struct CursorContext {
     /// The text that the prompt is made of, and the cursor in it. For a cell of a notebook it has
     /// the other cells too.
     pub read: (Rope, usize),
-    /// Where the cursor stands in the editor.
+    /// Where the cursor is in the editor's text. A client may have asked for a column that is not
+    /// there.
     pub position: Position,
     /// The entry of the suggestion list behind which the offer stands.
     pub entry: Option<Entry>,
@@ -84,7 +85,7 @@ impl CursorContext {
                 .notebooks
                 .around(&state.documents, uri, cursor)
                 .unwrap_or_else(|| (document.text.clone(), cursor)),
-            position,
+            position: document.position(cursor, state.encoding),
             entry: None,
             around: NearbyText::of(&document.text, cursor),
             idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
@@ -345,7 +346,7 @@ impl Session {
         }
         let prompt = prompt.ok_or_else(not_open)?;
         let abort = Arc::new(AtomicBool::new(false));
-        state.current = Some(abort.clone());
+        state.current = Some(Computing { uri: context.uri.clone(), abort: abort.clone() });
         state.asked += 1;
         Ok(PendingRequest {
             abort,
@@ -410,10 +411,8 @@ fn answer_from_live_offer(
     let (uri, cursor, around) = (&context.uri, context.start(), &context.around);
     let rest_of_line = &around.rest_of_line;
     let live = state.tracker.continuation(uri, cursor).filter(|(_, text)| {
-        let doubles =
-            repeats_closing(text, rest_of_line) && replaced_suffix(text, around).is_empty();
         let fits_entry = text.starts_with(context.rest_of_entry());
-        fits_entry && !doubles && !breaks_line(text, rest_of_line)
+        fits_entry && !closes_again(text, around) && !breaks_line(text, rest_of_line)
     });
     let found = LiveOffer {
         goes_on: live.is_some(),

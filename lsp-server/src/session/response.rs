@@ -8,7 +8,7 @@ use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
-use completion::defects::find_defect;
+use completion::defects::{find_defect, without_special_tokens};
 use completion::postprocess::{is_unfinished, shown_lines};
 use engine::{Answer, Generated};
 use feedback::event::{
@@ -46,11 +46,12 @@ impl<'a> ResponseBuilder<'a> {
         let length = shown_lines(offered, healing.len(), answer.stop, rule, around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let is_short = self.is_too_short(&shown);
+        let shown = without_special_tokens(&shown);
+        let is_short = self.is_too_short(shown);
         // An unfinished text of which nothing is whole says nothing about the model.
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
-        let shown = if is_short { "".into() } else { shown };
-        let decision = self.decide(&shown, answer, !is_short && !is_unfinished);
+        let shown = if is_short { "" } else { shown };
+        let decision = self.decide(shown, answer, !is_short && !is_unfinished);
         let reason = if is_short {
             Reason::TooShort
         } else if shown.is_empty() || held_back(&decision) {
@@ -80,7 +81,7 @@ impl<'a> ResponseBuilder<'a> {
             healing,
             tokens: answer.tokens.clone(),
             stop: answer.stop,
-            shown: if held_back(&decision) { String::new() } else { shown.into_owned() },
+            shown: if held_back(&decision) { String::new() } else { shown.to_owned() },
             shown_from,
             timing: Timing {
                 prompt_reused: generated.prompt_reused,
@@ -180,7 +181,7 @@ impl Session {
         let place = &asked.context;
         let mut state = self.state.lock();
         // An edit or a newer request has taken this one's place.
-        let current = state.current.take_if(|current| Arc::ptr_eq(current, &asked.abort));
+        let current = state.current.take_if(|current| Arc::ptr_eq(&current.abort, &asked.abort));
         if current.is_none() {
             return Err(SessionError::Superseded);
         }

@@ -62,6 +62,10 @@ impl Suppressed {
         }
     }
 
+    pub fn is_in(&self, uri: &str) -> bool {
+        self.uri == uri
+    }
+
     /// Whether it still goes on from what is typed after this edit.
     pub fn survives(&mut self, uri: &str, edit: &Edit) -> bool {
         let elsewhere = uri != self.uri || (edit.removed == 0 && edit.inserted.is_empty());

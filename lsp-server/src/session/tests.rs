@@ -121,12 +121,16 @@ async fn an_offer_times_out_though_the_clock_was_set_back_meanwhile() {
     assert_eq!(session.services.recorder.counts().rejected_timeout, 1);
 }
 
+/// Every byte is a token, and together they are unlikely.
+const LONG: &str = "let unlikely = this_and_that(and_the_rest, of_it, and_more);";
+
+fn unlikely() -> ScriptedEngine {
+    ScriptedEngine { answers: &[LONG], learned: None, takes: Duration::ZERO }
+}
+
 #[tokio::test]
 async fn what_was_held_back_is_not_asked_again_until_its_rest_may_be_worth_it() {
-    // Every byte is a token, and together they are unlikely.
-    const LONG: &str = "let unlikely = this_and_that(and_the_rest, of_it, and_more);";
-    let engine = ScriptedEngine { answers: &[LONG], learned: None, takes: Duration::ZERO };
-    let (_folder, session) = session_as_set(Config::default(), engine).await;
+    let (_folder, session) = session_as_set(Config::default(), unlikely()).await;
     let ask = async |column| {
         let position = Position { line: 1, column };
         texts(&session.complete(URI, position, AUTOMATIC, None).await.unwrap().suggestions).join("")
@@ -465,3 +469,113 @@ async fn a_final_newline_is_no_verdict() {
     session.change(URI, 4, vec![(Some((CURSOR, CURSOR)), "\n".into())]).unwrap();
     assert_eq!(session.services.recorder.counts().rejected_edit, 1, "the Enter key at the offer");
 }
+
+/// Asks for a completion that never ends by itself, and does `meanwhile` to its document.
+async fn asked_while(meanwhile: impl Fn(&Session)) -> Result<Vec<Suggestion>, SessionError> {
+    let (_folder, session) = session(Duration::from_millis(50)).await;
+    let asking = session.clone();
+    let asked = tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC, None).await });
+    while session.state.lock().current.is_none() {
+        tokio::task::yield_now().await;
+    }
+    meanwhile(&session);
+    let answer = asked.await.unwrap().map(|completed| completed.suggestions);
+    session.services.clock.advance(REJECT_TIMEOUT_MS);
+    session.tick();
+    let made = answer.as_ref().map_or(0, |offers| offers.len() as u64);
+    assert_eq!(session.services.recorder.counts().rejected_timeout, made);
+    answer
+}
+
+fn document(text: &str) -> Document {
+    Document {
+        path: "/a.rs".into(),
+        language: "rust".into(),
+        version: 1,
+        text: Rope::from_str(text),
+    }
+}
+
+/// The offer went live in a document that was closed, or that had another text by then, and ten
+/// seconds later it was rejected.
+#[tokio::test]
+async fn no_offer_is_made_in_a_document_that_was_closed_or_opened_again_meanwhile() {
+    let closed = asked_while(|session| session.close(URI)).await;
+    assert!(matches!(closed, Err(SessionError::Superseded)), "{closed:?}");
+    let reopened = asked_while(|session| session.open(URI.into(), document("x"))).await;
+    assert!(matches!(reopened, Err(SessionError::Superseded)), "{reopened:?}");
+    let other = "file:///b.rs";
+    let elsewhere = asked_while(|session| {
+        session.open(other.into(), document("x"));
+        session.close(other);
+    });
+    assert_eq!(texts(&elsewhere.await.unwrap()), ["call(x);"], "another document");
+}
+
+/// Of a document that is opened while it is open, the offer and the places that were watched stayed
+/// where they had been in the old text.
+#[tokio::test]
+async fn a_document_that_is_opened_again_has_no_offer_any_more() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let offer = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.remove(0);
+    session.shown(&offer.id);
+    session.open(URI.into(), document("fn other() {\n    \n}\n"));
+    assert_eq!(session.services.recorder.counts().superseded, 1);
+    assert_eq!(session.state.lock().tracker.place(URI), None);
+
+    let again = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.remove(0);
+    session.shown(&again.id);
+    session.rejected(&again.id, Outcome::RejectedEsc);
+    let cursor = "fn other() {\n    ".len();
+    assert!(session.state.lock().survival.awaits(URI, cursor));
+    session.open(URI.into(), document("fn a() {}\n"));
+    assert!(!session.state.lock().survival.awaits(URI, cursor));
+}
+
+/// What was known of a suppressed answer was asked of another text too.
+#[tokio::test]
+async fn what_was_suppressed_is_forgotten_with_the_text_that_it_was_for() {
+    let (_folder, session) = session_as_set(Config::default(), unlikely()).await;
+    session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
+    assert!(session.state.lock().suppressed.is_some());
+    session.close(URI);
+    assert!(session.state.lock().suppressed.is_none());
+}
+
+/// An answer to a column that is not there named the same column, in the middle of a character or
+/// behind the end of the line.
+#[tokio::test]
+async fn an_answer_lies_within_the_text_wherever_it_was_asked_for() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    session.open(URI.into(), document("fn a() {\n    😀\n}\n"));
+    let ask = async |column| {
+        let asked = Position { line: 1, column };
+        let offers =
+            session.complete(URI, asked, Trigger::Invoked, None).await.unwrap().suggestions;
+        offers[0].position.column
+    };
+    assert_eq!(ask(5).await, 4, "in the middle of a surrogate pair");
+    assert_eq!(ask(99).await, 6, "behind the end of the line");
+    assert_eq!(ask(u32::MAX).await, 6);
+    session.use_encoding(Encoding::Utf8);
+    assert_eq!(ask(6).await, 4, "in the middle of a character");
+    assert_eq!(ask(99).await, 8);
+}
+
+/// What remained of an offer closed a bracket that the editor had closed since, and that was looked
+/// at only where the rest began with it: `f((x) => {))`.
+#[tokio::test]
+async fn a_rest_that_would_close_a_bracket_twice_does_not_go_on() {
+    let engine = ScriptedEngine { answers: &["(x) => {"], learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_with(engine).await;
+    session.open(URI.into(), document("f()\n"));
+    let within = Position { line: 0, column: 2 };
+    let offers = session.complete(URI, within, AUTOMATIC, None).await.unwrap().suggestions;
+    assert_eq!(texts(&offers), ["(x) => {"]);
+    session.change(URI, 2, vec![(Some((within, within)), "()".into())]).unwrap();
+    let deeper = Position { line: 0, column: 3 };
+    let offers = session.complete(URI, deeper, AUTOMATIC, None).await.unwrap().suggestions;
+    assert!(offers.iter().all(|offer| offer.text != "x) => {"), "{offers:?}");
+}
+
+mod public_reports;

@@ -14,7 +14,9 @@
 
 use completion::document::Edit;
 use feedback::event::{EventKind, Evidence, OfferId, Outcome};
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// An offer that stands for this long counts as seen, if the client does not report it.
 pub const MIN_VISIBLE_MS: u64 = 250;
@@ -113,47 +115,21 @@ impl Live {
         if edit.start > cursor + marks {
             return Step::Elsewhere;
         }
-        if end < self.offer.start {
+        // What is typed of the offer keeps the cursor away from its start.
+        if end < self.offer.start || (end == self.offer.start && self.progress > 0) {
             let inserted = edit.inserted.chars().count();
             self.offer.start = self.offer.start - edit.removed + inserted;
             return Step::Elsewhere;
         }
-        if edit.start < self.offer.start && end > cursor + marks {
+        let is_around = edit.start < self.offer.start && end > cursor + marks;
+        // A key at the start of the offer puts text in or takes it away. It does not do both.
+        let is_before = end == self.offer.start && edit.removed > 0 && !edit.inserted.is_empty();
+        if is_around || is_before {
             return Step::Rewritten;
         }
-        if edit.start >= cursor && end <= cursor + marks {
-            // The marks before the edit may have been typed over by now, or left out of
-            // the edit since they stay what they are; as may those behind it.
-            let (before, behind) =
-                (&self.replaces[..edit.start - cursor], &self.replaces[end - cursor..]);
-            let text = format!("{before}{}", edit.inserted);
-            let remaining = self.remaining();
-            let left = remaining.chars().count();
-            let inserted = edit.inserted.chars().count();
-            // The mark was typed; the editor closed it, and the cursor is between.
-            let typed_pair = edit.removed == 0
-                && is_auto_closed_pair(&edit.inserted)
-                && remaining.starts_with(&text[..=before.len()]);
-            if typed_pair && (self.progress > 0 || left != inserted) {
-                self.progress += before.len() + 1;
-                // What it takes the place of is behind the new mark now.
-                self.replaces.clear();
-                return Step::Along;
-            }
-            let taken_whole = format!("{text}{behind}") == remaining;
-            if taken_whole || (edit.removed == 0 && text.starts_with(remaining)) {
-                // One character at the end may be the last one typed; more
-                // than one at once is an editor's doing.
-                let by_editor = inserted.min(left) > 1 || edit.removed > 0;
-                let at_once = by_editor || self.accepted_utf16 > 0 || self.taking;
-                self.progress += left;
-                return Step::Whole { at_once };
-            }
-            if remaining.starts_with(&text) {
-                self.replaces = behind.to_owned();
-                self.progress += text.chars().count();
-                return Step::Along;
-            }
+        let is_at_cursor = edit.start >= cursor && end <= cursor + marks;
+        if let Some(step) = is_at_cursor.then(|| self.grow(edit)).flatten() {
+            return step;
         }
         let takes_back = edit.inserted.is_empty()
             && (self.offer.start..=cursor).contains(&edit.start)
@@ -165,6 +141,44 @@ impl Live {
             return Step::Along;
         }
         Step::Away
+    }
+
+    /// What an edit puts in at the cursor, if it goes on with the offer.
+    fn grow(&mut self, edit: &Edit) -> Option<Step> {
+        let (cursor, end) = (self.cursor(), edit.start + edit.removed);
+        // The marks before the edit may have been typed over by now, or left out of the edit since
+        // they stay what they are; as may those behind it.
+        let (before, behind) =
+            (&self.replaces[..edit.start - cursor], &self.replaces[end - cursor..]);
+        let text = format!("{before}{}", edit.inserted);
+        let remaining = self.remaining();
+        let left = remaining.chars().count();
+        let inserted = edit.inserted.chars().count();
+        // The mark was typed; the editor closed it, and the cursor is between.
+        let typed_pair = edit.removed == 0
+            && is_auto_closed_pair(&edit.inserted)
+            && remaining.starts_with(&text[..=before.len()]);
+        let taken_whole = with_line_feeds(&format!("{text}{behind}")) == remaining;
+        if typed_pair && !taken_whole && left > before.len() + 1 {
+            self.progress += before.len() + 1;
+            // What it takes the place of is behind the new mark now.
+            self.replaces.clear();
+            return Some(Step::Along);
+        }
+        if taken_whole || (edit.removed == 0 && text.starts_with(remaining)) {
+            // One character at the end may be the last one typed, as may the first of a pair; more
+            // than one at once is an editor's doing.
+            let by_editor = !typed_pair && (inserted.min(left) > 1 || edit.removed > 0);
+            let at_once = by_editor || self.accepted_utf16 > 0 || self.taking;
+            self.progress += left;
+            return Some(Step::Whole { at_once });
+        }
+        if remaining.starts_with(&text) {
+            self.replaces = behind.to_owned();
+            self.progress += text.chars().count();
+            return Some(Step::Along);
+        }
+        None
     }
 
     /// The cursor moved over marks that the editor had closed, as typing them does. `false` if the
@@ -287,16 +301,15 @@ impl Tracker {
         here.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
     }
 
-    /// The same for every offer of the live answer, once others were asked for.
+    /// The same for every offer of the live answer, once others were asked for. What is on screen
+    /// comes first, because clients show the first.
     pub fn continuations(&mut self, uri: &str, cursor: usize) -> Option<Vec<(OfferId, String)>> {
-        self.continuation(uri, cursor)?;
+        let first = self.continuation(uri, cursor)?;
         let answer = self.live.as_mut().filter(|answer| answer.is_complete)?;
-        let current = answer.current;
-        let fitting = answer.offers.iter_mut().enumerate().filter_map(|(index, live)| {
-            let fits = index == current || (!live.diverged && live.follow(cursor));
-            fits.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
+        let others = answer.others().filter_map(|(_, live)| {
+            live.follow(cursor).then(|| (live.offer.id.clone(), live.remaining().to_owned()))
         });
-        Some(fitting.collect())
+        Some(std::iter::once(first).chain(others).collect())
     }
 
     /// The client was told that what remains of an offer replaces these marks behind the cursor.
@@ -309,10 +322,10 @@ impl Tracker {
         }
     }
 
-    /// Where in a document the live offer's next character would go.
-    pub fn cursor(&self, uri: &str) -> Option<usize> {
+    /// Where in a document the live offer begins, and where its next character would go.
+    pub fn place(&self, uri: &str) -> Option<Range<usize>> {
         let live = self.live.as_ref()?.current();
-        (live.offer.uri == uri).then(|| live.cursor())
+        (live.offer.uri == uri).then(|| live.offer.start..live.cursor())
     }
 
     /// The cursor is elsewhere, and there was no edit.
@@ -322,6 +335,16 @@ impl Tracker {
 
     /// The document changed.
     pub fn edit(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
+        self.follow(uri, edit, Outcome::RejectedEdit, now_ms)
+    }
+
+    /// The document changed, and a tool may have done it. That is no verdict on the offer.
+    pub fn edit_by_tool(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
+        self.follow(uri, edit, Outcome::Superseded, now_ms)
+    }
+
+    /// `away` is the outcome of an offer that does not fit any more.
+    fn follow(&mut self, uri: &str, edit: &Edit, away: Outcome, now_ms: u64) -> Vec<EventKind> {
         let on = |answer: &&mut Answer| answer.current().offer.uri == uri;
         let Some(answer) = self.live.as_mut().filter(on) else { return vec![] };
         if edit.removed == 0 && edit.inserted.is_empty() {
@@ -347,7 +370,7 @@ impl Tracker {
                         answer.current = index;
                         self.decide(Outcome::Accepted, Evidence::Document)
                     }
-                    None => self.leave(Outcome::RejectedEdit, Evidence::Document, now_ms),
+                    None => self.leave(away, Evidence::Document, now_ms),
                 }
             }
         }
@@ -431,8 +454,7 @@ impl Tracker {
         if expired { self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms) } else { vec![] }
     }
 
-    /// The document was closed, or a tool rewrote the place of the live offer in it. The offer ends
-    /// without a verdict.
+    /// The document was closed, or opened again. The offer ends without a verdict.
     pub fn supersede_in(&mut self, uri: &str, now_ms: u64) -> Vec<EventKind> {
         match &self.live {
             Some(answer) if answer.current().offer.uri == uri => self.supersede(now_ms),
@@ -487,6 +509,14 @@ const TAKEN: Step = Step::Whole { at_once: true };
 
 fn outcome_event(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
     EventKind::Outcome { id: id.to_owned(), outcome, evidence }
+}
+
+/// The text with the line breaks of an offer. Editors write those of the document in their place.
+fn with_line_feeds(text: &str) -> Cow<'_, str> {
+    if !text.contains('\r') {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
 /// Whether an editor inserts this when the user types one opening mark.

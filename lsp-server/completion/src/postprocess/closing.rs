@@ -15,7 +15,12 @@ pub(super) fn brings(text: &str, rest: &str) -> bool {
 /// editor closed it: in `if (|)`, `x > 0) {` must not leave `if (x > 0) {)`.
 pub(super) fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usize> {
     let closed = rest.trim_start().chars().next()?;
-    let (mut open, mut quotes) = (vec![], Quotes::open_at_end_of(line_before));
+    let mut quotes = Quotes::open_at_end_of(line_before);
+    // Within a string, a bracket that the editor has closed is one of the text, or of code in it.
+    if leaves_open(quotes.within(line_before), closed) {
+        quotes = Quotes::default();
+    }
+    let mut open = vec![];
     let began_in = quotes.current();
     let mut before = line_before.chars().next_back();
     for (at, c) in shown.char_indices() {
@@ -43,6 +48,8 @@ pub(super) fn closing(shown: &str, line_before: &str, rest: &str) -> Option<usiz
 pub(super) struct Quotes {
     quote: Option<char>,
     escaped: bool,
+    /// The bytes of the line up to the text of the string that is open.
+    start: usize,
 }
 
 impl Quotes {
@@ -50,10 +57,14 @@ impl Quotes {
         let mut quotes = Quotes::default();
         let mut previous = None;
         for (at, c) in line.char_indices() {
-            if quotes.quote.is_none() && c == '\'' && has_string_prefix(&line[..at]) {
+            let was_open = quotes.quote.is_some();
+            if !was_open && c == '\'' && has_string_prefix(&line[..at]) {
                 quotes.quote = Some(c);
             } else {
                 quotes.read(previous, c);
+            }
+            if !was_open {
+                quotes.start = at + c.len_utf8();
             }
             previous = Some(c);
         }
@@ -63,6 +74,11 @@ impl Quotes {
     /// The mark of the string that is open.
     pub(super) fn current(&self) -> Option<char> {
         self.quote
+    }
+
+    /// What the string has so far that is open at the end of this line.
+    fn within<'a>(&self, line: &'a str) -> &'a str {
+        if self.quote.is_some() { &line[self.start..] } else { "" }
     }
 
     /// Reads the next character, which stands behind `previous`.
@@ -76,6 +92,17 @@ impl Quotes {
             _ => {}
         }
     }
+}
+
+/// Tells whether a text opens a bracket that this mark closes, and does not close it.
+fn leaves_open(text: &str, closing: char) -> bool {
+    let opening = match closing {
+        ')' => '(',
+        ']' => '[',
+        '}' => '{',
+        _ => return false,
+    };
+    text.matches(opening).count() > text.matches(closing).count()
 }
 
 /// Tells whether an apostrophe behind this character opens a string. Within a word it is an
@@ -94,7 +121,7 @@ fn has_string_prefix(line: &str) -> bool {
 
 /// Tells whether the text would close a bracket that is closed right behind the cursor already (by
 /// the editor, when the user typed the opening one).
-pub fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
+pub(super) fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
     let first = shown.trim_start().chars().next();
     matches!(first, Some(')' | ']' | '}')) && first == rest_of_line.trim_start().chars().next()
 }
@@ -127,6 +154,16 @@ fn closes_its_own(shown: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Only the quote was looked for within a string, so `}` of `${…}` was closed twice.
+    #[test]
+    fn a_bracket_that_the_editor_closed_within_a_string_is_closed_already() {
+        assert_eq!(closing("name}`;", "`${", "}`"), Some(4));
+        assert_eq!(closing("x)}`", "`${f(", ")}`"), Some(1));
+        assert_eq!(closing("0]\");", "f(\"a[", "]\")"), Some(1));
+        assert_eq!(closing(") {", "if (\"a sad smile (", "\")"), None, "no bracket is closed");
+        assert_eq!(closing("\") {", "if (\"a sad smile (", "\")"), Some(0));
+    }
 
     #[test]
     fn an_apostrophe_of_prose_or_a_lifetime_opens_no_string() {

@@ -114,11 +114,35 @@ fn what_is_rewritten_together_with_its_surroundings_has_no_verdict() {
     assert_eq!(events, outcome(Outcome::Superseded, Evidence::Document));
 }
 
+/// A formatter's replacement that ended exactly where the offer began was a rejection. So was an
+/// edit before what the user had typed of the offer.
+#[test]
+fn what_is_rewritten_up_to_the_offer_is_no_verdict() {
+    let replaced = Edit { start: 8, removed: 2, inserted: "x".into() };
+    let events = offered().edit(URI, &replaced, READ);
+    assert_eq!(events, outcome(Outcome::Superseded, Evidence::Document));
+    let mut tracker = offered();
+    type_text(&mut tracker, "pu");
+    let removed = Edit { start: 9, removed: 1, inserted: String::new() };
+    assert_eq!(tracker.edit(URI, &removed, READ), vec![]);
+    assert_eq!(tracker.edit(URI, &insert(9, "  "), READ), vec![]);
+    assert_eq!(tracker.continuation(URI, 13), Some(("o1".into(), "sh(item);".into())));
+}
+
+#[test]
+fn an_edit_that_a_tool_may_have_made_rejects_nothing_and_still_may_accept() {
+    let mut tracker = offered();
+    let events = tracker.edit_by_tool(URI, &insert(10, "\n"), READ);
+    assert_eq!(events, outcome(Outcome::Superseded, Evidence::Document));
+    let mut tracker = offered();
+    let events = tracker.edit_by_tool(URI, &insert(10, "push(item);"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+}
+
 #[test]
 fn an_edit_that_touches_the_place_is_a_verdict() {
     let touching = [
         Edit { start: 9, removed: 1, inserted: String::new() },
-        Edit { start: 8, removed: 2, inserted: "x".into() },
         insert(10, "\n"),
         Edit { start: 10, removed: 1, inserted: "x".into() },
     ];
@@ -224,6 +248,35 @@ fn a_pair_in_the_offer_itself_is_typed_by_its_first_mark() {
     assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), ");".into())));
     let events = tracker.supersede(READ);
     assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 4 }, Evidence::Document));
+}
+
+/// `()` is offered, and the user types `(`, which the editor closes. All of the offer appeared at
+/// once, and it counted as accepted.
+#[test]
+fn a_pair_that_is_all_of_the_offer_may_have_been_typed() {
+    let pair = || {
+        let mut tracker = Tracker::default();
+        let (id, uri, text) = ("o1".to_owned(), URI.to_owned(), "()".to_owned());
+        tracker.serve(
+            vec![Offer { id, uri, start: 10, text, healing: String::new(), entry_chars: 0 }],
+            false,
+            0,
+        );
+        tracker
+    };
+    let mut tracker = pair();
+    let events = tracker.edit(URI, &insert(10, "()"), READ);
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 2 }, Evidence::Document));
+    let command = tracker.accepted("o1");
+    assert_eq!(command, outcome(Outcome::Accepted, Evidence::Command), "a client that tells");
+    let mut tracker = pair();
+    tracker.taking("o1", 0);
+    let events = tracker.edit(URI, &insert(10, "()"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+    let mut tracker = offered();
+    type_text(&mut tracker, "push(item");
+    let events = tracker.edit(URI, &insert(19, ");"), READ);
+    assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document), "no pair");
 }
 
 /// `text` offered in `foo(|)`, of which it takes the bracket's place.
@@ -355,6 +408,17 @@ fn several_lines_that_appear_at_once_are_an_acceptance() {
     assert_eq!(events, outcome(Outcome::TypedThrough { utf16 }, Evidence::Document));
 }
 
+/// A document without a line break may be one of `\r\n`, and the editor inserts those. The offer
+/// was rejected by that.
+#[test]
+fn several_lines_that_appear_with_the_breaks_of_the_document_are_an_acceptance() {
+    for line_break in ["\r\n", "\r"] {
+        let inserted = LINES.replace('\n', line_break);
+        let events = offered_lines().edit(URI, &insert(10, &inserted), READ);
+        assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
+    }
+}
+
 #[test]
 fn a_line_taken_of_several_and_then_something_else_is_partly_accepted() {
     let mut tracker = offered_lines();
@@ -426,6 +490,17 @@ fn turning_to_another_rejects_nothing() {
     assert_eq!(tracker.tick(REJECT_TIMEOUT_MS), vec![], "its ten seconds begin anew");
     let events = tracker.rejected("o2", Outcome::RejectedEsc, 9_000);
     assert_eq!(outcomes(&events), [LEFT, Some(Outcome::RejectedEsc), UNSEEN]);
+}
+
+/// Clients show the first of several. It was the one that had been on screen first, and the next
+/// key was held against another one.
+#[test]
+fn what_the_user_has_turned_to_comes_first() {
+    let mut tracker = invoked_answer();
+    tracker.shown("o2", READ);
+    let offers = tracker.continuations(URI, 10).unwrap();
+    let ids: Vec<_> = offers.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["o2", "o1", "o3"]);
 }
 
 #[test]

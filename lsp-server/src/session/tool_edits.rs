@@ -1,0 +1,85 @@
+//! Edits at the place of an offer that formatters and editors make by themselves. The user may have
+//! made them as well, so they tell nothing about the offer.
+
+use completion::document::Edit;
+use ropey::Rope;
+use std::ops::Range;
+
+/// Whether a tool may have made this edit of the text `was`. `place` is where the live offer
+/// begins, and where its next character would go.
+pub fn may_be(was: &Rope, edit: &Edit, place: Range<usize>) -> bool {
+    let is_final_newline = edit.start == was.len_chars() && is_one_break(&edit.inserted);
+    respaces(was, edit, &place) || is_final_newline || puts_lines_above(was, edit, &place)
+}
+
+/// Blanks or line breaks before or behind the place are replaced by others, or removed: trailing
+/// blanks are trimmed, and lines are indented anew.
+fn respaces(was: &Rope, edit: &Edit, place: &Range<usize>) -> bool {
+    let end = edit.start + edit.removed;
+    let is_beside = edit.start < place.start || end > place.end;
+    edit.removed > 0
+        && is_beside
+        && was.slice(edit.start..end).chars().all(char::is_whitespace)
+        && edit.inserted.chars().all(char::is_whitespace)
+}
+
+/// Whole lines are inserted above the line at whose start the place is, as an automatic import is.
+fn puts_lines_above(was: &Rope, edit: &Edit, place: &Range<usize>) -> bool {
+    let is_at_line_start = was.line_to_char(was.char_to_line(edit.start)) == edit.start;
+    edit.removed == 0
+        && edit.start == place.start
+        && is_at_line_start
+        && edit.inserted.ends_with(is_line_break)
+        && !edit.inserted.chars().all(char::is_whitespace)
+}
+
+fn is_one_break(text: &str) -> bool {
+    matches!(text, "\n" | "\r\n" | "\r")
+}
+
+pub fn is_line_break(c: char) -> bool {
+    matches!(c, '\n' | '\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a tool may have turned the first text into the second, where `|` is the place.
+    fn is_tools(before: &str, removed: &str, inserted: &str) -> bool {
+        let place = before.chars().position(|c| c == '|').unwrap();
+        let edit_at = before.chars().position(|c| c == '^').unwrap();
+        let text = before.replace(['|', '^'], "");
+        let (place, start) = match place < edit_at {
+            true => (place, edit_at - 1),
+            false => (place - 1, edit_at),
+        };
+        let edit = Edit { start, removed: removed.chars().count(), inserted: inserted.into() };
+        may_be(&Rope::from_str(&text), &edit, place..place)
+    }
+
+    #[test]
+    fn blanks_around_the_place_may_be_changed_by_a_formatter() {
+        assert!(is_tools("^    |\n", "    ", ""), "trimmed");
+        assert!(is_tools("^    |\n", "    ", "\t"), "indented by tabs");
+        assert!(is_tools("x =^ |\n", " ", ""), "a single blank");
+        assert!(is_tools("f(|^  \n", "  ", ""), "trailing blanks");
+        assert!(is_tools("f(|^\n\n\n", "\n\n", ""), "empty lines");
+        assert!(!is_tools("f^x|\n", "x", ""), "the Backspace key");
+        assert!(!is_tools("x =|^\n", "", " "), "the space bar");
+    }
+
+    #[test]
+    fn a_final_newline_may_be_put_in_on_save() {
+        assert!(is_tools("fn a() {|^", "", "\n"));
+        assert!(!is_tools("fn a() {|^", "", "\n    "), "the Enter key indents");
+        assert!(!is_tools("fn a() {|^\n", "", "\n"), "there is one already");
+    }
+
+    #[test]
+    fn lines_may_be_put_in_above() {
+        assert!(is_tools("|^fn a() {}\n", "", "use b;\n"));
+        assert!(!is_tools("|^fn a() {}\n", "", "\n"), "the Enter key");
+        assert!(!is_tools("x |^\n", "", "= 1;\n"), "within a line");
+    }
+}
