@@ -1,0 +1,114 @@
+//! Finds where an edit that was made twice comes next, without a model.
+//!
+//! The stream of edits is folded into units: what was changed at one place ([`History`]). Two units
+//! that are alike make a rule ([`Rule`]): a rewrite, with holes for what differs; an insertion
+//! beside the same text; or lines that are deleted. A rule is searched for below the cursor, then
+//! from the file's start, then in the next file, and every place is checked ([`NextEdit`]).
+//!
+//! Everything here is pure: no file is read, no model is run, and no setting is looked up. Whoever
+//! shows an edit says whether it was taken or turned down, and a rule ends after
+//! [`MISSES_MAX`] misses.
+//!
+//! ```
+//! use next_edit::{By, Edit, File, Language, NextEdits, Query};
+//! use ropey::Rope;
+//!
+//! let rust = Language::named("rust");
+//! let mut text = Rope::from("file.load(1);\nfile.load(2);\nfile.load(3);\n");
+//! let mut next = NextEdits::default();
+//! // The user changes `load` to `fetch` in the first line, and then in the second one.
+//! for start in [5, 20] {
+//!     let edit = Edit { start, removed: 4, inserted: "fetch".into() };
+//!     next.change("a.rs", rust, &text, std::slice::from_ref(&edit), By::Person);
+//!     text.remove(start..start + 4);
+//!     text.insert(start, "fetch");
+//! }
+//! let text = text.to_string();
+//! let files = [File { name: "a.rs", text: &text, language: rust }];
+//! let edits = next.find(&Query { files: &files, cursor: 25, count: 1 });
+//! assert_eq!((edits[0].line, &*edits[0].old, &*edits[0].new), (2, "load", "fetch"));
+//! assert!(edits[0].fits(&text));
+//! ```
+
+pub mod tune {
+    pub fn get(name: &str, default: f32) -> f32 {
+        std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+    }
+}
+mod brackets;
+mod change;
+mod diff;
+mod feedback;
+mod history;
+mod language;
+mod pattern;
+mod places;
+mod rules;
+mod template;
+mod tokens;
+
+pub use feedback::MISSES_MAX;
+pub use history::{
+    By, DOCUMENT_BYTES_MAX, Edit, History, ONGOING_MAX, UNIT_BYTES_MAX, UNIT_LINES_MAX, UNITS_MAX,
+    Unit,
+};
+pub use language::Language;
+pub use places::{
+    FILE_BYTES_MAX, File, HITS_MAX, LEXED_FILES_MAX, LINE_BYTES_MAX, NextEdit, Query,
+};
+pub use rules::{EVIDENCE_UNITS_MAX, RECENT_UNITS, RULES_MAX, Rule, RuleId, RuleKind};
+
+use feedback::Feedback;
+use ropey::Rope;
+
+/// The edits of one user, and what can be made of them.
+#[derive(Debug, Default)]
+pub struct NextEdits {
+    history: History,
+    feedback: Feedback,
+}
+
+impl NextEdits {
+    /// Notes the changes of one message, of which the first one changes `text`.
+    pub fn change(
+        &mut self,
+        file: &str,
+        language: &'static Language,
+        text: &Rope,
+        edits: &[Edit],
+        by: By,
+    ) {
+        self.history.change(file, language, text, edits, by);
+    }
+
+    /// What was changed so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The rules that the edits so far give and that have not ended, the most likely first.
+    pub fn rules(&self) -> Vec<Rule> {
+        let mut rules = rules::rules(&self.history.latest(EVIDENCE_UNITS_MAX));
+        rules.retain(|rule| !self.feedback.has_ended(rule.id));
+        rules
+    }
+
+    /// Where the user may want to go on, the most likely place first. No two edits overlap.
+    pub fn find(&self, query: &Query) -> Vec<NextEdit> {
+        places::next_edits(&self.rules(), query, |edit| !self.feedback.is_turned_down(edit))
+    }
+
+    /// Notes that the user took an edit. The change itself comes as any other ([`By::Person`]).
+    pub fn taken(&mut self, edit: &NextEdit) {
+        self.feedback.taken(edit);
+    }
+
+    /// Notes that the user turned an edit down, or went on elsewhere. It is not offered again, and
+    /// its rule ends with [`MISSES_MAX`] of them in a row.
+    pub fn turned_down(&mut self, edit: &NextEdit) {
+        self.feedback.turned_down(edit);
+    }
+}
+
+#[cfg(test)]
+mod tests;

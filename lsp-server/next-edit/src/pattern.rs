@@ -1,0 +1,177 @@
+//! What a rule looks for in a line: words that must stand there, and holes for what may differ.
+
+use crate::brackets::depth_change;
+use crate::change::Line;
+use crate::language::Language;
+use crate::tokens::{Class, Kind, Token, tokens};
+use std::ops::Range;
+
+/// The most tokens that a hole takes.
+pub(crate) const HOLE_TOKENS_MAX: usize = 12;
+
+/// A part of a pattern, which stands for tokens of one line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// The beginning of a line, and its end.
+    Start,
+    End,
+    Word(Box<str>, Class),
+    /// Some tokens whose brackets are balanced: as few as fit.
+    Hole,
+}
+
+/// The parts of one line, of which some are replaced and the others stand around them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Pattern {
+    pub parts: Vec<Part>,
+    pub replaced: Range<usize>,
+}
+
+/// A text with its tokens.
+pub(crate) struct Lexed<'a> {
+    pub text: &'a str,
+    pub tokens: Vec<Token>,
+    /// The bytes at which its lines end.
+    breaks: Vec<u32>,
+    /// Whether it is known what the tokens stand in. It is not for a line without the text above
+    /// it; then all classes fit.
+    pub has_classes: bool,
+}
+
+impl<'a> Lexed<'a> {
+    pub fn of(text: &'a str, language: &Language) -> Lexed<'a> {
+        let tokens = tokens(text, language, Default::default());
+        let breaks = tokens.iter().filter(|token| token.kind == Kind::Break);
+        let breaks = breaks.map(|token| token.start).collect();
+        Lexed { text, tokens, breaks, has_classes: true }
+    }
+
+    /// A line without the text above it.
+    pub fn of_line(text: &'a str, language: &Language) -> Lexed<'a> {
+        Lexed { has_classes: false, ..Lexed::of(text, language) }
+    }
+
+    pub fn word(&self, at: usize) -> &'a str {
+        let token = self.tokens[at];
+        &self.text[token.start as usize..token.end as usize]
+    }
+
+    /// The number of the line with this byte.
+    pub fn line(&self, byte: usize) -> usize {
+        self.breaks.partition_point(|at| (*at as usize) < byte)
+    }
+
+    /// The token that begins at this byte.
+    pub fn token_at(&self, byte: usize) -> Option<usize> {
+        self.tokens.binary_search_by_key(&(byte as u32), |token| token.start).ok()
+    }
+
+    pub fn is_start(&self, at: usize) -> bool {
+        at.checked_sub(1).is_none_or(|before| self.is_end(before))
+    }
+
+    /// Whether no token of the line is left at this one.
+    pub fn is_end(&self, at: usize) -> bool {
+        self.tokens.get(at).is_none_or(|token| token.kind == Kind::Break)
+    }
+}
+
+impl Part {
+    pub fn of(line: &Line, at: usize) -> Part {
+        Part::Word(line.word(at).into(), line.tokens[at].class)
+    }
+}
+
+impl Pattern {
+    /// The word that is searched for: the longest one.
+    pub fn needle(&self) -> Option<(usize, &str)> {
+        let words = self.parts.iter().enumerate().filter_map(|(at, part)| match part {
+            Part::Word(word, _) => Some((at, &**word)),
+            _ => None,
+        });
+        words.max_by_key(|(at, word)| (word.len(), std::cmp::Reverse(*at)))
+    }
+
+    /// The tokens that each part stands for, if the part `anchor` stands at this token.
+    pub fn at(&self, lexed: &Lexed, anchor: usize, token: usize) -> Option<Vec<Range<usize>>> {
+        let mut back = vec![];
+        if !backward(lexed, &self.parts[..anchor], token, &mut back) {
+            return None;
+        }
+        back.reverse();
+        forward(lexed, &self.parts[anchor..], token, &mut back).then_some(back)
+    }
+}
+
+fn fits(lexed: &Lexed, part: &Part, at: usize) -> bool {
+    match part {
+        Part::Word(word, class) => lexed.tokens.get(at).is_some_and(|token| {
+            (token.class == *class || !lexed.has_classes) && lexed.word(at) == &**word
+        }),
+        _ => false,
+    }
+}
+
+/// Fits the parts to the tokens from `at` on.
+fn forward(lexed: &Lexed, parts: &[Part], at: usize, spans: &mut Vec<Range<usize>>) -> bool {
+    let Some((part, rest)) = parts.split_first() else { return true };
+    let length = match part {
+        Part::Start if lexed.is_start(at) => 0,
+        Part::End if lexed.is_end(at) => 0,
+        Part::Word(..) if fits(lexed, part, at) => 1,
+        Part::Hole => {
+            let mut depth = 0;
+            for end in at..at + HOLE_TOKENS_MAX {
+                if lexed.is_end(end) {
+                    return false;
+                }
+                depth += depth_change(lexed.word(end), &lexed.tokens[end]);
+                if depth < 0 {
+                    return false;
+                }
+                let known = spans.len();
+                spans.push(at..end + 1);
+                if depth == 0 && forward(lexed, rest, end + 1, spans) {
+                    return true;
+                }
+                spans.truncate(known);
+            }
+            return false;
+        }
+        _ => return false,
+    };
+    spans.push(at..at + length);
+    forward(lexed, rest, at + length, spans)
+}
+
+/// Fits the parts to the tokens before `end`. The spans come in reverse.
+fn backward(lexed: &Lexed, parts: &[Part], end: usize, spans: &mut Vec<Range<usize>>) -> bool {
+    let Some((part, rest)) = parts.split_last() else { return true };
+    let length = match part {
+        Part::Start if lexed.is_start(end) => 0,
+        Part::End if lexed.is_end(end) => 0,
+        Part::Word(..) if end > 0 && fits(lexed, part, end - 1) => 1,
+        Part::Hole => {
+            let mut depth = 0;
+            for start in (end.saturating_sub(HOLE_TOKENS_MAX)..end).rev() {
+                if lexed.is_end(start) {
+                    return false;
+                }
+                depth -= depth_change(lexed.word(start), &lexed.tokens[start]);
+                if depth < 0 {
+                    return false;
+                }
+                let known = spans.len();
+                spans.push(start..end);
+                if depth == 0 && backward(lexed, rest, start, spans) {
+                    return true;
+                }
+                spans.truncate(known);
+            }
+            return false;
+        }
+        _ => return false,
+    };
+    spans.push(end - length..end);
+    backward(lexed, rest, end - length, spans)
+}

@@ -1,0 +1,275 @@
+//! Cuts a text into words, numbers and marks, and tells which of them stand in a comment or in a
+//! string. Blanks are no tokens: rules do not see them.
+
+use crate::language::{Language, Quote};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub start: u32,
+    pub end: u32,
+    pub kind: Kind,
+    pub class: Class,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Word,
+    Number,
+    Mark,
+    /// The end of a line.
+    Break,
+}
+
+/// What a token stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    Code,
+    String,
+    Comment,
+}
+
+/// What the beginning of a line stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Inside {
+    #[default]
+    Code,
+    /// A block comment, by its number in the language, and how deeply it is nested.
+    Comment(usize, u32),
+    /// A string, by the number of its quotes in the language.
+    String(usize),
+    /// A raw string of Rust, with so many `#`.
+    RawString(usize),
+}
+
+/// Operators of several characters. One of them is never taken for its parts: a rule about `=`
+/// does not touch `==`.
+const OPERATORS: &[&str] = &[
+    "...", "..=", "===", "!==", "<=>", "**=", "??=", "==", "!=", "<=", ">=", "&&", "||", "->",
+    "=>", "::", ":=", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "^=", "..", "??", "?.", "++", "--",
+    "<<", "**", "//",
+];
+
+pub(crate) fn tokens(text: &str, language: &Language, inside: Inside) -> Vec<Token> {
+    let mut tokens = Vec::with_capacity(text.len() / 4);
+    lex(text, language, inside, |token| tokens.push(token));
+    tokens
+}
+
+/// What the end of a text stands in.
+pub(crate) fn inside_at_end(text: &str, language: &Language) -> Inside {
+    lex(text, language, Inside::Code, |_| ())
+}
+
+fn lex(text: &str, language: &Language, inside: Inside, emit: impl FnMut(Token)) -> Inside {
+    let mut lexer = Lexer { text, language, opens: opens(language), at: 0, inside, emit };
+    while lexer.at < text.len() {
+        lexer.step();
+    }
+    lexer.inside
+}
+
+/// The bytes with which comments and strings begin.
+fn opens(language: &Language) -> [bool; 256] {
+    let mut opens = [false; 256];
+    let comments =
+        language.line_comments.iter().chain(language.block_comments.iter().map(|b| &b.0));
+    for open in comments.chain(language.strings.iter().map(|quote| &quote.open)) {
+        opens[usize::from(open.as_bytes()[0])] = true;
+    }
+    if language.is_rust {
+        opens[usize::from(b'r')] = true;
+    }
+    opens
+}
+
+struct Lexer<'a, F: FnMut(Token)> {
+    text: &'a str,
+    language: &'a Language,
+    opens: [bool; 256],
+    at: usize,
+    inside: Inside,
+    emit: F,
+}
+
+impl<F: FnMut(Token)> Lexer<'_, F> {
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn step(&mut self) {
+        match self.inside {
+            Inside::Code => self.code(),
+            Inside::Comment(number, depth) => {
+                let (open, close) = self.language.block_comments[number];
+                if self.rest().starts_with(close) {
+                    let deeper = depth.saturating_sub(1);
+                    self.inside =
+                        if deeper == 0 { Inside::Code } else { Inside::Comment(number, deeper) };
+                    self.take(close.len(), Kind::Mark, Class::Comment);
+                } else if self.language.is_rust && self.rest().starts_with(open) {
+                    self.inside = Inside::Comment(number, depth + 1);
+                    self.take(open.len(), Kind::Mark, Class::Comment);
+                } else {
+                    self.any(Class::Comment);
+                }
+            }
+            Inside::String(number) => self.string(&self.language.strings[number]),
+            Inside::RawString(hashes) => {
+                let rest = self.rest().as_bytes();
+                let closes = rest[0] == b'"'
+                    && rest.len() > hashes
+                    && rest[1..=hashes].iter().all(|byte| *byte == b'#');
+                if closes {
+                    self.inside = Inside::Code;
+                    self.take(1 + hashes, Kind::Mark, Class::String);
+                } else {
+                    self.any(Class::String);
+                }
+            }
+        }
+    }
+
+    fn code(&mut self) {
+        let first = self.rest().as_bytes()[0];
+        if !self.opens[usize::from(first)] {
+            return self.any(Class::Code);
+        }
+        let language = self.language;
+        let rest = self.rest();
+        for (number, (open, _)) in language.block_comments.iter().enumerate() {
+            if rest.starts_with(open) {
+                self.inside = Inside::Comment(number, 1);
+                return self.take(open.len(), Kind::Mark, Class::Comment);
+            }
+        }
+        if let Some(open) = language.line_comments.iter().find(|open| rest.starts_with(**open)) {
+            return self.line_comment(open.len());
+        }
+        if language.is_rust {
+            if let Some(hashes) = raw_string_hashes(rest) {
+                self.inside = Inside::RawString(hashes);
+                return self.take(2 + hashes, Kind::Mark, Class::String);
+            }
+            if first == b'\'' && !is_char_literal(rest) {
+                return self.take(1, Kind::Mark, Class::Code);
+            }
+        }
+        for (number, quote) in language.strings.iter().enumerate() {
+            if rest.starts_with(quote.open) {
+                self.inside = Inside::String(number);
+                return self.take(quote.open.len(), Kind::Mark, Class::String);
+            }
+        }
+        self.any(Class::Code);
+    }
+
+    fn line_comment(&mut self, open: usize) {
+        let end = self.rest().find('\n').map_or(self.text.len(), |length| self.at + length);
+        self.take(open, Kind::Mark, Class::Comment);
+        while self.at < end {
+            self.any(Class::Comment);
+        }
+    }
+
+    fn string(&mut self, quote: &Quote) {
+        let rest = self.rest();
+        if rest.starts_with(quote.close) {
+            self.inside = Inside::Code;
+            return self.take(quote.close.len(), Kind::Mark, Class::String);
+        }
+        if rest.starts_with('\n') && !quote.has_lines {
+            self.inside = Inside::Code;
+            return self.any(Class::Code);
+        }
+        if quote.has_escapes && rest.starts_with('\\') {
+            let escaped = rest[1..].chars().next().filter(|c| !matches!(c, '\n' | '\r'));
+            let length = 1 + escaped.map_or(0, char::len_utf8);
+            return self.take(length, Kind::Mark, Class::String);
+        }
+        self.any(Class::String);
+    }
+
+    /// Takes the next token, whatever it is.
+    fn any(&mut self, class: Class) {
+        let rest = self.rest();
+        let first = rest.as_bytes()[0];
+        if first == b'\n' {
+            return self.take(1, Kind::Break, class);
+        }
+        if first.is_ascii_whitespace() {
+            let is_blank = |byte: &u8| byte.is_ascii_whitespace() && *byte != b'\n';
+            self.at += rest.bytes().take_while(is_blank).count();
+            return;
+        }
+        let word = word_length(rest);
+        if word > 0 {
+            let kind = if first.is_ascii_digit() { Kind::Number } else { Kind::Word };
+            return self.take(word, kind, class);
+        }
+        if class == Class::Code
+            && let Some(length) = operator_length(rest)
+        {
+            return self.take(length, Kind::Mark, class);
+        }
+        let first = rest.chars().next().unwrap_or(' ');
+        if first.is_whitespace() {
+            self.at += first.len_utf8();
+        } else {
+            self.take(first.len_utf8(), Kind::Mark, class);
+        }
+    }
+
+    fn take(&mut self, length: usize, kind: Kind, class: Class) {
+        let start = self.at as u32;
+        self.at += length;
+        (self.emit)(Token { start, end: self.at as u32, kind, class });
+    }
+}
+
+/// The length of the operator of several characters that begins here.
+fn operator_length(text: &str) -> Option<usize> {
+    // Most marks stand alone, which one look at the next byte tells.
+    let next = *text.as_bytes().get(1)?;
+    if !b"=.>&|:<+-*/?".contains(&next) {
+        return None;
+    }
+    OPERATORS.iter().find(|operator| text.starts_with(**operator)).map(|found| found.len())
+}
+
+fn word_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        while at < bytes.len() && is_word_byte(bytes[at]) {
+            at += 1;
+        }
+        if at == bytes.len() || bytes[at].is_ascii() {
+            return at;
+        }
+        match text[at..].chars().next() {
+            Some(c) if c.is_alphanumeric() => at += c.len_utf8(),
+            _ => return at,
+        }
+    }
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+}
+
+/// How many `#` a raw string of Rust has that begins here.
+fn raw_string_hashes(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix('r')?.as_bytes();
+    let hashes = rest.iter().take_while(|byte| **byte == b'#').count();
+    (rest.get(hashes) == Some(&b'"')).then_some(hashes)
+}
+
+/// Whether an apostrophe begins a character, and not a lifetime.
+fn is_char_literal(text: &str) -> bool {
+    let mut chars = text.chars().skip(1);
+    match chars.next() {
+        Some('\\') => true,
+        Some(_) => chars.next() == Some('\''),
+        None => false,
+    }
+}
