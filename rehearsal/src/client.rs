@@ -12,9 +12,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use url::Url;
 
 /// The command that an item carries and an editor runs when the item is accepted.
 pub const ACCEPT_COMMAND: &str = "hone.accept";
@@ -125,18 +127,34 @@ impl Client {
     /// Shakes hands and returns the server's answer. It offers these position encodings in order of
     /// preference; without any, the protocol's default is UTF-16.
     pub fn initialize(&self, encodings: &[Encoding]) -> Result<Value, RequestError> {
+        self.initialize_in(encodings, None)
+    }
+
+    /// The same for an editor that has this folder open.
+    pub fn initialize_in(
+        &self,
+        encodings: &[Encoding],
+        folder: Option<&Path>,
+    ) -> Result<Value, RequestError> {
         let method = "initialize";
         let mut capabilities = json!({"textDocument": {"inlineCompletion": {}}});
         if !encodings.is_empty() {
             let names: Vec<_> = encodings.iter().map(|encoding| encoding.name()).collect();
             capabilities["general"] = json!({"positionEncodings": names});
         }
+        if folder.is_some() {
+            capabilities["workspace"] = json!({"workspaceFolders": true});
+        }
+        let uri = folder.and_then(|folder| Url::from_file_path(folder).ok()).map(String::from);
+        let name = folder.and_then(Path::file_name).map(|name| name.to_string_lossy());
+        let folders = uri.as_ref().map(|uri| json!([{"uri": uri, "name": name}]));
         let answer = self.request(
             method,
             json!({
                 "processId": std::process::id(),
                 "clientInfo": {"name": "hone-rehearse", "version": env!("CARGO_PKG_VERSION")},
-                "rootUri": null,
+                "rootUri": uri,
+                "workspaceFolders": folders,
                 "capabilities": capabilities,
             }),
         )?;
@@ -172,6 +190,22 @@ impl Client {
             "textDocument/didChange",
             json!({"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]}),
         )
+    }
+
+    /// Several changes in one notification. Each counts positions after the one before.
+    pub fn change_all(&self, uri: &str, changes: &[(Range, String)]) -> Result<(), RequestError> {
+        let version = self.next_version(uri);
+        let changes = changes.iter().map(|(range, text)| json!({"range": range, "text": text}));
+        let changes: Vec<_> = changes.collect();
+        self.notify(
+            "textDocument/didChange",
+            json!({"textDocument": {"uri": uri, "version": version}, "contentChanges": changes}),
+        )
+    }
+
+    /// Reports that the document was written to the disk.
+    pub fn save(&self, uri: &str) -> Result<(), RequestError> {
+        self.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}}))
     }
 
     pub fn close(&self, uri: &str) -> Result<(), RequestError> {

@@ -9,6 +9,8 @@ use std::time::Duration;
 pub const DAEMON_START: Duration = Duration::from_secs(120);
 /// Longest wait until a daemon that was told to stop has ended.
 pub const DAEMON_STOP: Duration = Duration::from_secs(5);
+/// Longest wait until a folder is indexed. A larger one is indexed while the developer types.
+pub const INDEX: Duration = Duration::from_secs(120);
 pub const DAEMON_POLL: Duration = Duration::from_millis(50);
 /// Longest wait for one update.
 pub const UPDATE: Duration = Duration::from_secs(600);
@@ -38,6 +40,12 @@ pub const WAIT_MS: u64 = 11_000;
 
 /// A larger file is data or generated code.
 pub const FILE_BYTES_MAX: usize = 256 << 10;
+/// A larger file is left out of the working tree.
+pub const TREE_FILE_BYTES_MAX: usize = 1 << 20;
+/// What the files of a working tree may take together.
+pub const TREE_BYTES_MAX: u64 = 2 << 30;
+/// Files of a working tree.
+pub const TREE_FILES_MAX: usize = 200_000;
 /// A longer line is minified or data.
 pub const LINE_BYTES_MAX: usize = 1000;
 /// A larger message means that the peer is broken.
@@ -92,6 +100,8 @@ const _: () = {
     // An offer that was looked at counts as seen and is still there; one that was waited at is not.
     assert!(OFFER_SEEN_MS < LOOK_MS && LOOK_MS < OFFER_TIMEOUT_MS && OFFER_TIMEOUT_MS < WAIT_MS);
     assert!(LINE_BYTES_MAX < FILE_BYTES_MAX);
+    // A file that is typed lies in the working tree.
+    assert!(FILE_BYTES_MAX < TREE_FILE_BYTES_MAX);
     // A file can be opened with one message.
     assert!(FILE_BYTES_MAX * JSON_BYTES_PER_BYTE < MESSAGE_BYTES_MAX);
     // The bounds of an interval are resamples, not the outermost ones.

@@ -1,9 +1,13 @@
 //! The typist against a scripted server in this process. From the messages alone, the server keeps
 //! its own copy of the document and its own labels.
 
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
+use rehearsal::developer::disturbance::{Disturbance, Disturbed};
 use rehearsal::developer::history::{FileChange, Hunk, lines};
-use rehearsal::developer::{NOISE, OfferOutcome, PlaceDraws, RejectBy};
+use rehearsal::developer::pairs::closes_of_others;
+use rehearsal::developer::{Editor, NOISE, OfferOutcome, PlaceDraws, RejectBy};
 use rehearsal::document::{Document, Encoding, Position, Range};
 use rehearsal::run::ledger::LabelCounts;
 use rehearsal::run::typist::Typist;
@@ -23,6 +27,11 @@ struct Seen {
     rejected: Vec<(String, String)>,
     clock_ms: u64,
     changes: usize,
+    saves: usize,
+    /// The texts that the changes put in, each behind the text that it took the place of.
+    edits: Vec<(String, String)>,
+    /// Whether an offer takes the place of the marks behind the cursor that it closes.
+    replaces: bool,
 }
 
 /// What to offer, given the document and the cursor's byte offset.
@@ -59,9 +68,13 @@ impl Seen {
                 self.changes += 1;
                 let document = self.document.as_mut().unwrap();
                 for change in params["contentChanges"].as_array().unwrap() {
-                    let range = Range::deserialize(&change["range"]).unwrap();
-                    let (start, end) = (document.offset(range.start), document.offset(range.end));
+                    let (start, end) = match Range::deserialize(&change["range"]) {
+                        Ok(range) => (document.offset(range.start), document.offset(range.end)),
+                        Err(_) => (0, document.text().len()),
+                    };
+                    let removed = document.text()[start..end].to_owned();
                     document.replace(start, end, change["text"].as_str().unwrap());
+                    self.edits.push((removed, text(&change["text"])));
                 }
             }
             "textDocument/didClose" => {
@@ -70,14 +83,20 @@ impl Seen {
             "textDocument/inlineCompletion" => {
                 let document = self.document.as_ref().unwrap();
                 let cursor = Position::deserialize(&params["position"]).unwrap();
-                let offered = script(document.text(), document.offset(cursor));
+                let at = document.offset(cursor);
+                let offered = script(document.text(), at);
+                let behind = &document.text()[at..];
+                let behind = behind[..behind.find(['\r', '\n']).unwrap_or(behind.len())].to_owned();
                 let items: Vec<Value> = offered
                     .into_iter()
                     .map(|offered| {
+                        let marks = if self.replaces { marks(&offered, &behind) } else { 0 };
+                        let character = cursor.character + marks as u32;
+                        let end = Position { character, ..cursor };
                         self.offers += 1;
                         json!({
                             "insertText": offered,
-                            "range": {"start": cursor, "end": cursor},
+                            "range": {"start": cursor, "end": end},
                             "command": {"title": "", "command": ACCEPT_COMMAND,
                                         "arguments": [self.offers.to_string()]},
                         })
@@ -85,6 +104,7 @@ impl Seen {
                     .collect();
                 return json!({"items": items});
             }
+            "textDocument/didSave" => self.saves += 1,
             "textDocument/didShowCompletion" => {
                 self.shown.push(text(&params["item"]["command"]["arguments"][0]));
             }
@@ -96,6 +116,15 @@ impl Seen {
         Value::Null
     }
 }
+
+/// How many marks behind the cursor an offer closes.
+fn marks(offered: &str, behind: &str) -> usize {
+    let quote = behind.chars().next().filter(|mark| "\"'`".contains(*mark));
+    closes_of_others(offered, quote).min(behind.len())
+}
+
+/// Nothing happens beside the developer's typing.
+const CALM: Disturbed = Disturbed { format: None, import: None, second_cursor: None, typo: false };
 
 /// A developer who never slips.
 fn calm(reject_by: RejectBy) -> PlaceDraws {
@@ -112,6 +141,15 @@ fn type_out(
     change: &FileChange,
     draws: PlaceDraws,
 ) -> Vec<Option<OfferOutcome>> {
+    type_out_with(typist, change, draws, &mut || CALM)
+}
+
+fn type_out_with(
+    typist: &mut Typist,
+    change: &FileChange,
+    draws: PlaceDraws,
+    disturb: &mut dyn FnMut() -> Disturbed,
+) -> Vec<Option<OfferOutcome>> {
     let mut outcomes = Vec::new();
     let after = lines(&change.after);
     typist.open(&change.path, change.language, &change.before).unwrap();
@@ -127,13 +165,18 @@ fn type_out(
                 typist.type_to(point).unwrap();
                 if point < text.len() && typist.is_at(point) {
                     let answer = typist.ask().unwrap();
+                    let disturbed = disturb();
                     outcomes.push(
-                        answer.offer.map(|offer| typist.respond(&offer, draws, NOISE).unwrap()),
+                        answer.offer.map(|offer| {
+                            typist.respond(&offer, draws, NOISE, &disturbed).unwrap().0
+                        }),
                     );
                 }
             }
             typist.finish_line().unwrap();
         }
+        typist.finish_hunk().unwrap();
+        typist.save().unwrap();
     }
     typist.close(Some(&change.after)).unwrap();
     outcomes
@@ -143,6 +186,7 @@ fn change(before: &str, after: &str, hunks: &[Hunk]) -> FileChange {
     FileChange {
         commit: "0".repeat(40),
         path: "src/größe (1).rs".to_owned(),
+        renamed_from: None,
         language: "rust",
         before: before.to_owned(),
         after: after.to_owned(),
@@ -173,7 +217,7 @@ fn edited_file() -> FileChange {
 fn truth(after: &str, chars: usize) -> Script {
     let lines: Vec<String> = after.lines().map(str::to_owned).collect();
     Box::new(move |text, cursor| {
-        let line = text[..cursor].matches('\n').count();
+        let line = text[..cursor].matches('\n').count() - text.matches("added_by_a_tool").count();
         let typed = &text[text[..cursor].rfind('\n').map_or(0, |newline| newline + 1)..cursor];
         let rest = lines[line].strip_prefix(typed).expect("what is typed is true");
         (!rest.is_empty()).then(|| rest.chars().take(chars).collect())
@@ -204,6 +248,188 @@ fn the_document_is_the_real_one_at_the_end_on_both_sides() {
                 assert_eq!(seen.lock().unwrap().closed_text.as_deref(), Some(&*file.after));
             }
         }
+    }
+}
+
+/// Types a whole new file in an editor that closes brackets; answers what the server saw.
+fn in_vscode(text: &str, script: Script, draws: PlaceDraws, replaces: bool) -> Seen {
+    let ending_lines = text.split_inclusive('\n').count();
+    let file = FileChange {
+        language: "javascript",
+        ..change("", text, &[Hunk { removed: 0..0, added: 0..ending_lines }])
+    };
+    let (client, seen) = serve(script);
+    seen.lock().unwrap().replaces = replaces;
+    let mut developer = typist(&client).with_editor(Editor::Vscode);
+    type_out(&mut developer, &file, draws);
+    client.advance_clock(0).unwrap();
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+fn nothing() -> Script {
+    Box::new(|_, _| None)
+}
+
+#[test]
+fn brackets_are_closed_and_typed_over() {
+    let seen = in_vscode("f(x);", nothing(), calm(RejectBy::TypingOn), true);
+    let edits: Vec<_> = seen.edits.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let typed = [("", "f"), ("", "()"), ("", "x"), (")", ")"), ("", ";")];
+    assert_eq!(edits[1..], typed, "the first one opens the line");
+}
+
+#[test]
+fn enter_between_brackets_puts_the_closing_one_on_a_line_of_its_own() {
+    let seen = in_vscode("if (x) {\n  y();\n}\n", nothing(), calm(RejectBy::TypingOn), true);
+    assert!(seen.edits.contains(&(String::new(), "\n  \n".to_owned())), "{:?}", seen.edits);
+    let closing = seen.edits.iter().filter(|(_, text)| text.contains('}')).count();
+    assert_eq!(closing, 1, "it is not typed again: {:?}", seen.edits);
+    assert_eq!(seen.closed_text.as_deref(), Some("if (x) {\n  y();\n}\n"));
+}
+
+/// Files with everything that opens and closes, and much that does not.
+const NESTED: [&str; 6] = [
+    "foo(\n  'a (b',\n  [1, 2],\n);\nif (x) {\n  bar(y => {\n    y\n  })\n} else {\n}\n",
+    "x = [\n{\n}]\n)\n}\ny = `a\n${b}\n`;\n",
+    "const a = {\r\n  b: (\r\n    c\r\n  ),\r\n};",
+    "f({ a: [\n  'it\\'s', \"\\\"\"\n], b: '\n' })",
+    "// don't (close\n{ // \"this\n}\n",
+    "a(b, // c\n  d)\n  .e({\n    f,\n    ...g })\n",
+];
+
+/// Whatever the editor closes by itself, the file is the real one in the end.
+#[test]
+fn an_editor_that_closes_brackets_leaves_the_real_document() {
+    for text in NESTED {
+        for reject_by in [RejectBy::TypingOn, RejectBy::Escape, RejectBy::Waiting] {
+            for (slip, replaces) in [(0.9, true), (0.9, false), (0.0, true), (0.03, false)] {
+                for chars in [usize::MAX, 10, 4] {
+                    let draws = PlaceDraws { slip, ..calm(reject_by) };
+                    let seen = in_vscode(text, truth(text, chars), draws, replaces);
+                    assert_eq!(seen.closed_text.as_deref(), Some(text));
+                }
+                let draws = PlaceDraws { slip, ..calm(reject_by) };
+                for script in [nothing(), wrong()] {
+                    let seen = in_vscode(text, script, draws, replaces);
+                    assert_eq!(seen.closed_text.as_deref(), Some(text));
+                }
+            }
+        }
+    }
+}
+
+/// `f(｜)` and `g(x)`, where the last bracket of the line is the offer's own.
+#[test]
+fn the_rest_of_the_line_is_right_with_and_without_the_marks_behind_it() {
+    for (rest, offered) in [("gamma(x)", "gamma(x)"), ("gamma)", "gamma")] {
+        let text = format!("f({rest}");
+        let script: Script = Box::new(move |_, _| Some(offered.to_owned()));
+        let (client, _seen) = serve(script);
+        let mut developer = typist(&client).with_editor(Editor::Vscode);
+        developer.open("a.js", "javascript", "").unwrap();
+        developer.begin_line(0, &text, 0, "").unwrap();
+        developer.type_to(2).unwrap();
+        let offer = developer.ask().unwrap().offer.expect("an offer");
+        let answer = developer.respond(&offer, calm(RejectBy::TypingOn), NOISE, &CALM).unwrap();
+        let chars = offered.len();
+        assert_eq!(answer, (OfferOutcome::Accepted { chars }, false), "{text}");
+        developer.finish_line().unwrap();
+        developer.finish_hunk().unwrap();
+        developer.close(Some(&text)).unwrap();
+    }
+}
+
+/// The same for texts that nobody would write.
+#[test]
+fn an_editor_that_closes_brackets_copes_with_any_text() {
+    let mut rng = StdRng::seed_from_u64(7);
+    let parts = ["(", ")", "[", "]", "{", "}", "'", "\"", "`", "\\", "x", " ", "\n", "\n  ", ","];
+    for _ in 0..300 {
+        let length = rng.random_range(1..60);
+        let text: String = (0..length).map(|_| parts[rng.random_range(0..parts.len())]).collect();
+        let script = truth(&text, rng.random_range(1..30));
+        let draws = PlaceDraws { slip: rng.random(), ..calm(RejectBy::TypingOn) };
+        let seen = in_vscode(&text, script, draws, rng.random());
+        assert_eq!(seen.closed_text.as_deref(), Some(&*text), "{text:?}");
+    }
+}
+
+/// All that tools and second cursors do is undone before the file is saved.
+#[test]
+fn a_disturbed_developer_leaves_the_real_document() {
+    let all = [
+        Disturbance::Formatter,
+        Disturbance::AutoImport,
+        Disturbance::SecondCursor,
+        Disturbance::Typo,
+    ];
+    let mut edits = Vec::new();
+    for text in NESTED {
+        for seed in 0..30 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let file = FileChange {
+                language: "javascript",
+                ..change("", text, &[Hunk { removed: 0..0, added: 0..lines(text).len() }])
+            };
+            let script = if seed % 2 == 0 { truth(text, 12) } else { wrong() };
+            let (client, seen) = serve(script);
+            let mut developer = typist(&client).with_editor(Editor::Vscode);
+            let mut disturb = || Disturbed::draw(&all, &mut rng);
+            type_out_with(&mut developer, &file, calm(RejectBy::TypingOn), &mut disturb);
+            client.advance_clock(0).unwrap();
+            let seen = seen.lock().unwrap();
+            assert_eq!(seen.closed_text.as_deref(), Some(text), "seed {seed}");
+            assert_eq!(seen.saves, 1);
+            edits.extend(seen.edits.iter().cloned());
+        }
+    }
+    let import = "import added_by_a_tool;\n";
+    for (removed, inserted) in [("", import), ("x", ""), ("()", ""), ("", "  ")] {
+        let edit = (removed.to_owned(), inserted.to_owned());
+        assert!(edits.contains(&edit), "an import, a second cursor, a pair, blanks: {edit:?}");
+    }
+}
+
+#[test]
+fn an_offer_of_three_characters_is_not_shown() {
+    let file = change("", "value = compute()", &[Hunk { removed: 0..0, added: 0..1 }]);
+    for (editor, shown) in [(Editor::Vscode, 0), (Editor::Plain, 2)] {
+        let (client, seen) = serve(truth(&file.after, 3));
+        let mut developer = typist(&client).with_editor(editor);
+        let outcomes = type_out(&mut developer, &file, calm(RejectBy::TypingOn));
+        client.advance_clock(0).unwrap();
+        let seen = seen.lock().unwrap();
+        assert_eq!((seen.shown.len(), outcomes.iter().flatten().count()), (shown, shown));
+        let hidden = seen.rejected.iter().filter(|(_, reason)| reason == "hidden").count();
+        assert_eq!(hidden, 2 - shown, "the server is told");
+        let unseen = developer.ledger().counts().unseen;
+        assert_eq!(unseen, 2 - shown as u64);
+    }
+}
+
+/// `f(｜)` and the offer `x);` in the place of nothing: the bracket is closed twice.
+#[test]
+fn an_offer_that_closes_what_the_editor_closed_is_noticed() {
+    for (replaces, twice) in [(false, true), (true, false)] {
+        let text = "call(some_value);";
+        let script: Script = Box::new(|text, cursor| {
+            text[..cursor].ends_with('(').then(|| "some_value);".to_owned())
+        });
+        let file = FileChange {
+            language: "javascript",
+            ..change("", text, &[Hunk { removed: 0..0, added: 0..1 }])
+        };
+        let (client, seen) = serve(script);
+        seen.lock().unwrap().replaces = replaces;
+        let mut developer = typist(&client).with_editor(Editor::Vscode);
+        developer.open(&file.path, file.language, "").unwrap();
+        developer.begin_line(0, text, 0, "").unwrap();
+        developer.type_to(5).unwrap();
+        let offer = developer.ask().unwrap().offer.expect("an offer");
+        let answer = developer.respond(&offer, calm(RejectBy::TypingOn), NOISE, &CALM).unwrap();
+        assert_eq!(answer, (OfferOutcome::Accepted { chars: 12 }, twice));
+        developer.finish_line().unwrap();
+        developer.close(Some(text)).unwrap();
     }
 }
 

@@ -1,20 +1,23 @@
 //! The arguments of `hone rehearse`, and the arms and repositories that they name.
 
-use crate::developer::NOISE;
+use crate::developer::disturbance::Disturbance;
 use crate::developer::history::{Filter, History, parse_day};
+use crate::developer::{Editor, NOISE};
 use crate::limits;
 use crate::report::Repo;
 use crate::report::adopt;
 use crate::run::arm::{ArmKind, ArmSpec};
 use anyhow::{Result, ensure};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use jiff::civil::Date;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Types your real commits into fresh daemons and says what Hone would have given you
 ///
 /// A simulated developer types every added line through the language server
-/// protocol, commit by commit in the order you made them. At the start of each
+/// protocol, commit by commit in the order you made them. It works in a temporary
+/// copy of the tree that you began each commit from. At the start of each
 /// line and at one natural place inside it, the developer pauses for a
 /// completion. An offer is accepted if it is the exact rest of the line, or at
 /// least ten characters of its exact beginning. A near miss is accepted and
@@ -62,8 +65,8 @@ Columns of --table:
 
 One or two arms run side by side, so that their latencies compare. More arms run
 one after the other and reuse the prompts that an earlier arm has computed, so
-that their latencies do not compare. The command fails if the daemon's labels
-are not exactly what the developer did.")]
+that their latencies do not compare. The command fails if the daemon has labels
+that the developer did not give.")]
 pub struct Arguments {
     /// The git repository to rehearse on; several make one report
     #[arg(long, default_value = ".", value_name = "DIR")]
@@ -92,9 +95,18 @@ pub struct Arguments {
     /// NAME=KIND,SETTING=VALUE,… [default: frozen and everything]
     #[arg(long, value_name = "ARM")]
     pub arm: Vec<ArmSpec>,
-    /// How often the developer slips: misses a right offer, accepts a wrong one
-    #[arg(long, default_value_t = NOISE, value_name = "SHARE", value_parser = parse_share)]
-    pub noise: f64,
+    /// How often the developer slips, misses a right offer or accepts a wrong one
+    /// (a share), and what else happens in the file: formatter, auto-import,
+    /// second-cursor, typo [default: 0.05]
+    #[arg(long, value_name = "NOISE,…", value_delimiter = ',')]
+    pub noise: Vec<Noise>,
+    /// What the developer types in
+    #[arg(long, value_enum, default_value_t = Editor::Vscode)]
+    pub editor: Editor,
+    /// Let the daemons see nothing but the files that are open, as rehearsals did
+    /// before there was a working tree
+    #[arg(long)]
+    pub no_tree: bool,
     /// Save the rehearsal in this folder: an interrupted one continues from there,
     /// and an arm that is done is not done again
     #[arg(long, value_name = "DIR")]
@@ -155,9 +167,49 @@ pub struct Arguments {
     pub keep_homes: bool,
 }
 
-fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "not a share: write a number from 0 to 1".to_owned())
+/// One value of `--noise`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Noise {
+    /// The share of the places at which the developer slips.
+    Slips(f64),
+    Disturbance(Disturbance),
+}
+
+impl FromStr for Noise {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Noise, String> {
+        let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        let known = || {
+            let names =
+                Disturbance::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+            names.map(|name| name.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+        };
+        match (share, Disturbance::from_str(text, false)) {
+            (Some(share), _) => Ok(Noise::Slips(share)),
+            (None, Ok(disturbance)) => Ok(Noise::Disturbance(disturbance)),
+            (None, Err(_)) => {
+                Err(format!("neither a share, a number from 0 to 1, nor one of {}", known()))
+            }
+        }
+    }
+}
+
+impl Arguments {
+    /// How often the developer slips. The last share of `--noise` counts.
+    pub fn slips(&self) -> f64 {
+        let share = |noise: &Noise| match noise {
+            Noise::Slips(share) => Some(*share),
+            Noise::Disturbance(_) => None,
+        };
+        self.noise.iter().rev().find_map(share).unwrap_or(NOISE)
+    }
+
+    /// What happens beside the developer's typing, each once and in one order.
+    pub fn disturbances(&self) -> Vec<Disturbance> {
+        let is_on = |one: &Disturbance| self.noise.contains(&Noise::Disturbance(*one));
+        Disturbance::value_variants().iter().copied().filter(is_on).collect()
+    }
 }
 
 /// The arms in their order. The others are compared with the first one.
@@ -218,6 +270,23 @@ mod tests {
     fn the_old_name_of_adopt_is_understood() {
         let adopts = |name: &str| Arguments::try_parse_from(["hone rehearse", name]).unwrap().adopt;
         assert!(adopts("--adopt") && adopts("--keep"));
+    }
+
+    #[test]
+    fn noise_is_a_share_and_names() {
+        let parse = |noise: &[&str]| {
+            let words = ["hone rehearse"].iter().chain(noise);
+            Arguments::try_parse_from(words).map(|all| (all.slips(), all.disturbances()))
+        };
+        assert_eq!(parse(&[]).unwrap(), (NOISE, vec![]));
+        assert_eq!(parse(&["--noise", "0.2"]).unwrap(), (0.2, vec![]));
+        let both = vec![Disturbance::Formatter, Disturbance::SecondCursor];
+        let named = ["--noise", "second-cursor,formatter,0"];
+        assert_eq!(parse(&named).unwrap(), (0.0, both));
+        for wrong in ["1.5", "loud", ""] {
+            let error = parse(&["--noise", wrong]).unwrap_err().to_string();
+            assert!(error.contains("formatter, auto-import, second-cursor, typo"), "{error}");
+        }
     }
 
     #[test]

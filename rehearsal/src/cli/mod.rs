@@ -7,7 +7,7 @@ mod prompt_cache;
 use crate::developer::history::History;
 use crate::report::adopt::Adoption;
 use crate::report::chart;
-use crate::report::{ArmHeader, RehearsalReport, Repo};
+use crate::report::{ArmHeader, Conditions, RehearsalReport, Repo};
 use crate::run::arm::ArmSpec;
 use crate::run::interrupt::{self, Interrupted};
 use crate::run::judge::Judge;
@@ -163,7 +163,10 @@ impl<'a> Setup<'a> {
             limit: arguments.limit as usize,
             per_commit: arguments.per_commit.map(|places| places as usize),
             seed: arguments.seed,
-            noise: arguments.noise,
+            noise: arguments.slips(),
+            disturbances: arguments.disturbances(),
+            editor: arguments.editor,
+            tree: !arguments.no_tree,
             time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
             keep_homes: arguments.keep_homes || arguments.adopt,
             work,
@@ -178,7 +181,7 @@ impl<'a> Setup<'a> {
         let learner = hone.with_file_name(format!("hone-learner{}", std::env::consts::EXE_SUFFIX));
         let mut parts = vec![
             format!("{:?} {:?} {:?}", repo.head, repo.author, repo.since),
-            format!("{} {} {}", arguments.limit, arguments.seed, arguments.noise),
+            format!("{} {} {:?}", arguments.limit, arguments.seed, arguments.noise),
             format!("{:?} {:?} {:?}", arguments.template, arguments.judge, arguments.judge_model),
             format!("{:?} {}", arguments.max_minutes, arguments.save_every),
         ];
@@ -189,6 +192,7 @@ impl<'a> Setup<'a> {
             let since = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
             parts.push(format!("{} {since:?}", metadata.len()));
         }
+        parts.push(format!("{:?} {}", arguments.editor, !arguments.no_tree));
         parts.extend(arguments.per_commit.map(|places| format!("{places} places a commit")));
         for spec in group {
             parts.push(format!("{} {}", spec.name, spec.config()?));
@@ -219,7 +223,14 @@ fn print_report(
         Ok(ArmHeader { name: spec.name.clone(), kind: spec.kind, config: spec.config()? })
     });
     let arms = arms.collect::<Result<_>>()?;
-    let report = RehearsalReport::new(done, arms, arguments.seed, arguments.noise);
+    let conditions = Conditions {
+        seed: arguments.seed,
+        noise: arguments.slips(),
+        disturbances: arguments.disturbances(),
+        editor: arguments.editor,
+        tree: !arguments.no_tree,
+    };
+    let report = RehearsalReport::new(done, arms, conditions);
     if let Some(path) = &arguments.svg {
         chart::write(&done.iter().map(|(result, _)| result).collect::<Vec<_>>(), path)?;
     }

@@ -40,6 +40,8 @@ pub fn parse_day(text: &str) -> Result<Date> {
 pub struct FileChange {
     pub commit: String,
     pub path: String,
+    /// The path before the commit, if the commit renamed the file.
+    pub renamed_from: Option<String>,
     /// LSP language id.
     pub language: &'static str,
     pub before: String,
@@ -103,6 +105,22 @@ impl History {
         self.commits.is_empty()
     }
 
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// The tree that the author of a commit, named in hex, began from. `None` for a root commit.
+    pub fn tree_before(&self, commit: &str) -> Result<Option<Oid>> {
+        let tree = || -> Result<Option<Oid>, git2::Error> {
+            let commit = self.repository.find_commit(Oid::from_str(commit)?)?;
+            match commit.parent_count() {
+                0 => Ok(None),
+                _ => Ok(Some(commit.parent(0)?.tree_id())),
+            }
+        };
+        tree().with_context(|| format!("cannot read the tree before commit {commit}"))
+    }
+
     /// Every file change that is worth typing, commit by commit. Each is computed when it is asked
     /// for.
     pub fn changes(&self) -> impl Iterator<Item = Result<FileChange>> + '_ {
@@ -142,9 +160,12 @@ impl History {
             };
             let hunks = hunks(&before, &after)?;
             if adds_code(&after, &hunks) {
+                let old_path = delta.old_file().path().and_then(Path::to_str);
+                let renamed_from = old_path.filter(|_| delta.status() == Delta::Renamed);
                 changes.push(FileChange {
                     commit: oid.to_string(),
                     path: path.to_owned(),
+                    renamed_from: renamed_from.map(str::to_owned),
                     language,
                     before,
                     after,
@@ -245,26 +266,26 @@ fn adds_code(after: &str, hunks: &[Hunk]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use git2::{Signature, Time};
     use std::path::PathBuf;
     use tempfile::TempDir;
 
-    struct Repo {
+    pub struct Repo {
         folder: TempDir,
         git: Repository,
     }
 
     impl Repo {
-        fn new() -> Repo {
+        pub fn new() -> Repo {
             let folder = TempDir::new().unwrap();
             let git = Repository::init(folder.path()).unwrap();
             Repo { folder, git }
         }
 
         /// Commits the whole work tree as `author` at second `time`.
-        fn commit(&self, author: &str, time: i64, extra_parent: Option<Oid>) -> Oid {
+        pub fn commit(&self, author: &str, time: i64, extra_parent: Option<Oid>) -> Oid {
             let mut index = self.git.index().unwrap();
             index.add_all(["*"], git2::IndexAddOption::FORCE, None).unwrap();
             index.update_all(["*"], None).unwrap();
@@ -281,11 +302,11 @@ mod tests {
             self.git.commit(Some("HEAD"), &who, &who, "x", &tree, &parents).unwrap()
         }
 
-        fn path(&self, name: &str) -> PathBuf {
+        pub fn path(&self, name: &str) -> PathBuf {
             self.folder.path().join(name)
         }
 
-        fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
             let path = self.path(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
@@ -332,6 +353,8 @@ mod tests {
             [("a.py", 0, 14), ("a.py", 14, 19), ("lib/b.py", 19, 25), ("lib/b.py", 7, 14)]
         );
         assert!(changes.iter().all(|change| change.language == "python"));
+        let renamed: Vec<_> = changes.iter().map(|c| c.renamed_from.as_deref()).collect();
+        assert_eq!(renamed, [None, None, Some("a.py"), None]);
     }
 
     #[test]

@@ -12,8 +12,10 @@
 //! accepted: half of it is rejected by Escape, and half is typed by hand while the offer stands
 //! there. A quarter of `noise` is the share of wrong offers that are accepted and undone at once.
 
+pub mod disturbance;
 pub mod history;
 pub mod language;
+pub mod pairs;
 pub mod plan;
 
 use rand::Rng;
@@ -27,6 +29,9 @@ pub const MIN_PREFIX_CHARS: usize = 10;
 pub const MIN_NEAR_CHARS: usize = 15;
 /// From this similarity on, mending is less work than typing.
 pub const NEAR: f64 = 0.85;
+/// An editor does not show a shorter offer unless the user asks for it by hand, which the developer
+/// never does. Typing it is as fast as reading it.
+pub const MIN_OFFER_CHARS: usize = 4;
 /// The noise of a rehearsal by default.
 pub const NOISE: f64 = 0.05;
 
@@ -40,6 +45,17 @@ const WAIT_SHARE: f64 = 0.10;
 /// How long a developer waits at a place before typing on: between these two, evenly distributed on
 /// a logarithmic scale.
 const PAUSE_MS: (f64, f64) = (300.0, 3_000.0);
+
+/// What the developer types in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Editor {
+    /// It closes brackets and quotes by itself, as VS Code does, and shows no offer of
+    /// fewer than four characters; nobody asks at a line that only closes brackets
+    Vscode,
+    /// It closes nothing and shows every offer
+    Plain,
+}
 
 /// How an unwanted offer is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

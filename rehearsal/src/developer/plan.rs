@@ -1,7 +1,8 @@
 //! Where in a line the developer pauses for a completion. This is drawn before anyone has answered,
 //! so that every arm meets the same developer.
 
-use crate::developer::PlaceDraws;
+use crate::developer::pairs::only_closes;
+use crate::developer::{Editor, PlaceDraws};
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -21,10 +22,11 @@ pub struct LinePlan {
     pub places: Vec<(usize, PlaceDraws)>,
 }
 
-/// Plans one line, given without its ending. A blank line has no places.
-pub fn of_line(line: &str, rng: &mut StdRng) -> LinePlan {
+/// Plans one line, given without its ending. A blank line has no places. Neither has a line that
+/// only closes brackets, where the editor closes them.
+pub fn of_line(line: &str, editor: Editor, rng: &mut StdRng) -> LinePlan {
     let indent = line.len() - line.trim_start().len();
-    if indent == line.len() {
+    if indent == line.len() || (editor == Editor::Vscode && only_closes(line)) {
         return LinePlan { indent, places: Vec::new() };
     }
     let mut places = vec![(indent, PlaceDraws::draw(rng))];
@@ -62,17 +64,25 @@ mod tests {
     use rand::SeedableRng;
 
     fn inside(text: &str, seed: u64) -> Option<&str> {
-        let plan = of_line(text, &mut StdRng::seed_from_u64(seed));
+        let plan = of_line(text, Editor::Vscode, &mut StdRng::seed_from_u64(seed));
         plan.places.get(1).map(|(at, _)| &text[*at..])
     }
 
     #[test]
     fn the_first_point_follows_the_indentation_and_blank_lines_have_none() {
         let mut rng = StdRng::seed_from_u64(1);
-        let plan = of_line("\t  x = 1", &mut rng);
+        let plan = of_line("\t  x = 1", Editor::Vscode, &mut rng);
         assert_eq!((plan.indent, plan.places[0].0), (3, 3));
-        assert_eq!(of_line("   ", &mut rng), LinePlan { indent: 3, places: Vec::new() });
-        assert_eq!(of_line("}", &mut rng).places.len(), 1);
+        let mut of_line = |line| of_line(line, Editor::Vscode, &mut rng);
+        assert_eq!(of_line("   "), LinePlan { indent: 3, places: Vec::new() });
+        assert_eq!(of_line("  })"), LinePlan { indent: 2, places: Vec::new() });
+        assert_eq!(of_line("}?").places.len(), 1);
+    }
+
+    #[test]
+    fn without_an_editor_that_closes_brackets_they_are_asked_for() {
+        let mut rng = StdRng::seed_from_u64(1);
+        assert_eq!(of_line("}", Editor::Plain, &mut rng).places.len(), 1);
     }
 
     #[test]
@@ -89,7 +99,8 @@ mod tests {
     fn the_same_seed_draws_the_same_plan() {
         let draw = |seed| {
             let mut rng = StdRng::seed_from_u64(seed);
-            (0..1000).map(|_| of_line("call(one, two)", &mut rng)).collect::<Vec<_>>()
+            let mut of_line = || of_line("call(one, two)", Editor::Vscode, &mut rng);
+            (0..1000).map(|_| of_line()).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));

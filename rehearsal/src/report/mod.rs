@@ -7,29 +7,44 @@ mod summary;
 mod table;
 pub mod transcript;
 
+use crate::developer::Editor;
+use crate::developer::disturbance::Disturbance;
 use crate::report::stats::{ArmPair, ArmSummary, Comparison, OfferCounts, QUARTERS};
 use crate::run::arm::ArmKind;
-use crate::run::ledger::LabelCounts;
+use crate::run::ledger::{LabelCheck, LabelCounts};
 use crate::run::record::{Learned, Swap, Update};
 use crate::run::{ArmResult, RunResult, StreamEnd};
 use serde::Serialize;
 use std::ops::Range;
 
 /// Version of the JSON form.
-pub const REPORT_FORMAT: u32 = 4;
+pub const REPORT_FORMAT: u32 = 5;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RehearsalReport {
     pub format: u32,
     /// Version of the `hone` that served.
     pub version: String,
-    pub seed: u64,
-    pub noise: f64,
+    #[serde(flatten)]
+    pub conditions: Conditions,
     pub model: ReportedModel,
     pub arms: Vec<ArmHeader>,
     pub rehearsals: Vec<Rehearsal>,
     /// Every other arm compared with the first, over all repositories together.
     pub pooled: Vec<ArmComparison>,
+}
+
+/// Who typed, and under which conditions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Conditions {
+    pub seed: u64,
+    /// How often the developer slips.
+    pub noise: f64,
+    /// What happened beside the developer's typing.
+    pub disturbances: Vec<Disturbance>,
+    pub editor: Editor,
+    /// Whether the daemons could read a working tree.
+    pub tree: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -97,6 +112,9 @@ pub struct Labels {
     pub daemon: LabelCounts,
     /// What the typist did.
     pub typist: LabelCounts,
+    /// How the two differ, offer by offer.
+    #[serde(flatten)]
+    pub check: LabelCheck,
     /// Every count in which the two differ, as one line each.
     pub disagreements: Vec<String>,
 }
@@ -125,6 +143,7 @@ impl Rehearsal {
                 labels: Labels {
                     daemon: arm.status.episodes,
                     typist: record.typist,
+                    check: record.labels,
                     disagreements: record
                         .typist
                         .disagreements(&arm.status.episodes, arm.status.withheld),
@@ -186,16 +205,15 @@ impl RehearsalReport {
     pub fn new(
         done: &[(RunResult, Repo)],
         arms: Vec<ArmHeader>,
-        seed: u64,
-        noise: f64,
+        conditions: Conditions,
     ) -> RehearsalReport {
+        let seed = conditions.seed;
         let status = done.first().and_then(|(result, _)| result.arms.first()).map(|a| &a.status);
         let results: Vec<&RunResult> = done.iter().map(|(result, _)| result).collect();
         RehearsalReport {
             format: REPORT_FORMAT,
             version: status.map(|status| status.version.clone()).unwrap_or_default(),
-            seed,
-            noise,
+            conditions,
             model: ReportedModel {
                 name: status.and_then(|status| status.model.name.clone()),
                 sha256: status.map(|status| status.model.sha256.clone()).unwrap_or_default(),
@@ -209,14 +227,23 @@ impl RehearsalReport {
         }
     }
 
-    /// Every disagreement of daemon and typist, with the names of repository and arm.
+    /// The labels that nobody gave, and every count in which daemon and typist differ, with the
+    /// names of repository and arm. A formatter may cost an offer its label, so the counts differ
+    /// then.
     pub fn disagreements(&self) -> Vec<String> {
+        let counts_agree = self.conditions.disturbances.is_empty();
         let mut all = Vec::new();
         for rehearsal in &self.rehearsals {
             for arm in &rehearsal.arms {
-                let lines = arm.labels.disagreements.iter();
+                let Labels { check, disagreements, .. } = &arm.labels;
+                let not_given = (check.not_given > 0)
+                    .then(|| format!("{} labels were not given by the developer", check.not_given));
+                let counts = disagreements.iter().filter(|_| counts_agree).cloned();
                 all.extend(
-                    lines.map(|line| format!("{}, {} arm: {line}", rehearsal.repo.path, arm.name)),
+                    not_given
+                        .into_iter()
+                        .chain(counts)
+                        .map(|line| format!("{}, {} arm: {line}", rehearsal.repo.path, arm.name)),
                 );
             }
         }
@@ -274,6 +301,7 @@ pub(crate) mod tests {
                         last_update_ms: Some(1500.0),
                         last_error: None,
                     },
+                    workspaces: Vec::new(),
                 },
                 learned: Learned {
                     kl_base: Some(0.02),
@@ -310,7 +338,17 @@ pub(crate) mod tests {
             kind: ArmKind::Frozen,
             config: String::new(),
         };
-        RehearsalReport::new(&done, ["frozen", "ppo", "mute"].map(name).into(), 7, 0.0)
+        RehearsalReport::new(&done, ["frozen", "ppo", "mute"].map(name).into(), conditions())
+    }
+
+    pub fn conditions() -> Conditions {
+        Conditions {
+            seed: 7,
+            noise: 0.0,
+            disturbances: vec![Disturbance::Formatter],
+            editor: Editor::Vscode,
+            tree: true,
+        }
     }
 
     /// Scripts may rely on these fields. Removing one is a breaking change.
@@ -341,6 +379,7 @@ pub(crate) mod tests {
             "cancel_rate",
             "completed_chars",
             "completed_ratio",
+            "doubled",
             "kept_rate",
             "latency_p50_ms",
             "latency_p95_ms",
@@ -365,11 +404,15 @@ pub(crate) mod tests {
             ".arms[].config",
             ".arms[].kind",
             ".arms[].name",
+            ".disturbances[]",
+            ".editor",
             ".format",
             ".model.name",
             ".model.sha256",
             ".noise",
             ".pooled[].name",
+            ".rehearsals[].arms[].labels.missed",
+            ".rehearsals[].arms[].labels.not_given",
             ".rehearsals[].arms[].learned.kl_base",
             ".rehearsals[].arms[].learned.texts[].base",
             ".rehearsals[].arms[].learned.texts[].parent",
@@ -397,6 +440,7 @@ pub(crate) mod tests {
             ".rehearsals[].repo.path",
             ".rehearsals[].repo.since",
             ".seed",
+            ".tree",
             ".version",
         ]
         .map(str::to_owned)
@@ -460,9 +504,12 @@ pub(crate) mod tests {
         let mut result = run_result();
         assert!(of(vec![result.clone()]).disagreements().is_empty());
         result.arms[1].status.episodes.accepted = 9;
-        assert_eq!(
-            of(vec![result]).disagreements(),
-            ["., ppo arm: accepted: the typist counts 10, the daemon 9"]
-        );
+        result.arms[2].record.labels.not_given = 2;
+        let mut report = of(vec![result]);
+        let not_given = "., mute arm: 2 labels were not given by the developer";
+        assert_eq!(report.disagreements(), [not_given], "a formatter may cost labels");
+        report.conditions.disturbances.clear();
+        let counts = "., ppo arm: accepted: the typist counts 10, the daemon 9";
+        assert_eq!(report.disagreements(), [counts, not_given]);
     }
 }

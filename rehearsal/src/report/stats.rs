@@ -28,6 +28,8 @@ pub struct ArmSummary {
     pub kept_rate: Option<f64>,
     /// Share of the answers that came after the developer would have typed on.
     pub cancel_rate: Option<f64>,
+    /// Accepted offers that closed a bracket or quote which the editor had closed already.
+    pub doubled: usize,
     /// Mean of the judge's ratings, 0 to 10.
     pub rating: Option<f64>,
     pub latency_p50_ms: Option<f64>,
@@ -67,6 +69,7 @@ pub fn summary(record: &ArmRecord, places: &Range<usize>) -> ArmSummary {
         completed_ratio: ratio(counts.completed_chars, counts.typed_chars),
         kept_rate: ratio(counts.completed_chars, inserted),
         cancel_rate: ratio(late, asked.len()),
+        doubled: asked.iter().filter(|request| request.doubled).count(),
         rating: mean(&asked.iter().filter_map(|request| request.rating).collect::<Vec<_>>()),
         latency_p50_ms: percentile(&latencies, 0.50),
         latency_p95_ms: percentile(&latencies, 0.95),
@@ -264,6 +267,7 @@ pub(crate) mod tests {
             version: 1,
             outcome: Some(outcome),
             rating: None,
+            doubled: false,
         };
         LineRecord { file: index / 5, place: index, chars: 10, requests: vec![asked] }
     }
@@ -293,6 +297,7 @@ pub(crate) mod tests {
             version: 3,
             outcome: None,
             rating: None,
+            doubled: false,
         };
         lines.push(LineRecord { file: 9, place: 21, chars: 50, requests: vec![no_offer] });
         let summary = summary(&ArmRecord { lines, ..ArmRecord::default() }, &ALL);

@@ -9,6 +9,7 @@ use crate::report::stats::{Interval, RelativeChange};
 use crate::report::{ArmComparison, ArmReport, RehearsalReport};
 use crate::run::StreamEnd;
 use crate::run::arm::ArmKind;
+use crate::run::ledger::LabelCheck;
 use std::fmt::Write;
 
 /// Columns of a line of the summary.
@@ -23,6 +24,14 @@ pub fn text(report: &RehearsalReport) -> String {
     for (arm, totals) in report.arms.iter().zip(&totals) {
         let label = format!("{:<width$}  ", arm.name);
         out.push_str(&hanging(&label, &totals.facts(arm.kind)));
+        if !report.conditions.disturbances.is_empty() {
+            let told = format!(
+                "{} that the developer did not give, {} that the daemon missed",
+                count(totals.labels.not_given as usize, "label"),
+                totals.labels.missed
+            );
+            out.push_str(&hanging(&format!("{:<width$}  ", ""), &told));
+        }
         for error in &totals.learner_errors {
             out.push_str(&hanging(
                 &format!("{:<width$}  ", ""),
@@ -81,6 +90,9 @@ struct ArmTotals {
     /// Offers that were accepted or rejected.
     judged: u64,
     learner_errors: Vec<String>,
+    labels: LabelCheck,
+    /// Accepted offers that closed marks twice.
+    doubled: usize,
     /// What can only be told of a single repository: median latency, rating and adapter.
     single: Option<Single>,
 }
@@ -116,6 +128,8 @@ impl ArmTotals {
         self.typed_chars += arm.total.typed_chars;
         self.updates += arm.updates.len();
         self.judged += arm.labels.daemon.judged();
+        self.labels += arm.labels.check;
+        self.doubled += arm.total.doubled;
         self.learner_errors.extend_from_slice(&arm.learner_errors);
     }
 
@@ -142,6 +156,9 @@ impl ArmTotals {
             facts.push(format!("rated {rating:.1} of 10"));
         }
         facts.extend(single.and_then(|single| self.serving(kind, single.adapter_version)));
+        if self.doubled > 0 {
+            facts.push(format!("{} closed twice", count(self.doubled, "bracket or quote")));
+        }
         facts.join(", ")
     }
 

@@ -10,6 +10,7 @@ use crate::run::status::DaemonStatus;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -162,8 +163,13 @@ pub fn temporary_home() -> Result<TempDir> {
 }
 
 impl Arm {
-    /// Starts the arm in `home` and continues from what is there.
-    pub fn start(spec: &ArmSpec, settings: &RunSettings, home: TempDir) -> Result<Arm> {
+    /// Starts the arm in `home` and continues from what is there. Its editor has `folder` open.
+    pub fn start(
+        spec: &ArmSpec,
+        settings: &RunSettings,
+        home: TempDir,
+        folder: Option<&Path>,
+    ) -> Result<Arm> {
         let hone = settings.hone.as_path();
         let config = home.path().join("config.toml");
         fs::write(&config, spec.config()?)
@@ -176,19 +182,23 @@ impl Arm {
                 Command::new(hone).arg("lsp").env("HONE_HOME", home.path()).stderr(log),
             )
             .with_context(|| format!("cannot start {} lsp", hone.display()))?;
-            client.initialize(&[Encoding::Utf16])?;
+            client.initialize_in(&[Encoding::Utf16], folder)?;
             Ok(client)
         });
         match started {
-            Ok(client) => Ok(Arm {
-                name: spec.name.clone(),
-                learns: spec.kind.learns(),
-                client,
-                daemon,
-                home: Some(home),
-            }),
+            Ok(client) => {
+                let name = spec.name.clone();
+                let learns = spec.kind.learns();
+                let arm = Arm { name, learns, client, daemon, home: Some(home) };
+                arm.wait_for_index()?;
+                Ok(arm)
+            }
             Err(error) => {
                 drop(daemon);
+                // Ctrl-C ends the daemons too, so there is nothing to look into.
+                if interrupt::requested() {
+                    return Err(error);
+                }
                 Err(error.context(kept_log(&spec.name, home)))
             }
         }
@@ -217,6 +227,21 @@ impl Arm {
         Ok(learned)
     }
 
+    /// The daemon's verdicts: the outcome of each offer that was accepted or rejected, by its id.
+    pub fn verdicts(&self) -> Result<HashMap<String, String>> {
+        let printed = self.daemon.run(&["feedback", "export"])?;
+        let mut verdicts = HashMap::new();
+        for line in printed.lines() {
+            let label: serde_json::Value =
+                serde_json::from_str(line).context("`hone feedback export` printed no JSON")?;
+            let outcome = label["outcome"]["kind"].as_str();
+            if let (Some(offer), Some(outcome)) = (label["offer"].as_str(), outcome) {
+                verdicts.insert(offer.to_owned(), outcome.to_owned());
+            }
+        }
+        Ok(verdicts)
+    }
+
     /// Waits until no update is under way, and calls `progress` at each poll. Without this wait,
     /// the adapter that serves a request would depend on the machine's speed and not on the seed.
     pub fn wait_for_update(
@@ -236,6 +261,17 @@ impl Arm {
             progress(&status, begun.elapsed());
             std::thread::sleep(limits::UPDATE_POLL);
         }
+    }
+
+    /// Waits until the folder that the editor has open is indexed, if the arm's settings say so.
+    /// Without this wait, what the first prompts quote would depend on the machine's speed.
+    fn wait_for_index(&self) -> Result<()> {
+        let begun = Instant::now();
+        while self.status()?.is_indexing() && begun.elapsed() < limits::INDEX {
+            interrupt::check()?;
+            std::thread::sleep(limits::DAEMON_POLL);
+        }
+        Ok(())
     }
 
     /// Ends the daemon and returns the home.
@@ -339,14 +375,19 @@ impl Daemon {
 
     /// The JSON that `hone` prints about this home.
     fn run_for_json(&self, arguments: &[&str]) -> Result<serde_json::Value> {
+        serde_json::from_str(&self.run(arguments)?)
+            .with_context(|| format!("`hone {}` printed no JSON", arguments.join(" ")))
+    }
+
+    /// What `hone` prints about this home.
+    fn run(&self, arguments: &[&str]) -> Result<String> {
         let output = Command::new(&self.hone)
             .args(arguments)
             .env("HONE_HOME", &self.home)
             .stdin(Stdio::null())
             .output()
             .with_context(|| format!("cannot run {}", self.hone.display()))?;
-        serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("`hone {}` printed no JSON", arguments.join(" ")))
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn exited(&mut self) -> Option<ExitStatus> {

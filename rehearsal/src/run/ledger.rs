@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::ops::AddAssign;
 
 /// Offers by their outcome, under the names that `hone status` uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +60,22 @@ impl LabelCounts {
     }
 }
 
+/// How the daemon's verdicts differ from what the developer did, offer by offer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelCheck {
+    /// Verdicts that the developer did not give. They teach what nobody said.
+    pub not_given: u64,
+    /// Verdicts that the developer gave and the daemon has not.
+    pub missed: u64,
+}
+
+impl AddAssign for LabelCheck {
+    fn add_assign(&mut self, other: LabelCheck) {
+        self.not_given += other.not_given;
+        self.missed += other.missed;
+    }
+}
+
 /// An offer that was typed by hand and then left counts as typed through if at least this share
 /// of it, one half, was typed. This is the daemon's rule.
 const TYPED_THROUGH_SHARE: (usize, usize) = (1, 2);
@@ -71,6 +88,22 @@ enum Label {
     TimedOut,
     Edited,
     Superseded,
+    /// The editor did not show it.
+    Unseen,
+}
+
+impl Label {
+    /// The daemon's name of a label that is a verdict.
+    fn verdict(self) -> Option<&'static str> {
+        match self {
+            Label::Accepted => Some("accepted"),
+            Label::TypedThrough => Some("typed_through"),
+            Label::Escaped => Some("rejected_esc"),
+            Label::TimedOut => Some("rejected_timeout"),
+            Label::Edited => Some("rejected_edit"),
+            Label::Superseded | Label::Unseen => None,
+        }
+    }
 }
 
 /// The offer on the screen. So far it was at most typed along.
@@ -79,7 +112,8 @@ struct LiveOffer {
     id: String,
     /// The part that is not typed yet.
     rest: String,
-    typed_chars: usize,
+    /// The part that is typed.
+    typed: String,
     chars: usize,
 }
 
@@ -110,8 +144,19 @@ impl Ledger {
         }
         self.leave(Label::Superseded);
         let chars = text.chars().count();
-        self.live =
-            Some(LiveOffer { id: id.to_owned(), rest: text.to_owned(), typed_chars: 0, chars });
+        let (id, rest, typed) = (id.to_owned(), text.to_owned(), String::new());
+        self.live = Some(LiveOffer { id, rest, typed, chars });
+    }
+
+    /// Whether this offer is on the screen.
+    pub fn is_shown(&self, id: &str) -> bool {
+        self.live.as_ref().is_some_and(|live| live.id == id)
+    }
+
+    /// The editor does not show this offer, which takes the place of the one on the screen.
+    pub fn kept_off(&mut self, id: &str) {
+        self.leave(Label::Superseded);
+        self.labels.insert(id.to_owned(), Label::Unseen);
     }
 
     pub fn accepted(&mut self) {
@@ -134,10 +179,22 @@ impl Ledger {
         match live.rest.strip_prefix(text) {
             Some(rest) => {
                 live.rest = rest.to_owned();
-                live.typed_chars += text.chars().count();
+                live.typed.push_str(text);
                 if live.rest.is_empty() {
                     self.leave(Label::TypedThrough);
                 }
+            }
+            None => self.leave(Label::Edited),
+        }
+    }
+
+    /// Text that was typed at the cursor was taken back.
+    pub fn took_back(&mut self, text: &str) {
+        let Some(live) = &mut self.live else { return };
+        match live.typed.strip_suffix(text) {
+            Some(typed) => {
+                live.typed = typed.to_owned();
+                live.rest.insert_str(0, text);
             }
             None => self.leave(Label::Edited),
         }
@@ -166,16 +223,29 @@ impl Ledger {
                 Label::TimedOut => &mut counts.rejected_timeout,
                 Label::Edited => &mut counts.rejected_edit,
                 Label::Superseded => &mut counts.superseded,
+                Label::Unseen => &mut counts.unseen,
             } += 1;
         }
         counts
+    }
+
+    /// Compares the verdicts of the daemon, by offer, with these. It stores nothing about
+    /// `withheld` offers.
+    pub fn check(&self, daemon: &HashMap<String, String>, withheld: u64) -> LabelCheck {
+        let given = |offer: &String| self.labels.get(offer).and_then(|label| label.verdict());
+        let not_given =
+            daemon.iter().filter(|(offer, outcome)| given(offer) != Some(outcome.as_str()));
+        let verdicts = self.labels.iter().filter(|(_, label)| label.verdict().is_some());
+        let missed = verdicts.filter(|(offer, _)| !daemon.contains_key(*offer)).count() as u64;
+        LabelCheck { not_given: not_given.count() as u64, missed: missed.saturating_sub(withheld) }
     }
 
     /// The developer leaves the live offer for this reason.
     fn leave(&mut self, reason: Label) {
         let Some(live) = self.live.take() else { return };
         let (part, whole) = TYPED_THROUGH_SHARE;
-        let mostly_typed = live.typed_chars > 0 && live.typed_chars * whole >= live.chars * part;
+        let typed_chars = live.typed.chars().count();
+        let mostly_typed = typed_chars > 0 && typed_chars * whole >= live.chars * part;
         self.labels.insert(live.id, if mostly_typed { Label::TypedThrough } else { reason });
     }
 }
@@ -209,6 +279,16 @@ mod tests {
     }
 
     #[test]
+    fn an_offer_that_the_editor_does_not_show_has_no_label() {
+        let unseen = counts(|l| {
+            l.kept_off("b");
+            assert!(!l.is_shown("a") && !l.is_shown("b"));
+        });
+        let expected = LabelCounts { total: 2, superseded: 1, unseen: 1, ..Default::default() };
+        assert_eq!(unseen, expected);
+    }
+
+    #[test]
     fn half_of_an_offer_typed_by_hand_is_typed_through_whatever_follows() {
         let typed = |part: &'static str, then: fn(&mut Ledger)| {
             counts(move |ledger| {
@@ -223,6 +303,43 @@ mod tests {
         assert_eq!(typed("abc", Ledger::closed), typed_through);
         assert_eq!(typed("ab", |l| l.typed("x")), one(|c| c.rejected_edit = 1));
         assert_eq!(typed("ab", Ledger::timed_out), one(|c| c.rejected_timeout = 1));
+    }
+
+    #[test]
+    fn what_is_typed_along_and_taken_back_is_not_typed() {
+        let back = counts(|ledger| {
+            ledger.typed("a");
+            ledger.typed("b");
+            ledger.typed("c");
+            ledger.took_back("c");
+            ledger.typed("c");
+            ledger.took_back("bc");
+            ledger.timed_out();
+        });
+        assert_eq!(back, one(|c| c.rejected_timeout = 1));
+        assert_eq!(counts(|l| l.took_back("x")), one(|c| c.rejected_edit = 1));
+    }
+
+    #[test]
+    fn verdicts_are_compared_offer_by_offer() {
+        let mut ledger = Ledger::default();
+        ledger.shown("a", "abc");
+        ledger.accepted();
+        ledger.shown("b", "abc");
+        ledger.left();
+        ledger.shown("c", "abc");
+        ledger.escaped();
+        let check = |verdicts: &[(&str, &str)], withheld| {
+            let own = |(offer, outcome): &(&str, &str)| (String::from(*offer), (*outcome).into());
+            let check = ledger.check(&verdicts.iter().map(own).collect(), withheld);
+            (check.not_given, check.missed)
+        };
+        let right = [("a", "accepted"), ("c", "rejected_esc")];
+        assert_eq!(check(&right, 0), (0, 0));
+        assert_eq!(check(&right[..1], 0), (0, 1));
+        assert_eq!(check(&right[..1], 1), (0, 0), "nothing is stored of it");
+        let wrong = [right[0], ("b", "rejected_edit"), ("c", "rejected_edit"), ("d", "accepted")];
+        assert_eq!(check(&wrong, 0), (3, 0), "no verdict, another verdict, an unknown offer");
     }
 
     #[test]

@@ -9,16 +9,19 @@ pub mod record;
 pub mod resume;
 pub mod status;
 mod stream;
+pub mod tree;
 pub mod typist;
 
-use crate::developer::OfferOutcome;
+use crate::developer::disturbance::Disturbance;
 use crate::developer::history::History;
+use crate::developer::{Editor, OfferOutcome};
 use crate::run::arm::{Arm, ArmSpec};
 use crate::run::judge::Judge;
 use crate::run::record::{ArmRecord, Learned, Swap, Update};
 use crate::run::resume::{SavedRun, WorkFolder};
 use crate::run::status::DaemonStatus;
-use crate::run::stream::Failure;
+use crate::run::stream::{Failure, Stage};
+use crate::run::tree::WorkingTree;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -41,6 +44,11 @@ pub struct RunSettings {
     pub seed: u64,
     /// How often the developer slips, 0 to 1: see [`crate::developer`].
     pub noise: f64,
+    /// What happens beside the developer's typing.
+    pub disturbances: Vec<Disturbance>,
+    pub editor: Editor,
+    /// Whether the developer works in a working tree that the daemons can read.
+    pub tree: bool,
     /// Ends the stream after this long, wherever it is by then.
     pub time_limit: Option<Duration>,
     /// Whether the daemons' homes are left on the disk.
@@ -157,6 +165,7 @@ pub fn rehearse(
     }
     let mut progress = saved.unwrap_or_else(|| SavedRun::new(specs.len()));
     let before = progress.elapsed;
+    let mut tree = settings.tree.then(|| WorkingTree::new(history)).transpose()?;
     loop {
         if let Some((ended_by, arms)) = progress.done {
             let SavedRun { places, files, left_out, elapsed, .. } = progress;
@@ -165,12 +174,19 @@ pub fn rehearse(
             let files = files - left_out;
             return Ok(RunResult { arms, places, files, commits, ended_by, elapsed });
         }
+        if let Some(tree) = &mut tree {
+            // An editor opens a folder that is there already.
+            let commit = commit_to_type(history, &progress)?;
+            commit.map_or(Ok(()), |commit| tree.move_before(history, &commit))?;
+        }
+        let folder = tree.as_ref().map(WorkingTree::root);
         let mut arms = specs
             .iter()
             .zip(homes)
-            .map(|(spec, home)| Arm::start(spec, settings, home))
+            .map(|(spec, home)| Arm::start(spec, settings, home, folder))
             .collect::<Result<Vec<_>>>()?;
-        match stream::run_stretch(&arms, history, settings, begun, &mut progress, &mut observe) {
+        let stage = Stage { arms: &arms, history, tree: tree.as_mut(), settings, begun };
+        match stream::run_stretch(stage, &mut progress, &mut observe) {
             Ok(done) => progress.done = done,
             Err(Failure { arm: Some(arm), error }) => return Err(arms[arm].with_log(error)),
             Err(Failure { arm: None, error }) => return Err(error),
@@ -189,6 +205,14 @@ pub fn rehearse(
             let paths: Vec<_> = needed.iter().map(TempDir::path).collect();
             work.save(&mut progress, &paths)?;
         }
+    }
+}
+
+/// The commit in which a run goes on.
+fn commit_to_type(history: &History, progress: &SavedRun) -> Result<Option<String>> {
+    match progress.commit.0.as_str() {
+        "" => Ok(history.changes().next().transpose()?.map(|first| first.commit)),
+        commit => Ok(Some(commit.to_owned())),
     }
 }
 

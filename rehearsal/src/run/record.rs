@@ -1,7 +1,7 @@
 //! What happened in a rehearsal, line by line. Every number of the report comes from here.
 
 use crate::developer::OfferOutcome;
-use crate::run::ledger::LabelCounts;
+use crate::run::ledger::{LabelCheck, LabelCounts};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -46,6 +46,9 @@ pub struct RequestRecord {
     /// The judge's rating of the offer, 0 to 10.
     #[serde(default)]
     pub rating: Option<f64>,
+    /// The offer was accepted and closed a bracket or quote that the editor had closed already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubled: bool,
 }
 
 impl RequestRecord {
@@ -79,6 +82,9 @@ pub struct ArmRecord {
     pub learner_errors: Vec<String>,
     /// What the typist did with the offers.
     pub typist: LabelCounts,
+    /// How the daemon's verdicts differ from the typist's, offer by offer.
+    #[serde(default)]
+    pub labels: LabelCheck,
     /// The daemon's counts when it was last asked. It counts swaps from its start on.
     pub updates_seen: u64,
     pub swaps_seen: u64,

@@ -1,6 +1,7 @@
 //! One stream of real lines, typed into one or more arms side by side.
 
 use crate::developer::PlaceDraws;
+use crate::developer::disturbance::Disturbed;
 use crate::developer::history::{FileChange, History, lines};
 use crate::developer::plan;
 use crate::run::arm::Arm;
@@ -9,11 +10,14 @@ use crate::run::judge::JudgedOffer;
 use crate::run::record::{ArmRecord, LineRecord, RequestRecord, Swap, Update};
 use crate::run::resume::SavedRun;
 use crate::run::status::DaemonStatus;
+use crate::run::tree::WorkingTree;
 use crate::run::typist::{CompletionAnswer, Typist};
 use crate::run::{ArmResult, RequestEvent, RunEvent, RunSettings, StreamEnd};
 use anyhow::Result;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use std::collections::HashSet;
+use std::path::Path;
 use std::time::Instant;
 
 /// An error, and the arm in which it happened if it happened in one.
@@ -38,19 +42,32 @@ impl<T, E: Into<anyhow::Error>> InArm<T> for Result<T, E> {
     }
 }
 
+/// What a stream is typed into, and from where.
+pub struct Stage<'a> {
+    pub arms: &'a [Arm],
+    pub history: &'a History,
+    /// The folder in which the developer works. It is as it was before the current commit.
+    pub tree: Option<&'a mut WorkingTree>,
+    pub settings: &'a RunSettings,
+    /// When the run began.
+    pub begun: Instant,
+}
+
 /// Types until the stream ends or until it is time to save. At the end of the stream it returns why
 /// the stream ended, and the results.
 pub fn run_stretch(
-    arms: &[Arm],
-    history: &History,
-    settings: &RunSettings,
-    begun: Instant,
+    stage: Stage,
     progress: &mut SavedRun,
     observe: &mut dyn FnMut(RunEvent),
 ) -> Result<Option<(StreamEnd, Vec<ArmResult>)>, Failure> {
+    let Stage { arms, history, tree, settings, begun } = stage;
     let records = std::mem::take(&mut progress.arms);
+    let folder = tree.as_ref().map(|tree| tree.root().to_owned());
+    let lane =
+        |(index, (arm, record))| Lane::new(arm, folder.as_deref(), settings, record).in_arm(index);
     let mut stream = Stream {
-        lanes: arms.iter().zip(records).map(|(arm, record)| Lane::new(arm, record)).collect(),
+        lanes: arms.iter().zip(records).enumerate().map(lane).collect::<Result<_, _>>()?,
+        tree,
         settings,
         deadline: settings.time_limit.map(|limit| begun + limit),
         file: progress.files,
@@ -61,45 +78,12 @@ pub fn run_stretch(
         observe,
     };
     let save_at = settings.work.as_ref().map(|_| progress.places + settings.save_places);
-    let mut saving = false;
-    for change in history.changes().skip(progress.files) {
-        let change = change?;
-        if stream.commit.0 != change.commit {
-            stream.commit = (change.commit.clone(), 0);
-        }
-        if stream.commit_is_full() {
-            stream.left_out += 1;
-        } else {
-            stream.type_file(&change)?;
-        }
-        stream.file += 1;
-        saving = save_at.is_some_and(|at| stream.places >= at);
-        if stream.over().is_some() || saving {
-            break;
-        }
-    }
-    let mut results = Vec::new();
+    stream.type_history(history, save_at)?;
     let ended_by = match stream.over() {
-        None if saving => None,
+        None if save_at.is_some_and(|at| stream.places >= at) => None,
         end => Some(end.unwrap_or(StreamEnd::History)),
     };
-    for arm in 0..stream.lanes.len() {
-        let status = stream.wait_for_update(arm)?;
-        let lane = &mut stream.lanes[arm];
-        lane.record.typist = lane.typist.ledger().counts();
-        // The next stretch has a new daemon, which counts from zero.
-        lane.record.swaps_seen = 0;
-        if ended_by.is_some() {
-            let learned = lane.arm.learned().in_arm(arm)?;
-            results.push(ArmResult {
-                name: lane.arm.name.clone(),
-                record: lane.record.clone(),
-                status,
-                learned,
-                home: None,
-            });
-        }
-    }
+    let results = stream.conclude(ended_by.is_some())?;
     progress.files = stream.file;
     progress.left_out = stream.left_out;
     progress.commit = std::mem::take(&mut stream.commit);
@@ -114,17 +98,41 @@ struct Lane<'a> {
     arm: &'a Arm,
     typist: Typist<'a>,
     record: ArmRecord,
+    /// The offers that had a verdict before this stretch.
+    judged_before: HashSet<String>,
 }
 
 impl<'a> Lane<'a> {
-    fn new(arm: &'a Arm, record: ArmRecord) -> Lane<'a> {
-        Lane { arm, typist: Typist::new(arm.client(), record.typist), record }
+    fn new(
+        arm: &'a Arm,
+        folder: Option<&Path>,
+        settings: &RunSettings,
+        record: ArmRecord,
+    ) -> Result<Lane<'a>> {
+        let judged_before = match record.lines.is_empty() {
+            true => HashSet::new(),
+            false => arm.verdicts()?.into_keys().collect(),
+        };
+        let mut typist = Typist::new(arm.client(), record.typist).with_editor(settings.editor);
+        if let Some(folder) = folder {
+            typist = typist.in_folder(folder);
+        }
+        Ok(Lane { arm, typist, record, judged_before })
+    }
+
+    /// Compares the daemon's verdicts with what the developer did in this stretch.
+    fn check_labels(&mut self, status: &DaemonStatus) -> Result<()> {
+        let mut verdicts = self.arm.verdicts()?;
+        verdicts.retain(|offer, _| !self.judged_before.contains(offer));
+        self.record.labels += self.typist.ledger().check(&verdicts, status.withheld);
+        Ok(())
     }
 }
 
 /// The stream as it is typed into all arms.
 struct Stream<'a, 'o> {
     lanes: Vec<Lane<'a>>,
+    tree: Option<&'a mut WorkingTree>,
     settings: &'a RunSettings,
     deadline: Option<Instant>,
     /// Index of the current file change.
@@ -139,6 +147,9 @@ struct Stream<'a, 'o> {
     observe: &'o mut dyn FnMut(RunEvent),
 }
 
+/// 2^64 divided by the golden ratio. It puts the seeds of neighbouring lines far apart.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Where in the stream a request is made.
 struct RequestPlace<'t> {
     path: &'t str,
@@ -149,6 +160,53 @@ struct RequestPlace<'t> {
 }
 
 impl Stream<'_, '_> {
+    /// Types file after file until the stream is over or has come to the place `save_at`.
+    fn type_history(&mut self, history: &History, save_at: Option<usize>) -> Result<(), Failure> {
+        let done = self.file;
+        for (index, change) in history.changes().enumerate() {
+            let change = change?;
+            if index < done {
+                self.open_again(&change)?;
+                continue;
+            }
+            self.begin_commit(history, &change.commit)?;
+            if self.commit_is_full() {
+                self.left_out += 1;
+            } else {
+                self.type_file(&change)?;
+            }
+            self.file += 1;
+            if self.over().is_some() || save_at.is_some_and(|at| self.places >= at) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what the daemons count by now. Returns the results if this is the end of the stream.
+    fn conclude(&mut self, is_end: bool) -> Result<Vec<ArmResult>, Failure> {
+        let mut results = Vec::new();
+        for arm in 0..self.lanes.len() {
+            let status = self.wait_for_update(arm)?;
+            let lane = &mut self.lanes[arm];
+            lane.record.typist = lane.typist.ledger().counts();
+            lane.check_labels(&status).in_arm(arm)?;
+            // The next stretch has a new daemon, which counts from zero.
+            lane.record.swaps_seen = 0;
+            if is_end {
+                let learned = lane.arm.learned().in_arm(arm)?;
+                results.push(ArmResult {
+                    name: lane.arm.name.clone(),
+                    record: lane.record.clone(),
+                    status,
+                    learned,
+                    home: None,
+                });
+            }
+        }
+        Ok(results)
+    }
+
     fn over(&self) -> Option<StreamEnd> {
         if self.places >= self.settings.limit {
             Some(StreamEnd::Limit)
@@ -166,13 +224,47 @@ impl Stream<'_, '_> {
 
     /// Each line has its own random numbers, so that a stream can be continued at any line.
     fn draws(&self) -> StdRng {
-        /// 2^64 divided by the golden ratio. It puts the seeds of neighbouring lines far apart.
-        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         StdRng::seed_from_u64(self.settings.seed ^ (self.lines as u64).wrapping_mul(SPREAD))
+    }
+
+    /// What disturbs the developer at this place. Its random numbers are no line's.
+    fn disturbed(&self) -> Disturbed {
+        let place = !(self.places as u64);
+        let mut rng = StdRng::seed_from_u64(self.settings.seed ^ place.wrapping_mul(SPREAD));
+        Disturbed::draw(&self.settings.disturbances, &mut rng)
+    }
+
+    /// The developer is done with one commit and begins another. They close its files.
+    fn begin_commit(&mut self, history: &History, commit: &str) -> Result<(), Failure> {
+        if self.commit.0 == commit {
+            return Ok(());
+        }
+        self.commit = (commit.to_owned(), 0);
+        self.each(|typist| typist.close_tabs())?;
+        if let Some(tree) = &mut self.tree {
+            tree.move_before(history, commit)?;
+        }
+        Ok(())
+    }
+
+    /// Opens a file again that was typed before the run was saved, in the current commit.
+    fn open_again(&mut self, change: &FileChange) -> Result<(), Failure> {
+        let Some(tree) = self.tree.as_mut().filter(|_| change.commit == self.commit.0) else {
+            return Ok(());
+        };
+        tree.begin_file(change)?;
+        tree.save(&change.path, &change.after)?;
+        self.each(|typist| {
+            typist.open(&change.path, change.language, &change.after)?;
+            typist.leave(None)
+        })
     }
 
     fn type_file(&mut self, change: &FileChange) -> Result<(), Failure> {
         (self.observe)(RunEvent::File { commit: &change.commit, path: &change.path });
+        if let Some(tree) = &mut self.tree {
+            tree.begin_file(change)?;
+        }
         self.each(|typist| typist.open(&change.path, change.language, &change.before))?;
         let after = lines(&change.after);
         // The hunks above this one are done, so lines are counted as in the new text.
@@ -185,15 +277,27 @@ impl Stream<'_, '_> {
                     return self.each(|typist| typist.close(None));
                 }
             }
+            self.each(|typist| typist.finish_hunk())?;
+            self.save(&change.path)?;
         }
-        self.each(|typist| typist.close(Some(&change.after)))
+        match self.tree {
+            Some(_) => self.each(|typist| typist.leave(Some(&change.after))),
+            None => self.each(|typist| typist.close(Some(&change.after))),
+        }
+    }
+
+    /// Saves the file, whose text is the same in all arms.
+    fn save(&mut self, path: &str) -> Result<(), Failure> {
+        let (Some(tree), Some(lane)) = (&mut self.tree, self.lanes.first()) else { return Ok(()) };
+        tree.save(path, lane.typist.text())?;
+        self.each(|typist| typist.save())
     }
 
     fn type_line(&mut self, path: &str, line: usize, full: &str) -> Result<(), Failure> {
         let text = full.strip_suffix('\n').unwrap_or(full);
         let text = text.strip_suffix('\r').unwrap_or(text);
         let ending = &full[text.len()..];
-        let plan = plan::of_line(text, &mut self.draws());
+        let plan = plan::of_line(text, self.settings.editor, &mut self.draws());
         self.lines += 1;
         self.each(|typist| typist.begin_line(line, text, plan.indent, ending))?;
         let chars = text[plan.indent..].chars().count();
@@ -233,42 +337,60 @@ impl Stream<'_, '_> {
             answers[arm] = Some(self.lanes[arm].typist.ask().in_arm(arm)?);
         }
         for (arm, answer) in answers.into_iter().enumerate() {
-            let Some(CompletionAnswer { latency_ms, offer }) = answer else { continue };
-            let lane = &mut self.lanes[arm];
-            let rating = match (&self.settings.judge, &offer) {
-                (Some(judge), Some(offer)) => {
-                    let (before, written) = (lane.typist.before(), &place.text[place.at..]);
-                    let judged = JudgedOffer { before: &before, offered: &offer.text, written };
-                    Some(judge.rate(judged)?)
-                }
-                _ => None,
-            };
-            let outcome = match &offer {
-                Some(offer) => {
-                    let outcome = lane.typist.respond(offer, place.draws, self.settings.noise);
-                    Some(outcome.in_arm(arm)?)
-                }
-                None => None,
-            };
-            let late = latency_ms > place.draws.pause_ms;
-            let (place_number, version) = (self.places, versions[arm]);
-            let request =
-                RequestRecord { place: place_number, latency_ms, late, version, outcome, rating };
-            if let Some(line) = lane.record.lines.last_mut() {
-                line.requests.push(request);
+            if let Some(answer) = answer {
+                self.respond(arm, place, answer, versions[arm])?;
+                self.wait_if_it_learns(arm)?;
             }
-            (self.observe)(RunEvent::Requested(RequestEvent {
-                arm: &lane.arm.name,
-                path: place.path,
-                line: place.line + 1,
-                typed: &place.text[..place.at],
-                rest: &place.text[place.at..],
-                offer: offer.as_ref().map(|offer| offer.text.as_str()),
-                outcome,
-                latency_ms,
-            }));
-            self.wait_if_it_learns(arm)?;
         }
+        Ok(())
+    }
+
+    /// Does in one arm what the developer decides about an answer, and records it.
+    fn respond(
+        &mut self,
+        arm: usize,
+        place: &RequestPlace,
+        CompletionAnswer { latency_ms, offer }: CompletionAnswer,
+        version: u64,
+    ) -> Result<(), Failure> {
+        let disturbed = self.disturbed();
+        let lane = &mut self.lanes[arm];
+        let rating = match (&self.settings.judge, &offer) {
+            (Some(judge), Some(offer)) => {
+                let (before, written) = (lane.typist.before(), &place.text[place.at..]);
+                let judged = JudgedOffer { before: &before, offered: &offer.text, written };
+                Some(judge.rate(judged)?)
+            }
+            _ => None,
+        };
+        let responded = offer.as_ref().map(|offer| {
+            let (draws, noise) = (place.draws, self.settings.noise);
+            lane.typist.respond(offer, draws, noise, &disturbed).in_arm(arm)
+        });
+        let responded = responded.transpose()?;
+        let outcome = responded.map(|(outcome, _)| outcome);
+        let request = RequestRecord {
+            place: self.places,
+            latency_ms,
+            late: latency_ms > place.draws.pause_ms,
+            version,
+            outcome,
+            rating,
+            doubled: responded.is_some_and(|(_, doubled)| doubled),
+        };
+        if let Some(line) = lane.record.lines.last_mut() {
+            line.requests.push(request);
+        }
+        (self.observe)(RunEvent::Requested(RequestEvent {
+            arm: &lane.arm.name,
+            path: place.path,
+            line: place.line + 1,
+            typed: &place.text[..place.at],
+            rest: &place.text[place.at..],
+            offer: offer.as_ref().map(|offer| offer.text.as_str()),
+            outcome,
+            latency_ms,
+        }));
         Ok(())
     }
 

@@ -1,11 +1,22 @@
 //! The typist: types what somebody really wrote, asks for completions on the way, and does with
 //! each offer what the developer decides.
 
+mod keys;
+mod open_file;
+mod tools;
+
 use crate::client::{Client, Item, RequestError, TriggerKind};
-use crate::developer::{Action, OfferOutcome, PlaceDraws, RejectBy, decide};
+use crate::developer::disturbance::Disturbed;
+use crate::developer::pairs::closes_of_others;
+use crate::developer::{
+    Action, Editor, MIN_OFFER_CHARS, OfferOutcome, PlaceDraws, RejectBy, decide,
+};
 use crate::document::Document;
 use crate::limits;
 use crate::run::ledger::{LabelCounts, Ledger};
+use open_file::OpenFile;
+use std::ops::Range;
+use std::path::Path;
 use std::time::Instant;
 use url::Url;
 
@@ -28,33 +39,61 @@ pub struct CompletionAnswer {
 #[derive(Debug, Clone)]
 pub struct LineOffer {
     item: Item,
-    /// The line as it would be with the offer accepted.
-    line: String,
+    /// The bytes of the line that it takes the place of.
+    columns: Range<usize>,
     /// What the offer adds after the cursor. It is empty if the offer would rewrite what is typed
     /// already.
     pub text: String,
+    /// The marks behind the cursor that it takes the place of. The editor had closed them.
+    replaced: String,
+    /// The marks that stand behind it then.
+    kept: String,
 }
 
-struct OpenFile {
-    uri: String,
-    path: String,
-    document: Document,
-    line: usize,
-    truth: String,
-    /// Bytes of `truth` that are in the document, with the indentation.
-    typed: usize,
+impl LineOffer {
+    /// How many of the marks behind it the offer closes again.
+    fn doubled(&self) -> usize {
+        let quote = format!("{}{}", self.replaced, self.kept).chars().next();
+        let quote = quote.filter(|mark| matches!(mark, '"' | '\'' | '`'));
+        let closed = closes_of_others(&self.text, quote);
+        closed.saturating_sub(self.replaced.len()).min(self.kept.len())
+    }
 }
 
 pub struct Typist<'c> {
     client: &'c Client,
+    editor: Editor,
+    /// The folder that the paths of files begin at. `None`: its path is not absolute.
+    root: Option<Url>,
+    /// The file that is typed.
     open: Option<OpenFile>,
+    /// URIs of the other files that the editor has open.
+    tabs: Vec<String>,
     ledger: Ledger,
 }
 
 impl<'c> Typist<'c> {
     /// `done` is what was done with the offers of an earlier part of the stream.
     pub fn new(client: &'c Client, done: LabelCounts) -> Typist<'c> {
-        Typist { client, open: None, ledger: Ledger::after(done) }
+        let typist = Typist {
+            client,
+            editor: Editor::Plain,
+            root: None,
+            open: None,
+            tabs: Vec::new(),
+            ledger: Ledger::after(done),
+        };
+        // An invented root, so that the paths in the daemon's log are the same on every machine.
+        typist.in_folder(Path::new("/rehearsal"))
+    }
+
+    /// The files that are typed lie in this folder.
+    pub fn in_folder(self, folder: &Path) -> Typist<'c> {
+        Typist { root: Url::from_file_path(folder).ok(), ..self }
+    }
+
+    pub fn with_editor(self, editor: Editor) -> Typist<'c> {
+        Typist { editor, ..self }
     }
 
     /// What was done with every offer so far.
@@ -63,54 +102,20 @@ impl<'c> Typist<'c> {
     }
 
     pub fn open(&mut self, path: &str, language: &str, text: &str) -> Result<(), TypistError> {
-        let uri = uri(path);
+        let uri = self.uri(path);
         self.client.open(&uri, language, text)?;
-        self.open = Some(OpenFile {
-            uri,
-            path: path.to_owned(),
-            document: Document::new(text.to_owned(), self.client.encoding()),
-            line: 0,
-            truth: String::new(),
-            typed: 0,
-        });
+        let document = Document::new(text.to_owned(), self.client.encoding());
+        self.open = Some(OpenFile::new(uri, path, language, document));
         Ok(())
     }
 
-    /// Deletes whole lines, as one change.
-    pub fn delete_lines(&mut self, first: usize, count: usize) -> Result<(), TypistError> {
-        let Some(open) = &self.open else { return Ok(()) };
-        if count == 0 {
-            return Ok(());
+    /// The address of a file.
+    fn uri(&self, path: &str) -> String {
+        let Some(mut url) = self.root.clone() else { return path.to_owned() };
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path.split('/'));
         }
-        let start = open.document.line_start(first);
-        let end = open.document.line_start(first + count);
-        self.leave_offer()?;
-        self.edit(start, end, "")
-    }
-
-    /// Presses Enter, which opens a line with its indentation. `ending` is what the real line ends
-    /// with: "\n", "\r\n", or nothing at the end of a file.
-    pub fn begin_line(
-        &mut self,
-        line: usize,
-        truth: &str,
-        indent: usize,
-        ending: &str,
-    ) -> Result<(), TypistError> {
-        let Some(open) = &mut self.open else { return Ok(()) };
-        let is_next = line == open.line + 1 && open.typed == open.truth.len();
-        open.line = line;
-        open.truth = truth.to_owned();
-        open.typed = indent;
-        let (start, indent) = (open.document.line_start(line), &truth[..indent]);
-        if is_next && self.ledger.is_live() && ending == "\n" {
-            // The cursor is at the end of the line above, where Enter rejects the offer.
-            let text = format!("\n{indent}");
-            self.ledger.typed(&text);
-            return self.edit(start - 1, start - 1, &text);
-        }
-        self.leave_offer()?;
-        self.edit(start, start, &format!("{indent}{ending}"))
+        url.into()
     }
 
     /// The cursor moves away from the offer, which an editor then takes off the screen. This is no
@@ -118,24 +123,6 @@ impl<'c> Typist<'c> {
     fn leave_offer(&mut self) -> Result<(), TypistError> {
         if let Some(id) = self.ledger.left() {
             self.client.did_reject(&id, "hidden")?;
-        }
-        Ok(())
-    }
-
-    /// Types on up to byte `target` of the line, or nothing if the cursor is there already.
-    pub fn type_to(&mut self, target: usize) -> Result<(), TypistError> {
-        while let Some(open) = &mut self.open
-            && open.typed < target
-        {
-            let rest = &open.truth[open.typed..target];
-            // While an offer is shown, the text is typed character by character. Otherwise a chunk
-            // that happens to agree with the offer would look like an acceptance.
-            let length = if self.ledger.is_live() { first_char_len(rest) } else { chunk_len(rest) };
-            let chunk = rest[..length].to_owned();
-            let at = open.document.line_start(open.line) + open.typed;
-            open.typed += length;
-            self.ledger.typed(&chunk);
-            self.edit(at, at, &chunk)?;
         }
         Ok(())
     }
@@ -148,10 +135,9 @@ impl<'c> Typist<'c> {
 
     /// The document up to the cursor.
     pub fn before(&self) -> String {
-        self.open.as_ref().map_or_else(String::new, |open| {
-            let cursor = open.document.line_start(open.line) + open.typed;
-            open.document.text()[..cursor].to_owned()
-        })
+        self.open
+            .as_ref()
+            .map_or_else(String::new, |open| open.document.text()[..open.cursor()].to_owned())
     }
 
     /// Asks for a completion at the cursor.
@@ -159,52 +145,68 @@ impl<'c> Typist<'c> {
         let Some(open) = &self.open else {
             return Ok(CompletionAnswer { latency_ms: 0.0, offer: None });
         };
-        let line_start = open.document.line_start(open.line);
-        let cursor = open.document.position(line_start + open.typed);
+        let cursor = open.document.position(open.cursor());
         let asked = Instant::now();
         let items = self.client.inline_completion(&open.uri, cursor, TriggerKind::Automatic)?;
         let latency_ms = asked.elapsed().as_secs_f64() * 1e3;
-
-        let offer = items.into_iter().next().map(|item| {
-            let (start, end) = match item.range {
-                None => (open.typed, open.typed),
-                Some(range) => {
-                    let column =
-                        |position| open.document.offset(position).saturating_sub(line_start);
-                    (column(range.start), column(range.end))
-                }
-            };
-            let current = open.document.line(open.line);
-            let end = end.clamp(0, current.len());
-            let start = start.min(end);
-            let line = format!("{}{}{}", &current[..start], item.insert_text, &current[end..]);
-            let text =
-                line.strip_prefix(&open.truth[..open.typed]).map(str::to_owned).unwrap_or_default();
-            LineOffer { item, line, text }
-        });
-        Ok(CompletionAnswer { latency_ms, offer })
+        let offer = items.into_iter().next().map(|item| line_offer(open, item));
+        Ok(CompletionAnswer { latency_ms, offer: self.on_screen(offer)? })
     }
 
-    /// Looks at the offer and does what the developer decides.
+    /// The offer, if the editor shows it.
+    fn on_screen(&mut self, offer: Option<LineOffer>) -> Result<Option<LineOffer>, TypistError> {
+        let Some(offer) = offer else {
+            // The one that was there goes.
+            self.ledger.left();
+            return Ok(None);
+        };
+        let id = &offer.item.id;
+        let is_short = offer.text.chars().count() < MIN_OFFER_CHARS;
+        if self.editor == Editor::Plain || !is_short || self.ledger.is_shown(id) {
+            return Ok(Some(offer));
+        }
+        self.client.did_reject(id, "hidden")?;
+        self.ledger.kept_off(id);
+        Ok(None)
+    }
+
+    /// Looks at the offer and does what the developer decides. The second value is whether the
+    /// offer was accepted and has closed marks twice.
     pub fn respond(
         &mut self,
         offer: &LineOffer,
         draws: PlaceDraws,
         noise: f64,
-    ) -> Result<OfferOutcome, TypistError> {
-        let Some(open) = &self.open else { return Ok(OfferOutcome::TypedOn) };
-        let id = &offer.item.id;
-        let rest = open.truth[open.typed..].to_owned();
+        disturbed: &Disturbed,
+    ) -> Result<(OfferOutcome, bool), TypistError> {
         self.client.did_show(&offer.item)?;
-        self.ledger.shown(id, &offer.text);
+        self.ledger.shown(&offer.item.id, &offer.text);
         self.client.advance_clock(limits::LOOK_MS)?;
+        let answer = match self.disturb(disturbed)? {
+            true => self.decide(offer, draws, noise)?,
+            false => (OfferOutcome::TypedOn, false),
+        };
+        self.settle(disturbed, answer.0.is_accepted())?;
+        Ok(answer)
+    }
 
+    /// Does what the developer decides about the offer that they look at.
+    fn decide(
+        &mut self,
+        offer: &LineOffer,
+        draws: PlaceDraws,
+        noise: f64,
+    ) -> Result<(OfferOutcome, bool), TypistError> {
+        let Some(open) = &self.open else { return Ok((OfferOutcome::TypedOn, false)) };
+        let id = &offer.item.id;
+        let doubled = offer.doubled();
+        let rest = wanted(&open.truth[open.typed..], offer, doubled).to_owned();
         let of = offer.text.chars().count();
-        match decide(&offer.text, &rest, draws, noise) {
+        let outcome = match decide(&offer.text, &rest, draws, noise) {
             Action::Accept => {
                 self.accept(offer)?;
                 self.advance(offer.text.len());
-                Ok(OfferOutcome::Accepted { chars: of })
+                OfferOutcome::Accepted { chars: of }
             }
             Action::Mend { head, tail } => {
                 let start = self.accept(offer)?;
@@ -213,25 +215,42 @@ impl<'c> Typist<'c> {
                 self.advance(rest.len());
                 let stayed = [&rest[..head], &rest[rest.len() - tail..]];
                 let chars = stayed.iter().map(|part| part.chars().count()).sum();
-                Ok(OfferOutcome::Mended { chars, of })
+                OfferOutcome::Mended { chars, of }
             }
             Action::Undo => {
                 let start = self.accept(offer)?;
-                self.edit(start, start + offer.text.len(), "")?;
-                Ok(OfferOutcome::Undone { of })
+                self.edit(start, start + offer.text.len(), &offer.replaced)?;
+                self.set_closers(format!("{}{}", offer.replaced, offer.kept));
+                return Ok((OfferOutcome::Undone { of }, doubled > 0));
             }
             // The next character that is typed rejects it.
-            Action::Reject(RejectBy::TypingOn) => Ok(OfferOutcome::TypedOn),
+            Action::Reject(RejectBy::TypingOn) => return Ok((OfferOutcome::TypedOn, false)),
             Action::Reject(RejectBy::Escape) => {
                 self.client.did_reject(id, "esc")?;
                 self.ledger.escaped();
-                Ok(OfferOutcome::Escaped)
+                return Ok((OfferOutcome::Escaped, false));
             }
             Action::Reject(RejectBy::Waiting) => {
                 self.client.advance_clock(limits::WAIT_MS)?;
                 self.ledger.timed_out();
-                Ok(OfferOutcome::TimedOut)
+                return Ok((OfferOutcome::TimedOut, false));
             }
+        };
+        self.delete_doubled(doubled)?;
+        Ok((outcome, doubled > 0))
+    }
+
+    /// Deletes the marks behind the cursor that an accepted offer has closed again.
+    fn delete_doubled(&mut self, marks: usize) -> Result<(), TypistError> {
+        let Some(open) = self.open.as_mut().filter(|_| marks > 0) else { return Ok(()) };
+        open.closers.drain(..marks);
+        let at = open.cursor();
+        self.edit(at, at + marks, "")
+    }
+
+    fn set_closers(&mut self, closers: String) {
+        if let Some(open) = &mut self.open {
+            open.closers = closers;
         }
     }
 
@@ -241,13 +260,33 @@ impl<'c> Typist<'c> {
         }
     }
 
-    /// Types what is left of the line and checks it.
-    pub fn finish_line(&mut self) -> Result<(), TypistError> {
-        let Some(length) = self.open.as_ref().map(|open| open.truth.len()) else { return Ok(()) };
-        self.type_to(length)?;
-        let Some(open) = &self.open else { return Ok(()) };
-        if open.document.line(open.line) != open.truth {
-            return Err(TypistError::Diverged { path: open.path.clone(), line: open.line + 1 });
+    /// Reports that the file was saved.
+    pub fn save(&self) -> Result<(), TypistError> {
+        match &self.open {
+            Some(open) => Ok(self.client.save(&open.uri)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The text of the file that is typed.
+    pub fn text(&self) -> &str {
+        self.open.as_ref().map_or("", |open| open.document.text())
+    }
+
+    /// Turns to another file. This one stays open. If it was typed to its end, `expected` is the
+    /// text that it must have now.
+    pub fn leave(&mut self, expected: Option<&str>) -> Result<(), TypistError> {
+        self.leave_offer()?;
+        let Some(open) = self.open.take() else { return Ok(()) };
+        check_text(&open, expected)?;
+        self.tabs.push(open.uri);
+        Ok(())
+    }
+
+    /// Closes the files that were left.
+    pub fn close_tabs(&mut self) -> Result<(), TypistError> {
+        for uri in self.tabs.drain(..) {
+            self.client.close(&uri)?;
         }
         Ok(())
     }
@@ -255,18 +294,7 @@ impl<'c> Typist<'c> {
     /// Closes the file. If it was typed to its end, `expected` is the text that it must have now.
     pub fn close(&mut self, expected: Option<&str>) -> Result<(), TypistError> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        if let Some(expected) = expected
-            && open.document.text() != expected
-        {
-            let line = open
-                .document
-                .text()
-                .lines()
-                .zip(expected.lines())
-                .take_while(|(typed, real)| typed == real)
-                .count();
-            return Err(TypistError::Diverged { path: open.path, line: line + 1 });
-        }
+        check_text(&open, expected)?;
         self.client.close(&open.uri)?;
         self.ledger.closed();
         Ok(())
@@ -283,38 +311,55 @@ impl<'c> Typist<'c> {
     fn accept(&mut self, offer: &LineOffer) -> Result<usize, TypistError> {
         let Some(open) = &mut self.open else { return Ok(0) };
         let start = open.document.line_start(open.line);
-        let end = start + open.document.line(open.line).len();
-        let item = &offer.item;
-        let cursor = open.document.position(end);
-        let range = item.range.unwrap_or(crate::document::Range { start: cursor, end: cursor });
-        self.client.change(&open.uri, Some(range), &item.insert_text)?;
-        open.document.replace(start, end, &offer.line);
-        self.client.accept(&item.id)?;
+        open.closers.clone_from(&offer.kept);
+        let text_at = start + open.typed;
+        let (from, to) = (start + offer.columns.start, start + offer.columns.end);
+        self.edit(from, to, &offer.item.insert_text)?;
+        self.client.accept(&offer.item.id)?;
         self.ledger.accepted();
-        Ok(start + open.typed)
+        Ok(text_at)
     }
 }
 
-/// The root is invented, so that the paths in the daemon's log are the same on every machine.
-fn uri(path: &str) -> String {
-    let mut uri = "file:///rehearsal".to_owned();
-    if let Ok(mut url) = Url::parse("file:///rehearsal") {
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.extend(path.split('/'));
+/// What an item would make of the line.
+fn line_offer(open: &OpenFile, item: Item) -> LineOffer {
+    let line_start = open.document.line_start(open.line);
+    let current = open.document.line(open.line);
+    let column = |position| open.document.offset(position).saturating_sub(line_start);
+    let (start, end) = match item.range {
+        None => (open.typed, open.typed),
+        Some(range) => (column(range.start), column(range.end)),
+    };
+    let end = end.min(current.len());
+    let start = start.min(end);
+    let behind = open.typed.min(current.len());
+    let (replaced, kept) = if end >= behind {
+        (&current[behind..end], &current[end..])
+    } else {
+        ("", &current[behind..])
+    };
+    let line = format!("{}{}{}", &current[..start], item.insert_text, &current[end..]);
+    let text = line.strip_prefix(&open.truth[..open.typed]);
+    let text = text.and_then(|text| text.strip_suffix(kept)).unwrap_or_default().to_owned();
+    let (replaced, kept) = (replaced.to_owned(), kept.to_owned());
+    LineOffer { item, columns: start..end, text, replaced, kept }
+}
+
+/// What an offer has to add to be right. `rest` is what is left of the line. The marks that stand
+/// behind the offer then need not be in it, if the line ends with them.
+fn wanted<'t>(rest: &'t str, offer: &LineOffer, doubled: usize) -> &'t str {
+    let before_marks = rest.strip_suffix(&offer.kept[doubled..]).unwrap_or(rest);
+    let goes_on = rest.starts_with(&offer.text) && offer.text != before_marks;
+    if goes_on { rest } else { before_marks }
+}
+
+fn check_text(open: &OpenFile, expected: Option<&str>) -> Result<(), TypistError> {
+    let text = open.document.text();
+    match expected {
+        Some(expected) if text != expected => {
+            let same = text.lines().zip(expected.lines()).take_while(|(typed, real)| typed == real);
+            Err(TypistError::Diverged { path: open.path.clone(), line: same.count() + 1 })
         }
-        uri = url.into();
+        _ => Ok(()),
     }
-    uri
-}
-
-fn first_char_len(text: &str) -> usize {
-    text.chars().next().map_or(0, char::len_utf8)
-}
-
-/// Bytes of the next word with the blanks before it, or of one character that is no word.
-fn chunk_len(text: &str) -> usize {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let blanks = text.len() - text.trim_start_matches(' ').len();
-    let word = text[blanks..].find(|c| !is_word(c)).unwrap_or(text.len() - blanks);
-    if word > 0 { blanks + word } else { blanks.max(first_char_len(text)) }
 }

@@ -47,8 +47,12 @@ fn repository() -> TempDir {
 }
 
 fn rehearse(repo: &Path, work: &Path, arms: &[&str]) -> Command {
+    rehearse_places(36, repo, work, arms)
+}
+
+fn rehearse_places(limit: usize, repo: &Path, work: &Path, arms: &[&str]) -> Command {
     let mut command = Command::new(hone());
-    command.args(["rehearse", "--json", "--limit", "36", "--save-every", "8"]);
+    command.args(["rehearse", "--json", "--save-every", "8", "--limit", &limit.to_string()]);
     command.arg("--repo").arg(repo).arg("--work").arg(work);
     command.arg("--model").arg(Model::Smol.file()).args(["--template", "prefix-only"]);
     for arm in arms {
@@ -165,6 +169,8 @@ fn an_interrupted_rehearsal_goes_on() {
     assert!(learned["learned"]["kl_base"].as_f64() > Some(0.0));
 
     let mut running = rehearse(repo.path(), parts.path(), &arms);
+    let temporary = TempDir::new().unwrap();
+    running.env("TMPDIR", temporary.path());
     let mut running = running.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while !saved(parts.path()) {
@@ -178,11 +184,108 @@ fn an_interrupted_rehearsal_goes_on() {
     let pid = running.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     assert_eq!(running.wait().unwrap().code(), Some(130));
+    // A home was left if the daemons were just being started again, as they are after a save.
+    let left = fs::read_dir(temporary.path()).unwrap().count();
+    assert_eq!(left, 0, "the homes and the working tree are gone");
 
     let resumed = report(rehearse(repo.path(), parts.path(), &arms));
     assert_eq!(differences(&timeless(&expected), &timeless(&resumed), ""), [""; 0]);
     let again = report(rehearse(repo.path(), parts.path(), &arms));
     assert_eq!(differences(&resumed, &again, ""), [""; 0], "a finished rehearsal is not run again");
+}
+
+/// What the prompts of Ada's commit quote. It uses a file of Grace's commit, which nobody opens.
+fn quoted(arguments: &[&str]) -> Vec<String> {
+    let (repo, temporary) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    git(repo.path(), &["init", "--quiet"]);
+    let names = ["price", "weight", "height", "colour"];
+    let define = |name| {
+        format!("def {name}_of_parcel(parcel, scale):\n    return parcel.{name} * scale\n\n\n")
+    };
+    let call = |name| format!("print({name}_of_parcel(parcel, scale))\n");
+    let begun = "from parcels import price_of_parcel, weight_of_parcel\n\n".to_owned();
+    let write = |name: &str, text: &str| fs::write(repo.path().join(name), text).unwrap();
+    write("parcels.py", &names.map(define).concat());
+    write("main.py", &begun);
+    git(repo.path(), &["add", "."]);
+    git(repo.path(), &["commit", "--quiet", "-m", "x", "--author", "Grace <grace@example.org>"]);
+    write("main.py", &(begun + &names.map(call).concat()));
+    git(repo.path(), &["commit", "--quiet", "--all", "-m", "y"]);
+
+    let mut command = Command::new(hone());
+    command.args(["rehearse", "--json", "--limit", "6", "--author", "Ada", "--keep-homes"]);
+    command.args(["--arm", "frozen=frozen,completion.context_chars=3000,model.threads=1"]);
+    command.args(["--template", "qwen2.5-coder"]).args(arguments).arg("--repo").arg(repo.path());
+    command.arg("--model").arg(Model::Qwen.file()).env("TMPDIR", temporary.path());
+    let output = command.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{told}");
+    let (_, home) = told.trim().rsplit_once("HONE_HOME=").expect("--keep-homes names the home");
+    let left = fs::read_dir(temporary.path()).unwrap().flatten();
+    let left: Vec<_> = left.map(|entry| entry.path()).collect();
+    assert_eq!(left, [Path::new(home)], "the working tree is gone");
+
+    let events = Command::new(hone())
+        .args(["events", "--json", "--with-code"])
+        .env("HONE_HOME", home)
+        .output();
+    let events = String::from_utf8(events.unwrap().stdout).unwrap();
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let completions: Vec<Value> = events.filter(|event| event["event"] == "completion").collect();
+    assert!(completions.len() > 3, "{}", completions.len());
+    let name = repo.path().file_name().unwrap().to_str().unwrap();
+    let quoted = completions.iter().filter_map(|event| event["context"].as_array()).flatten();
+    let quoted = quoted.filter_map(|path| path.as_str());
+    quoted.map(|path| path.replace(name, "REPO")).collect()
+}
+
+#[test]
+fn the_daemon_can_read_the_files_that_the_author_of_the_commit_had() {
+    let with_tree = quoted(&[]);
+    assert!(with_tree.iter().any(|path| path.ends_with("/REPO/parcels.py")), "{with_tree:?}");
+    assert_eq!(quoted(&["--no-tree"]), [""; 0]);
+}
+
+/// Commits in a language with brackets and quotes. Some files end without a line break.
+fn repository_with_brackets() -> TempDir {
+    let repo = TempDir::new().unwrap();
+    git(repo.path(), &["init", "--quiet"]);
+    for (index, name) in ["north", "south", "east", "west"].into_iter().enumerate() {
+        let end = if index % 2 == 0 { "" } else { "\n" };
+        let text = format!(
+            "const {name} = {{\n  label: '{name}',\n  count: 0,\n  next(step) {{\n    \
+             this.count += step;\n    return call(this.count, [this.label, \"{name}\"]);\n  }},\n  \
+             all(items) {{\n    return items.map((item) => {{\n      return item.label;\n    \
+             }});\n  }},\n}};\n\nmodule.exports = {{ {name} }};{end}"
+        );
+        fs::write(repo.path().join(format!("{name}.js")), text).unwrap();
+        git(repo.path(), &["add", "."]);
+        git(repo.path(), &["commit", "--quiet", "-m", name]);
+    }
+    repo
+}
+
+/// A formatter, another tool and a second cursor edit while offers stand. None of it is a verdict.
+#[test]
+fn no_label_comes_from_anybody_but_the_developer() {
+    let (repo, work) = (repository_with_brackets(), TempDir::new().unwrap());
+    let rehearsed = |noise: &[&str]| {
+        let frozen = "frozen=frozen,completion.min_probability=0";
+        let mut command = rehearse_places(100, repo.path(), work.path(), &[frozen]);
+        command.args(noise);
+        report(command)["rehearsals"][0]["arms"][0].clone()
+    };
+    let noisy = rehearsed(&["--noise", "formatter,auto-import,second-cursor,typo"]);
+    let labels = &noisy["labels"];
+    assert_eq!(labels["not_given"], 0, "{labels:#}");
+    let accepted = labels["daemon"]["accepted"].as_u64();
+    let rejected = labels["daemon"]["rejected_edit"].as_u64();
+    assert!(accepted > Some(0) && rejected > Some(10), "{labels:#}");
+    let superseded = labels["daemon"]["superseded"].as_u64();
+    assert!(superseded > Some(0), "a formatter has rewritten the line of an offer: {labels:#}");
+    let calm = rehearsed(&[]);
+    assert_eq!(calm["total"]["asked"], noisy["total"]["asked"], "the developer is the same");
+    assert_eq!(calm["labels"]["missed"], 0, "{:#}", calm["labels"]);
 }
 
 /// A short stream spans many commits if each of them may have only a few places.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::developer::OfferOutcome;
-use crate::report::tests::{repo, run_result};
-use crate::report::{ArmHeader, Repo};
+use crate::report::tests::{conditions, repo, run_result};
+use crate::report::{ArmHeader, Conditions, Repo};
 use crate::run::RunResult;
 use crate::run::ledger::LabelCounts;
 use crate::run::record::{LineRecord, RequestRecord, Update};
@@ -56,6 +56,7 @@ fn line(index: usize, accepted: Option<bool>) -> LineRecord {
         version: 2,
         outcome,
         rating: None,
+        doubled: false,
     };
     LineRecord { file: index / 5, place: index, chars: 10, requests: vec![request] }
 }
@@ -72,7 +73,9 @@ fn summary_of(results: Vec<RunResult>) -> String {
     });
     let arms = arms.collect();
     let done: Vec<(RunResult, Repo)> = results.into_iter().map(|result| (result, repo())).collect();
-    text(&RehearsalReport::new(&done, arms, 7, 0.0))
+    // A disturbed rehearsal has a line more.
+    let conditions = Conditions { disturbances: Vec::new(), ..conditions() };
+    text(&RehearsalReport::new(&done, arms, conditions))
 }
 
 #[track_caller]
