@@ -1,6 +1,7 @@
 //! Turns text into a prompt, and generated text into shown text. Everything here is pure: it reads
 //! no file, calls no engine and looks up no setting.
 
+pub mod auto_closed;
 pub mod debounce;
 pub mod defects;
 pub mod document;

@@ -10,7 +10,7 @@ use crate::stop_rule::{StopRule, valid_utf8_prefix};
 use closing::{brings, closing, repeats_closing, without_overlap};
 use cut_off::whole_part;
 use feedback::event::StopReason;
-pub use nearby_text::{NearbyText, is_between_braces};
+pub use nearby_text::NearbyText;
 use rest_of_line::{before_rest, runs_into_a_name, with_blank_before_name};
 
 /// The number of bytes that are shown: the shown part is `text[healing..healing + result]`. It may
@@ -139,9 +139,9 @@ pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::closing::MARKS_LIMIT;
     use super::nearby_text::LINE_CHARS;
     use super::*;
+    use crate::auto_closed::MARKS_LIMIT;
     use crate::stop_rule::Multiline;
     use crate::stop_rule::MultilineSetting;
     use ropey::Rope;

@@ -3,6 +3,7 @@
 
 mod keys;
 mod open_file;
+mod tool_edits;
 mod tools;
 
 use crate::client::{Client, Item, RequestError, TriggerKind};

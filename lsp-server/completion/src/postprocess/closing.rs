@@ -1,8 +1,6 @@
 //! Brackets and quotes that are closed right behind the cursor already.
 
-/// The most marks behind the cursor that an offer replaces. Marks that editors close by themselves
-/// are few; a longer rest was written by the user.
-pub(super) const MARKS_LIMIT: usize = 8;
+use crate::auto_closed::MARKS_LIMIT;
 
 /// Tells whether `rest` consists of a few marks only, and `text` has them all in their order.
 pub(super) fn brings(text: &str, rest: &str) -> bool {

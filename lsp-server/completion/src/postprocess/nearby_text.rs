@@ -1,6 +1,5 @@
 //! The text around a cursor that an offer is compared with.
 
-use super::closing::MARKS_LIMIT;
 use ropey::Rope;
 
 /// The most characters of a line that are read, since a minified file is one line.
@@ -24,16 +23,6 @@ pub struct NearbyText {
     pub keeps_marks: bool,
     /// Whether the lines around the cursor end with `\r\n`.
     pub has_crlf: bool,
-}
-
-/// Whether a cursor stands between an opening brace and the closing one that an editor has put
-/// right behind it. What is filled in there stands on lines of its own.
-pub fn is_between_braces(line_before: &str, rest_of_line: &str) -> bool {
-    let rest = rest_of_line.trim();
-    line_before.trim_end().ends_with('{')
-        && rest.starts_with('}')
-        && rest.len() <= MARKS_LIMIT
-        && rest.bytes().all(|b| b.is_ascii_punctuation())
 }
 
 fn ends_with_crlf(text: &Rope, line: usize) -> bool {

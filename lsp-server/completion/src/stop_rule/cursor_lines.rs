@@ -2,7 +2,7 @@
 
 use super::block::BlockKind;
 use super::lines::{columns, starts_closing};
-use crate::postprocess::is_between_braces;
+use crate::auto_closed::is_between_braces;
 use crate::prompt::{LINE_CHARS, with_lf};
 use crate::syntax;
 use ropey::Rope;

@@ -25,6 +25,16 @@ pub struct VsCode {
     settings: &'static str,
 }
 
+/// The folders in which editors keep their settings and extensions.
+pub fn folders(around: &Surroundings) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> =
+        VSCODE.iter().flat_map(|kind| [kind.extensions(around), kind.settings(around)]).collect();
+    folders.push(around.config.join(&around.nvim));
+    folders.push(around.data.join(&around.nvim));
+    folders.extend(NAMED_FILES.map(|(_, file)| around.home.join(file)));
+    folders
+}
+
 impl VsCode {
     pub fn extensions(&self, around: &Surroundings) -> PathBuf {
         around.home.join(self.extensions)

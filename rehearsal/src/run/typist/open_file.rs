@@ -1,6 +1,6 @@
 //! The file that the typist has on the screen, and the cursor in it.
 
-use super::tools::ToolEdits;
+use super::tool_edits::ToolEdits;
 use crate::document::Document;
 
 pub(super) struct OpenFile {

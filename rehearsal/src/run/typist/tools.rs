@@ -8,22 +8,6 @@ use crate::developer::disturbance::{Disturbed, Format, Import};
 use crate::developer::pairs::{Key, key};
 use std::ops::Range;
 
-/// What the tools have done to the open file and have not undone.
-#[derive(Default)]
-pub(super) struct ToolEdits {
-    /// Lines at the top of the file that are no part of it.
-    pub imports: usize,
-    import_is_due: bool,
-    /// Lines that were indented anew, as they were.
-    indented: Vec<(usize, String)>,
-    final_newline: bool,
-    /// A line that ends in blanks.
-    trailing: Option<usize>,
-    leaves_blanks: bool,
-    /// The line at whose end a second cursor has typed [`FAR_TEXT`].
-    far: Option<usize>,
-}
-
 /// What a second cursor types.
 const FAR_TEXT: &str = "x";
 const BLANKS: &str = "  ";
