@@ -26,7 +26,7 @@ impl Public {
     pub fn new(home: &Paths, around: &Surroundings) -> Public {
         let text = |path: &Path| path.display().to_string();
         let program = around.program.parent().map(text);
-        let editors = around.editor_folders();
+        let editors = super::editors::folders(around);
         let mut own = vec![text(&home.paths().home)];
         own.extend(program);
         own.extend(editors.iter().map(|folder| text(folder)));

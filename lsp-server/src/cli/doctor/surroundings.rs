@@ -58,18 +58,6 @@ impl Surroundings {
         path.canonicalize().is_ok_and(|path| path == self.program)
     }
 
-    /// The folders in which editors keep their settings and extensions.
-    pub fn editor_folders(&self) -> Vec<PathBuf> {
-        let mut folders: Vec<PathBuf> = super::editors::VSCODE
-            .iter()
-            .flat_map(|kind| [kind.extensions(self), kind.settings(self)])
-            .collect();
-        folders.push(self.config.join(&self.nvim));
-        folders.push(self.data.join(&self.nvim));
-        folders.extend(super::editors::NAMED_FILES.map(|(_, file)| self.home.join(file)));
-        folders
-    }
-
     /// A path as a user writes it, with `~` for the home folder.
     pub fn expand(&self, path: &str) -> PathBuf {
         match path.strip_prefix("~/") {
