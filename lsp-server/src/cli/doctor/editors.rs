@@ -17,7 +17,7 @@ const FILES_MAX: usize = 500;
 const DEPTH_MAX: usize = 4;
 
 /// An editor of VS Code's family.
-pub struct VsCode {
+struct VsCode {
     name: &'static str,
     /// Where its extensions lie, in the user's home.
     extensions: &'static str,
@@ -36,11 +36,11 @@ pub fn folders(around: &Surroundings) -> Vec<PathBuf> {
 }
 
 impl VsCode {
-    pub fn extensions(&self, around: &Surroundings) -> PathBuf {
+    fn extensions(&self, around: &Surroundings) -> PathBuf {
         around.home.join(self.extensions)
     }
 
-    pub fn settings(&self, around: &Surroundings) -> PathBuf {
+    fn settings(&self, around: &Surroundings) -> PathBuf {
         match self.settings.strip_prefix("~/") {
             Some(below) => around.home.join(below),
             None => around.electron.join(self.settings),
@@ -52,7 +52,7 @@ const fn vscode(name: &'static str, extensions: &'static str, settings: &'static
     VsCode { name, extensions, settings }
 }
 
-pub const VSCODE: [VsCode; 7] = [
+static VSCODE: [VsCode; 7] = [
     vscode("VS Code", ".vscode/extensions", "Code/User"),
     vscode("VS Code Insiders", ".vscode-insiders/extensions", "Code - Insiders/User"),
     vscode("VS Code, remote", ".vscode-server/extensions", "~/.vscode-server/data/Machine"),
@@ -63,7 +63,7 @@ pub const VSCODE: [VsCode; 7] = [
 ];
 
 /// Files of other editors that may name the program, in the user's home.
-pub const NAMED_FILES: [(&str, &str); 8] = [
+const NAMED_FILES: [(&str, &str); 8] = [
     ("Emacs", ".emacs"),
     ("Emacs", ".emacs.d/init.el"),
     ("Emacs", ".config/emacs/init.el"),
@@ -73,6 +73,14 @@ pub const NAMED_FILES: [(&str, &str); 8] = [
     ("Vim, coc.nvim", ".vim/coc-settings.json"),
     ("Vim", ".vim/vimrc"),
 ];
+
+/// The folders and files in which editors keep their settings and extensions.
+pub fn folders(around: &Surroundings) -> Vec<PathBuf> {
+    let family = VSCODE.iter().flat_map(|kind| [kind.extensions(around), kind.settings(around)]);
+    let neovim = [&around.config, &around.data].map(|folder| folder.join(&around.nvim));
+    let named = NAMED_FILES.map(|(_, file)| around.home.join(file));
+    family.chain(neovim).chain(named).collect()
+}
 
 /// The program that an editor starts.
 #[derive(Debug, PartialEq, Eq)]
