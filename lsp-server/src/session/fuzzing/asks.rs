@@ -203,7 +203,10 @@ impl Story {
     fn check_closers(&mut self, change: &Change, offer: &str) -> Found {
         let buffer = self.buffer();
         let (before, behind) = buffer.around_caret();
-        if offer.contains(['\n', '\r']) || !closers::is_closed_behind(before, behind) {
+        let marks = buffer.caret..buffer.caret + behind.trim_end().len();
+        let is_editors = marks.into_iter().all(|at| buffer.closed.contains(&at));
+        let is_pair = is_editors && closers::is_closed_behind(before, behind);
+        if offer.contains(['\n', '\r']) || !is_pair {
             return Ok(());
         }
         let left = &behind[change.end - change.start..];
