@@ -112,6 +112,10 @@ impl Session {
                 }
                 _ => edit,
             };
+            let edit = match &place {
+                Some(place) => tool_edits::taken_back(&was, edit, place),
+                None => edit,
+            };
             survival.edit(uri, &edit, now_ms);
             suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
             let events = if place.is_some_and(|place| tool_edits::may_be(&was, &edit, place)) {
