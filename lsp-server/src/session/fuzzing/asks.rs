@@ -256,6 +256,8 @@ impl Story {
         known.accepted_partly |= is_taking || step.a.is_multiple_of(2);
         // Of an offer that is decided, only the notice is known, and it does not tell how much.
         known.accepted |= is_whole || (is_taking && known.outcome.is_some());
+        // What the word opens is none of what the editor has closed.
+        self.buffers[self.active].closed.clear();
         self.send(self.active, reports)?;
         if step.a.is_multiple_of(2) {
             self.session.partly_accepted(&id, length);
