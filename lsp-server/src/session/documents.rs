@@ -152,7 +152,10 @@ impl Session {
         if quotes {
             notebooks.note_edit(prompts, documents, uri, was.clone(), &edit);
         }
-        edit = seen;
+        edit = match &place {
+            Some(place) => tool_edits::taken_back(&was, seen, place),
+            None => seen,
+        };
         survival.edit(uri, &edit, now_ms);
         suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
         let events = if place.is_some_and(|place| tool_edits::may_be(&was, &edit, place)) {

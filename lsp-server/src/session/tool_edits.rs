@@ -1,5 +1,5 @@
-//! Edits at the place of an offer that formatters and editors make by themselves. The user may have
-//! made them as well, so they tell nothing about the offer.
+//! Edits at the place of an offer that may mean more than one thing. Those that formatters and
+//! editors make by themselves tell nothing about the offer, though the user may have made them.
 
 use completion::document::Edit;
 use ropey::Rope;
@@ -10,6 +10,20 @@ use std::ops::Range;
 pub fn may_be(was: &Rope, edit: &Edit, place: Range<usize>) -> bool {
     let is_final_newline = edit.start == was.len_chars() && is_one_break(&edit.inserted);
     respaces(was, edit, &place) || is_final_newline || puts_lines_above(was, edit, &place)
+}
+
+/// A removal, expressed as one of what was typed of an offer last, if that has the same effect on
+/// the text `was`. An editor that compares two texts reports it at another of several equal marks.
+pub fn taken_back(was: &Rope, edit: Edit, place: &Range<usize>) -> Edit {
+    let length = edit.removed;
+    let is_removal = length > 0 && edit.inserted.is_empty();
+    if !is_removal || length > place.len() || place.end > was.len_chars() {
+        return edit;
+    }
+    let start = place.end - length;
+    let (from, to) = (start.min(edit.start), start.max(edit.start));
+    let is_same = was.slice(from..to) == was.slice(from + length..to + length);
+    if is_same { Edit { start, ..edit } } else { edit }
 }
 
 /// Blanks or line breaks before or behind the place are replaced by others, or removed: trailing
@@ -67,6 +81,17 @@ mod tests {
         assert!(is_tools("f(|^\n\n\n", "\n\n", ""), "empty lines");
         assert!(!is_tools("f^x|\n", "x", ""), "the Backspace key");
         assert!(!is_tools("x =|^\n", "", " "), "the space bar");
+    }
+
+    /// Neovim reports the second `}` of `}}}` as removed where the third one was.
+    #[test]
+    fn a_removal_is_one_of_what_was_typed_where_that_is_the_same() {
+        let removal = |start, removed| Edit { start, removed, inserted: String::new() };
+        let seen = |edit, place| taken_back(&Rope::from_str("a}}}b"), edit, &place);
+        assert_eq!(seen(removal(3, 1), 1..2), removal(1, 1));
+        assert_eq!(seen(removal(2, 2), 1..3), removal(1, 2));
+        assert_eq!(seen(removal(3, 1), 1..1), removal(3, 1), "nothing was typed");
+        assert_eq!(seen(removal(4, 1), 1..2), removal(4, 1), "another mark");
     }
 
     #[test]

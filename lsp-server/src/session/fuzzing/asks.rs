@@ -206,7 +206,10 @@ impl Story {
     fn check_closers(&mut self, change: &Change, offer: &str) -> Found {
         let buffer = self.buffer();
         let (before, behind) = buffer.around_caret();
-        if offer.contains(['\n', '\r']) || !closers::is_closed_behind(before, behind) {
+        let marks = buffer.caret..buffer.caret + behind.trim_end().len();
+        let is_editors = marks.into_iter().all(|at| buffer.closed.contains(&at));
+        let is_pair = is_editors && closers::is_closed_behind(before, behind);
+        if offer.contains(['\n', '\r']) || !is_pair {
             return Ok(());
         }
         let left = &behind[change.end - change.start..];
@@ -256,6 +259,8 @@ impl Story {
         known.accepted_partly |= is_taking || step.a.is_multiple_of(2);
         // Of an offer that is decided, only the notice is known, and it does not tell how much.
         known.accepted |= is_whole || (is_taking && known.outcome.is_some());
+        // What the word opens is none of what the editor has closed.
+        self.buffers[self.active].closed.clear();
         self.send(self.active, reports)?;
         if step.a.is_multiple_of(2) {
             self.session.partly_accepted(&id, length);

@@ -20,8 +20,12 @@ pub fn scan(line: &str) -> Option<Scan> {
     }
     let mut scan = Scan { awaited: vec![], has_surplus: false };
     let (mut quote, mut is_escaped) = (None, false);
+    let mut previous = ' ';
     for c in line.chars() {
+        let before = std::mem::replace(&mut previous, c);
         match (quote, c) {
+            // It may be an apostrophe of prose.
+            (None, '\'') if before.is_alphanumeric() => return None,
             _ if std::mem::take(&mut is_escaped) => {}
             (Some(_), '\\') => is_escaped = true,
             (Some(mark), c) if mark == c => quote = None,

@@ -69,7 +69,10 @@ impl Story {
         let (buffer, (before, _)) = (self.buffer(), self.buffer().around_caret());
         let blanks = before.chars().take_while(|c| *c == ' ' || *c == '\t');
         let text = format!("{}{}", buffer.line_break, blanks.collect::<String>());
-        self.by_hand(Change::insertion(buffer.caret, &text))
+        let entered = self.by_hand(Change::insertion(buffer.caret, &text));
+        // A mark on another line than the one that it closes is none of a pair any more.
+        self.buffers[self.active].closed.clear();
+        entered
     }
 
     pub fn backspace(&mut self) -> Found {

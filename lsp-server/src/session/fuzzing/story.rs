@@ -197,6 +197,14 @@ impl Story {
                 return Some(seen);
             }
         }
+        let length = seen.end - seen.start;
+        let may_be_back = length > 0 && length <= ghost.item().done;
+        if seen.text.is_empty() && may_be_back && old.is_char_boundary(ghost.at - length) {
+            let back = Change { start: ghost.at - length, end: ghost.at, text: String::new() };
+            if back.applied_to(old) == change.applied_to(old) {
+                return Some(back);
+            }
+        }
         (ghost.side(&seen) == ghost.side(&change.reduced(old))).then_some(seen)
     }
 
