@@ -30,11 +30,6 @@
 //! assert!(edits[0].fits(&text));
 //! ```
 
-pub mod tune {
-    pub fn get(name: &str, default: f32) -> f32 {
-        std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-    }
-}
 mod brackets;
 mod change;
 mod diff;

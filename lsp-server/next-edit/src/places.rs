@@ -110,6 +110,9 @@ pub(crate) fn next_edits(
     }
     let patterns: Vec<Option<usize>> =
         (0..rules.len()).map(|rule| pattern(rule, &rules[rule], query, &known)).collect();
+    if patterns.iter().all(Option::is_none) {
+        return vec![];
+    }
     let mut edits: Vec<NextEdit> = vec![];
     for (number, file) in query.files.iter().enumerate() {
         if edits.len() >= query.count {
@@ -143,7 +146,7 @@ pub(crate) fn next_edits(
 fn is_near(rule: &Rule, edit: &NextEdit) -> bool {
     let lines = rule.example_lines(&edit.file);
     let away = lines.last().map_or(0, |line| line.abs_diff(edit.line));
-    away as f32 <= crate::tune::get("T_FAR", LINES_AWAY_MAX as f32) * rule.support as f32
+    away <= LINES_AWAY_MAX * rule.support
 }
 
 /// The first pattern of a rule that fits no place that the user passed by. None if all do.
@@ -209,7 +212,7 @@ impl<'a> Search<'a> {
             if !is_whole_word(file.text, hit.range()) {
                 continue;
             }
-            if self.hits_left == 0 {
+            if self.hits_left == 0 || counts.iter().all(|count| *count >= most) {
                 break;
             }
             self.hits_left -= 1;

@@ -10,6 +10,7 @@ use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::suppressed::Remainder;
+use crate::session::tracker::Offer;
 use completion::auto_closed::is_between_braces;
 use completion::debounce::CursorKind;
 use completion::document::Position;
@@ -17,7 +18,7 @@ use completion::postprocess::{NearbyText, breaks_line, closes_again};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
-use feedback::event::{AdapterVersion, ArmRecord, Sampling, StopReason};
+use feedback::event::{AdapterVersion, ArmRecord, Completion, Sampling, StopReason};
 use policy::gate::Recent;
 use policy::gate::features::Surroundings;
 use rand::rngs::StdRng;
@@ -118,9 +119,21 @@ impl CursorContext {
         self.entry.as_ref().map_or("", |entry| &entry.rest)
     }
 
+    /// The offer of a completion at this place. Its text is empty if nothing is shown.
+    pub fn offer(&self, completion: &Completion) -> Offer {
+        Offer {
+            id: completion.id.clone(),
+            uri: self.uri.clone(),
+            start: self.start(),
+            text: self.offered(&completion.shown),
+            healing: completion.healing.clone(),
+            entry_chars: self.rest_of_entry().chars().count(),
+        }
+    }
+
     /// The text of an offer in the document, with the entry before it, the line break that a
     /// closing brace behind it needs, and the document's own line breaks. It is empty if nothing is shown.
-    pub fn offered(&self, shown: &str) -> String {
+    fn offered(&self, shown: &str) -> String {
         if shown.is_empty() {
             return String::new();
         }

@@ -206,20 +206,17 @@ impl Session {
                 state.suppressed = answered.suppressed(answer, &completion, why.clone());
                 reason = why;
             }
-            let (id, text) = (completion.id.clone(), place.offered(&completion.shown));
-            let healing = completion.healing.clone();
-            let is_known = texts.iter().any(|(_, known)| *known == text);
-            if is_known || texts.len() > ALTERNATIVES || (index > 0 && text.is_empty()) {
+            let offer = place.offer(&completion);
+            let is_known = texts.iter().any(|(_, known)| *known == offer.text);
+            if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
                 continue;
             }
             events.push(EventKind::Completion(Box::new(completion)));
-            let (uri, start) = (place.uri.clone(), place.start());
-            if !text.is_empty() {
-                let entry_chars = place.rest_of_entry().chars().count();
-                let offer = Offer { id, uri, start, text, healing, entry_chars };
+            if !offer.text.is_empty() {
                 texts.push((offer.id.clone(), offer.text.clone()));
                 offers.push(offer);
-            } else if place.entry.is_none() && !state.survival.awaits(&uri, start) {
+            } else if place.entry.is_none() && !state.survival.awaits(&place.uri, offer.start) {
+                let Offer { id, uri, start, healing, .. } = offer;
                 state.survival.not_taken(id, uri, start, "", healing, now_ms);
             }
         }

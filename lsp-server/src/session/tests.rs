@@ -34,6 +34,8 @@ async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
 async fn session_with(engine: impl Engine + Send + 'static) -> (tempfile::TempDir, Arc<Session>) {
     let mut config = Config::default();
     config.gate.enabled = false;
+    // Some tests write prose, because it is easy to read.
+    config.completion.prose = true;
     session_as_set(config, engine).await
 }
 

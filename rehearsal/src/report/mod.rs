@@ -228,10 +228,11 @@ impl RehearsalReport {
     }
 
     /// The labels that nobody gave, and every count in which daemon and typist differ, with the
-    /// names of repository and arm. A formatter may cost an offer its label, so the counts differ
-    /// then.
+    /// names of repository and arm. A formatter, or a bracket that is typed over, may cost an offer
+    /// its label, so the counts need not agree then.
     pub fn disagreements(&self) -> Vec<String> {
-        let counts_agree = self.conditions.disturbances.is_empty();
+        let Conditions { disturbances, editor, .. } = &self.conditions;
+        let counts_agree = disturbances.is_empty() && *editor == Editor::Plain;
         let mut all = Vec::new();
         for rehearsal in &self.rehearsals {
             for arm in &rehearsal.arms {
@@ -509,6 +510,8 @@ pub(crate) mod tests {
         let not_given = "., mute arm: 2 labels were not given by the developer";
         assert_eq!(report.disagreements(), [not_given], "a formatter may cost labels");
         report.conditions.disturbances.clear();
+        assert_eq!(report.disagreements(), [not_given], "so may a bracket that is typed over");
+        report.conditions.editor = Editor::Plain;
         let counts = "., ppo arm: accepted: the typist counts 10, the daemon 9";
         assert_eq!(report.disagreements(), [counts, not_given]);
     }

@@ -24,7 +24,7 @@ pub fn text(report: &RehearsalReport) -> String {
     for (arm, totals) in report.arms.iter().zip(&totals) {
         let label = format!("{:<width$}  ", arm.name);
         out.push_str(&hanging(&label, &totals.facts(arm.kind)));
-        if !report.conditions.disturbances.is_empty() {
+        if !report.conditions.disturbances.is_empty() || totals.labels != LabelCheck::default() {
             let told = format!(
                 "{} that the developer did not give, {} that the daemon missed",
                 count(totals.labels.not_given as usize, "label"),

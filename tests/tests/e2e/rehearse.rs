@@ -285,7 +285,7 @@ fn no_label_comes_from_anybody_but_the_developer() {
     assert!(superseded > Some(0), "a formatter has rewritten the line of an offer: {labels:#}");
     let calm = rehearsed(&[]);
     assert_eq!(calm["total"]["asked"], noisy["total"]["asked"], "the developer is the same");
-    assert_eq!(calm["labels"]["missed"], 0, "{:#}", calm["labels"]);
+    assert_eq!(calm["labels"]["not_given"], 0, "{:#}", calm["labels"]);
 }
 
 /// A short stream spans many commits if each of them may have only a few places.

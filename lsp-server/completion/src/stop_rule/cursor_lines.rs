@@ -58,7 +58,12 @@ impl CursorLines {
         let after = text.slice(cursor..end).to_string();
         let (above, after) = (with_lf(above), with_lf(after));
         let below = after.lines().map(|line| line.trim_end().to_owned());
-        let below: Vec<_> = below.filter(|line| !line.is_empty()).take(max_lines).collect();
+        let mut below: Vec<_> = below.filter(|line| !line.is_empty()).take(max_lines).collect();
+        if let Some(closing) = below.first_mut().filter(|_| !rest.trim().is_empty()) {
+            // The brace behind the cursor goes onto a line of its own.
+            let indentation = &before[..before.len() - before.trim_start().len()];
+            closing.insert_str(0, indentation);
+        }
         let has_other_breaks = above.contains('\r') || after.contains('\r');
         let line = text.slice(start..cursor).to_string();
         Some(CursorLines { above, line, after, below, has_other_breaks })

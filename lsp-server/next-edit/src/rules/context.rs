@@ -9,8 +9,9 @@ use std::ops::Range;
 const CONTEXT_MAX: usize = 6;
 
 /// What the parts of a pattern must be worth together.
-pub(super) const WORTH_MIN: f32 = 1.3;
-pub(super) const WORTH_OF_INSERTION_MIN: f32 = 1.5;
+pub(super) const WORTH_MIN: f32 = 1.5;
+pub(super) const WORTH_OF_INSERTION_MIN: f32 = 2.0;
+pub(super) const WORTH_WITH_HOLES_MIN: f32 = 2.0;
 pub(super) const WORTH_OF_LINES_MIN: f32 = 1.5;
 
 /// A word of four letters is worth 1, and each more letter so much more.
@@ -37,7 +38,7 @@ fn worth(part: &Part) -> f32 {
                     0..=2 => 0.4,
                     3 => 0.7,
                     length => {
-                        let more = crate::tune::get("T_LEN", WORTH_OF_LETTER) * (length - 4) as f32;
+                        let more = WORTH_OF_LETTER * (length - 4) as f32;
                         (1.0 + more).min(WORTH_OF_WORD_MAX)
                     }
                 }
@@ -105,8 +106,6 @@ pub(super) fn patterns(middle: Vec<Part>, all: &[Replaced], worth_min: f32) -> V
     // A hole at an end would not know where to end.
     let mut to_left = usize::from(middle.first() == Some(&Part::Hole));
     let mut to_right = usize::from(middle.last() == Some(&Part::Hole));
-    let worth_min = worth_min
-        * crate::tune::get(if worth_min == WORTH_MIN { "T_WORTH" } else { "T_WINS" }, 1.0);
     if to_left > left.len() || to_right > right.len() {
         return vec![];
     }

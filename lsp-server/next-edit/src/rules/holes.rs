@@ -1,7 +1,7 @@
 //! Two lines that were rewritten in one way, but for parts that differ and are carried over:
 //! `foo(a, b)` became `a.foo(b)`, and `foo(c, d)` became `c.foo(d)`.
 
-use super::context::{Replaced, WORTH_MIN, parts, patterns, worth_of};
+use super::context::{Replaced, WORTH_WITH_HOLES_MIN, parts, patterns, worth_of};
 use super::{Action, Example, Rule, RuleKind, Rules, add_pair, id};
 use crate::change::Change;
 use crate::template::{Holes, Tokens};
@@ -29,8 +29,8 @@ pub(super) fn add(earlier: &Example, example: &Example, rules: &mut Rules) {
     let middle = parts(&common, [&first.old, &second.old]);
     let replaced = [&old[0], &old[1]]
         .map(|tokens| Replaced { line: tokens.line, range: tokens.range.clone() });
-    let patterns = patterns(middle.clone(), &replaced, WORTH_MIN);
-    if patterns.is_empty() || worth_of(&patterns[0].parts) < WORTH_MIN {
+    let patterns = patterns(middle.clone(), &replaced, WORTH_WITH_HOLES_MIN);
+    if patterns.is_empty() || worth_of(&patterns[0].parts) < WORTH_WITH_HOLES_MIN {
         return;
     }
     let rule = Rule {

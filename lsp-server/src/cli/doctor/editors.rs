@@ -74,14 +74,6 @@ const NAMED_FILES: [(&str, &str); 8] = [
     ("Vim", ".vim/vimrc"),
 ];
 
-/// The folders and files in which editors keep their settings and extensions.
-pub fn folders(around: &Surroundings) -> Vec<PathBuf> {
-    let family = VSCODE.iter().flat_map(|kind| [kind.extensions(around), kind.settings(around)]);
-    let neovim = [&around.config, &around.data].map(|folder| folder.join(&around.nvim));
-    let named = NAMED_FILES.map(|(_, file)| around.home.join(file));
-    family.chain(neovim).chain(named).collect()
-}
-
 /// The program that an editor starts.
 #[derive(Debug, PartialEq, Eq)]
 enum Program {

@@ -113,7 +113,7 @@ impl Step {
         Step { act, a: number(), b: number(), c: number() }
     }
 
-    pub fn pick<'a, T>(number: usize, items: &'a [T]) -> &'a T {
+    pub fn pick<T>(number: usize, items: &[T]) -> &T {
         &items[number % items.len()]
     }
 }
@@ -143,7 +143,7 @@ impl Habits {
                 number(),
                 &[Form::Exact, Form::Exact, Form::Difference, FORMS[2], FORMS[3], FORMS[4]],
             ),
-            line_break: *Step::pick(number(), &["\n", "\n", "\r\n", "\r"]),
+            line_break: Step::pick(number(), &["\n", "\n", "\r\n", "\r"]),
             closes_pairs: !number().is_multiple_of(4),
             tells_hidden: number().is_multiple_of(2),
             gates: number().is_multiple_of(4),
