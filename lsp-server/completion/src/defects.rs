@@ -33,8 +33,8 @@ pub fn find_defect(generated: &[u8], shown: &str) -> Option<Defect> {
     }
 }
 
-/// The part of a shown text before the written form of a special token. `</s>` is no such form here,
-/// because it is also a tag of HTML.
+/// The part of a shown text before the written form of a special token. `</s>` is no such form
+/// here, because it is also a tag of HTML.
 pub fn without_special_tokens(shown: &str) -> &str {
     let forms = SPECIAL.iter().filter(|form| **form != "</s>");
     match forms.filter_map(|form| shown.find(form)).min() {

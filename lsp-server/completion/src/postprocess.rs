@@ -59,8 +59,8 @@ pub fn replaced_suffix<'a>(text: &str, nearby: &'a NearbyText) -> &'a str {
     if is_allowed && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
 }
 
-/// Tells whether a text would close again what is closed behind the cursor by now, such as a bracket
-/// that the editor has closed since the text was generated.
+/// Tells whether a text would close again what is closed behind the cursor by now, such as a
+/// bracket that the editor has closed since the text was generated.
 pub fn closes_again(text: &str, nearby: &NearbyText) -> bool {
     let rest = nearby.rest_of_line.trim_end();
     let closes = repeats_closing(text, rest) || closing(text, &nearby.line_before, rest).is_some();

@@ -88,7 +88,8 @@ fn screen(gate: &GateStatus, threshold: f64) -> String {
     }
     format!(
         "The gate shows an offer if the chance that you accept it is at least {:.0} % \
-         (completion.eagerness).\n{} labels learned; a weight above zero speaks for showing.\n{weights}\n\
+         (completion.eagerness).\n{} labels learned; a weight above zero speaks for showing.\n\
+         {weights}\n\
          Each prediction was made before its label was known:\n{calibration}",
         100.0 * threshold,
         gate.labels

@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn what_stands_before_damage_is_found() {
         let damaged =
-            br#"{"method":"textDocument/didChange","params":{"textDocument":{"uri":"x:a"},"contentCh"#;
+            br#"{"method":"textDocument/didChange","params":{"textDocument":{"uri":"x:a"},"con"#;
         assert_eq!(Outline::of(damaged), outline(Value::Null, "textDocument/didChange", "x:a"));
         for noise in [&b""[..], b"]]]", b"\"", b"{{{{{{{\"a\":", b"\xff\xff{\"method\":\"\xff\"}"] {
             assert_eq!(Outline::of(noise).uri, None);

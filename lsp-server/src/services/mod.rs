@@ -12,7 +12,8 @@
 //! The locks of a workspace (`workspace`) are held for an assignment, or while its own thread puts
 //! a text into the index. No other lock is taken meanwhile, and no request waits for the second.
 //!
-//! [`health`], [`checkpoint`] and [`recent_requests`] have one lock each, which is held for one assignment.
+//! [`health`], [`checkpoint`] and [`recent_requests`] have one lock each, which is held for one
+//! assignment.
 
 pub mod activity;
 pub mod adapter_service;

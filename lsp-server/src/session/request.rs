@@ -132,7 +132,8 @@ impl CursorContext {
     }
 
     /// The text of an offer in the document, with the entry before it, the line break that a
-    /// closing brace behind it needs, and the document's own line breaks. It is empty if nothing is shown.
+    /// closing brace behind it needs, and the document's own line breaks. It is empty if nothing is
+    /// shown.
     fn offered(&self, shown: &str) -> String {
         if shown.is_empty() {
             return String::new();

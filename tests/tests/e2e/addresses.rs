@@ -95,7 +95,10 @@ fn cells_are_completed_with_the_cells_above_and_after_a_crash() {
     let home = home();
     let editor = home.editor();
     let above = "// Days of the week\n";
-    let item = |name: &str, text: &str| json!({"uri": cell(name), "languageId": "rust", "version": 1, "text": text});
+    let item = |name: &str, text: &str| {
+        let uri = cell(name);
+        json!({"uri": uri, "languageId": "rust", "version": 1, "text": text})
+    };
     let kind = |name: &str| json!({"kind": 2, "document": cell(name)});
     let notebook = json!({"uri": "file:///project/week.ipynb", "notebookType": "jupyter-notebook",
         "version": 1, "cells": [kind("a"), kind("b")]});

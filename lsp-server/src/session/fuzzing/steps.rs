@@ -143,7 +143,7 @@ impl Habits {
                 number(),
                 &[Form::Exact, Form::Exact, Form::Difference, FORMS[2], FORMS[3], FORMS[4]],
             ),
-            line_break: Step::pick(number(), &["\n", "\n", "\r\n", "\r"]),
+            line_break: ["\n", "\n", "\r\n", "\r"][number() % 4],
             closes_pairs: !number().is_multiple_of(4),
             tells_hidden: number().is_multiple_of(2),
             gates: number().is_multiple_of(4),

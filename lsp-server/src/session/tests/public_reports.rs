@@ -1,5 +1,5 @@
-//! Reports of the public trackers of tools of this kind, each tried here. docs/lab/public-reports.md
-//! says what came of each.
+//! Reports of the public trackers of tools of this kind, each tried here. The page
+//! docs/lab/public-reports.md says what came of each.
 
 use super::*;
 
