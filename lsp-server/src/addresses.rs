@@ -227,22 +227,22 @@ mod tests {
     #[test]
     fn a_file_of_this_machine_is_named_by_its_path() {
         for (address, path) in [
-            ("file:///work/a.py", "/work/a.py"),
-            ("file:/work/a.py", "/work/a.py"),
-            ("FILE://localhost/work/a.py", "/work/a.py"),
-            ("/work/a.py", "/work/a.py"),
-            ("file:///work/[id].ts", "/work/[id].ts"),
-            ("file:///work/%5Bid%5d.ts", "/work/[id].ts"),
-            ("file:///work/a b.py", "/work/a b.py"),
-            ("file:///work/a%20b.py", "/work/a b.py"),
-            ("file:///work/ü.py", "/work/ü.py"),
-            ("file:///work/%C3%BC.py", "/work/ü.py"),
-            ("file:///work/100%.py", "/work/100%.py"),
-            ("file:///work/100%25.py", "/work/100%.py"),
-            ("file:///work/c#/a?.cs", "/work/c#/a?.cs"),
-            ("file:///work/c%23/a%3F.cs", "/work/c#/a?.cs"),
+            ("file:///project/a.py", "/project/a.py"),
+            ("file:/project/a.py", "/project/a.py"),
+            ("FILE://localhost/project/a.py", "/project/a.py"),
+            ("/project/a.py", "/project/a.py"),
+            ("file:///project/[id].ts", "/project/[id].ts"),
+            ("file:///project/%5Bid%5d.ts", "/project/[id].ts"),
+            ("file:///project/a b.py", "/project/a b.py"),
+            ("file:///project/a%20b.py", "/project/a b.py"),
+            ("file:///project/ü.py", "/project/ü.py"),
+            ("file:///project/%C3%BC.py", "/project/ü.py"),
+            ("file:///project/100%.py", "/project/100%.py"),
+            ("file:///project/100%25.py", "/project/100%.py"),
+            ("file:///project/c#/a?.cs", "/project/c#/a?.cs"),
+            ("file:///project/c%23/a%3F.cs", "/project/c#/a?.cs"),
             ("file:///c%3A/a.py", "/c:/a.py"),
-            ("vscode-notebook-cell:/work/x.ipynb#W0sZmlsZQ%3D%3D", "/work/x.ipynb"),
+            ("vscode-notebook-cell:/project/x.ipynb#W0sZmlsZQ%3D%3D", "/project/x.ipynb"),
         ] {
             assert_eq!(name(address), path, "{address}");
         }
@@ -253,12 +253,12 @@ mod tests {
         for address in [
             "vscode-remote://ssh-remote%2Bbox/home/u/x.py",
             "vscode-vfs://github/microsoft/vscode/a.ts",
-            "git:/work/a.py?%7B%22ref%22%3A%22HEAD%22%7D",
+            "git:/project/a.py?%7B%22ref%22%3A%22HEAD%22%7D",
             "file://server/share/x.py",
             "untitled:Untitled-7",
             "vscode-notebook-cell://ssh-remote%2Bbox/home/u/x.ipynb#W0s",
             "vscode-notebook-cell:Untitled-1.ipynb?jupyter-notebook#W0s",
-            "fugitive:///work/.git//0/a.py",
+            "fugitive:///project/.git//0/a.py",
         ] {
             assert_eq!(name(address), address);
         }
@@ -272,17 +272,17 @@ mod tests {
     fn earlier_logs_have_the_path_alone() {
         let earlier = |address| earlier_name(address).unwrap_or_default();
         assert_eq!(earlier("vscode-remote://box/home/u/x%20y.py"), "/home/u/x y.py");
-        assert_eq!(earlier("git:/work/a.py?HEAD"), "/work/a.py");
+        assert_eq!(earlier("git:/project/a.py?HEAD"), "/project/a.py");
         assert_eq!(earlier("untitled:Untitled-7"), "Untitled-7");
-        assert_eq!(earlier("file:///work/a.py"), "", "it has the same name as before");
+        assert_eq!(earlier("file:///project/a.py"), "", "it has the same name as before");
         assert_eq!(earlier("vscode-remote://box"), "", "there was no path");
     }
 
     #[test]
     fn a_path_is_no_address() {
         assert!(is_address("untitled:a") && is_address("file:///a"));
-        assert!(!is_address("/work/a:b.py") && !is_address("src/a.py") && !is_address(":a"));
-        assert_eq!(path_in("/work/a%20:b.py"), "/work/a%20:b.py");
+        assert!(!is_address("/project/a:b.py") && !is_address("src/a.py") && !is_address(":a"));
+        assert_eq!(path_in("/project/a%20:b.py"), "/project/a%20:b.py");
         assert_eq!(path_in("git:/p/%2Eenv?{}"), "/p/.env");
     }
 

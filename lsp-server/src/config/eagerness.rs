@@ -5,6 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// The longest wait for the next key, which the setting `completion.adaptive_debounce` promises.
+const WAIT_MAX: Duration = Duration::from_millis(300);
+
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -50,7 +53,7 @@ impl Eagerness {
     /// How long a request waits for the next key, given the wait that the user's typing suggests.
     pub fn wait(self, suggested: Duration) -> Duration {
         match self {
-            Eagerness::Quiet => suggested * 2,
+            Eagerness::Quiet => (suggested * 2).min(WAIT_MAX),
             Eagerness::Balanced => suggested,
             Eagerness::Eager => suggested / 2,
         }

@@ -284,8 +284,8 @@ impl Session {
         let mut draws = context.draws(state.asked);
         let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
         let draw = draws.random();
-        let still = self.still_suppressed(state, &context, adapter, draw);
-        if let Some(reason) = still.filter(|_| is_automatic) {
+        if is_automatic && let Some(reason) = self.still_suppressed(state, &context, adapter, draw)
+        {
             self.supersede(state);
             return Ok(Start::Answered(Completed::nothing(reason)));
         }

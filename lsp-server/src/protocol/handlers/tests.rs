@@ -47,22 +47,22 @@ async fn an_address_is_read_as_it_is_meant() {
     let daemon = daemon().await;
     let mut editor = Editor::over(daemon.connect()).await;
     for (uri, path) in [
-        ("file:///work/[id].ts", "/work/[id].ts"),
-        ("file:///work/a b.py", "/work/a b.py"),
-        ("file:///work/ü.py", "/work/ü.py"),
-        ("file:///work/100%.py", "/work/100%.py"),
-        ("/work/path.py", "/work/path.py"),
+        ("file:///project/[id].ts", "/project/[id].ts"),
+        ("file:///project/a b.py", "/project/a b.py"),
+        ("file:///project/ü.py", "/project/ü.py"),
+        ("file:///project/100%.py", "/project/100%.py"),
+        ("/project/path.py", "/project/path.py"),
         ("file://server/share/x.py", "file://server/share/x.py"),
         ("vscode-remote://ssh-remote+box/x.py", "vscode-remote://ssh-remote+box/x.py"),
         ("untitled:Unbenannt 1", "untitled:Unbenannt%201"),
-        ("git:/work/x.py?{\"ref\":\"HEAD\"}", "git:/work/x.py?%7B%22ref%22:%22HEAD%22%7D"),
+        ("git:/project/x.py?{\"ref\":\"HEAD\"}", "git:/project/x.py?%7B%22ref%22:%22HEAD%22%7D"),
     ] {
         editor.open(uri, TEXT).await;
         let answer = complete(&mut editor, uri).await;
         assert_eq!(answer["result"]["items"][0]["insertText"], "oo(bar);", "{uri}: {answer}");
         assert_eq!(paths(&daemon).last().unwrap(), path);
     }
-    let answer = complete(&mut editor, "file:///work/%5Bid%5D.ts").await;
+    let answer = complete(&mut editor, "file:///project/%5Bid%5D.ts").await;
     assert_eq!(answer["error"], Value::Null, "it is the same document: {answer}");
 }
 
@@ -70,7 +70,7 @@ async fn an_address_is_read_as_it_is_meant() {
 async fn a_message_that_cannot_be_read_is_named_once_and_its_document_is_not_served() {
     let daemon = daemon().await;
     let mut editor = Editor::over(daemon.connect()).await;
-    let uri = "file:///work/a.rs";
+    let uri = "file:///project/a.rs";
     editor.open(uri, TEXT).await;
     let change = json!({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {
         "textDocument": {"uri": uri, "version": 2}, "z": "a text that is cut"}});
@@ -102,13 +102,13 @@ async fn a_message_that_cannot_be_read_is_named_once_and_its_document_is_not_ser
     editor.open(uri, TEXT).await;
     assert_eq!(complete(&mut editor, uri).await["result"]["items"].as_array().unwrap().len(), 1);
 
-    let document = json!({"uri": "file:///work/b.rs", "languageId": "rust", "version": 1});
+    let document = json!({"uri": "file:///project/b.rs", "languageId": "rust", "version": 1});
     let opened = editor.notification("textDocument/didOpen", json!({"textDocument": document}));
     editor.send(&opened).await;
     assert_eq!(
         logged(&mut editor).await,
-        "file:///work/b.rs: textDocument/didOpen cannot be read (missing field `text`), so nothing \
-         is completed there"
+        "file:///project/b.rs: textDocument/didOpen cannot be read (missing field `text`), so \
+         nothing is completed there"
     );
 }
 
@@ -116,7 +116,7 @@ async fn a_message_that_cannot_be_read_is_named_once_and_its_document_is_not_ser
 async fn half_a_character_is_read_as_an_unknown_one() {
     let daemon = daemon().await;
     let mut editor = Editor::over(daemon.connect()).await;
-    let uri = "file:///work/a.rs";
+    let uri = "file:///project/a.rs";
     editor.open(uri, TEXT).await;
     let change = json!({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {
         "textDocument": {"uri": uri, "version": 2},
@@ -130,7 +130,7 @@ async fn half_a_character_is_read_as_an_unknown_one() {
 }
 
 fn cell(name: &str) -> String {
-    format!("vscode-notebook-cell:/work/n.ipynb#{name}")
+    format!("vscode-notebook-cell:/project/n.ipynb#{name}")
 }
 
 #[tokio::test]
@@ -146,11 +146,11 @@ async fn the_cells_of_a_notebook_are_served_and_recorded_under_it() {
         |name: &str| json!({"uri": cell(name), "languageId": "python", "version": 1, "text": TEXT});
     let run = json!({"executionOrder": null});
     let kind = |name: &str| json!({"kind": 2, "document": cell(name), "executionSummary": run});
-    let notebook = json!({"uri": "file:///work/n.ipynb", "version": 1, "notebookType": "jupyter",
+    let notebook = json!({"uri": "file:///project/n.ipynb", "version": 1, "notebookType": "jupyter",
         "metadata": null, "cells": [kind("a"), kind("b")]});
     let opened = json!({"notebookDocument": notebook, "cellTextDocuments": [item("a"), item("b")]});
     editor.send(&editor.notification("notebookDocument/didOpen", opened)).await;
-    let change = json!({"notebookDocument": {"uri": "file:///work/n.ipynb", "version": 2},
+    let change = json!({"notebookDocument": {"uri": "file:///project/n.ipynb", "version": 2},
         "change": {"cells": {
             "structure": {"array": {"start": 1, "deleteCount": 1, "cells": [kind("c")]},
                 "didOpen": [item("c")], "didClose": [{"uri": cell("b")}]},
@@ -161,10 +161,10 @@ async fn the_cells_of_a_notebook_are_served_and_recorded_under_it() {
         let answer = complete(&mut editor, &cell(name)).await;
         assert_eq!(answer["result"]["items"].as_array().unwrap().len(), 1, "{name}: {answer}");
     }
-    assert_eq!(paths(&daemon), ["/work/n.ipynb", "/work/n.ipynb"]);
+    assert_eq!(paths(&daemon), ["/project/n.ipynb", "/project/n.ipynb"]);
     assert!(complete(&mut editor, &cell("b")).await["error"].is_object(), "it was removed");
 
-    let closed = json!({"notebookDocument": {"uri": "file:///work/n.ipynb"},
+    let closed = json!({"notebookDocument": {"uri": "file:///project/n.ipynb"},
         "cellTextDocuments": [{"uri": cell("a")}, {"uri": cell("c")}]});
     editor.send(&editor.notification("notebookDocument/didClose", closed)).await;
     assert!(complete(&mut editor, &cell("a")).await["error"].is_object(), "it is closed");
