@@ -19,5 +19,4 @@ pub mod reward;
 pub mod schema;
 pub mod secrets;
 pub mod sled_log;
-#[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -1,5 +1,6 @@
 //! Events for tests: one way to make each, with everything filled in that the test does
-//! not care about. Other packages get it by the feature `testing`.
+//! not care about. It belongs to no feature, because a feature that only tests ask for would
+//! compile this package and all that stand on it twice.
 //!
 //! What a test cares about it sets by struct update:
 //!

@@ -120,6 +120,8 @@ test('everything that can be wrong is found', () => {
     assert.equal(states({ version: undefined })['Version'], 'bad');
     assert.equal(states({ model: { problem: 'missing; run `hone model pull`' } })['Model'], 'bad');
     assert.equal(states({ status: { problem: 'config.toml: line 2' } })['Configuration'], 'bad');
+    const wrong = { ...STATUS, settings_problems: ['gate.enabled: expected true or false'] };
+    assert.equal(states({ status: wrong })['Configuration'], 'bad');
     assert.equal(states({ status: { ...STATUS, daemon: null } })['Daemon'], 'warning');
     assert.equal(states({ socketMode: 0o140666 })['Socket'], 'bad');
     assert.equal(states({ server: { kind: 'failed', problem: 'p' } })['This window'], 'bad');

@@ -48,7 +48,8 @@ pub fn is_compiler(arguments: &[OsString]) -> bool {
     name.is_some_and(|name| name == WRAPPER) && arguments.len() > 1
 }
 
-/// `rustc-and-clippy rustc …`: what rustc does, then what clippy says.
+/// `rustc-and-clippy rustc …`: what rustc does, then what clippy says. Clippy leaves out a library
+/// whose tests it reads anyway, because they are compiled with the whole library.
 pub fn compile(arguments: &[OsString]) -> Result<()> {
     let (rustc, arguments) = (&arguments[1], &arguments[2..]);
     let run = |command: &mut Command| -> Result<()> {
@@ -56,14 +57,23 @@ pub fn compile(arguments: &[OsString]) -> Result<()> {
         ensure!(status.success(), "{} failed ({status})", command.get_program().display());
         Ok(())
     };
-    run(Command::new(rustc).args(arguments))?;
-    if let Some(output) = lint_output(arguments) {
+    let Some(output) = lint_output(arguments) else {
+        return run(Command::new(rustc).args(arguments));
+    };
+    run(Command::new(rustc).args(arguments).args(["-D", "warnings"]))?;
+    if !is_read_with_its_tests(arguments) {
         fs::create_dir_all(&output).with_context(|| output.display().to_string())?;
         let mut clippy = Command::new("clippy-driver");
         clippy.arg(rustc).args(lint_arguments(arguments, &output)).args(["-D", "warnings"]);
         run(&mut clippy)?;
     }
     Ok(())
+}
+
+/// Whether these arguments compile a library without its tests.
+fn is_read_with_its_tests(arguments: &[OsString]) -> bool {
+    let is_library = |pair: &[OsString]| pair[0] == "--crate-type" && pair[1] == "lib";
+    arguments.windows(2).any(is_library) && !arguments.iter().any(|argument| argument == "--test")
 }
 
 /// Where clippy may write; none where cargo only asks what the compiler can do.
@@ -115,6 +125,15 @@ mod tests {
         );
         assert_eq!(lint_arguments(&given, &output), expected);
         assert_eq!(lint_output(&arguments("- --crate-name ___ --print=file-names")), None);
+    }
+
+    #[test]
+    fn clippy_reads_a_library_once_and_with_its_tests() {
+        let library = "--crate-name models --crate-type lib --emit=link --out-dir /t";
+        assert!(is_read_with_its_tests(&arguments(library)));
+        for read in ["--crate-name models --test --out-dir /t", "--crate-name a --crate-type bin"] {
+            assert!(!is_read_with_its_tests(&arguments(read)), "{read}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod auto_closed;
 pub mod debounce;
 pub mod defects;
 pub mod document;
+pub mod found_code;
 pub mod kept_share;
 pub mod limits;
 pub mod postprocess;

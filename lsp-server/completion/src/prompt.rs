@@ -143,6 +143,11 @@ impl PromptLayout {
         self.context_for != Some(self.start)
     }
 
+    /// Has the context chosen again for the next prompt, because there is more to choose from.
+    pub fn reconsider_context(&mut self) {
+        self.context_for = None;
+    }
+
     pub fn set_context(&mut self, context: Option<Arc<PromptContext>>) {
         self.context = context;
         self.context_for = Some(self.start);

@@ -2,6 +2,7 @@
 //! it fits, and chooses the other code that a prompt shows.
 
 use crate::document::{Document, Edit};
+use crate::found_code::{FoundCode, Search};
 use crate::prompt::{Excerpt, FimPrompt, PromptContext, PromptLayout, Window};
 use crate::recent_edits::RecentEdits;
 use crate::related_code::{DOCUMENT_CHARS, PromptLocation, RelatedCode};
@@ -39,6 +40,18 @@ pub struct PromptLimits<'a> {
     /// The most characters of other code. With 0 a prompt holds none.
     pub context_chars: usize,
     pub rules: &'a dyn QuoteRules,
+    pub code: OtherCode<'a>,
+}
+
+/// Where a prompt's other code is chosen from.
+#[derive(Clone, Copy)]
+pub enum OtherCode<'a> {
+    /// The documents that the user works in, and the files that they import.
+    OfDocuments,
+    /// What was found in the workspace for this place.
+    Found(&'a FoundCode),
+    /// Nothing new is chosen.
+    AsBefore,
 }
 
 impl PromptBuilder {
@@ -52,11 +65,14 @@ impl PromptBuilder {
         self.changes.edit(document, was, edit);
     }
 
-    /// Adds a file that one of the documents imports.
+    /// Adds a file that one of the documents imports. The next prompts may quote it, although the
+    /// first ones were asked for before the file was read.
     pub fn add(&mut self, file: &Document, limits: &PromptLimits) {
         let rules = limits.rules;
         let may_quote = rules.may_quote_file(&file.path, &file.language);
-        self.related.add(file, &|text| may_quote && rules.may_quote_text(text));
+        if self.related.add(file, &|text| may_quote && rules.may_quote_text(text)) {
+            self.reconsider();
+        }
     }
 
     /// Every file that prompts quote, or could quote. [`QuoteRules`] are asked about these files
@@ -75,6 +91,27 @@ impl PromptBuilder {
         if limits.context_chars > 0 {
             self.related.update(document, &|text| limits.rules.may_quote_text(text));
         }
+    }
+
+    /// Has other code chosen again for the next prompts, because there is more to choose from.
+    pub fn reconsider(&mut self) {
+        self.layouts.values_mut().for_each(PromptLayout::reconsider_context);
+    }
+
+    /// What to look for in the workspace, if the prompt at this cursor may show other code than the
+    /// one before it.
+    pub fn search(
+        &mut self,
+        document: &Document,
+        uri: &str,
+        at: usize,
+        window: Window,
+    ) -> Option<Search> {
+        let text = &document.text;
+        let layout = self.layouts.entry(uri.to_owned());
+        let layout = layout.or_insert_with(|| PromptLayout::new(text, at, window));
+        layout.prompt(text, at, window);
+        layout.wants_context().then(|| Search::of(document, at, layout.shows(text, at)))
     }
 
     /// The prompt at a cursor in one of the open documents.
@@ -101,8 +138,10 @@ impl PromptBuilder {
         }
         if unwanted {
             layout.set_context(None);
-        } else if !layout.wants_context() {
-            return Some(prompt);
+            layout.reconsider_context();
+        }
+        if matches!(limits.code, OtherCode::AsBefore) || !layout.wants_context() {
+            return Some(FimPrompt { context: layout.context().cloned(), ..prompt });
         }
         for document in documents.values() {
             related.update(document, &|text| rules.may_quote_text(text));
@@ -113,7 +152,11 @@ impl PromptBuilder {
         let shown = text.slice(location.window.clone()).to_string();
         let changes = recent_changes(changes, document, &shown, limits);
         let room = limits.context_chars - characters(&changes);
-        let context = match related.choose(&location, room, &is_ignored, before) {
+        let chosen = match limits.code {
+            OtherCode::Found(found) => found.context(room, before),
+            _ => related.choose(&location, room, &is_ignored, before),
+        };
+        let context = match chosen {
             None if changes.is_empty() => file_header(document),
             None => Some(Arc::new(changes_alone(changes, &document.path))),
             Some(same) if same.changes == changes => Some(same),
@@ -230,7 +273,8 @@ mod tests {
     /// The sources that the prompt in `a.rs` quotes after the document at `path` was closed.
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits = PromptLimits { window, context_chars, rules: &Rules };
+        let limits =
+            PromptLimits { window, context_chars, rules: &Rules, code: OtherCode::OfDocuments };
         let mut prompts = PromptBuilder::default();
         let other = document(path, other);
         prompts.visit(&other);
@@ -248,7 +292,8 @@ mod tests {
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits = PromptLimits { window, context_chars, rules: &Rules };
+        let limits =
+            PromptLimits { window, context_chars, rules: &Rules, code: OtherCode::OfDocuments };
         let mut prompts = PromptBuilder::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
         let was = document(path, &format!("let total = 1;\n{rest}"));
@@ -283,12 +328,38 @@ mod tests {
         assert!(quoted("/p/model.rs", MODEL, 0).is_empty(), "switched off");
     }
 
+    #[test]
+    fn an_imported_file_that_is_read_after_the_first_prompt_is_quoted_in_the_next() {
+        let window = Window { prefix_chars: 100, suffix_chars: 100 };
+        let limits = PromptLimits {
+            window,
+            context_chars: 1_000,
+            rules: &Rules,
+            code: OtherCode::OfDocuments,
+        };
+        let mut prompts = PromptBuilder::default();
+        let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
+        let documents = HashMap::from([(HERE.to_owned(), document("/p/a.rs", text))]);
+        let quotes = |prompts: &mut PromptBuilder| {
+            let prompt = prompts.at(&documents, HERE, text.len() - 3, &limits).unwrap();
+            prompt.context.is_some()
+        };
+        assert!(!quotes(&mut prompts));
+        prompts.add(&document("/p/model.rs", MODEL), &limits);
+        assert!(quotes(&mut prompts));
+    }
+
     /// The sources include the files the user worked in, the files that were changed, and the files
     /// that a prompt still shows although all else about them is forgotten.
     #[test]
     fn the_sources_are_all_files_that_a_prompt_may_quote() {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits = PromptLimits { window, context_chars: 1_000, rules: &Rules };
+        let limits = PromptLimits {
+            window,
+            context_chars: 1_000,
+            rules: &Rules,
+            code: OtherCode::OfDocuments,
+        };
         let mut prompts = PromptBuilder::default();
         let model = document("/p/model.rs", MODEL);
         prompts.visit(&model);

@@ -9,6 +9,7 @@
 mod pieces;
 
 use crate::document::Document;
+use crate::found_code::lines_of;
 use crate::prompt::{Excerpt, PromptContext};
 use pieces::{Piece, names, names_near, pieces};
 use ropey::Rope;
@@ -89,13 +90,16 @@ impl RelatedCode {
         self.documents.keys().map(String::as_str)
     }
 
-    /// Adds a file that one of the documents imports, although the user was not in it.
-    pub fn add(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
-        if !self.documents.contains_key(&document.path) {
+    /// Adds a file that one of the documents imports, although the user was not in it. Answers
+    /// whether it is a new one.
+    pub fn add(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) -> bool {
+        let is_new = !self.documents.contains_key(&document.path);
+        if is_new {
             self.documents.insert(document.path.clone(), KnownDocument::default());
             self.update(document, may_show);
             self.evict_oldest();
         }
+        is_new
     }
 
     fn evict_oldest(&mut self) {
@@ -247,12 +251,6 @@ fn shared_worth(
     let shared: Vec<f32> =
         names.intersection(wanted).filter_map(|name| rarity.get(name)).copied().collect();
     if shared.len() < SHARED_MIN { 0.0 } else { shared.iter().sum() }
-}
-
-/// The lines that a range of characters touches.
-fn lines_of(text: &Rope, window: &Range<usize>) -> Range<usize> {
-    let line = |at: usize| text.char_to_line(at.min(text.len_chars()));
-    line(window.start)..line(window.end.saturating_sub(1)) + 1
 }
 
 /// The deepest folder that holds all of these files.

@@ -14,8 +14,12 @@ use models::file::write_atomic;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The time from a check that failed, such as on a full disk, to the next one.
+const RETRY_MS: u64 = 5_000;
 
 /// The largest leap ahead that is believed at once. It leaves room for the day between two checks,
 /// a machine that slept, and a wrong time zone.
@@ -68,9 +72,20 @@ impl ClockHistory {
     }
 }
 
-/// The time of the last check for old events, and the setting that it used.
+/// When old events are looked for.
 #[derive(Default)]
-pub struct Retention(Option<(u64, u32)>);
+pub struct Retention {
+    last: Option<Check>,
+    /// Whether the check that is running or ran last has failed.
+    failed: Arc<AtomicBool>,
+}
+
+/// A check for old events: its time, and the setting that it used.
+#[derive(Clone, Copy)]
+struct Check {
+    at_ms: u64,
+    days: u32,
+}
 
 impl Retention {
     /// Forgets old events when a check is due. It is cheap to call often. It uses dates, which also
@@ -81,29 +96,36 @@ impl Retention {
         if !self.is_due(now_ms, days) {
             return;
         }
-        let app = app.clone();
+        let (app, failed) = (app.clone(), self.failed.clone());
         tokio::spawn(async move {
             let health = &app.services.health;
-            // Completions go on, and the next check comes a day later.
+            // Completions go on, whatever the check finds.
             match forget_older(&app, days, now_ms).await {
                 Ok(()) => health.clear(Source::Retention),
                 Err(error) => {
-                    tracing::error!(
-                        "what is older than {days} days could not be forgotten: {error:#}"
-                    );
-                    health.report(Source::Retention, format!("privacy.retention_days: {error:#}"));
+                    let reason = format!("privacy.retention_days: {error:#}");
+                    if health.report(Source::Retention, reason) {
+                        tracing::error!(
+                            "what is older than {days} days could not be forgotten: {error:#}"
+                        );
+                    }
+                    failed.store(true, Ordering::Relaxed);
                 }
             }
         });
     }
 
-    /// Whether a check is due: at the start, once a day, and when the setting has changed.
+    /// Whether a check is due: at the start, once a day, when the setting has changed, and soon
+    /// after a check that failed.
     fn is_due(&mut self, now_ms: u64, days: u32) -> bool {
-        let is_fresh = self.0.is_some_and(|(at, by)| by == days && now_ms.abs_diff(at) < DAY_MS);
-        if !is_fresh {
-            self.0 = Some((now_ms, days));
+        let wait_ms = if self.failed.load(Ordering::Relaxed) { RETRY_MS } else { DAY_MS };
+        let is_fresh = |last: Check| last.days == days && now_ms.abs_diff(last.at_ms) < wait_ms;
+        if self.last.is_some_and(is_fresh) {
+            return false;
         }
-        !is_fresh && days > 0
+        self.last = Some(Check { at_ms: now_ms, days });
+        self.failed.store(false, Ordering::Relaxed);
+        days > 0
     }
 }
 
@@ -140,6 +162,17 @@ mod tests {
         assert!(retention.is_due(now + DAY_MS, 7));
         assert!(!retention.is_due(now + DAY_MS, 0), "for ever");
         assert!(retention.is_due(now, 180), "a clock set back is a change");
+    }
+
+    #[test]
+    fn a_check_that_failed_is_done_again_soon() {
+        let mut retention = Retention::default();
+        let now = 1000 * DAY_MS;
+        assert!(retention.is_due(now, 180));
+        retention.failed.store(true, Ordering::Relaxed);
+        assert!(!retention.is_due(now + RETRY_MS - 1, 180));
+        assert!(retention.is_due(now + RETRY_MS, 180));
+        assert!(!retention.is_due(now + 2 * RETRY_MS, 180), "this one has not failed");
     }
 
     /// The days that retention uses when the clock shows each of these days in turn.

@@ -39,7 +39,8 @@ pub struct LabConfig {
     /// first.
     #[schemars(range(max = REPLAY_EPISODES_MAX))]
     pub replay_episodes: usize,
-    /// Whether the folders that editors have open are indexed. No prompt uses the index yet.
+    /// Whether the folders that editors have open are indexed. Prompts that show other code
+    /// (`completion.context_chars`) then look for it in the whole folder.
     pub index_folders: bool,
     /// The hyperparameters of an update.
     pub ppo: Hyper,

@@ -3,8 +3,7 @@
 
 use super::{Session, SessionError, State};
 use crate::config::Config;
-use crate::privacy::QuotableFiles;
-use crate::services::settings::Current;
+use crate::session::other_code::Quotable;
 use crate::session::request::as_set;
 use crate::session::{imports, tool_edits};
 use completion::document::{Document, Position};
@@ -40,9 +39,9 @@ impl Session {
         self.conclude(state, events, None, now_ms);
         let document = state.documents.remove(uri)?;
         if !state.notebooks.is_cell(uri) {
-            let rules = QuotableFiles::default();
             let config = self.services.settings.current();
-            state.prompts.close(uri, &document, &self.terms(&config, &rules));
+            let around = Quotable::default();
+            state.prompts.close(uri, &document, &self.limits(&config, &around));
         }
         let findings = state.survival.close(uri, &document, now_ms);
         self.tell(findings);
@@ -73,9 +72,10 @@ impl Session {
         let files = imports::read(&document.path, &document.text);
         let paths = files.iter().map(|file| file.path.clone()).collect();
         let rules = self.services.privacy.quotable(paths, &config.not_stored);
-        let terms = self.terms(&config, &rules);
+        let around = Quotable::by(rules);
+        let limits = self.limits(&config, &around);
         for file in files {
-            self.state.lock().prompts.add(&file, &terms);
+            self.state.lock().prompts.add(&file, &limits);
         }
     }
 
@@ -171,48 +171,33 @@ impl Session {
     /// user looks around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
         let config = self.services.settings.current();
-        let rules = self.quotable(uri, &config);
+        let around = self.look_around(uri, position, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
         let cursor = document.offset(position, state.encoding)?;
         if state.current.is_none() && config.completes(&document.path, &document.language) {
             state.prompts.visit(document);
-            let terms = self.terms(&config, &rules);
-            if let Some(prompt) = state.prompt(uri, cursor, &terms) {
+            let limits = self.limits(&config, &around);
+            if let Some(prompt) = state.prompt(uri, cursor, &limits) {
                 self.services.engine.warm(as_set(&config.lab, prompt));
             }
         }
         Ok(())
     }
 
-    pub(super) fn terms<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> PromptLimits<'a> {
+    pub(super) fn limits<'a>(&self, config: &Config, around: &'a Quotable) -> PromptLimits<'a> {
         PromptLimits {
             window: config.lab.window(),
             context_chars: self.context_chars(config),
-            rules,
+            rules: &around.rules,
+            code: around.code(),
         }
     }
 
     /// Characters of other code that a prompt may hold.
-    fn context_chars(&self, config: &Config) -> usize {
+    pub(super) fn context_chars(&self, config: &Config) -> usize {
         let reads_files = self.services.engine.info().reads_files;
         if reads_files { config.completion.context_chars } else { 0 }
-    }
-
-    /// Which files a prompt in this document may quote. This waits for the disk, so it is asked
-    /// before the lock on the state is taken.
-    pub(super) fn quotable(&self, uri: &str, config: &Current) -> QuotableFiles {
-        if self.context_chars(config) == 0 {
-            return QuotableFiles::default();
-        }
-        let paths = {
-            let state = self.state.lock();
-            let mut paths = state.prompts.sources();
-            // The prompt may quote other parts of the document itself.
-            paths.extend(state.documents.get(uri).map(|document| document.path.clone()));
-            paths
-        };
-        self.services.privacy.quotable(paths, &config.not_stored)
     }
 }

@@ -1,14 +1,15 @@
 //! One editor connection: its documents, its live offer and its current request.
 //!
 //! Messages are taken in their order under one lock, and none of them awaits before that. Only the
-//! engine's answer is waited for, and the lock is free meanwhile. Which files a prompt may quote is
-//! read from the disk before the lock is taken.
+//! engine's answer is waited for, and the lock is free meanwhile. What a prompt may quote is looked
+//! for before the lock is taken.
 
 mod completed;
 mod documents;
 mod gate;
 mod imports;
 pub mod notebooks;
+mod other_code;
 mod prompt_names;
 pub mod request;
 mod response;
@@ -25,6 +26,7 @@ pub use selected::{Entry, Selected};
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::session::notebooks::Notebooks;
+use crate::session::other_code::Searched;
 use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
@@ -56,6 +58,7 @@ struct State {
     /// Documents that are not served, and why.
     unserved: HashMap<String, String>,
     prompts: PromptBuilder,
+    searched: Searched,
     tracker: Tracker,
     suppressed: Option<Suppressed>,
     survival: SurvivalWatch,
@@ -134,6 +137,7 @@ impl Session {
             notebooks: Notebooks::default(),
             unserved: HashMap::new(),
             prompts: PromptBuilder::default(),
+            searched: Searched::default(),
             tracker: Tracker::default(),
             suppressed: None,
             survival: SurvivalWatch::default(),

@@ -6,7 +6,7 @@
 
 use super::prompt_names::named_for_model;
 use super::{Session, State};
-use crate::privacy::QuotableFiles;
+use crate::session::other_code::Quotable;
 use completion::document::{Document, Edit};
 use completion::prompt::FimPrompt;
 use completion::prompt_builder::{PromptBuilder, PromptLimits};
@@ -27,12 +27,12 @@ pub struct Cell {
 }
 
 /// The cells of a notebook that have the language and the kind of one of them, as one document.
-struct Joined {
+pub(super) struct Joined {
     /// What the document is known by beside those of the editor. No address has a blank.
-    key: String,
-    document: Document,
+    pub(super) key: String,
+    pub(super) document: Document,
     /// The start of that one cell, in characters.
-    start: usize,
+    pub(super) start: usize,
 }
 
 impl Notebooks {
@@ -55,7 +55,11 @@ impl Notebooks {
         Some((joined.document.text, joined.start + cursor))
     }
 
-    fn joined(&self, documents: &HashMap<String, Document>, uri: &str) -> Option<Joined> {
+    pub(super) fn joined(
+        &self,
+        documents: &HashMap<String, Document>,
+        uri: &str,
+    ) -> Option<Joined> {
         let (notebook, cells) = self.notebook_of(uri)?;
         let this = documents.get(uri)?;
         let is_code = cells.iter().any(|cell| cell.uri == uri && cell.is_code);
@@ -182,8 +186,8 @@ impl Session {
             let mut guard = self.state.lock();
             let State { notebooks, documents, prompts, .. } = &mut *guard;
             let Some(cells) = notebooks.cells.get(notebook).cloned() else { return };
-            let rules = QuotableFiles::default();
-            let limits = self.terms(&config, &rules);
+            let around = Quotable::default();
+            let limits = self.limits(&config, &around);
             for cell in cells.iter().rev() {
                 if let Some(Joined { key, document, .. }) = notebooks.joined(documents, &cell.uri) {
                     prompts.close(&key, &document, &limits);

@@ -5,10 +5,10 @@ use super::{
     Completed, Computing, Entry, Selected, Session, SessionError, State, Suggestion, suggestion,
 };
 use crate::config::{CompletionConfig, Config, LabConfig};
-use crate::privacy::QuotableFiles;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
+use crate::session::other_code::Quotable;
 use crate::session::suppressed::Remainder;
 use crate::session::tracker::Offer;
 use completion::auto_closed::is_between_braces;
@@ -258,7 +258,7 @@ impl Session {
         selected: Option<Selected>,
     ) -> Result<Start, SessionError> {
         let config = self.services.settings.current();
-        let rules = self.quotable(uri, &config);
+        let around = self.look_around(uri, position, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.abort_current();
@@ -290,7 +290,7 @@ impl Session {
             return Ok(Start::Answered(Completed::nothing(reason)));
         }
         let choice = Choice { trigger, adapter, arm, draw };
-        let pending = self.prepare(state, context, choice, &live, &config, &rules)?;
+        let pending = self.prepare(state, context, choice, &live, &config, &around)?;
         if !live.goes_on {
             self.supersede(state);
         }
@@ -335,7 +335,7 @@ impl Session {
         choice: Choice,
         live: &LiveOffer,
         config: &Current,
-        rules: &QuotableFiles,
+        around: &Quotable,
     ) -> Result<PendingRequest, SessionError> {
         let (completion, trigger) = (&config.completion, choice.trigger);
         let stand = CursorKind::behind(&context.around.line_before);
@@ -351,11 +351,11 @@ impl Session {
         } else {
             stop_rule(&context.text, context.cursor, &context.language, trigger, completion)
         };
-        let terms = self.terms(config, rules);
+        let limits = self.limits(config, around);
         // The prompt is that of the text as it is asked about.
         let document = state.documents.get_mut(&context.uri).ok_or_else(not_open)?;
         let real = std::mem::replace(&mut document.text, context.text.clone());
-        let prompt = state.prompt(&context.uri, context.cursor, &terms);
+        let prompt = state.prompt(&context.uri, context.cursor, &limits);
         if let Some(document) = state.documents.get_mut(&context.uri) {
             document.text = real;
         }
@@ -372,7 +372,7 @@ impl Session {
             trigger,
             arm: choice.arm,
             draw: choice.draw,
-            window: terms.window,
+            window: limits.window,
             request: context.request(prompt, choice.adapter, stop_rule, trigger, config),
             context,
         })

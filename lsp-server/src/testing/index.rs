@@ -107,7 +107,7 @@ fn build(root: &Path, forgotten: PathBuf) -> (Arc<Snapshot>, Value) {
         "process_mb": process_mb() - before,
         "process_most_mb": most - before,
     });
-    let snapshot = workspaces.snapshot(&root.join("any").to_string_lossy()).unwrap();
+    let snapshot = workspaces.holding(&root.join("any").to_string_lossy()).unwrap().snapshot();
     (snapshot, report)
 }
 

@@ -52,6 +52,11 @@ impl Folder {
         self.contents.snapshot()
     }
 
+    /// Whether the whole folder has been read once.
+    pub fn is_read(&self) -> bool {
+        self.progress.lock().build_ms.is_some()
+    }
+
     /// Removes what is to be forgotten. After everything was forgotten, the index is made anew: it
     /// is a copy of the files, not of what was recorded.
     pub fn forget(&self, scope: &Scope) {

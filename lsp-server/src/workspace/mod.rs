@@ -52,6 +52,17 @@ impl OpenFolder {
     pub fn root(&self) -> &Path {
         self.0.root()
     }
+
+    /// Whether the whole folder has been read once.
+    pub fn is_read(&self) -> bool {
+        self.0.is_read()
+    }
+
+    /// What is indexed. It does not change, so it can be searched for as long as one likes. This
+    /// waits for nothing.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.snapshot()
+    }
 }
 
 impl Drop for OpenFolder {
@@ -94,16 +105,10 @@ impl Workspaces {
     }
 
     /// The folder that a file lies in. Of several, it is the innermost.
-    fn holding(&self, path: &str) -> Option<Arc<OpenFolder>> {
+    pub fn holding(&self, path: &str) -> Option<Arc<OpenFolder>> {
         let path = Path::new(path);
         let holding = self.all().into_iter().filter(|open| path.starts_with(open.0.root()));
         holding.max_by_key(|open| open.0.root().components().count())
-    }
-
-    /// What is indexed of the folder that a file lies in. It does not change, so it can be searched
-    /// for as long as one likes. This waits for nothing.
-    pub fn snapshot(&self, path: &str) -> Option<Arc<Snapshot>> {
-        self.holding(path).map(|open| open.0.snapshot())
     }
 
     /// A document is open and has this text. The text on the disk does not count any more.

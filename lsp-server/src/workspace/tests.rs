@@ -51,7 +51,7 @@ impl Tree {
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
-        self.workspaces.snapshot(&self.at("any")).unwrap()
+        self.workspaces.holding(&self.at("any")).unwrap().snapshot()
     }
 
     /// Whether the indexes have a text with this name. Both agree.
@@ -193,7 +193,7 @@ fn a_folder_that_disappears_is_emptied_and_one_that_is_closed_is_let_go() {
     assert!(Arc::ptr_eq(&open, &again), "a folder is indexed once");
     drop((open, again));
     assert!(tree.workspaces.status().is_empty());
-    assert!(tree.workspaces.snapshot(&tree.at("a.rs")).is_none());
+    assert!(tree.workspaces.holding(&tree.at("a.rs")).is_none());
 }
 
 #[test]

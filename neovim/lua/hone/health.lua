@@ -60,6 +60,9 @@ local function check_status(path)
     health.error('status: ' .. server.error_line(result))
     return
   end
+  for _, problem in ipairs(status.settings_problems or {}) do
+    health.error('settings: ' .. problem)
+  end
   if status.daemon then
     local daemon = 'daemon: pid %d, %d editor session(s)'
     health.ok(daemon:format(status.daemon.pid, status.daemon.sessions))

@@ -1,6 +1,7 @@
 //! The folder that an editor has open is indexed, and `hone status` tells what is in the index.
 
-use rehearsal::client::Client;
+use rehearsal::client::{Client, TriggerKind};
+use rehearsal::document::Position;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -92,4 +93,31 @@ fn a_folder_is_not_indexed_unless_the_settings_say_so() {
     let home = Home::with(Model::Smol, QUICK);
     let _editor = editor(&home, project.path());
     assert_eq!(folders(&home), Vec::<Value>::new());
+}
+
+/// The file is neither open nor imported. A prompt that was made before the folder was indexed does
+/// not keep later ones from quoting it.
+#[test]
+fn a_prompt_quotes_code_of_the_folder_until_it_is_forgotten() {
+    let project = tempfile::tempdir().unwrap();
+    let root = project.path().canonicalize().unwrap();
+    let ledger = root.join("accounts/ledger.rs");
+    fs::create_dir_all(ledger.parent().unwrap()).unwrap();
+    fs::write(&ledger, "pub fn post_entry(zebra_account: &str, walrus_cents: u64) {}\n").unwrap();
+    let settings = "completion.context_chars = 1000\nlab.index_folders = true\n";
+    let home = Home::with(Model::Qwen, &format!("{QUICK}{settings}"));
+    let editor = editor(&home, &root);
+    let uri = Url::from_file_path(root.join("close.rs")).unwrap();
+    let text = "fn close(zebra_account: &str) {\n    let walrus_cents = 1;\n    post_entry(\n}\n";
+    editor.open(uri.as_str(), "rust", text).unwrap();
+    let quoted = |line: u32, character: usize| {
+        let at = Position { line, character: character as u32 };
+        editor.inline_completion(uri.as_str(), at, TriggerKind::Invoked).unwrap();
+        home.completions().pop().expect("a completion is recorded").context
+    };
+    quoted(1, "    let walrus".len());
+    eventually("the folder is indexed", || folders(&home)[0]["state"] == "ready");
+    assert_eq!(quoted(2, "    post_entry(".len()), [ledger.to_string_lossy()]);
+    home.output(&["forget", "--file", &ledger.to_string_lossy(), "--yes"]);
+    assert!(quoted(2, "    post".len()).is_empty());
 }

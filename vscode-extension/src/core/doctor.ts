@@ -64,8 +64,9 @@ function version({ located, version: printed }: Findings): Check | undefined {
 }
 
 function configuration(status: Findings['status']): Check | undefined {
-    if (!status || !('problem' in status)) return undefined;
-    return { name: 'Configuration', state: 'bad', detail: status.problem };
+    if (!status) return undefined;
+    const problem = 'problem' in status ? status.problem : status.settings_problems?.join('; ');
+    return problem ? { name: 'Configuration', state: 'bad', detail: problem } : undefined;
 }
 
 function model(found: Findings['model']): Check | undefined {

@@ -1,0 +1,28 @@
+# Changes to the build of llama.cpp. `.cargo/config.toml` names this file to CMake, which reads it in
+# each `project`, before that project's own lines.
+
+function(hone_change_llama)
+    # llama.cpp's `common` library (chat templates, argument parsing) takes longer to compile than
+    # all the rest, and nothing here calls it: llama-cpp-2 is used without its feature `common`.
+    # llama-cpp-sys-2 still links the library, so one file of it stays.
+    set_property(TARGET llama-common PROPERTY
+        SOURCES "${CMAKE_CURRENT_SOURCE_DIR}/common/log.cpp")
+
+    # The AMX header of GCC before 14 says of `ldtilecfg` that it reads eight bytes, where it reads
+    # 64. The compiler leaves out the stores of the others, and the program ends with a general
+    # protection fault on a CPU with AMX.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14
+            AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+        foreach(target IN ITEMS ggml-cpu ggml-cpu-sapphirerapids)
+            if(TARGET ${target})
+                target_compile_options(${target} PRIVATE
+                    -mno-amx-tile -mno-amx-int8 -mno-amx-bf16)
+            endif()
+        endforeach()
+    endif()
+endfunction()
+
+if(PROJECT_NAME STREQUAL "llama.cpp")
+    # The targets exist when the whole folder has been read.
+    cmake_language(DEFER DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" CALL hone_change_llama)
+endif()
