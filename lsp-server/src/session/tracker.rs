@@ -160,9 +160,12 @@ impl Live {
             && remaining.starts_with(&text[..=before.len()]);
         let taken_whole = with_line_feeds(&format!("{text}{behind}")) == remaining;
         if typed_pair && !taken_whole && left > before.len() + 1 {
+            let (_, closer) = edit.inserted.split_at(1);
+            // The offer closes the new pair itself, or the editor's mark stays where it is.
+            let closes = remaining[before.len() + 1..].contains(closer);
+            let replaces = if closes { format!("{closer}{behind}") } else { String::new() };
             self.progress += before.len() + 1;
-            // What it takes the place of is behind the new mark now.
-            self.replaces.clear();
+            self.replaces = replaces;
             return Some(Step::Along);
         }
         if taken_whole || (edit.removed == 0 && text.starts_with(remaining)) {

@@ -323,6 +323,20 @@ fn a_bracket_typed_over_goes_along() {
     assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 2 }, Evidence::Document));
 }
 
+/// The editor closes the bracket that the user types, and the user types over it before the client
+/// asks again.
+#[test]
+fn a_bracket_closed_while_typing_along_is_typed_over() {
+    let mut tracker = offered();
+    type_text(&mut tracker, "push");
+    assert_eq!(tracker.edit(URI, &insert(14, "()"), READ), vec![]);
+    for (i, c) in "item".chars().enumerate() {
+        assert_eq!(tracker.edit(URI, &insert(15 + i, &c.to_string()), READ), vec![]);
+    }
+    let events = tracker.edit(URI, &insert(20, ";"), READ);
+    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 11 }, Evidence::Document));
+}
+
 /// VS Code puts what comes behind the bracket there, and leaves the bracket.
 #[test]
 fn words_are_taken_on_both_sides_of_a_bracket() {
