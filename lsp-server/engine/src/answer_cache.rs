@@ -104,6 +104,7 @@ mod tests {
             budget: Duration::from_secs(1),
             min_probability: 0.02,
             alternatives: 0,
+            context_wait: Duration::MAX,
         }
     }
 

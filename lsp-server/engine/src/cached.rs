@@ -133,6 +133,7 @@ impl<E: KvAccess> Engine for CachedEngine<E> {
                 prompt_time: started.elapsed(),
                 prompt,
                 adapter_from,
+                without_context: false,
                 answers: vec![answer],
             });
         }
@@ -250,6 +251,7 @@ mod tests {
                 prompt_reused: 0,
                 prompt_evaluated: 0,
                 prompt_time: Duration::ZERO,
+                without_context: false,
                 answers: vec![answer],
             })
         }
@@ -338,6 +340,7 @@ mod tests {
             budget: Duration::from_secs(60),
             min_probability: 0.02,
             alternatives: 0,
+            context_wait: Duration::MAX,
         }
     }
 

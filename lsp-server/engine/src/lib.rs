@@ -46,6 +46,9 @@ pub struct Request {
     pub min_probability: f32,
     /// The most answers that are wanted beside the first. They take extra time.
     pub alternatives: usize,
+    /// The time that the prompt's other code may take. If computing it takes longer, the answer is
+    /// made without it, and the whole prompt is computed in advance for later requests.
+    pub context_wait: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -57,6 +60,8 @@ pub struct Generated {
     pub prompt_reused: u32,
     pub prompt_evaluated: u32,
     pub prompt_time: Duration,
+    /// Whether the prompt's other code was left out, because it would have taken too long.
+    pub without_context: bool,
     /// The first answer is the same as without alternatives. The others follow, each with another
     /// text.
     pub answers: Vec<Answer>,

@@ -3,6 +3,7 @@
 
 mod decode;
 mod loaded;
+mod speed;
 
 use super::cached::{KvAccess, KvSlot};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
@@ -23,6 +24,7 @@ use models::fim::FimTemplate;
 use models::fim_tokens::{FileMarkers, FimTokens};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
+use speed::PromptSpeed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -87,6 +89,13 @@ pub fn placement(path: &Path, gpu_layers: Option<u32>) -> Result<String, String>
 /// One KV cell: which token, computed under which adapter (0 is the base).
 type Cell = (u32, AdapterVersion);
 
+/// A prompt as it is computed.
+struct Layout {
+    prompt: Vec<u32>,
+    adapter_from: usize,
+    cells: Vec<Cell>,
+}
+
 pub struct LlamaEngine {
     context: Context,
     threads: Threads,
@@ -96,6 +105,7 @@ pub struct LlamaEngine {
     /// What each sequence's KV holds, and when it was last used.
     sequences: Vec<Sequence>,
     clock: u64,
+    speed: PromptSpeed,
     /// After which sequence's how manieth cell the context's logits are.
     logits: Option<(usize, usize)>,
     info: EngineInfo,
@@ -135,6 +145,7 @@ impl LlamaEngine {
             fim,
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
             clock: 0,
+            speed: PromptSpeed::default(),
             logits: None,
             info,
             tokenizer: config.loaded.tokenizer(&config.path),
@@ -181,6 +192,33 @@ impl LlamaEngine {
         let adapter_from = tokens.len() - 1;
         tokens.append(&mut line);
         (tokens, adapter_from)
+    }
+
+    fn lay_out(&self, prompt: &FimPrompt, adapter: AdapterVersion) -> Layout {
+        let (prompt, adapter_from) = self.prompt_tokens(prompt);
+        let (above, line) = prompt.split_at(adapter_from);
+        let mut cells = base_cells(above);
+        cells.extend(line.iter().map(|&token| (token, adapter)));
+        Layout { prompt, adapter_from, cells }
+    }
+
+    /// The prompt without its other code, if that code would take longer than the request allows.
+    fn shorter(&self, request: &Request, whole: &Layout) -> Option<Layout> {
+        request.prompt.context.as_ref()?;
+        let missing = self.missing(&whole.cells);
+        if self.speed.time_of(missing) <= request.context_wait {
+            return None;
+        }
+        let prompt = FimPrompt { context: None, ..request.prompt.clone() };
+        let short = self.lay_out(&prompt, request.adapter);
+        let more = missing.saturating_sub(self.missing(&short.cells));
+        (self.speed.time_of(more) > request.context_wait).then_some(short)
+    }
+
+    /// The tokens of a prompt that no document's KV has.
+    fn missing(&self, cells: &[Cell]) -> usize {
+        let held = self.sequences[..SEQUENCES].iter().map(|s| common_prefix(&s.cells, cells));
+        cells.len() - held.max().unwrap_or(0)
     }
 
     /// The excerpts of other code that find room, each behind its file's name, and the name of
@@ -401,10 +439,10 @@ impl Engine for LlamaEngine {
         let started = Instant::now();
         let deadline = started + request.budget;
         self.context.set_threads(self.threads.now());
-        let (prompt, adapter_from) = self.prompt_tokens(&request.prompt);
-        let (above, line) = prompt.split_at(adapter_from);
-        let mut cells = base_cells(above);
-        cells.extend(line.iter().map(|&token| (token, request.adapter)));
+        let whole = self.lay_out(&request.prompt, request.adapter);
+        let short = self.shorter(request, &whole);
+        let without_context = short.is_some();
+        let Layout { prompt, adapter_from, cells } = short.unwrap_or(whole);
         let sequence = self.use_sequence(&cells);
         let (prompt_reused, prompt_evaluated) = if self.repeats(request, sequence, &cells) {
             (cells.len() as u32, 0)
@@ -412,6 +450,7 @@ impl Engine for LlamaEngine {
             self.reach(sequence, &cells, Some(deadline), abort)?
         };
         let prompt_time = started.elapsed();
+        self.speed.note(prompt_evaluated, prompt_time);
         let decoding = Decoding { request, prompt: &cells, sequence, deadline, abort };
         let answers = self.answers(&decoding)?;
         Ok(Generated {
@@ -420,6 +459,7 @@ impl Engine for LlamaEngine {
             prompt_reused,
             prompt_evaluated,
             prompt_time,
+            without_context,
             answers,
         })
     }
@@ -429,7 +469,9 @@ impl Engine for LlamaEngine {
         let cells = base_cells(&prompt[..adapter_from]);
         let sequence = self.use_sequence(&cells);
         if common_prefix(&self.sequences[sequence].cells, &cells) < cells.len() {
-            self.reach(sequence, &cells, None, abort)?;
+            let started = Instant::now();
+            let (_, evaluated) = self.reach(sequence, &cells, None, abort)?;
+            self.speed.note(evaluated, started.elapsed());
         }
         Ok(())
     }

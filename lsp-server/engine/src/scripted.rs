@@ -66,6 +66,7 @@ impl Engine for ScriptedEngine {
             prompt_reused: 0,
             prompt_evaluated: 1,
             prompt_time: Duration::ZERO,
+            without_context: false,
             answers: answers.iter().take(1 + request.alternatives).map(answer).collect(),
         })
     }

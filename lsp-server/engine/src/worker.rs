@@ -185,6 +185,9 @@ fn serve(
                 } else {
                     engine.generate(&request, &abort)
                 };
+                if answer.as_ref().is_ok_and(|generated| generated.without_context) {
+                    idle.warm = Some(Box::new(request.prompt));
+                }
                 let _ = reply.send(answer);
             }
             Job::LoadAdapter { version, path, keep, reply } => {

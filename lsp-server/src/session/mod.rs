@@ -185,7 +185,7 @@ impl Session {
         selected: Option<Selected>,
     ) -> Result<Completed, SessionError> {
         self.services.activity.touch();
-        let pending = match self.begin(uri, position, trigger, selected)? {
+        let mut pending = match self.begin(uri, position, trigger, selected)? {
             Start::Answered(completed) => return Ok(completed),
             Start::Pending(pending) => pending,
         };
@@ -198,7 +198,12 @@ impl Session {
         let answer = self.services.engine.generate(request, abort).await;
         self.state.lock().debounce.answered(started.elapsed(), answer.is_ok());
         match answer {
-            Ok(generated) => self.finish(*pending, generated),
+            Ok(generated) => {
+                if generated.without_context {
+                    pending.request.prompt.context = None;
+                }
+                self.finish(*pending, generated)
+            }
             Err(EngineError::Aborted) => Err(SessionError::Superseded),
             Err(EngineError::OverBudget) => {
                 let budget_ms = self.services.settings.current().completion.budget_ms;

@@ -31,6 +31,11 @@ use std::time::{Duration, Instant};
 /// Offers beside the first, if the user invokes the request.
 pub const ALTERNATIVES: usize = 2;
 
+/// The time that a prompt's other code may add to an answer while the user types, and to one that
+/// the user waits for. Code that takes longer is computed while the user rests.
+const CONTEXT_WAIT: Duration = Duration::from_millis(100);
+const CONTEXT_WAIT_INVOKED: Duration = Duration::from_secs(1);
+
 /// What made the client ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
@@ -209,6 +214,10 @@ impl CursorContext {
                 Trigger::Invoked => 0.0,
             },
             alternatives: if trigger == Trigger::Invoked { ALTERNATIVES } else { 0 },
+            context_wait: match trigger {
+                Trigger::Automatic => CONTEXT_WAIT,
+                Trigger::Invoked => CONTEXT_WAIT_INVOKED,
+            },
         }
     }
 }
@@ -360,6 +369,12 @@ impl Session {
             document.text = real;
         }
         let prompt = prompt.ok_or_else(not_open)?;
+        let mut request = context.request(prompt, choice.adapter, stop_rule, trigger, config);
+        // In a rehearsal nobody's time passes.
+        let passes = self.services.clock.passes();
+        if !passes {
+            request.context_wait = Duration::MAX;
+        }
         let abort = Arc::new(AtomicBool::new(false));
         state.current = Some(Computing { uri: context.uri.clone(), abort: abort.clone() });
         state.asked += 1;
@@ -367,13 +382,12 @@ impl Session {
             abort,
             forgets: state.forgets,
             arrived: Instant::now(),
-            // In a rehearsal nobody's time passes.
-            wait: if waits && self.services.clock.passes() { wait } else { Duration::ZERO },
+            wait: if waits && passes { wait } else { Duration::ZERO },
             trigger,
             arm: choice.arm,
             draw: choice.draw,
             window: limits.window,
-            request: context.request(prompt, choice.adapter, stop_rule, trigger, config),
+            request,
             context,
         })
     }

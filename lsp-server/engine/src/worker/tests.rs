@@ -38,3 +38,78 @@ fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
     until(&handle, Resident::Loaded);
     until(&handle, Resident::Unloaded);
 }
+
+/// An engine that leaves other code out of each prompt that was not computed in advance.
+struct Impatient {
+    scripted: ScriptedEngine,
+    warmed: Vec<FimPrompt>,
+}
+
+impl Engine for Impatient {
+    fn info(&self) -> EngineInfo {
+        self.scripted.info()
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        self.scripted.tokenizer()
+    }
+
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError> {
+        let without_context = !self.warmed.contains(&request.prompt);
+        Ok(Generated { without_context, ..self.scripted.generate(request, abort)? })
+    }
+
+    fn warm(&mut self, prompt: &FimPrompt, _: &AtomicBool) -> Result<(), EngineError> {
+        self.warmed.push(prompt.clone());
+        Ok(())
+    }
+
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<Score>, EngineError> {
+        self.scripted.score(request, abort)
+    }
+
+    fn load_adapter(
+        &mut self,
+        version: AdapterVersion,
+        path: &std::path::Path,
+        keep: &[AdapterVersion],
+    ) -> Result<(), EngineError> {
+        self.scripted.load_adapter(version, path, keep)
+    }
+}
+
+#[test]
+fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
+    let build = || Ok(Impatient { scripted: scripted()?, warmed: vec![] });
+    let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let request = Request {
+        prompt: prompt(),
+        adapter: 0,
+        sampling: feedback::event::Sampling::GREEDY,
+        stop_rule: completion::stop_rule::StopRule::LINE,
+        max_tokens: 1,
+        budget: Duration::MAX,
+        min_probability: 0.0,
+        alternatives: 0,
+        context_wait: Duration::ZERO,
+    };
+    let ask = || {
+        let answer = handle.generate(request.clone(), Arc::default());
+        runtime.block_on(answer).unwrap().without_context
+    };
+    assert!(ask(), "nothing was computed before");
+    let patience = Instant::now() + Duration::from_secs(60);
+    while ask() {
+        assert!(Instant::now() < patience, "the prompt is never computed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

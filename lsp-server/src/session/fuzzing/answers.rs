@@ -36,6 +36,7 @@ fn generated(request: &Request) -> Generated {
         prompt_reused: 0,
         prompt_evaluated: 1,
         prompt_time: Duration::ZERO,
+        without_context: false,
         answers: texts.iter().map(|text| answer(&prompt.healing, text)).collect(),
     }
 }

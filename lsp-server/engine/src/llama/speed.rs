@@ -1,0 +1,64 @@
+//! How fast prompts are computed here, as far as was seen.
+
+use std::time::Duration;
+
+/// What a token of a prompt takes before any was computed: about that of a model of half a billion
+/// weights on two cores.
+const FIRST_GUESS: Duration = Duration::from_millis(4);
+
+/// Fewer tokens say little about the speed of many.
+const TOKENS_MIN: u32 = 32;
+
+/// The share of the newest measurement in the mean.
+const NEWEST: f64 = 0.3;
+
+/// The time that a token of a prompt takes, as a mean over the last prompts.
+pub struct PromptSpeed {
+    token: Duration,
+    is_measured: bool,
+}
+
+impl Default for PromptSpeed {
+    fn default() -> PromptSpeed {
+        PromptSpeed { token: FIRST_GUESS, is_measured: false }
+    }
+}
+
+impl PromptSpeed {
+    /// Notes that a prompt's tokens took this time.
+    pub fn note(&mut self, tokens: u32, time: Duration) {
+        if tokens < TOKENS_MIN {
+            return;
+        }
+        let newest = time / tokens;
+        self.token = if self.is_measured {
+            self.token.mul_f64(1.0 - NEWEST) + newest.mul_f64(NEWEST)
+        } else {
+            newest
+        };
+        self.is_measured = true;
+    }
+
+    /// The time that this many tokens are expected to take.
+    pub fn time_of(&self, tokens: usize) -> Duration {
+        self.token * u32::try_from(tokens).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_speed_is_a_guess_then_what_was_measured_then_a_mean() {
+        let ms = Duration::from_millis;
+        let mut speed = PromptSpeed::default();
+        assert_eq!(speed.time_of(10), 10 * FIRST_GUESS);
+        speed.note(TOKENS_MIN - 1, ms(9_999));
+        assert_eq!(speed.time_of(10), 10 * FIRST_GUESS, "too few tokens");
+        speed.note(100, ms(1_000));
+        assert_eq!(speed.time_of(10), ms(100));
+        speed.note(100, ms(2_000));
+        assert_eq!(speed.time_of(10), ms(130));
+    }
+}
