@@ -79,6 +79,8 @@ fn compile(
     cargo
         .args(["--release", "--package", "hone", "--package", "learner"])
         .args(["--package", "rehearsal", "--bins", "--example", "smoke"])
+        // hone's only default feature is OpenMP, whose runtime few machines have.
+        .arg("--no-default-features")
         .args(["--message-format", "json-render-diagnostics"])
         .args(["--features", &features(target, arguments)])
         .env("CARGO_TARGET_DIR", cargo_target)
