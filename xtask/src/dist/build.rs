@@ -69,7 +69,7 @@ fn compile(
     let messages = cargo_target.join("messages.json");
     let out = fs::File::create(&messages).with_context(|| messages.display().to_string())?;
     let mut cargo = match &arguments.glibc {
-        Some(glibc) => zigbuild(workspace, target, glibc, steps)?,
+        Some(glibc) => zigbuild(workspace, cargo_target, target, glibc, steps)?,
         None => {
             let mut cargo = workspace.cargo();
             cargo.args(["build", "--target", target.triple()]);
@@ -85,6 +85,8 @@ fn compile(
         .args(["--features", &features(target, arguments)])
         .env("CARGO_TARGET_DIR", cargo_target)
         .env("MACOSX_DEPLOYMENT_TARGET", MACOS_MIN)
+        // hone-rehearse needs zlib, which not every machine has.
+        .env("LIBZ_SYS_STATIC", "1")
         .env("RUSTFLAGS", flags(target))
         .stdout(Stdio::from(out));
     steps.run("build", &mut cargo)?;
@@ -101,6 +103,7 @@ fn compile(
 /// cargo with Zig's C compiler, which has the C library of older systems.
 fn zigbuild(
     workspace: &Workspace,
+    cargo_target: &Path,
     target: Target,
     glibc: &str,
     steps: &mut Steps,
@@ -109,7 +112,10 @@ fn zigbuild(
     let tools = Tools::install(workspace, steps)?;
     tools.pip(workspace, "xtask/zig.txt", "zig", steps)?;
     let mut cargo = tools.command("cargo-zigbuild");
-    cargo.current_dir(&workspace.root).arg("zigbuild");
+    // Zig names its headers relative to the folder that it is started in, if that holds them, and
+    // build scripts run elsewhere. This folder does not hold them.
+    cargo.current_dir(cargo_target).arg("zigbuild");
+    cargo.arg("--manifest-path").arg(workspace.root.join("Cargo.toml"));
     cargo.args(["--target", &format!("{}.{glibc}", target.triple())]);
     Ok(cargo)
 }

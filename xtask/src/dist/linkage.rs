@@ -77,6 +77,13 @@ impl Linkage {
         self.needed.iter().map(String::as_str).filter(|name| !is_of_libc(name)).collect()
     }
 
+    /// Whether the programs run on every Linux with their glibc. PEP 600 lists the libraries that
+    /// every such machine has; the C++ library is one of them in old versions only.
+    pub fn is_manylinux(&self) -> bool {
+        let always_there = ["libgcc_s.so.1", "libz.so.1"];
+        self.beside_libc().iter().all(|library| always_there.contains(library))
+    }
+
     /// Debian's packages that have these libraries.
     pub fn debian_packages(&self) -> Result<Vec<String>> {
         let (major, minor) = self.glibc().context("the programs do not name a glibc")?;
@@ -85,6 +92,7 @@ impl Linkage {
             packages.push(match library {
                 "libgcc_s.so.1" => "libgcc-s1".to_owned(),
                 "libgomp.so.1" => "libgomp1".to_owned(),
+                "libz.so.1" => "zlib1g".to_owned(),
                 "libstdc++.so.6" => format!("libstdc++6 (>= {})", self.gcc()?),
                 _ => bail!("{library}: no Debian package is known that has it"),
             });
@@ -122,28 +130,34 @@ mod tests {
     use super::super::contents::tests::sample;
     use super::*;
 
-    fn wants(names: &[&str], needed: &[&str]) -> Linkage {
-        let mut linkage = Linkage::default();
-        names.iter().for_each(|name| linkage.want(name));
-        linkage.needed = needed.iter().map(|name| (*name).to_owned()).collect();
-        linkage
+    impl Linkage {
+        /// Of a program that asks for these versions of symbols, and for these libraries.
+        pub fn sample(versions: &[&str], needed: &[&str]) -> Linkage {
+            let mut linkage = Linkage::default();
+            versions.iter().for_each(|name| linkage.want(name));
+            linkage.needed = needed.iter().map(|name| (*name).to_owned()).collect();
+            linkage
+        }
     }
 
     #[test]
     fn versions_are_compared_as_numbers() {
-        let linkage = wants(&["GLIBC_2.9", "GLIBC_2.28", "GLIBC_2.2.5", "GLIBC_PRIVATE"], &[]);
+        let linkage =
+            Linkage::sample(&["GLIBC_2.9", "GLIBC_2.28", "GLIBC_2.2.5", "GLIBC_PRIVATE"], &[]);
         assert_eq!(linkage.glibc(), Some((2, 28)));
-        assert_eq!(wants(&[], &[]).glibc(), None);
+        assert_eq!(Linkage::sample(&[], &[]).glibc(), None);
     }
 
     #[test]
     fn debian_is_told_what_the_programs_need() {
         let names = ["libc.so.6", "libm.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2"];
-        let linkage = wants(&["GLIBC_2.28", "GLIBCXX_3.4.26"], &names);
+        let linkage = Linkage::sample(&["GLIBC_2.28", "GLIBCXX_3.4.26"], &names);
         assert_eq!(linkage.beside_libc(), ["libstdc++.so.6"]);
+        assert!(!linkage.is_manylinux());
+        assert!(Linkage::sample(&["GLIBC_2.28"], &["libc.so.6", "libgcc_s.so.1"]).is_manylinux());
         let packages = linkage.debian_packages().unwrap();
         assert_eq!(packages, ["libc6 (>= 2.28)", "libstdc++6 (>= 9)"]);
-        let error = wants(&["GLIBC_2.28"], &["libx.so.1"]).debian_packages().unwrap_err();
+        let error = Linkage::sample(&["GLIBC_2.28"], &["libx.so.1"]).debian_packages().unwrap_err();
         assert!(error.to_string().contains("libx.so.1"), "{error}");
     }
 

@@ -1,5 +1,6 @@
 //! The machines that a release is made for, and what each package format calls them.
 
+use super::linkage::Linkage;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
@@ -65,12 +66,18 @@ impl Target {
         }
     }
 
-    /// The platform tag of a wheel. On Linux it depends on the oldest glibc that the programs run
-    /// with.
-    pub fn wheel_platform(self, glibc: Option<(u32, u32)>) -> Result<String> {
+    /// The platform tag of a wheel. On Linux it depends on what the programs need: where that is
+    /// more than an old C library, the tag says that they fit the machine they were built on, and
+    /// PyPI refuses them.
+    pub fn wheel_platform(self, linkage: &Linkage) -> Result<String> {
         let manylinux = |arch: &str| {
+            let glibc = linkage.glibc();
             let (major, minor) = glibc.context("the programs do not say which glibc they need")?;
-            Ok(format!("manylinux_{major}_{minor}_{arch}"))
+            Ok(if linkage.is_manylinux() {
+                format!("manylinux_{major}_{minor}_{arch}")
+            } else {
+                format!("linux_{arch}")
+            })
         };
         let macos = MACOS_MIN.replace('.', "_");
         match self {
@@ -104,12 +111,16 @@ mod tests {
     #[test]
     fn every_target_has_a_wheel_and_only_linux_asks_for_a_glibc() {
         for target in Target::value_variants() {
-            let of_no_glibc = target.wheel_platform(None);
+            let of_no_glibc = target.wheel_platform(&Linkage::default());
             let is_glibc = target.debian().is_some();
             assert_eq!(of_no_glibc.is_err(), is_glibc, "{target:?}");
         }
-        let tag = Target::LinuxArm64.wheel_platform(Some((2, 28))).unwrap();
+        let old = Linkage::sample(&["GLIBC_2.28"], &["libc.so.6"]);
+        let tag = Target::LinuxArm64.wheel_platform(&old).unwrap();
         assert_eq!(tag, "manylinux_2_28_aarch64");
-        assert_eq!(Target::DarwinX64.wheel_platform(None).unwrap(), "macosx_11_0_x86_64");
+        let openmp = Linkage::sample(&["GLIBC_2.28"], &["libc.so.6", "libgomp.so.1"]);
+        assert_eq!(Target::LinuxX64.wheel_platform(&openmp).unwrap(), "linux_x86_64");
+        let tag = Target::DarwinX64.wheel_platform(&Linkage::default()).unwrap();
+        assert_eq!(tag, "macosx_11_0_x86_64");
     }
 }

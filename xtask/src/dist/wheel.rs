@@ -23,7 +23,7 @@ pub struct Wheel {
 }
 
 pub fn make(release: &Release, contents: &Contents, linkage: &Linkage) -> Result<Wheel> {
-    let tag = format!("py3-none-{}", release.target.wheel_platform(linkage.glibc())?);
+    let tag = format!("py3-none-{}", release.target.wheel_platform(linkage)?);
     let stem = format!("{}-{}", PYPI_NAME.replace('-', "_"), release.version);
     let info = format!("{stem}.dist-info");
     let metadata = text("METADATA", metadata(release, contents));
