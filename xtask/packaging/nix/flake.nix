@@ -22,7 +22,7 @@
           # The tests fetch models, and a build has no network.
           doCheck = false;
           # A package of Nix serves machines other than the one that builds it.
-          env.RUSTFLAGS = "";
+          env.RUSTFLAGS = "-C debuginfo=0";
           nativeBuildInputs = [ pkgs.cmake pkgs.rustPlatform.bindgenHook ];
           meta = {
             homepage = manifest.workspace.package.repository;

@@ -100,7 +100,7 @@ pub mod tests {
         let contents = Contents {
             programs: PROGRAMS.map(file).to_vec(),
             libraries: vec![file("libllama.so.0")],
-            licences: vec![file("LICENSE-MIT"), file(NOTICES)],
+            licences: vec![file("LICENSE"), file("LICENSE-MIT"), file(NOTICES)],
             readme: file("README.md"),
             changelog: file("CHANGELOG.md"),
         };

@@ -85,22 +85,27 @@ fn control(
     ))
 }
 
-/// Debian wants all licences in one file called `copyright`, and a compressed changelog.
+/// Debian wants `copyright` to be short, and has the Apache licence itself. A file called `changelog`
+/// would have to be in Debian's own form.
 fn documents(contents: &Contents) -> Result<Vec<File>> {
-    let mut copyright = vec![];
-    for licence in &contents.licences {
-        if licence.name == NOTICES {
-            copyright.extend_from_slice(b"\nParts of the programs have these licences:\n\n");
-        }
-        copyright.extend_from_slice(&licence.bytes);
-        copyright.push(b'\n');
-    }
-    let mut changelog = GzEncoder::new(vec![], Compression::best());
-    changelog.write_all(&contents.changelog.bytes)?;
+    const APACHE: &[u8] = b"\nThe Apache licence is in /usr/share/common-licenses/Apache-2.0, and \
+        the licences of others\nthat parts of the programs have are in THIRD-PARTY.txt.gz.\n\n";
+    let licence = |name: &str| {
+        let found = contents.licences.iter().find(|file| file.name == name);
+        found.map(|file| file.bytes.as_slice()).with_context(|| format!("{name} is missing"))
+    };
+    let copyright = [licence("LICENSE")?, APACHE, licence("LICENSE-MIT")?].concat();
     Ok(vec![
         File { name: "copyright".to_owned(), bytes: copyright },
-        File { name: "changelog.gz".to_owned(), bytes: changelog.finish()? },
+        File { name: "THIRD-PARTY.txt.gz".to_owned(), bytes: gzip(licence(NOTICES)?)? },
+        File { name: "NEWS.gz".to_owned(), bytes: gzip(&contents.changelog.bytes)? },
     ])
+}
+
+fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut gzip = GzEncoder::new(vec![], Compression::best());
+    gzip.write_all(bytes)?;
+    Ok(gzip.finish()?)
 }
 
 #[cfg(test)]
