@@ -95,7 +95,8 @@ return {
          "expected_line_ms":405},
         {"name":"old","bytes":1048576,"licence":"MIT","present":true,"configured":false}]}]])
       local size = '469 MiB, about 0.4 s a line on two cores, not downloaded yet, MIT'
-      check.equal({ '→ big: ' .. size, '  old: 1 MiB, downloaded, MIT' }, vim.tbl_map(models.line, all))
+      local lines = { '→ big: ' .. size, '  old: 1 MiB, downloaded, MIT' }
+      check.equal(lines, vim.tbl_map(models.line, all))
     end,
   },
   {

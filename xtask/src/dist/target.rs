@@ -1,7 +1,6 @@
 //! The machines that a release is made for, and what each package format calls them.
 
-use super::linkage::Linkage;
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 /// A kind of machine, under the name that VS Code's Marketplace has for it.
@@ -36,7 +35,7 @@ impl Target {
             ("macos", "aarch64") => Target::DarwinArm64,
             ("macos", "x86_64") => Target::DarwinX64,
             ("windows", "x86_64") => Target::Win32X64,
-            _ => anyhow::bail!("{os} on {arch}: no release is made for it"),
+            _ => bail!("{os} on {arch}: no release is made for it"),
         })
     }
 
@@ -66,30 +65,6 @@ impl Target {
         }
     }
 
-    /// The platform tag of a wheel. On Linux it depends on what the programs need: where that is
-    /// more than an old C library, the tag says that they fit the machine they were built on, and
-    /// PyPI refuses them.
-    pub fn wheel_platform(self, linkage: &Linkage) -> Result<String> {
-        let manylinux = |arch: &str| {
-            let glibc = linkage.glibc();
-            let (major, minor) = glibc.context("the programs do not say which glibc they need")?;
-            Ok(if linkage.is_manylinux() {
-                format!("manylinux_{major}_{minor}_{arch}")
-            } else {
-                format!("linux_{arch}")
-            })
-        };
-        let macos = MACOS_MIN.replace('.', "_");
-        match self {
-            Target::LinuxX64 => manylinux("x86_64"),
-            Target::LinuxArm64 => manylinux("aarch64"),
-            Target::AlpineX64 => Ok("musllinux_1_2_x86_64".to_owned()),
-            Target::DarwinArm64 => Ok(format!("macosx_{macos}_arm64")),
-            Target::DarwinX64 => Ok(format!("macosx_{macos}_x86_64")),
-            Target::Win32X64 => Ok("win_amd64".to_owned()),
-        }
-    }
-
     pub fn is_windows(self) -> bool {
         self == Target::Win32X64
     }
@@ -109,18 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_has_a_wheel_and_only_linux_asks_for_a_glibc() {
-        for target in Target::value_variants() {
-            let of_no_glibc = target.wheel_platform(&Linkage::default());
-            let is_glibc = target.debian().is_some();
-            assert_eq!(of_no_glibc.is_err(), is_glibc, "{target:?}");
+    fn a_target_is_called_what_the_marketplace_calls_it() {
+        assert_eq!(Target::LinuxX64.name(), "linux-x64");
+        let names: Vec<String> = Target::value_variants().iter().map(|one| one.name()).collect();
+        assert_eq!(names.len(), 6);
+        for name in names {
+            assert!(Target::from_str(&name, false).is_ok(), "{name}");
         }
-        let old = Linkage::sample(&["GLIBC_2.28"], &["libc.so.6"]);
-        let tag = Target::LinuxArm64.wheel_platform(&old).unwrap();
-        assert_eq!(tag, "manylinux_2_28_aarch64");
-        let openmp = Linkage::sample(&["GLIBC_2.28"], &["libc.so.6", "libgomp.so.1"]);
-        assert_eq!(Target::LinuxX64.wheel_platform(&openmp).unwrap(), "linux_x86_64");
-        let tag = Target::DarwinX64.wheel_platform(&Linkage::default()).unwrap();
-        assert_eq!(tag, "macosx_11_0_x86_64");
     }
 }

@@ -5,7 +5,8 @@
 use super::archive::{Placed, zip};
 use super::contents::{Contents, File, LIBRARIES, Release};
 use super::linkage::Linkage;
-use anyhow::Result;
+use super::target::{MACOS_MIN, Target};
+use anyhow::{Context, Result};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
@@ -23,7 +24,7 @@ pub struct Wheel {
 }
 
 pub fn make(release: &Release, contents: &Contents, linkage: &Linkage) -> Result<Wheel> {
-    let tag = format!("py3-none-{}", release.target.wheel_platform(linkage)?);
+    let tag = format!("py3-none-{}", platform(release.target, linkage)?);
     let stem = format!("{}-{}", PYPI_NAME.replace('-', "_"), release.version);
     let info = format!("{stem}.dist-info");
     let metadata = text("METADATA", metadata(release, contents));
@@ -48,6 +49,29 @@ pub fn make(release: &Release, contents: &Contents, linkage: &Linkage) -> Result
     let record = text("RECORD", record(&files, &info));
     files.push(Placed { path: format!("{info}/RECORD"), file: &record, is_program: false });
     Ok(Wheel { name: format!("{stem}-{tag}.whl"), bytes: zip(&files)? })
+}
+
+/// The platform of the tag. On Linux it depends on what the programs need: where that is more than an
+/// old C library, the tag says that they fit the machine they were built on, and PyPI refuses them.
+fn platform(target: Target, linkage: &Linkage) -> Result<String> {
+    let manylinux = |arch: &str| {
+        let glibc = linkage.glibc();
+        let (major, minor) = glibc.context("the programs do not say which glibc they need")?;
+        Ok(if linkage.is_manylinux() {
+            format!("manylinux_{major}_{minor}_{arch}")
+        } else {
+            format!("linux_{arch}")
+        })
+    };
+    let macos = MACOS_MIN.replace('.', "_");
+    match target {
+        Target::LinuxX64 => manylinux("x86_64"),
+        Target::LinuxArm64 => manylinux("aarch64"),
+        Target::AlpineX64 => Ok("musllinux_1_2_x86_64".to_owned()),
+        Target::DarwinArm64 => Ok(format!("macosx_{macos}_arm64")),
+        Target::DarwinX64 => Ok(format!("macosx_{macos}_x86_64")),
+        Target::Win32X64 => Ok("win_amd64".to_owned()),
+    }
 }
 
 fn text(name: &str, text: String) -> File {
@@ -99,8 +123,8 @@ fn record(files: &[Placed], info: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::contents::tests::sample;
-    use super::super::target::Target;
     use super::*;
+    use clap::ValueEnum;
     use std::io::{Cursor, Read};
     use zip::ZipArchive;
 
@@ -132,8 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wheel_for_linux_does_not_guess_its_glibc() {
-        let (release, contents) = sample();
-        assert!(make(&release, &contents, &Linkage::default()).is_err());
+    fn a_wheel_for_linux_promises_no_more_than_its_programs_keep() {
+        for target in Target::value_variants() {
+            let of_no_glibc = platform(*target, &Linkage::default());
+            assert_eq!(of_no_glibc.is_err(), target.debian().is_some(), "{target:?}");
+        }
+        let old = Linkage::sample(&["GLIBC_2.28"], &["libc.so.6"]);
+        assert_eq!(platform(Target::LinuxArm64, &old).unwrap(), "manylinux_2_28_aarch64");
+        let openmp = Linkage::sample(&["GLIBC_2.28"], &["libc.so.6", "libgomp.so.1"]);
+        assert_eq!(platform(Target::LinuxX64, &openmp).unwrap(), "linux_x86_64");
     }
 }
