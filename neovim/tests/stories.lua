@@ -591,7 +591,7 @@ local stories = {
       editor:press('Enter')
       editor:wait_for('Which model?')
       local screen = editor:screen()
-      check.contains(screen, 'a line on two cores, downloaded')
+      check.contains(screen, '94 MiB, about 0.1 s a line, here')
       check.contains(screen, 'a file on this disk')
       local number = screen:match('(%d+): → smollm2')
       editor:type(assert(number, screen))

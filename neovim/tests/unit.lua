@@ -94,8 +94,8 @@ return {
         {"name":"big","bytes":491400064,"licence":"MIT","present":false,"configured":true,
          "expected_line_ms":405},
         {"name":"old","bytes":1048576,"licence":"MIT","present":true,"configured":false}]}]])
-      local size = '469 MiB, about 0.4 s a line on two cores, not downloaded yet, MIT'
-      local lines = { '→ big: ' .. size, '  old: 1 MiB, downloaded, MIT' }
+      local size = '469 MiB, about 0.4 s a line, not here yet, MIT'
+      local lines = { '→ big: ' .. size, '  old: 1 MiB, here, MIT' }
       check.equal(lines, vim.tbl_map(models.line, all))
     end,
   },

@@ -8,7 +8,8 @@ local server = require('hone.server')
 
 local M = {}
 
-local WHERE = 'your code stays on this machine; the network is used to fetch the model, once'
+--- It fits a terminal of 80 columns.
+local QUESTION = 'Which model? Code stays here; the network is used for the download alone'
 
 --- The last entry of the list of models.
 local FROM_FILE = '  a file on this disk, where there is no network'
@@ -91,7 +92,7 @@ end
 
 local function choose(path, all)
   local entries = vim.list_extend(vim.list_slice(all), { FROM_FILE })
-  local options = { prompt = 'Hone: ' .. WHERE .. '. Which model?', format_item = function(entry)
+  local options = { prompt = QUESTION, format_item = function(entry)
     return type(entry) == 'table' and models.line(entry) or entry
   end }
   vim.ui.select(entries, options, function(entry)

@@ -23,10 +23,9 @@ end
 function M.line(model)
   local parts = { ('%d MiB'):format(math.floor(model.bytes / MIB + 0.5)) }
   if model.expected_line_ms then
-    local speed = 'about %.1f s a line on two cores'
-    table.insert(parts, speed:format(model.expected_line_ms / 1000))
+    table.insert(parts, ('about %.1f s a line'):format(model.expected_line_ms / 1000))
   end
-  table.insert(parts, model.present and 'downloaded' or 'not downloaded yet')
+  table.insert(parts, model.present and 'here' or 'not here yet')
   table.insert(parts, model.licence)
   local mark = model.configured and '→ ' or '  '
   return mark .. model.name .. ': ' .. table.concat(parts, ', ')
