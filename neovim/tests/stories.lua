@@ -623,9 +623,9 @@ local stories = {
       editor:wait_for('the file of the model:')
       editor:type(file)
       editor:press('Enter')
-      wait.until_('what is wrong', function()
-        return editor:messages():find('no known model has 9 bytes', 1, true)
-      end)
+      editor:wait_for('other.gguf: no known model has 9 bytes')
+      -- The message is longer than the line.
+      editor:press('Enter')
       editor:quit()
     end,
   },

@@ -20,8 +20,9 @@ local INSTALL = '`hone` is not installed; https://github.com/hone-dev/hone says 
 --- Shows a line that the next one takes the place of.
 local function show(text)
   vim.schedule(function()
-    vim.api.nvim_echo({ { 'hone: ' .. text } }, false, {})
+    -- A question that was answered still stands there, and two lines would ask for a key.
     vim.cmd.redraw()
+    vim.api.nvim_echo({ { 'hone: ' .. text } }, false, {})
   end)
 end
 
