@@ -1,7 +1,7 @@
 // Makes hone-<version>.vsix from a staging folder. The list of what ships is here and nowhere else.
 //   --marketplace        declares no proposed API, because the Marketplace refuses such extensions
 //   --target PLATFORM    makes the package of one platform, with the programs in it
-//   --programs FOLDER    takes them from its `bin` and `lib`; bin/PLATFORM and no libraries otherwise
+//   --programs FOLDER    takes them from its `bin` and `lib`, instead of bin/PLATFORM
 //   --out FOLDER         writes the package there, instead of beside package.json
 import { createVSIX } from '@vscode/vsce';
 import {

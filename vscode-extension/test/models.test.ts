@@ -45,7 +45,7 @@ test('a file from the disk is known by the name that hone gives it', () => {
     assert.equal(addedModel('{"note":"copying"}'), undefined);
 });
 
-test('a download takes the proxy and the mirror of the editor, unless the environment has one', () => {
+test('a download takes proxy and mirror of the editor, unless the environment has them', () => {
     const route = { proxy: 'http://proxy:3128', mirror: 'https://mirror.example' };
     assert.deepEqual(downloadEnvironment({ PATH: '/bin' }, route), {
         PATH: '/bin',

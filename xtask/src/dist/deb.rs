@@ -85,8 +85,8 @@ fn control(
     ))
 }
 
-/// Debian wants `copyright` to be short, and has the Apache licence itself. A file called `changelog`
-/// would have to be in Debian's own form.
+/// Debian wants `copyright` to be short, and has the Apache licence itself. A file called
+/// `changelog` would have to be in Debian's own form.
 fn documents(contents: &Contents) -> Result<Vec<File>> {
     const APACHE: &[u8] = b"\nThe Apache licence is in /usr/share/common-licenses/Apache-2.0, and \
         the licences of others\nthat parts of the programs have are in THIRD-PARTY.txt.gz.\n\n";

@@ -51,8 +51,9 @@ pub fn make(release: &Release, contents: &Contents, linkage: &Linkage) -> Result
     Ok(Wheel { name: format!("{stem}-{tag}.whl"), bytes: zip(&files)? })
 }
 
-/// The platform of the tag. On Linux it depends on what the programs need: where that is more than an
-/// old C library, the tag says that they fit the machine they were built on, and PyPI refuses them.
+/// The platform of the tag. On Linux it depends on what the programs need: where that is more than
+/// an old C library, the tag says that they fit the machine they were built on, and PyPI refuses
+/// them.
 fn platform(target: Target, linkage: &Linkage) -> Result<String> {
     let manylinux = |arch: &str| {
         let glibc = linkage.glibc();
