@@ -9,6 +9,7 @@ use super::Arguments;
 use super::contents::{LIBRARIES, PROGRAMS};
 use super::target::{MACOS_MIN, Target};
 use crate::editors::Tools;
+use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
@@ -109,6 +110,8 @@ fn zigbuild(
     steps: &mut Steps,
 ) -> Result<Command> {
     ensure!(target.debian().is_some(), "--glibc is for Linux with glibc, and not {target:?}");
+    // Zig comes from Python's package index too.
+    packages::ensure_for_extension()?;
     let tools = Tools::install(workspace, steps)?;
     tools.pip(workspace, "xtask/zig.txt", "zig", steps)?;
     let mut cargo = tools.command("cargo-zigbuild");
