@@ -583,6 +583,52 @@ local stories = {
       check.equal({ 'accepted' }, kinds(home:offers('other.rs')[1]))
     end,
   },
+  {
+    ':Hone setup chooses a model and opens a file in which the first Tab is pressed',
+    function(home)
+      local editor = home:edit('setup.py', '\n')
+      editor:type(':Hone setup')
+      editor:press('Enter')
+      editor:wait_for('Which model?')
+      local screen = editor:screen()
+      check.contains(screen, '94 MiB, about 0.1 s a line, here')
+      check.contains(screen, 'a file on this disk')
+      local number = screen:match('(%d+): → smollm2')
+      editor:type(assert(number, screen))
+      editor:press('Enter')
+      editor:wait_for('a file to try it in')
+      editor:wait_for('1: Python')
+      editor:type('1')
+      editor:press('Enter')
+      editor:wait_for('return a - b')
+      check.equal('    return', editor:lines()[8])
+      editor:press('Tab')
+      wait.until_('the offer in the buffer', function()
+        return editor:lines()[8] == '    return a - b'
+      end)
+      editor:quit()
+    end,
+  },
+  {
+    ':Hone setup takes a model from a file, and says what is wrong with one that is none',
+    function(home)
+      local file = home.path .. '/project/other.gguf'
+      vim.fn.writefile({ 'no model' }, file)
+      local editor = home:edit('setup.rs', '\n')
+      editor:type(':Hone setup')
+      editor:press('Enter')
+      editor:wait_for('Which model?')
+      editor:type(assert(editor:screen():match('(%d+):   a file on this disk')))
+      editor:press('Enter')
+      editor:wait_for('the file of the model:')
+      editor:type(file)
+      editor:press('Enter')
+      editor:wait_for('other.gguf: no known model has 9 bytes')
+      -- The message is longer than the line.
+      editor:press('Enter')
+      editor:quit()
+    end,
+  },
 }
 
 if vim.lsp.inline_completion then

@@ -1,8 +1,10 @@
 --- Tests that need neither a screen nor a server.
 
 local check = require('check')
+local models = require('hone.models')
 local offers = require('hone.offer')
 local options = require('hone.options')
+local scratch = require('hone.scratch')
 
 --- Cuts a text with `part` until nothing is left.
 local function pieces(text, part)
@@ -83,6 +85,49 @@ return {
       check.contains(fault({ keymaps = { accept = true } }), 'option keymaps.accept must be a key')
       check.equal('setup takes a table of options', fault('fast'))
       check.equal(options.defaults, options.current, 'a faulty table changes nothing')
+    end,
+  },
+  {
+    'a list of models names what a user weighs',
+    function()
+      local all = models.parse([[{"models":[
+        {"name":"big","bytes":491400064,"licence":"MIT","present":false,"configured":true,
+         "expected_line_ms":405},
+        {"name":"old","bytes":1048576,"licence":"MIT","present":true,"configured":false}]}]])
+      local size = '469 MiB, about 0.4 s a line, not here yet, MIT'
+      local lines = { '→ big: ' .. size, '  old: 1 MiB, here, MIT' }
+      check.equal(lines, vim.tbl_map(models.line, all))
+    end,
+  },
+  {
+    'progress comes in pieces and by whole percents, and not back',
+    function()
+      local told = {}
+      local take = models.progress(function(percent)
+        table.insert(told, percent)
+      end)
+      for _, piece in ipairs({
+        '{"bytes":3,"total":400}\n{"bytes":5',
+        '0,"total":400}\n',
+        '{"bytes":0,"total":400}\nno JSON\n{"note":"checked"}\n',
+        '{"bytes":400,"total":400}\n{"path":"/m.gguf"}\n',
+      }) do
+        take(piece)
+      end
+      take(nil)
+      check.equal({ 12, 100 }, told)
+    end,
+  },
+  {
+    'the file to try it in is in the language in use, with the cursor behind a word',
+    function()
+      check.equal('go', scratch.for_filetype('go')[1].filetype)
+      check.equal(#scratch.all, #scratch.for_filetype('go'))
+      check.equal(scratch.all, scratch.for_filetype('text'))
+      for _, one in ipairs(scratch.all) do
+        check.equal('return', vim.trim(one.before[#one.before]), one.name)
+        check.contains(one.before[1], 'Tab accepts it')
+      end
     end,
   },
 }

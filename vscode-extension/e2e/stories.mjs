@@ -304,6 +304,21 @@ export const stories = {
         assert.equal(at.hone.status().model.name, 'smollm2-135m');
     },
 
+    async 'a first Tab in the file that the walkthrough opens'(at) {
+        await at.window.command('Hone: Try It in a New File');
+        await at.window.choose('Python');
+        // The command asks for alternatives, of which one is on screen.
+        const isShown = async () => (await at.window.ghost()).trim() === 'a - b';
+        await eventually('the offer is on screen', isShown);
+        await at.window.pause(400);
+        await at.window.press('Tab');
+        const accepted = () =>
+            at.hone
+                .offers()
+                .filter(({ id }) => at.hone.outcomes(id).some(({ kind }) => kind === 'accepted'));
+        await eventually('it is accepted', () => accepted().at(-1)?.shown.trim() === 'a - b');
+    },
+
     async 'two windows share one daemon, and a window with two folders has offers in both'(at) {
         const { pid } = at.hone.status().daemon;
         const folders = ['first', 'other'].map((name) => at.folder(name, { [`${name}.rs`]: '' }));

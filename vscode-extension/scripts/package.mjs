@@ -1,6 +1,8 @@
 // Makes hone-<version>.vsix from a staging folder. The list of what ships is here and nowhere else.
 //   --marketplace        declares no proposed API, because the Marketplace refuses such extensions
-//   --target PLATFORM    makes the package of one platform, with bin/<platform>/hone in it
+//   --target PLATFORM    makes the package of one platform, with the programs in it
+//   --programs FOLDER    takes them from its `bin` and `lib`, instead of bin/PLATFORM
+//   --out FOLDER         writes the package there, instead of beside package.json
 import { createVSIX } from '@vscode/vsce';
 import {
     cpSync,
@@ -11,14 +13,20 @@ import {
     rmSync,
     writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import './build.mjs';
+import { placeOf } from './platform.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const { values } = parseArgs({
-    options: { marketplace: { type: 'boolean' }, target: { type: 'string' } },
+    options: {
+        marketplace: { type: 'boolean' },
+        target: { type: 'string' },
+        programs: { type: 'string' },
+        out: { type: 'string', default: root },
+    },
 });
 
 const stage = join(root, 'out/stage');
@@ -31,13 +39,7 @@ for (const licence of ['LICENSE', 'LICENSE-APACHE', 'LICENSE-MIT']) {
     cpSync(join(root, '..', licence), join(stage, licence));
 }
 writeFileSync(join(stage, 'THIRD-PARTY.txt'), thirdParty());
-if (values.target) {
-    const folder = join('bin', values.target);
-    if (!existsSync(join(root, folder))) {
-        throw new Error(`${folder}: put the binaries for ${values.target} there`);
-    }
-    cpSync(join(root, folder), join(stage, folder), { recursive: true });
-}
+if (values.target) addPrograms(values.target, values.programs);
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 for (const field of ['private', 'scripts', 'devDependencies', 'dependencies']) {
@@ -51,12 +53,26 @@ const name = ['hone', values.target, manifest.version, values.marketplace && 'ma
     .join('-');
 await createVSIX({
     cwd: stage,
-    packagePath: join(root, `${name}.vsix`),
+    packagePath: join(resolve(values.out), `${name}.vsix`),
     dependencies: false,
     allowMissingRepository: true,
     rewriteRelativeLinks: false,
     ...(values.target && { target: values.target }),
 });
+
+/** Adds the programs, their libraries, and the licences of what is in them. */
+function addPrograms(target, folder) {
+    const programs = folder ? join(folder, 'bin') : join(root, 'bin', target);
+    if (!existsSync(programs)) {
+        throw new Error(`${programs}: put the programs for ${target} there`);
+    }
+    cpSync(programs, join(stage, 'bin', placeOf(target)), { recursive: true });
+    if (!folder) return;
+    // The programs look for libraries in ../lib.
+    const [libraries, licences] = [join(folder, 'lib'), join(folder, 'THIRD-PARTY.txt')];
+    if (existsSync(libraries)) cpSync(libraries, join(stage, 'bin/lib'), { recursive: true });
+    if (existsSync(licences)) cpSync(licences, join(stage, 'bin/THIRD-PARTY.txt'));
+}
 
 /** The licences of the packages in the bundle. */
 function thirdParty() {

@@ -2,6 +2,7 @@
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
+import { tryIt } from './firstrun';
 import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import { pickEagerness, pickSnooze, why } from './manners';
@@ -40,6 +41,7 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
         adapter: () => pickAdapter(server),
         forget: () => forgetFile(server),
         model: () => pickModel(server),
+        tryIt: () => tryIt(server),
         rehearse: () => rehearse(server),
         doctor: () => pages.doctor(),
         log: () => log(server),
@@ -93,6 +95,7 @@ function menuEntries(server: Server): MenuEntry[] {
         ...entry('$(history) Roll back the adapter', 'adapter'),
         ...entry('$(trash) Forget this file', 'forget', running && language !== undefined),
         ...entry('$(package) Pick a model', 'model'),
+        ...entry('$(beaker) Try it in a new file', 'tryIt', running),
         ...entry(
             '$(terminal) Rehearse on this workspace',
             'rehearse',

@@ -40,6 +40,7 @@ export function activate(context: vscode.ExtensionContext): void {
             extensionUri: context.extensionUri,
         }),
         showEachProblemOnce(server),
+        tellTheWalkthrough(server),
         vscode.workspace.onDidChangeConfiguration((event) => {
             if (affects(event, 'path')) void server.start();
         }),
@@ -51,6 +52,14 @@ export function activate(context: vscode.ExtensionContext): void {
 /** The editor awaits this, so that the server learns of the end. */
 export async function deactivate(): Promise<void> {
     await running?.stop();
+}
+
+/** The walkthrough's first step is done once there is a program. */
+function tellTheWalkthrough(server: Server): vscode.Disposable {
+    return server.onState(() => {
+        const hasProgram = server.locate().path !== undefined;
+        void vscode.commands.executeCommand('setContext', 'hone.hasProgram', hasProgram);
+    });
 }
 
 /** Shows each problem in one message and not at every try. The status bar keeps showing it. */

@@ -1,31 +1,70 @@
-// The command that picks a model and downloads it if it is not on this machine.
+// The command that picks a model, and downloads it or takes it from the disk.
 
 import * as vscode from 'vscode';
-import { Pull, parseModels, size, type Model } from './core/models';
+import {
+    addedModel,
+    description,
+    downloadEnvironment,
+    parseModels,
+    Pull,
+    size,
+    type Model,
+} from './core/models';
 import { ask, run } from './core/program';
 import type { Server } from './server';
+import { downloadRoute } from './settings';
+
+/** An entry of the list. The last one is no model: it asks for a file. */
+interface Entry extends vscode.QuickPickItem {
+    model?: Model;
+}
+
+const AGAIN = 'Try Again';
+const FROM_FILE = 'Use a File';
+
+const FILE_ENTRY: Entry = {
+    label: '$(folder-opened) A file on this disk',
+    description: 'where there is no network',
+    detail: 'One of the models above, copied from another machine; its checksum is compared.',
+};
 
 export async function pickModel(server: Server): Promise<void> {
     const path = server.program();
     const models = parseModels(await ask(path, ['model', 'list', '--json']));
-    const picked = await vscode.window.showQuickPick(models.map(entry), {
+    const picked = await vscode.window.showQuickPick([...models.map(entry), FILE_ENTRY], {
         title: 'Hone: the model that completes',
     });
     if (!picked) return;
-    const { model } = picked;
-    if (!model.present && !(await pull(path, model))) return;
-    await ask(path, ['model', 'use', model.name]);
+    const name = picked.model ? await fetched(path, picked.model) : await fromFile(path);
+    if (name === undefined) return;
+    await ask(path, ['model', 'use', name]);
     // A daemon serves only one model, so another model needs another daemon.
     await server.restart();
 }
 
-function entry(model: Model): vscode.QuickPickItem & { model: Model } {
+function entry(model: Model): Entry {
     return {
         label: model.configured ? `$(check) ${model.name}` : model.name,
-        description: `${size(model)}, ${model.present ? 'downloaded' : 'not downloaded yet'}`,
+        description: description(model),
         detail: model.licence,
         model,
     };
+}
+
+/** Brings the model here. Returns the name of the model that is here then, if one is. */
+async function fetched(path: string, model: Model): Promise<string | undefined> {
+    if (model.present) return model.name;
+    for (;;) {
+        try {
+            return (await pull(path, model)) ? model.name : undefined;
+        } catch (error) {
+            // Its reason names what was asked and by which way. What has arrived is kept.
+            const text = `Hone: ${(error as Error).message}`;
+            const next = await vscode.window.showErrorMessage(text, AGAIN, FROM_FILE);
+            if (next === FROM_FILE) return fromFile(path);
+            if (next !== AGAIN) return undefined;
+        }
+    }
 }
 
 /** Returns false if the user cancelled. What was downloaded so far is kept for the next time. */
@@ -43,12 +82,38 @@ async function pull(path: string, model: Model): Promise<boolean> {
             const step = pull.take(line);
             if (step) progress.report(step);
         };
+        const env = downloadEnvironment(process.env, downloadRoute());
         try {
-            await run(path, ['model', 'pull', model.name, '--json'], take, abort.signal);
+            await run(path, ['model', 'pull', model.name, '--json'], take, {
+                signal: abort.signal,
+                env,
+            });
             return true;
         } catch (error) {
             if (token.isCancellationRequested) return false;
             throw error;
         }
     });
+}
+
+/** Asks for a file and takes it. Returns the name of the model that it is. */
+async function fromFile(path: string): Promise<string | undefined> {
+    const chosen = await vscode.window.showOpenDialog({
+        title: 'Hone: the file of a model',
+        filters: { 'Model files': ['gguf'] },
+    });
+    const file = chosen?.[0];
+    if (!file) return undefined;
+    const options = {
+        location: vscode.ProgressLocation.Notification,
+        title: 'Hone: comparing the checksum, and copying',
+    };
+    let name: string | undefined;
+    const take = (line: string): void => {
+        name = addedModel(line);
+    };
+    await vscode.window.withProgress(options, () =>
+        run(path, ['model', 'add', file.fsPath, '--json'], take),
+    );
+    return name;
 }

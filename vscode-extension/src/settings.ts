@@ -2,6 +2,7 @@
 
 import * as vscode from 'vscode';
 import { isOn, turned, type LanguageSwitches } from './core/languages';
+import type { Route } from './core/models';
 
 const SECTION = 'hone';
 
@@ -11,6 +12,14 @@ function section(): vscode.WorkspaceConfiguration {
 
 export function programPath(): string {
     return section().get('path', '');
+}
+
+/** By which way a model is downloaded. */
+export function downloadRoute(): Route {
+    return {
+        proxy: vscode.workspace.getConfiguration('http').get('proxy') ?? '',
+        mirror: section().get('mirror', ''),
+    };
 }
 
 export function isEnabled(): boolean {

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Pull, parseModels, size } from '../src/core/models';
+import {
+    addedModel,
+    description,
+    downloadEnvironment,
+    parseModels,
+    Pull,
+    size,
+} from '../src/core/models';
 
 test('the models are those that hone lists, with a size for people', () => {
     const model = {
@@ -16,6 +23,38 @@ test('the models are those that hone lists, with a size for people', () => {
     );
     assert.equal(size(model), '94 MiB');
     assert.throws(() => parseModels('{}'), /hone model list/);
+});
+
+test('a user sees size and speed before choosing, and no speed where hone names none', () => {
+    const model = {
+        name: 'qwen2.5-coder-0.5b',
+        bytes: 491_400_064,
+        licence: 'Apache-2.0',
+        present: false,
+        configured: true,
+    };
+    assert.equal(
+        description({ ...model, expected_line_ms: 405 }),
+        '469 MiB, about 0.4 s a line on two cores, not downloaded yet',
+    );
+    assert.equal(description({ ...model, present: true }), '469 MiB, downloaded');
+});
+
+test('a file from the disk is known by the name that hone gives it', () => {
+    assert.equal(addedModel('{"name":"smollm2-135m","path":"/m.gguf"}'), 'smollm2-135m');
+    assert.equal(addedModel('{"note":"copying"}'), undefined);
+});
+
+test('a download takes proxy and mirror of the editor, unless the environment has them', () => {
+    const route = { proxy: 'http://proxy:3128', mirror: 'https://mirror.example' };
+    assert.deepEqual(downloadEnvironment({ PATH: '/bin' }, route), {
+        PATH: '/bin',
+        HTTPS_PROXY: 'http://proxy:3128',
+        HF_ENDPOINT: 'https://mirror.example',
+    });
+    const own = { https_proxy: 'http://mine', HF_ENDPOINT: 'https://own' };
+    assert.deepEqual(downloadEnvironment(own, route), own);
+    assert.deepEqual(downloadEnvironment({}, { proxy: '', mirror: '' }), {});
 });
 
 test('the bar moves by whole percents, and not back when a part begins again', () => {

@@ -12,6 +12,11 @@ test('an error is the last line that the program printed', async () => {
     await assert.rejects(run('/no/such/program', []), /ENOENT/);
 });
 
+test('a program that ends without a word is told with its code', async () => {
+    const ended = run(process.execPath, ['-e', 'process.exit(3)']);
+    await assert.rejects(ended, /-e process\.exit\(3\): ended with code 3, and said nothing/);
+});
+
 test('lines arrive one by one, and a line that cannot be read is an error', async () => {
     const lines: string[] = [];
     await run(process.execPath, ['-e', 'console.log("1\\n2")'], (line) => lines.push(line));

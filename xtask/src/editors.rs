@@ -104,12 +104,23 @@ impl Tools {
             let mut create = Command::new("python3");
             steps.run("tools: a virtual environment", create.args(["-m", "venv"]).arg(&venv))?;
         }
-        let mut install = Command::new(tools.bin.join("python"));
+        tools.pip(workspace, "xtask/editors.txt", "tools: Node, Neovim", steps)?;
+        Ok(tools)
+    }
+
+    /// Installs what a file of requirements names, in the pinned versions.
+    pub fn pip(
+        &self,
+        workspace: &Workspace,
+        requirements: &str,
+        name: &str,
+        steps: &mut Steps,
+    ) -> Result<()> {
+        let mut install = self.command("python");
         install
             .args(["-m", "pip", "install", "--quiet", "--requirement"])
-            .arg(workspace.root.join("xtask/editors.txt"));
-        steps.run("tools: Node, Neovim", &mut install)?;
-        Ok(tools)
+            .arg(workspace.root.join(requirements));
+        steps.run(name, &mut install)
     }
 
     /// A command whose PATH begins with these tools.

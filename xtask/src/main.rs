@@ -16,6 +16,8 @@ mod soak;
 mod step;
 mod suite;
 mod supply;
+mod versions;
+mod workflows;
 mod workspace;
 
 use anyhow::Result;
@@ -42,7 +44,8 @@ enum Command {
     /// Measure Hone side by side with a peer
     #[command(subcommand)]
     Bench(bench::Command),
-    /// Make an archive for other machines, whatever their CPU
+    /// Make what a release has for one target: archive, wheel, Debian package, VS Code
+    /// packages, bill of materials, checksums
     Dist(dist::Arguments),
     /// Build for a GPU and have one completion computed there
     Smoke(smoke::Arguments),

@@ -10,6 +10,8 @@ use crate::lints::with_lints;
 use crate::packages;
 use crate::step::{self, Steps};
 use crate::supply;
+use crate::versions;
+use crate::workflows;
 use crate::workspace::Workspace;
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -50,6 +52,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) -> Result<()> {
     steps.run("format", workspace.cargo().args(["fmt", "--all", "--check"]))?;
     steps.check("layers", || layers::run(workspace))?;
+    steps.check("versions", || versions::check(&workspace.root))?;
     let (prepared, built) = thread::scope(|scope| {
         let beside = steps.beside();
         let tools = scope.spawn(move || prepare(workspace, arguments, beside));
@@ -77,6 +80,7 @@ fn join<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
 fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Result<Tools> {
     let tools = Tools::install(workspace, &mut steps)?;
     supply::check(workspace, &tools, &mut steps)?;
+    workflows::check(workspace, &tools, &mut steps)?;
     docs::check(workspace, &tools, &mut steps)?;
     editors::check(workspace, &tools, &mut steps)?;
     if !arguments.no_editors {

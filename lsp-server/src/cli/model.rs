@@ -1,4 +1,7 @@
-//! `hone model`: list, pull, quantize, use, path.
+//! `hone model`: list, pull, add, quantize, use, path.
+
+mod add;
+mod expected;
 
 use crate::app::startup::configured_manifest;
 use crate::cli::config;
@@ -14,6 +17,7 @@ use model_fetch::hub;
 use model_fetch::progress::{JsonProgress, PullProgress, TerminalProgress};
 use models::manifest::{Catalogue, Manifest};
 use models::store::{ModelStatus, Store};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Subcommand)]
@@ -31,6 +35,17 @@ pub enum ModelCommand {
         /// A name from `hone model list`
         name: Option<String>,
         /// Print JSON lines: bytes of a total, notes, and at last the path
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a model's file from this disk, where there is no network
+    ///
+    /// It must be one of `hone model list`: its size and checksum say which. It is copied
+    /// into the models folder, and `hone model use NAME` serves it.
+    Add {
+        /// The file, such as a download of another machine
+        file: PathBuf,
+        /// Print a JSON object with the model's name and path
         #[arg(long)]
         json: bool,
     },
@@ -72,6 +87,7 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
         ModelCommand::List { json: true } => list_json(&store, catalogue, configured.model_name()),
         ModelCommand::List { json: false } => list(&store, catalogue, configured.model_name()),
         ModelCommand::Pull { name, json } => pull(&store, named(name)?, json),
+        ModelCommand::Add { file, json } => add(&store, catalogue, &file, json),
         ModelCommand::Quantize { name } => quantize(&store, named(name)?),
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
@@ -110,6 +126,14 @@ fn pull(store: &Store, manifest: &Manifest, json: bool) -> Result<()> {
     Ok(())
 }
 
+fn add(store: &Store, catalogue: &Catalogue, file: &Path, json: bool) -> Result<()> {
+    let (manifest, path) = add::add(store, catalogue, file)?;
+    if json {
+        return say!("{}", serde_json::json!({ "name": manifest.name, "path": path }));
+    }
+    say!("{}; `hone model use {}` serves it", path.display(), manifest.name)
+}
+
 fn quantize(store: &Store, manifest: &Manifest) -> Result<()> {
     let from = store.verified(manifest)?;
     let notice = format!("{} with its matrices rounded to Q4_0 on this machine", manifest.name);
@@ -146,6 +170,7 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
                 "template": manifest.template.name,
                 "bytes": manifest.bytes,
                 "licence": manifest.licence,
+                "expected_line_ms": expected::line_ms(manifest.bytes),
                 "configured": Some(manifest.name.as_str()) == configured,
                 "present": matches!(
                     store.status(manifest),
@@ -161,7 +186,7 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
 fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["", "name", "template", "size", "licence", "here"]);
+    table.set_header(["", "name", "template", "size", "a line", "licence", "here"]);
     for manifest in catalogue.iter() {
         let mark = if Some(manifest.name.as_str()) == configured { "→" } else { "" };
         let here = match store.status(manifest) {
@@ -173,8 +198,12 @@ fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Resul
             ModelStatus::Wrong => "damaged".into(),
         };
         let size = indicatif::HumanBytes(manifest.bytes).to_string();
+        let line = format!("{:.1} s", expected::line_ms(manifest.bytes) as f64 / 1000.0);
         let (name, licence) = (manifest.name.clone(), manifest.licence.clone());
-        table.add_row([mark.into(), name, manifest.template.name.into(), size, licence, here]);
+        let template = manifest.template.name.to_owned();
+        table.add_row([mark.into(), name, template, size, line, licence, here]);
     }
-    say!("{table}")
+    say!("{table}")?;
+    tell!("a line: estimated for two cores; `hone doctor` tells how fast this machine answers");
+    Ok(())
 }

@@ -78,6 +78,9 @@ local own = {
   restart = function()
     server.stop(server.start)
   end,
+  setup = function()
+    require('hone.first_run').start()
+  end,
   stop = function()
     server.stop()
   end,

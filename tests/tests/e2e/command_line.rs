@@ -16,7 +16,7 @@ fn arguments(command: &str, folder: &Path) -> Vec<String> {
     let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
     match command {
         "adapter use" | "adapter show" => owned(&["1"]),
-        "adapter export" | "adapter import" => vec![new],
+        "adapter export" | "adapter import" | "model add" => vec![new],
         "adapter diff" => owned(&["1", "2"]),
         "config get" => vec![],
         "config set" => owned(&["completion.max_tokens", "9"]),
@@ -116,6 +116,27 @@ fn the_status_tells_that_the_model_is_not_here() {
     let home = Home::with(Model::Smol, QUICK);
     assert!(model(&home).ends_with("not loaded") || model(&home).contains("not loaded "));
     assert_eq!(home.status()["model"]["file"], "here");
+}
+
+/// Without a network, a model comes from a disk, and `hone` tells which one it is.
+#[test]
+fn a_model_is_taken_from_a_file() {
+    let home = Home::empty();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a download.gguf");
+    std::fs::copy(Model::Smol.file(), &file).unwrap();
+    let file = file.display().to_string();
+    let added: Value =
+        serde_json::from_str(&home.output(&["model", "add", &file, "--json"])).unwrap();
+    assert_eq!(added["name"], Model::Smol.name());
+    home.output(&["model", "use", Model::Smol.name()]);
+    assert_eq!(home.output(&["model", "path"]).trim(), added["path"].as_str().unwrap());
+    std::fs::write(&file, "GGUF").unwrap();
+    let error = home.error(&["model", "add", &file]);
+    assert!(error.contains("no known model has 4 bytes"), "{error}");
+    let listed: Value = serde_json::from_str(&home.output(&["model", "list", "--json"])).unwrap();
+    let models = listed["models"].as_array().unwrap();
+    assert!(models.iter().all(|model| model["expected_line_ms"].as_u64().unwrap() > 0), "{listed}");
 }
 
 /// Whatever the settings are, the commands that repair them work. With two wrong values neither

@@ -9,6 +9,8 @@ export interface Model {
     /** Whether its file is on this machine. */
     present: boolean;
     configured: boolean;
+    /** How long a line takes on two cores, by an estimate; an older `hone` does not tell. */
+    expected_line_ms?: number;
 }
 
 export function parseModels(json: string): Model[] {
@@ -21,6 +23,16 @@ export function parseModels(json: string): Model[] {
 
 export function size({ bytes }: Model): string {
     return `${Math.round(bytes / MIB)} MiB`;
+}
+
+/** What a user weighs before choosing: size, speed, and whether it must be downloaded. */
+export function description(model: Model): string {
+    const parts = [size(model)];
+    if (model.expected_line_ms !== undefined) {
+        parts.push(`about ${(model.expected_line_ms / 1000).toFixed(1)} s a line on two cores`);
+    }
+    parts.push(model.present ? 'downloaded' : 'not downloaded yet');
+    return parts.join(', ');
 }
 
 /** The progress of a download, line by line. */
@@ -37,4 +49,41 @@ export class Pull {
         this.percent = percent;
         return { increment, message: `${percent} %` };
     }
+}
+
+/** The name of the model that `hone model add --json` has recognised a file as. */
+export function addedModel(line: string): string | undefined {
+    return (JSON.parse(line) as { name?: string }).name;
+}
+
+/** Where the user's editor says that downloads go through. */
+export interface Route {
+    /** VS Code's own setting `http.proxy`. */
+    proxy: string;
+    /** The setting `hone.mirror`. */
+    mirror: string;
+}
+
+/** The variables that say whether a proxy is used, in the order in which `hone` reads them. */
+const PROXIES = [
+    'ALL_PROXY',
+    'all_proxy',
+    'HTTPS_PROXY',
+    'https_proxy',
+    'HTTP_PROXY',
+    'http_proxy',
+];
+
+/**
+ * The environment of a download. An editor that was started from a menu does not have the variables
+ * of a shell, so its own settings take their place. A variable that is set wins over them.
+ */
+export function downloadEnvironment(
+    own: Record<string, string | undefined>,
+    { proxy, mirror }: Route,
+): Record<string, string | undefined> {
+    const environment = { ...own };
+    if (proxy && !PROXIES.some((name) => own[name])) environment['HTTPS_PROXY'] = proxy;
+    if (mirror && !own['HF_ENDPOINT']) environment['HF_ENDPOINT'] = mirror;
+    return environment;
 }

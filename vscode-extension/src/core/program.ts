@@ -19,18 +19,22 @@ export function ask(path: string, args: readonly string[]): Promise<string> {
     });
 }
 
+export interface RunOptions {
+    /** Ends the program. */
+    signal?: AbortSignal;
+    /** The program's environment; this process's own if left out. */
+    env?: Record<string, string | undefined>;
+}
+
 /** Runs `hone` to its end, however long that takes, and passes each line of stdout to `take`. */
 export function run(
     path: string,
     args: readonly string[],
     take: (line: string) => void = () => undefined,
-    signal?: AbortSignal,
+    options: RunOptions = {},
 ): Promise<void> {
     return new Promise((resolve, reject) => {
-        const child = spawn(path, args, {
-            stdio: ['ignore', 'pipe', 'pipe'],
-            ...(signal && { signal }),
-        });
+        const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
         let lastErrorLine: string | undefined;
         let failure: Error | undefined;
         const attempt = (line: string): void => {
@@ -47,7 +51,8 @@ export function run(
         );
         child.on('error', reject);
         child.on('close', (code) => {
-            if (code !== 0) reject(new Error(lastErrorLine ?? `${path} ${args.join(' ')}: failed`));
+            const ended = `${path} ${args.join(' ')}: ended with code ${code}, and said nothing`;
+            if (code !== 0) reject(new Error(lastErrorLine ?? ended));
             else if (failure) reject(failure);
             else resolve();
         });

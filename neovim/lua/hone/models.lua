@@ -1,0 +1,57 @@
+--- Reads what `hone model` prints as JSON.
+
+local M = {}
+
+local MIB = 1024 * 1024
+
+---@class hone.Model
+---@field name string
+---@field bytes integer
+---@field licence string
+---@field present boolean whether its file is on this machine
+---@field configured boolean
+---@field expected_line_ms? integer how long a line takes on two cores, by an estimate
+
+---@param text string what `hone model list --json` prints
+---@return hone.Model[]
+function M.parse(text)
+  return vim.json.decode(text).models
+end
+
+--- One line for a list: what a user weighs before choosing.
+---@param model hone.Model
+function M.line(model)
+  local parts = { ('%d MiB'):format(math.floor(model.bytes / MIB + 0.5)) }
+  if model.expected_line_ms then
+    table.insert(parts, ('about %.1f s a line'):format(model.expected_line_ms / 1000))
+  end
+  table.insert(parts, model.present and 'here' or 'not here yet')
+  table.insert(parts, model.licence)
+  local mark = model.configured and '→ ' or '  '
+  return mark .. model.name .. ': ' .. table.concat(parts, ', ')
+end
+
+--- Returns a function that takes what `hone model pull --json` prints, in pieces as they come, and
+--- calls back with each new whole percent.
+---@param on_percent fun(percent: integer)
+---@return fun(piece?: string)
+function M.progress(on_percent)
+  local rest, shown = '', 0
+  return function(piece)
+    local lines = vim.split(rest .. (piece or ''), '\n', { plain = true })
+    rest = table.remove(lines)
+    for _, line in ipairs(lines) do
+      local ok, told = pcall(vim.json.decode, line)
+      local total = ok and type(told) == 'table' and told.total or 0
+      if total > 0 and told.bytes then
+        local percent = math.floor(100 * told.bytes / total)
+        if percent > shown then
+          shown = percent
+          on_percent(percent)
+        end
+      end
+    end
+  end
+end
+
+return M

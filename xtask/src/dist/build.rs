@@ -1,0 +1,177 @@
+//! Builds the programs for other machines than this one.
+//!
+//! On Linux they are compiled for every CPU of the last fifteen years. llama.cpp's kernels lie
+//! beside them, once for each generation of CPUs, and the server loads the best ones that the
+//! machine has (feature `portable` of hone). The learner chooses its kernels by itself. On macOS
+//! and Windows everything is in the programs.
+
+use super::Arguments;
+use super::contents::{LIBRARIES, PROGRAMS};
+use super::target::{MACOS_MIN, Target};
+use crate::editors::Tools;
+use crate::packages;
+use crate::step::Steps;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Every x86-64 since 2009, which has SSE 4.2.
+const OLDEST_CPU: &str = "x86-64-v2";
+
+pub struct Built {
+    /// A folder with `bin` and, on Linux, `lib/hone`.
+    pub folder: PathBuf,
+    /// The folder of cargo's output, where examples lie.
+    pub release: PathBuf,
+}
+
+pub fn build(
+    workspace: &Workspace,
+    target: Target,
+    arguments: &Arguments,
+    steps: &mut Steps,
+) -> Result<Built> {
+    // A folder of its own: the build for this machine has other flags and stays as it is.
+    let cargo_target = workspace.target.join("dist");
+    let llama = compile(workspace, &cargo_target, target, arguments, steps)?;
+    let release = cargo_target.join(target.triple()).join("release");
+    let folder = cargo_target.join("built").join(target.name());
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
+    let (programs, libraries) = (folder.join("bin"), folder.join(LIBRARIES));
+    fs::create_dir_all(&programs).with_context(|| programs.display().to_string())?;
+    for program in PROGRAMS {
+        copy(&release.join(target.program(program)), &programs)?;
+    }
+    if target.is_linux() {
+        fs::create_dir_all(&libraries).with_context(|| libraries.display().to_string())?;
+        // The libraries that the programs are linked with, and those that the server loads.
+        for from in ["lib", "lib64", "backends"].map(|folder| llama.join(folder)) {
+            for library in shared_libraries(&from)? {
+                copy(&library, &libraries)?;
+            }
+        }
+    }
+    Ok(Built { folder, release })
+}
+
+/// Compiles; answers the folder that llama.cpp was installed into.
+fn compile(
+    workspace: &Workspace,
+    cargo_target: &Path,
+    target: Target,
+    arguments: &Arguments,
+    steps: &mut Steps,
+) -> Result<PathBuf> {
+    fs::create_dir_all(cargo_target).with_context(|| cargo_target.display().to_string())?;
+    let messages = cargo_target.join("messages.json");
+    let out = fs::File::create(&messages).with_context(|| messages.display().to_string())?;
+    let mut cargo = match &arguments.glibc {
+        Some(glibc) => zigbuild(workspace, cargo_target, target, glibc, steps)?,
+        None => {
+            let mut cargo = workspace.cargo();
+            cargo.args(["build", "--target", target.triple()]);
+            cargo
+        }
+    };
+    cargo
+        .args(["--release", "--package", "hone", "--package", "learner"])
+        .args(["--package", "rehearsal", "--bins", "--example", "smoke"])
+        // hone's only default feature is OpenMP, whose runtime few machines have.
+        .arg("--no-default-features")
+        .args(["--message-format", "json-render-diagnostics"])
+        .args(["--features", &features(target, arguments)])
+        .env("CARGO_TARGET_DIR", cargo_target)
+        .env("MACOSX_DEPLOYMENT_TARGET", MACOS_MIN)
+        // hone-rehearse needs zlib, which not every machine has.
+        .env("LIBZ_SYS_STATIC", "1")
+        .env("RUSTFLAGS", flags(target))
+        .stdout(Stdio::from(out));
+    steps.run("build", &mut cargo)?;
+    let messages = fs::read_to_string(&messages)?;
+    let mut out = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let of_llama = message["reason"] == "build-script-executed"
+            && message["package_id"].as_str()?.contains("llama-cpp-sys-2");
+        Some(PathBuf::from(of_llama.then(|| message["out_dir"].as_str())??))
+    });
+    out.next().context("cargo has not reported where llama.cpp was built")
+}
+
+/// cargo with Zig's C compiler, which has the C library of older systems.
+fn zigbuild(
+    workspace: &Workspace,
+    cargo_target: &Path,
+    target: Target,
+    glibc: &str,
+    steps: &mut Steps,
+) -> Result<Command> {
+    ensure!(target.debian().is_some(), "--glibc is for Linux with glibc, and not {target:?}");
+    // Zig comes from Python's package index too.
+    packages::ensure_for_extension()?;
+    let tools = Tools::install(workspace, steps)?;
+    tools.pip(workspace, "xtask/zig.txt", "zig", steps)?;
+    let mut cargo = tools.command("cargo-zigbuild");
+    // Zig names its headers relative to the folder that it is started in, if that holds them, and
+    // build scripts run elsewhere. This folder does not hold them.
+    cargo.current_dir(cargo_target).arg("zigbuild");
+    cargo.arg("--manifest-path").arg(workspace.root.join("Cargo.toml"));
+    cargo.args(["--target", &format!("{}.{glibc}", target.triple())]);
+    Ok(cargo)
+}
+
+fn features(target: Target, arguments: &Arguments) -> String {
+    let own = match target {
+        Target::LinuxX64 | Target::LinuxArm64 | Target::AlpineX64 => Some("portable"),
+        // Every Mac with an ARM processor has a GPU that llama.cpp can use.
+        Target::DarwinArm64 => Some("metal"),
+        Target::DarwinX64 | Target::Win32X64 => None,
+    };
+    let all = own.into_iter().chain(arguments.features.iter().map(String::as_str));
+    all.map(|feature| format!("hone/{feature}")).collect::<Vec<_>>().join(",")
+}
+
+fn flags(target: Target) -> String {
+    match target {
+        Target::LinuxX64 => format!("-C target-cpu={OLDEST_CPU} {}", find_libraries()),
+        Target::LinuxArm64 => format!("-C target-cpu=generic {}", find_libraries()),
+        // bindgen loads libclang, which a static program cannot.
+        Target::AlpineX64 => {
+            format!("-C target-cpu={OLDEST_CPU} -C target-feature=-crt-static {}", find_libraries())
+        }
+        Target::DarwinX64 | Target::Win32X64 => format!("-C target-cpu={OLDEST_CPU}"),
+        Target::DarwinArm64 => "-C target-cpu=apple-m1".to_owned(),
+    }
+}
+
+fn find_libraries() -> String {
+    format!("-C link-arg=-Wl,-rpath,$ORIGIN/../{LIBRARIES}")
+}
+
+/// The shared libraries of a folder under the names that are looked for at run time: kernels as
+/// `lib….so`, linked libraries as `lib….so.0`, which is a link to the file itself.
+fn shared_libraries(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(vec![]);
+    }
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        match name.split_once(".so") {
+            Some((_, "")) => !path.is_symlink(),
+            Some((_, version)) => version[1..].bytes().all(|byte| byte.is_ascii_digit()),
+            None => false,
+        }
+    });
+    Ok(paths)
+}
+
+fn copy(from: &Path, folder: &Path) -> Result<()> {
+    let name = from.file_name().context("no file name")?;
+    fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! The VS Code extension with the programs in it. `vscode-extension/scripts/package.mjs` makes it;
+//! here the programs are laid out for it.
+
+use super::contents::{Contents, LIBRARIES, NOTICES, Release};
+use crate::editors::{self, Tools};
+use crate::packages;
+use crate::step::Steps;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+
+/// For Open VSX, whose editors grant the proposed interface, and for the Marketplace, which
+/// refuses extensions that declare one.
+const KINDS: [(&str, &[&str]); 2] = [("Open VSX", &[]), ("Marketplace", &["--marketplace"])];
+
+pub fn make(
+    workspace: &Workspace,
+    release: &Release,
+    contents: &Contents,
+    out: &Path,
+    steps: &mut Steps,
+) -> Result<()> {
+    packages::ensure_for_extension()?;
+    let target = release.target.name();
+    let staged = workspace.target.join("dist/vsix").join(&target);
+    if staged.exists() {
+        fs::remove_dir_all(&staged).with_context(|| staged.display().to_string())?;
+    }
+    lay_out(contents, &staged)?;
+    let tools = Tools::install(workspace, steps)?;
+    editors::node_modules(workspace, &tools, steps)?;
+    for (kind, options) in KINDS {
+        let mut npm = tools.command("npm");
+        npm.current_dir(workspace.root.join("vscode-extension"))
+            .args(["run", "--silent", "package", "--", "--target", &target])
+            .arg("--programs")
+            .arg(&staged)
+            .arg("--out")
+            .arg(out)
+            .args(options);
+        steps.run(&format!("VS Code: package for {kind}"), &mut npm)?;
+    }
+    Ok(())
+}
+
+fn lay_out(contents: &Contents, folder: &Path) -> Result<()> {
+    let notices = contents.licences.iter().filter(|file| file.name == NOTICES);
+    let places = [
+        ("bin", contents.programs.iter().collect::<Vec<_>>(), 0o755),
+        (LIBRARIES, contents.libraries.iter().collect(), 0o644),
+        (".", notices.collect(), 0o644),
+    ];
+    for (place, files, mode) in places {
+        let folder = folder.join(place);
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        for file in files {
+            let path = folder.join(&file.name);
+            fs::write(&path, &file.bytes).with_context(|| path.display().to_string())?;
+            set_mode(&path, mode)?;
+        }
+    }
+    Ok(())
+}
+
+/// The packager copies the mode of each file, where files have one.
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .with_context(|| path.display().to_string())
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &Path, _: u32) -> Result<()> {
+    Ok(())
+}
