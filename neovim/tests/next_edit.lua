@@ -141,13 +141,15 @@ return {
       local editor = open(home, 'under.txt', 'one();\nload(1);\nlast();\n', SCRIPT)
       editor:type('x')
       editor:wait_for('loadfetch(1);')
-      -- A formatter changes the place, and no event comes before the key.
-      editor:eval([[setbufline('%', 2, 'other(1);')]])
       editor:press('M-n')
+      wait.until_('the cursor at the place', function()
+        return tonumber(editor:eval('line(".")')) == 2
+      end)
+      -- Another program changes the place, and the key comes before any event.
+      local change = "lua vim.api.nvim_buf_set_text(0, 1, 1, 1, 3, { 'xx' })"
+      editor:eval(('execute("%s; require(\'hone\').next_edit()")'):format(change))
       wait.settle()
-      editor:press('M-n')
-      wait.settle()
-      check.equal({ 'ne();', 'other(1);', 'last();' }, editor:lines())
+      check.equal({ 'ne();', 'lxxd(1);', 'last();' }, editor:lines())
     end,
   },
   {
