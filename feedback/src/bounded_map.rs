@@ -7,7 +7,7 @@ use std::hash::Hash;
 
 /// A map that drops its oldest key when it is full. Replacing the value of a key does
 /// not make the key younger.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoundedMap<K: Eq + Hash, V> {
     limit: usize,
     values: LinkedHashMap<K, V>,

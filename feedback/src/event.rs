@@ -5,11 +5,15 @@
 //! not a migration. Fields that have a clearer name here than in the log keep their old
 //! name there, by `serde(rename)`.
 
+mod next_edit;
+
+pub use next_edit::{NextEdit, NextEditKind, NextEditOutcome};
+
 use serde::{Deserialize, Serialize};
 
 /// Version of the stored form of [`Event`], written beside every record.
-/// Format 1 had no [`Decision`], and no events that follow an outcome.
-pub const EVENT_FORMAT: u8 = 2;
+/// Format 1 had no [`Decision`], and no events that follow an outcome. Format 2 had no next edits.
+pub const EVENT_FORMAT: u8 = 3;
 
 /// Identifies one offer for as long as it lives. Clients must not interpret it.
 pub type OfferId = String;
@@ -56,6 +60,10 @@ pub enum EventKind {
         #[serde(rename = "says", default)]
         greedy: Vec<AdapterVersion>,
     },
+    /// An edit elsewhere was offered.
+    NextEdit(Box<NextEdit>),
+    /// What became of it. A later event overrides an earlier one.
+    NextEditOutcome { id: OfferId, outcome: NextEditOutcome, evidence: Evidence },
 }
 
 /// When an accepted text was looked at again.
@@ -73,12 +81,14 @@ impl EventKind {
     pub fn offer_id(&self) -> &OfferId {
         match self {
             EventKind::Completion(completion) => &completion.id,
+            EventKind::NextEdit(edit) => &edit.id,
             EventKind::Shown { id }
             | EventKind::PartlyAccepted { id, .. }
             | EventKind::Outcome { id, .. }
             | EventKind::Kept { id, .. }
             | EventKind::Replacement { id, .. }
-            | EventKind::Compared { id, .. } => id,
+            | EventKind::Compared { id, .. }
+            | EventKind::NextEditOutcome { id, .. } => id,
         }
     }
 }
@@ -272,6 +282,22 @@ pub enum Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_next_edit_reads_back_as_it_was_written() {
+        let stored = concat!(
+            r#"{"seq":1,"at_ms":2,"event":"next_edit","id":"a","path":"/a.rs","language":"rust","#,
+            r#""line":3,"rule":18446744073709551615,"kind":"rewrite_with_holes","support":2,"#,
+            r#""invoked":false,"gate":null}"#
+        );
+        let read: Event = serde_json::from_str(stored).unwrap();
+        assert_eq!(read.kind.offer_id(), "a");
+        assert_eq!(serde_json::to_string(&read).unwrap(), stored);
+        let outcome = r#"{"seq":1,"at_ms":2,"event":"next_edit_outcome","id":"a","#.to_owned()
+            + r#""outcome":"made_by_hand","evidence":"document"}"#;
+        let read: Event = serde_json::from_str(&outcome).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), outcome);
+    }
 
     /// Every field that has another name in the log than here, as the log has it.
     #[test]

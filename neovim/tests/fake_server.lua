@@ -3,7 +3,8 @@
 ---
 --- The init file of that Neovim loads it. It writes every message to `log` as a line of JSON. After
 --- `delay_ms` it answers a completion with the text `answer`, which replaces `replaces` characters.
---- The answer `null` means no result, and `error` means an error.
+--- The answer `null` means no result, and `error` means an error. A request for a next edit is
+--- answered with `new` in the place of the first `old` behind the cursor's line, or before it.
 
 local M = {}
 
@@ -51,6 +52,31 @@ local function completer(options)
   end
 end
 
+--- Answers a request for a next edit.
+local function next_edit(options, params)
+  local buf = vim.uri_to_bufnr(params.textDocument.uri)
+  local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, true)
+  for step = 1, options.old and #lines or 0 do
+    local row = (params.position.line + step) % #lines
+    local column = lines[row + 1]:find(options.old, 1, true)
+    if column then
+      local start = { line = row, character = column - 1 }
+      local stop = { line = row, character = column - 1 + #options.old }
+      local command = { title = 'Accepted', command = 'hone.accept', arguments = { 'edit-1' } }
+      return {
+        text = options.new,
+        textDocument = {
+          uri = params.textDocument.uri,
+          version = params.textDocument.version - (options.late or 0),
+        },
+        range = { start = start, ['end'] = stop },
+        command = command,
+        _hone = { old = options.old },
+      }
+    end
+  end
+end
+
 --- The `request` function of the client that Neovim makes for this server.
 local function requester(options, write)
   local next_id, complete = 0, completer(options)
@@ -71,6 +97,8 @@ local function requester(options, write)
       vim.defer_fn(function()
         complete(params, answer)
       end, options.delay_ms)
+    elseif method == 'textDocument/copilotInlineEdit' then
+      answer(nil, { edits = { next_edit(options, params) } })
     else
       answer(nil, vim.NIL)
     end
@@ -78,7 +106,16 @@ local function requester(options, write)
   end
 end
 
----@param options { log: string, answer: string, delay_ms: integer, replaces?: integer }
+---@class test.Script
+---@field log string
+---@field answer string
+---@field delay_ms integer
+---@field replaces? integer
+---@field old? string
+---@field new? string
+---@field late? integer versions that the answer to a request for a next edit is behind
+
+---@param options test.Script
 function M.configure(options)
   local write = writer(options.log)
   local closing = false

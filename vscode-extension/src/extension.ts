@@ -5,6 +5,7 @@ import { registerCommands } from './commands';
 import { Configurator } from './configurator';
 import { Focus } from './focus';
 import { registerKeys } from './keys';
+import { NextEdits } from './nextEdit';
 import { Pages } from './pages';
 import { Provider } from './provider';
 import { Server } from './server';
@@ -29,6 +30,7 @@ export function activate(context: vscode.ExtensionContext): void {
         thinking,
         provider,
         new Focus(server),
+        new NextEdits(server),
         pages,
         new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),

@@ -184,7 +184,10 @@ impl Fold {
             }
             EventKind::Kept { id, share, .. } => self.keep(id, *share),
             EventKind::Replacement { id, tokens } => self.replaced(event.seq, id, tokens),
-            EventKind::PartlyAccepted { .. } | EventKind::Compared { .. } => {}
+            EventKind::PartlyAccepted { .. }
+            | EventKind::Compared { .. }
+            | EventKind::NextEdit(_)
+            | EventKind::NextEditOutcome { .. } => {}
         }
         None
     }

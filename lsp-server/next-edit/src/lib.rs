@@ -76,6 +76,11 @@ impl NextEdits {
         self.history.change(file, language, text, edits, by);
     }
 
+    /// Settles what is begun, because changes are missing from here on.
+    pub fn settle(&mut self) {
+        self.history.settle_all();
+    }
+
     /// What was changed so far.
     pub fn history(&self) -> &History {
         &self.history
@@ -90,7 +95,12 @@ impl NextEdits {
 
     /// Where the user may want to go on, the most likely place first. No two edits overlap.
     pub fn find(&self, query: &Query) -> Vec<NextEdit> {
-        places::next_edits(&self.rules(), query, |edit| !self.feedback.is_turned_down(edit))
+        self.find_for(&self.rules(), query)
+    }
+
+    /// The same for rules that are known already. Without rules there is nothing to search for.
+    pub fn find_for(&self, rules: &[Rule], query: &Query) -> Vec<NextEdit> {
+        places::next_edits(rules, query, |edit| !self.feedback.is_turned_down(edit))
     }
 
     /// Notes that the user took an edit. The change itself comes as any other ([`By::Person`]).

@@ -2,12 +2,16 @@
 
 use crate::brackets::depth_change;
 use crate::change::Line;
+use crate::history::UNIT_LINES_MAX;
 use crate::language::Language;
-use crate::tokens::{Class, Kind, Token, tokens};
+use crate::tokens::{Class, Inside, Kind, Token, lex_on};
 use std::ops::Range;
 
 /// The most tokens that a hole takes.
 pub(crate) const HOLE_TOKENS_MAX: usize = 12;
+
+/// How far a text is cut into tokens at least at a time, in bytes.
+const STRETCH_BYTES: usize = 8 * 1024;
 
 /// A part of a pattern, which stands for tokens of one line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,22 +37,51 @@ pub(crate) struct Lexed<'a> {
     pub tokens: Vec<Token>,
     /// The bytes at which its lines end.
     breaks: Vec<u32>,
+    language: &'a Language,
+    /// Where the tokens end so far, and what the text stands in there.
+    end: (usize, Inside),
+    /// Before this byte, the tokens of a place and of the lines below it are there.
+    reached: usize,
     /// Whether it is known what the tokens stand in. It is not for a line without the text above
     /// it; then all classes fit.
     pub has_classes: bool,
 }
 
 impl<'a> Lexed<'a> {
-    pub fn of(text: &'a str, language: &Language) -> Lexed<'a> {
-        let tokens = tokens(text, language, Default::default());
-        let breaks = tokens.iter().filter(|token| token.kind == Kind::Break);
-        let breaks = breaks.map(|token| token.start).collect();
-        Lexed { text, tokens, breaks, has_classes: true }
+    /// A text whose tokens are cut when they are needed ([`Lexed::reach`]).
+    pub fn begun(text: &'a str, language: &'a Language) -> Lexed<'a> {
+        let (tokens, breaks) = (vec![], vec![]);
+        let end = (0, Inside::default());
+        Lexed { text, tokens, breaks, language, end, reached: 0, has_classes: true }
     }
 
     /// A line without the text above it.
-    pub fn of_line(text: &'a str, language: &Language) -> Lexed<'a> {
-        Lexed { has_classes: false, ..Lexed::of(text, language) }
+    pub fn of_line(text: &'a str, language: &'a Language) -> Lexed<'a> {
+        let mut lexed = Lexed { has_classes: false, ..Lexed::begun(text, language) };
+        lexed.cut_until(text.len());
+        lexed
+    }
+
+    /// Makes sure that the tokens are there up to the line with this byte, and of as many lines
+    /// below it as a rule may look at.
+    pub fn reach(&mut self, byte: usize) {
+        if byte < self.reached {
+            return;
+        }
+        self.reached = byte + STRETCH_BYTES;
+        let rest = self.text.as_bytes().get(self.reached..).unwrap_or_default();
+        let mut breaks = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let end =
+            breaks.nth(UNIT_LINES_MAX).map_or(self.text.len(), |(at, _)| self.reached + at + 1);
+        self.cut_until(end);
+    }
+
+    fn cut_until(&mut self, end: usize) {
+        let known = self.tokens.len();
+        let tokens = &mut self.tokens;
+        self.end = lex_on(self.text, self.language, self.end, end, |token| tokens.push(token));
+        let new = self.tokens[known..].iter().filter(|token| token.kind == Kind::Break);
+        self.breaks.extend(new.map(|token| token.start));
     }
 
     pub fn word(&self, at: usize) -> &'a str {

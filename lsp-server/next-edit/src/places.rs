@@ -17,7 +17,7 @@ pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 /// How often one search looks at a word that a rule has.
 pub const HITS_MAX: usize = 8_192;
 
-/// The files that one search cuts into tokens as a whole, to know where their comments are.
+/// The files that one search cuts into tokens, to know where their comments are.
 pub const LEXED_FILES_MAX: usize = 6;
 
 /// The longest line that is looked at, in bytes. Longer lines are not written by people.
@@ -206,7 +206,7 @@ impl<'a> Search<'a> {
             return places;
         }
         let mut counts = vec![0; self.rules.len()];
-        // The whole file is lexed only if one of its lines would do.
+        // The file is cut into tokens only if one of its lines would do, and only as far as that.
         let mut lexed: Option<Lexed> = None;
         for hit in self.words.find_iter(file.text) {
             if !is_whole_word(file.text, hit.range()) {
@@ -231,8 +231,9 @@ impl<'a> Search<'a> {
                 }
                 let lexed = lexed.get_or_insert_with(|| {
                     self.lexed_files_left -= 1;
-                    Lexed::of(file.text, file.language)
+                    Lexed::begun(file.text, file.language)
                 });
+                lexed.reach(hit.start());
                 let Some((range, new)) =
                     self.written(*rule, pattern, lexed, hit.start(), *anchor, file)
                 else {

@@ -61,11 +61,22 @@ pub(crate) fn inside_at_end(text: &str, language: &Language) -> Inside {
 }
 
 fn lex(text: &str, language: &Language, inside: Inside, emit: impl FnMut(Token)) -> Inside {
-    let mut lexer = Lexer { text, language, opens: opens(language), at: 0, inside, emit };
-    while lexer.at < text.len() {
+    lex_on(text, language, (0, inside), text.len(), emit).1
+}
+
+/// Goes on where an earlier call has stopped, until this byte is reached. Answers where it stops.
+pub(crate) fn lex_on(
+    text: &str,
+    language: &Language,
+    (at, inside): (usize, Inside),
+    until: usize,
+    emit: impl FnMut(Token),
+) -> (usize, Inside) {
+    let mut lexer = Lexer { text, language, opens: opens(language), at, inside, emit };
+    while lexer.at < until {
         lexer.step();
     }
-    lexer.inside
+    (lexer.at, lexer.inside)
 }
 
 /// The bytes with which comments and strings begin.

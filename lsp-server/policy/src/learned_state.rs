@@ -1,9 +1,10 @@
 //! The learned state: all that is derived from the log beside the episodes that an update learns
-//! from. It holds the gate, the references, how each adapter fares, and the trial under way. It is
+//! from. It holds the gates, the references, how each adapter fares, and the trial under way. It is
 //! the same after a restart, and after events were forgotten.
 
 use crate::gate::Gate;
 use crate::gate::prior::Prior;
+use crate::next_edit::EditGate;
 use crate::references::{Reference, References};
 use crate::trial::{Arms, Rewards, Trial};
 use feedback::episode::Label;
@@ -36,6 +37,7 @@ pub struct LearnedState {
     /// The prior that the gate started with.
     prior: Prior,
     pub gate: Gate,
+    pub edit_gate: EditGate,
     #[serde(rename = "texts")]
     pub references: References,
     /// Rewards of offers made as the user typed, for each adapter.
@@ -55,6 +57,7 @@ impl LearnedState {
             model_sha256: model_sha256.to_owned(),
             prior: prior.clone(),
             gate: Gate::with_prior(prior),
+            edit_gate: EditGate::default(),
             references: References::default(),
             rewards: BTreeMap::new(),
             trend: Trend::default(),
@@ -83,6 +86,7 @@ impl LearnedState {
                 Trend::push(&mut self.trend.rewards, reward as f32);
             }
         }
+        self.edit_gate.apply(event);
         if let EventKind::Kept { share, .. } = &event.kind {
             Trend::push(&mut self.trend.kept, *share);
         }

@@ -4,6 +4,8 @@
 
 pub mod gate;
 pub mod learned_state;
+pub mod next_edit;
 pub mod references;
+pub mod regression;
 pub mod regression_suite;
 pub mod trial;

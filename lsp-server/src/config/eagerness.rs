@@ -42,6 +42,15 @@ impl Eagerness {
         }
     }
 
+    /// P(right) from which on a next edit is offered.
+    pub fn next_edit_threshold(self) -> f64 {
+        match self {
+            Eagerness::Quiet => 0.65,
+            Eagerness::Balanced => 0.5,
+            Eagerness::Eager => 0.35,
+        }
+    }
+
     /// The least number of characters of an offer that the user did not invoke.
     pub fn least_chars(self) -> usize {
         match self {
@@ -69,6 +78,7 @@ mod tests {
         let wait = |eagerness: Eagerness| eagerness.wait(Duration::from_millis(100));
         for pair in Eagerness::ALL.windows(2) {
             assert!(pair[0].gate_threshold() > pair[1].gate_threshold());
+            assert!(pair[0].next_edit_threshold() > pair[1].next_edit_threshold());
             assert!(pair[0].least_chars() >= pair[1].least_chars());
             assert!(wait(pair[0]) > wait(pair[1]));
         }

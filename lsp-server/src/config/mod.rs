@@ -8,6 +8,7 @@ mod eagerness;
 mod expected;
 mod file;
 mod lab;
+mod next_edit;
 pub mod patterns;
 #[cfg(test)]
 mod properties;
@@ -20,6 +21,7 @@ pub use eagerness::Eagerness;
 pub use expected::unknown;
 pub use file::{Changed, set};
 pub use lab::{LAB, LabConfig};
+pub use next_edit::NextEdit;
 pub use renamed::current_name;
 pub use schema::{node, schema, schema_for_users};
 
@@ -141,6 +143,9 @@ pub struct CompletionConfig {
     /// lately.
     #[schemars(range(max = 20_000))]
     pub context_chars: usize,
+    /// When the next place is offered for an edit that you made twice: `off`, `subtle` (when
+    /// you press the key for it) or `on` (as you edit).
+    pub next_edit: NextEdit,
 }
 
 impl Default for CompletionConfig {
@@ -159,6 +164,7 @@ impl Default for CompletionConfig {
             budget_ms: 10_000,
             min_probability: 0.02,
             context_chars: 0,
+            next_edit: NextEdit::default(),
         }
     }
 }

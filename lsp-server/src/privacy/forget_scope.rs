@@ -159,6 +159,7 @@ impl Scope {
             EventKind::Completion(made) => {
                 is_meant(&made.path) || made.context.iter().any(is_meant)
             }
+            EventKind::NextEdit(edit) => is_meant(&edit.path),
             _ => false,
         };
         match self {

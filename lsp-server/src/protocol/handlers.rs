@@ -15,6 +15,7 @@ use super::messages::{
     ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, InlineAnswer,
     ItemParams, LearnAnswer, ReasonNote, RejectParams,
 };
+use super::next_edit::{self, InlineEditParams, InlineEdits};
 use crate::addresses;
 use crate::app::App;
 use crate::learning::LearnNow;
@@ -77,6 +78,8 @@ pub async fn serve(
         .custom_method("textDocument/didShowCompletion", Backend::did_show)
         .custom_method("textDocument/didPartiallyAcceptCompletion", Backend::did_partly_accept)
         .custom_method("textDocument/didFocus", Backend::did_focus)
+        .custom_method("textDocument/copilotInlineEdit", Backend::inline_edit)
+        .custom_method("textDocument/didShowInlineEdit", Backend::did_show_edit)
         .custom_method("getCompletions", Backend::completions)
         .custom_method("getCompletionsCycling", Backend::completions_cycling)
         .custom_method("notifyShown", Backend::notify_shown)
@@ -144,6 +147,7 @@ impl LanguageServer for Backend {
                 }),
                 inline_completion_provider: Some(OneOf::Right(InlineCompletionOptions::default())),
                 workspace: indexes.then(follows_folders),
+                experimental: Some(next_edit::capability()),
                 ..ServerCapabilities::default()
             },
             server_info: Some(ServerInfo {
@@ -398,9 +402,25 @@ impl Backend {
         }
     }
 
+    async fn inline_edit(&self, params: InlineEditParams) -> Result<InlineEdits> {
+        let (trigger, at) = (params.trigger(), position(params.position));
+        let document = params.text_document;
+        let found = self.session.next_edit(document.uri.as_str(), document.version, at, trigger);
+        Ok(found.await.into())
+    }
+
+    async fn did_show_edit(&self, params: ItemParams) {
+        if let Some(id) = params.id() {
+            self.session.next_edit_shown(id);
+        }
+    }
+
     /// Clients written for Copilot send it without a position, and also when no document has the
     /// focus.
     async fn did_focus(&self, params: FocusParams) {
+        if let (Some(document), None) = (&params.text_document, params.position) {
+            self.session.visit(document.uri.as_str());
+        }
         if let (Some(document), Some(at)) = (params.text_document, params.position) {
             // A document that was never opened, such as a log, has nothing to compute.
             let _ = self.session.focus(document.uri.as_str(), position(at));

@@ -7,4 +7,5 @@ pub mod handlers;
 mod lenient;
 pub mod lost;
 pub mod messages;
+mod next_edit;
 pub mod outline;

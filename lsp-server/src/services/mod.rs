@@ -3,11 +3,12 @@
 //! Locks are taken in this order. Nobody takes an earlier lock while holding a later one:
 //!
 //! 1. the adapter change ([`adapter_service`]), which no request takes;
-//! 2. a session's state, which is not held during disk access or an await;
-//! 3. the recorder's state ([`recorder`]), which is held during an append, but not during a flush;
-//! 4. the cache of ignore files (`privacy`), which is held while they are read;
-//! 5. the state of the learner's preemption (`learning`), which is held while a signal is sent;
-//! 6. the forwarder's copy of the documents (`daemon`), in a process of its own.
+//! 2. a session's finder of next edits, which is held during a search and which no keystroke takes;
+//! 3. a session's state, which is not held during disk access or an await;
+//! 4. the recorder's state ([`recorder`]), which is held during an append, but not during a flush;
+//! 5. the cache of ignore files (`privacy`), which is held while they are read;
+//! 6. the state of the learner's preemption (`learning`), which is held while a signal is sent;
+//! 7. the forwarder's copy of the documents (`daemon`), in a process of its own.
 //!
 //! The locks of a workspace (`workspace`) are held for an assignment, or while its own thread puts
 //! a text into the index. No other lock is taken meanwhile, and no request waits for the second.

@@ -15,6 +15,7 @@ use feedback::log::EventLog;
 use parking_lot::Mutex;
 use policy::gate::Gate;
 use policy::learned_state::LearnedState;
+use policy::next_edit::EditGate;
 use policy::references::Reference;
 use policy::trial::{Arms, Verdict};
 use std::collections::VecDeque;
@@ -36,6 +37,8 @@ pub struct Recorder {
     state: Mutex<State>,
     /// The gate after the last verdict. It can be asked without a lock.
     gate: ArcSwap<Gate>,
+    /// The gate for next edits, likewise.
+    edit_gate: ArcSwap<EditGate>,
     /// The number of labels that wait to be learned from.
     labels: watch::Sender<usize>,
     /// Notified when the trial may have something to decide or to compare.
@@ -72,6 +75,7 @@ impl Recorder {
         derived: DerivedState,
     ) -> Recorder {
         let gate = ArcSwap::from_pointee(derived.learned_state.gate.clone());
+        let edit_gate = ArcSwap::from_pointee(derived.learned_state.edit_gate.clone());
         let state = State {
             fold: derived.fold,
             learned_state: derived.learned_state,
@@ -86,6 +90,7 @@ impl Recorder {
             health,
             state: Mutex::new(state),
             gate,
+            edit_gate,
             labels: watch::Sender::new(0),
             trial_news: Notify::new(),
             offers_made: AtomicU64::new(1),
@@ -126,6 +131,9 @@ impl Recorder {
         let reference = state.learned_state.apply(event, label.as_ref());
         if label.is_some() {
             self.gate.store(Arc::new(state.learned_state.gate.clone()));
+        }
+        if matches!(event.kind, EventKind::NextEdit(_) | EventKind::NextEditOutcome { .. }) {
+            self.edit_gate.store(Arc::new(state.learned_state.edit_gate.clone()));
         }
         if let Some(reference) = reference.filter(|_| state.to_compare.len() < COMPARISONS_MAX) {
             state.to_compare.push_back(reference);
@@ -232,6 +240,7 @@ impl Recorder {
         state.fold.replace(derived.fold);
         state.learned_state = derived.learned_state;
         self.gate.store(Arc::new(state.learned_state.gate.clone()));
+        self.edit_gate.store(Arc::new(state.learned_state.edit_gate.clone()));
         self.publish_labels(&state);
         Ok(checkpoint)
     }
@@ -239,6 +248,11 @@ impl Recorder {
     /// The current gate.
     pub fn gate(&self) -> Arc<Gate> {
         self.gate.load_full()
+    }
+
+    /// The current gate for next edits.
+    pub fn edit_gate(&self) -> Arc<EditGate> {
+        self.edit_gate.load_full()
     }
 
     /// Calls `look` with the learned state of the events so far.

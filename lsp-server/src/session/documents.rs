@@ -18,6 +18,7 @@ impl Session {
         self.leave(&mut state, &uri);
         state.unserved.remove(&uri);
         state.prompts.visit(&document);
+        state.next_edits.visit(&uri);
         state.documents.insert(uri, document);
     }
 
@@ -38,6 +39,7 @@ impl Session {
         let events = state.tracker.supersede_in(uri, now_ms);
         self.conclude(state, events, None, now_ms);
         let document = state.documents.remove(uri)?;
+        self.services.recorder.record(state.next_edits.left(uri));
         if !state.notebooks.is_cell(uri) {
             let config = self.services.settings.current();
             let around = Quotable::default();
@@ -104,12 +106,17 @@ impl Session {
         state.abort_current();
         state.last_edit_ms = Some(now_ms);
         state.debounce.key(now_ms);
-        let mut is_in_step = state.documents.contains_key(uri);
+        let was = state.documents.get(uri).map(|document| document.text.clone());
+        let mut is_in_step = was.is_some();
         for (range, text) in changes {
             is_in_step = is_in_step && self.apply(&mut state, uri, version, (range, text));
         }
         if !is_in_step {
             return self.out_of_step(state, uri);
+        }
+        let State { documents, next_edits, .. } = &mut *state;
+        if let (Some(was), Some(document)) = (was, documents.get(uri)) {
+            self.services.recorder.record(next_edits.changed(uri, was, document, now_ms));
         }
         if let Some(document) = state.documents.get(uri) {
             self.tell_workspace(&state, uri, document);
@@ -130,7 +137,15 @@ impl Session {
         let quotes = self.context_chars(&self.services.settings.current()) > 0;
         let now_ms = self.services.clock.elapsed_ms();
         let State {
-            documents, tracker, suppressed, encoding, survival, prompts, notebooks, ..
+            documents,
+            tracker,
+            suppressed,
+            encoding,
+            survival,
+            prompts,
+            notebooks,
+            next_edits,
+            ..
         } = &mut *state;
         let Some(document) = documents.get_mut(uri) else { return false };
         let lines = document.text.len_lines();
@@ -141,6 +156,7 @@ impl Session {
         prompts.visit(document);
         let (place, was) = (tracker.place(uri), document.text.clone());
         let mut edit = document.apply(range, text, *encoding);
+        next_edits.note(&edit);
         // A line break below the cursor may be the final newline that a tool puts in on save, so it
         // does not count as one at the cursor.
         let seen = match &place {
@@ -167,6 +183,14 @@ impl Session {
         true
     }
 
+    /// The user looks at this document.
+    pub fn visit(&self, uri: &str) {
+        let mut state = self.state.lock();
+        if state.documents.contains_key(uri) {
+            state.next_edits.visit(uri);
+        }
+    }
+
     /// The user has put the cursor here. The prompt of a request here is computed now, while the
     /// user looks around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
@@ -174,6 +198,9 @@ impl Session {
         let around = self.look_around(uri, position, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
+        if state.documents.contains_key(uri) {
+            state.next_edits.visit(uri);
+        }
         let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
         let cursor = document.offset(position, state.encoding)?;
         if state.current.is_none() && config.completes(&document.path, &document.language) {

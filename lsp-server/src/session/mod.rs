@@ -8,6 +8,7 @@ mod completed;
 mod documents;
 mod gate;
 mod imports;
+mod next_edit;
 pub mod notebooks;
 mod other_code;
 mod prompt_names;
@@ -21,6 +22,7 @@ pub mod tracker;
 mod unserved;
 
 pub use completed::Completed;
+pub use next_edit::OfferedEdit;
 pub use selected::{Entry, Selected};
 
 use crate::services::Services;
@@ -47,6 +49,7 @@ use std::time::Instant;
 pub struct Session {
     services: Arc<Services>,
     state: Mutex<State>,
+    search: next_edit::Search,
     /// The folders that the editor has open.
     folders: Mutex<Vec<Arc<OpenFolder>>>,
 }
@@ -62,6 +65,7 @@ struct State {
     tracker: Tracker,
     suppressed: Option<Suppressed>,
     survival: SurvivalWatch,
+    next_edits: next_edit::Inbox,
     last_edit_ms: Option<u64>,
     debounce: Debounce,
     /// Requests that went to the engine.
@@ -141,6 +145,7 @@ impl Session {
             tracker: Tracker::default(),
             suppressed: None,
             survival: SurvivalWatch::default(),
+            next_edits: next_edit::Inbox::default(),
             last_edit_ms: None,
             debounce: Debounce::default(),
             asked: 0,
@@ -150,7 +155,8 @@ impl Session {
             forgets: 0,
             forgotten: HashSet::new(),
         };
-        Session { services, state: Mutex::new(state), folders: Mutex::default() }
+        let (search, folders) = (next_edit::Search::default(), Mutex::default());
+        Session { services, state: Mutex::new(state), search, folders }
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {
@@ -300,6 +306,9 @@ impl Session {
     /// # Errors
     /// Nothing is recorded of this offer, so its acceptance cannot be recorded either.
     pub fn accepted(&self, id: &str) -> anyhow::Result<()> {
+        if self.next_edit_accepted(id) {
+            return Ok(());
+        }
         self.track(|tracker, _| tracker.accepted(id));
         self.services.recorder.ensure_accepted(id)
     }
@@ -335,6 +344,9 @@ impl Session {
     }
 
     pub fn rejected(&self, id: &str, reason: Outcome) {
+        if self.next_edit_rejected(id, reason) {
+            return;
+        }
         self.track(|tracker, now_ms| tracker.rejected(id, reason, now_ms));
     }
 
@@ -351,10 +363,13 @@ impl Session {
         self.conclude(&mut state, events, None, now_ms);
     }
 
-    /// Forgets the code that prompts quote: the recent edits, and all documents that are not open.
+    /// Forgets the code that prompts quote, the recent edits and all documents that are not open,
+    /// and the edits that next edits are found by.
     /// What is on screen stays, and can be accepted.
     pub fn forget(&self) {
+        self.search.forget();
         let mut state = self.state.lock();
+        state.next_edits.forget();
         state.prompts = PromptBuilder::default();
         state.suppressed = None;
         state.forgets += 1;
@@ -378,6 +393,7 @@ impl Session {
             for (uri, document) in std::mem::take(&mut state.documents) {
                 let findings = state.survival.close(&uri, &document, now_ms);
                 self.tell(findings);
+                self.services.recorder.record(state.next_edits.left(&uri));
             }
         }
         self.track(Tracker::supersede);

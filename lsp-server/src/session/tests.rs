@@ -39,7 +39,7 @@ async fn session_with(engine: impl Engine + Send + 'static) -> (tempfile::TempDi
     session_as_set(config, engine).await
 }
 
-async fn session_as_set(
+pub(super) async fn session_as_set(
     config: Config,
     engine: impl Engine + Send + 'static,
 ) -> (tempfile::TempDir, Arc<Session>) {

@@ -74,6 +74,11 @@ local own = {
   end,
   forget = forget,
   log = log,
+  next = function()
+    if not require('hone').next_edit() then
+      notify.say('Hone does not run in this buffer', vim.log.levels.WARN)
+    end
+  end,
   rehearse = rehearse,
   restart = function()
     server.stop(server.start)

@@ -2,6 +2,7 @@
 
 local focus = require('hone.focus')
 local keys = require('hone.keys')
+local next_edit = require('hone.next_edit')
 local notify = require('hone.notify')
 local offers = require('hone.offer')
 local options = require('hone.options')
@@ -31,6 +32,7 @@ local function detached(event)
   local client = vim.lsp.get_client_by_id(event.data.client_id)
   if client and client.name == 'hone' then
     session.abandon()
+    next_edit.abandon()
     painter.detach(event.buf)
     keys.detach(event.buf)
   end
@@ -49,6 +51,8 @@ local function watch()
   -- InsertLeave would also come at CTRL-O, and would not come at CTRL-C.
   on('ModeChanged', session.left, 'i*:n')
   on({ 'BufLeave', 'WinLeave' }, session.abandon)
+  on({ 'TextChanged', 'TextChangedI' }, next_edit.changed)
+  on({ 'BufEnter', 'CursorMoved', 'CursorMovedI', 'WinScrolled' }, next_edit.moved)
 end
 
 local function start()
@@ -58,6 +62,7 @@ local function start()
   end
   session.enable(options.current.enabled)
   require('hone.painter.virtual').setup()
+  require('hone.painter.next_edit').setup()
   require('hone.commands').create()
   watch()
   server.start()
@@ -128,6 +133,16 @@ function M.trigger()
   return session.trigger()
 end
 
+--- Goes to the next edit, or makes it if the cursor is there. Returns false if there is no server.
+function M.next_edit()
+  return next_edit.next()
+end
+
+--- Turns the next edit down. Returns false if there is none.
+function M.dismiss_edit()
+  return next_edit.dismiss()
+end
+
 function M.is_enabled()
   return session.is_enabled()
 end
@@ -136,6 +151,9 @@ end
 function M.enable(on)
   on = on ~= false
   session.enable(on)
+  if not on then
+    next_edit.abandon()
+  end
   if on and not server.client() then
     server.start()
   end

@@ -1,6 +1,7 @@
---- Insert-mode keys that act on a visible offer or ask for one. Without a visible offer they do
+--- Keys that act on a visible offer or next edit, or ask for one. Without a visible one they do
 --- what they did before.
 
+local next_edit = require('hone.next_edit')
 local notify = require('hone.notify')
 local offers = require('hone.offer')
 local options = require('hone.options')
@@ -12,7 +13,11 @@ local M = {}
 --- An earlier mapping is moved to this key while Hone's mapping calls it.
 local FALLBACK = '<Plug>(hone-fallback)'
 
----@type table<string, { does: string, run: fun(): boolean }> by name in options.keymaps
+--- Modes in which a key acts, if it is not insert mode alone.
+local INSERT = { 'i' }
+
+---@type table<string, { does: string, run: fun(): boolean, modes?: string[] }> by name in
+---options.keymaps
 local actions = {
   accept = {
     does = 'accept the suggestion',
@@ -46,6 +51,12 @@ local actions = {
     end,
   },
   trigger = { does = 'ask for a suggestion now', run = session.trigger },
+  next_edit = {
+    does = 'go to the next edit, or make it',
+    run = next_edit.next,
+    modes = { 'n', 'i' },
+  },
+  dismiss_edit = { does = 'turn the next edit down', run = next_edit.dismiss, modes = { 'n' } },
 }
 
 local function raw(key)
@@ -62,15 +73,15 @@ end
 
 --- Does what the key would have done: the buffer's mapping that Hone's replaced, else the current
 --- global mapping, else the key itself.
-local function fall_back(key, shadowed)
-  local mapping = shadowed or find(api.nvim_get_keymap('i'), key)
+local function fall_back(mode, key, shadowed)
+  local mapping = shadowed or find(api.nvim_get_keymap(mode), key)
   if not mapping then
     api.nvim_feedkeys(raw(key), 'in', false)
     return
   end
   mapping = vim.deepcopy(mapping)
   mapping.lhs, mapping.lhsraw, mapping.lhsrawalt = FALLBACK, raw(FALLBACK), nil
-  vim.fn.mapset('i', false, mapping)
+  vim.fn.mapset(mode, false, mapping)
   api.nvim_feedkeys(raw(FALLBACK), 'im', false)
 end
 
@@ -78,30 +89,43 @@ local function description(action)
   return 'Hone: ' .. action.does
 end
 
-function M.attach(buf)
+local function attach(buf, mode, key, action)
+  local before = find(api.nvim_buf_get_keymap(buf, mode), key)
+  if before and before.desc == description(action) then
+    return
+  end
+  local run, otherwise = notify.guard(action.run), notify.guard(fall_back)
+  vim.keymap.set(mode, key, function()
+    -- While the completion menu is open, the keys belong to it.
+    if vim.fn.pumvisible() == 1 or not run() then
+      otherwise(mode, key, before)
+    end
+  end, { buffer = buf, desc = description(action) })
+end
+
+--- Calls `each` with every mode, key and action that the options have.
+local function each_key(each)
   for name, action in pairs(actions) do
     local key = options.current.keymaps[name]
-    local before = key and find(api.nvim_buf_get_keymap(buf, 'i'), key)
-    if key and not (before and before.desc == description(action)) then
-      local run, otherwise = notify.guard(action.run), notify.guard(fall_back)
-      vim.keymap.set('i', key, function()
-        -- While the completion menu is open, the keys belong to it.
-        if vim.fn.pumvisible() == 1 or not run() then
-          otherwise(key, before)
-        end
-      end, { buffer = buf, desc = description(action) })
+    for _, mode in ipairs(key and (action.modes or INSERT) or {}) do
+      each(mode, key, action)
     end
   end
 end
 
+function M.attach(buf)
+  each_key(function(mode, key, action)
+    attach(buf, mode, key, action)
+  end)
+end
+
 function M.detach(buf)
-  for name, action in pairs(actions) do
-    local key = options.current.keymaps[name]
-    local mapping = key and find(api.nvim_buf_get_keymap(buf, 'i'), key)
+  each_key(function(mode, key, action)
+    local mapping = find(api.nvim_buf_get_keymap(buf, mode), key)
     if mapping and mapping.desc == description(action) then
-      vim.keymap.del('i', key, { buffer = buf })
+      vim.keymap.del(mode, key, { buffer = buf })
     end
-  end
+  end)
 end
 
 return M

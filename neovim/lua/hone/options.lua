@@ -17,7 +17,8 @@ M.defaults = {
   --- File types without suggestions.
   ---@type string[]
   exclude_filetypes = { 'gitrebase', 'help' },
-  --- Insert-mode keys. `false` maps no key.
+  --- Keys of insert mode; `next_edit` is one of normal mode too, and `dismiss_edit` of normal mode
+  --- alone. `false` maps no key.
   ---@type table<string, string|false>
   keymaps = {
     accept = '<Tab>',
@@ -27,6 +28,8 @@ M.defaults = {
     next = '<M-]>',
     previous = '<M-[>',
     trigger = '<M-Bslash>',
+    next_edit = '<M-n>',
+    dismiss_edit = '<Esc>',
   },
 }
 

@@ -40,6 +40,8 @@ const METHODS: &[&str] = &[
     "textDocument/didShowCompletion",
     "textDocument/didPartiallyAcceptCompletion",
     "textDocument/didFocus",
+    "textDocument/copilotInlineEdit",
+    "textDocument/didShowInlineEdit",
     "textDocument/hover",
     "workspace/executeCommand",
     "workspace/didChangeConfiguration",

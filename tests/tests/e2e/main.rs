@@ -22,6 +22,7 @@ mod learner_manners;
 mod machine;
 mod memory;
 mod multiline;
+mod next_edit;
 mod parity;
 mod pause;
 mod protocol;

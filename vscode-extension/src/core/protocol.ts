@@ -4,6 +4,8 @@ import {
     NotificationType,
     RequestType,
     RequestType0,
+    type Command,
+    type Range,
     type TextDocumentPositionParams,
 } from 'vscode-languageserver-protocol';
 import type { StatusLine } from './status';
@@ -22,6 +24,27 @@ export const didShow = new NotificationType<ItemReference>('textDocument/didShow
 
 /** Reports where the cursor came to rest. */
 export const didFocus = new NotificationType<TextDocumentPositionParams>('textDocument/didFocus');
+
+/** Copilot's request for the next edit. An answer has one edit or none. */
+export const inlineEdit = new RequestType<
+    TextDocumentPositionParams & {
+        textDocument: { version: number };
+        context: { triggerKind: number };
+    },
+    { edits: InlineEdit[] },
+    void
+>('textDocument/copilotInlineEdit');
+
+export interface InlineEdit {
+    text: string;
+    textDocument: { uri: string; version: number };
+    range: Range;
+    command: Command;
+    /** What must stand in the range for the edit to be made. */
+    _hone: { old: string };
+}
+
+export const didShowEdit = new NotificationType<ItemReference>('textDocument/didShowInlineEdit');
 
 /** `acceptedLength` is in UTF-16 units from the start of the item's text. */
 export const didPartiallyAccept = new NotificationType<ItemReference & { acceptedLength: number }>(

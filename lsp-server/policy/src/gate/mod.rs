@@ -1,10 +1,9 @@
 //! The gate: shows an offer only where it is likely enough to be accepted, and learns from every
 //! verdict at once.
 //!
-//! It is a Bayesian logistic regression of P(accepted) on [`features`], updated online (Laplace
-//! approximation, one rank-one step for each label: Bishop, *Pattern Recognition and Machine
-//! Learning*, 4.5; as in Chapelle and Li, *An Empirical Evaluation of Thompson Sampling*, NeurIPS
-//! 2011). An offer is worth showing if P(accepted) lies above a threshold, which
+//! It is a Bayesian logistic regression of P(accepted) on [`features`], updated online
+//! ([`crate::regression`]; as in Chapelle and Li, *An Empirical Evaluation of Thompson Sampling*,
+//! NeurIPS 2011). An offer is worth showing if P(accepted) lies above a threshold, which
 //! the user's eagerness sets. If the posterior
 //! says that this is at least as likely as not, the offer is shown; below that it is shown twice as
 //! often as the posterior says. So the uncertainty of the weights explores, and the probability is
@@ -16,6 +15,7 @@
 pub mod features;
 pub mod prior;
 
+use crate::regression::{self, Weights};
 use features::{FEATURES, FEATURES_VERSION, Features};
 use feedback::episode::Label;
 use feedback::event::GateRecord;
@@ -25,12 +25,6 @@ use serde::{Deserialize, Serialize};
 /// An offer that looks worthless is still shown this often: without that, a wrong gate would never
 /// notice.
 pub const EXPLORATION: f64 = 0.02;
-
-/// Variance that every weight gains at each label, because habits change.
-const DRIFT: f64 = 1e-5;
-
-/// The highest variance of a weight.
-const VARIANCE_MAX: f64 = 4.0;
 
 /// The number of features that explain why an offer was held back.
 const REASONS: usize = 2;
@@ -99,13 +93,9 @@ impl Default for Gate {
 
 impl Gate {
     pub fn with_prior(prior: &prior::Prior) -> Gate {
-        let mut covariance = [[0.0; FEATURES]; FEATURES];
-        for (i, deviation) in prior.deviation.iter().enumerate() {
-            covariance[i][i] = deviation * deviation;
-        }
         Gate {
             mean: prior.mean,
-            covariance,
+            covariance: regression::independent(&prior.deviation),
             recent: Recent { rate: f64::from(VALUE), rejects: 0 },
             labels: 0,
             calibration: Calibration::default(),
@@ -116,28 +106,20 @@ impl Gate {
         self.recent
     }
 
-    /// P(accepted), moderated by the uncertainty of the weights (MacKay 1992).
+    /// P(accepted), moderated by the uncertainty of the weights.
     fn probability(&self, features: &Features) -> f64 {
-        let (score, variance) = self.score(features);
-        logistic(score / (1.0 + std::f64::consts::PI * variance / 8.0).sqrt())
+        regression::probability(self.score(features))
     }
 
     /// The mean and variance of the score.
     fn score(&self, features: &Features) -> (f64, f64) {
-        let projected = self.project(features);
-        (dot(&self.mean, features), dot(&projected, features).max(0.0))
-    }
-
-    fn project(&self, features: &Features) -> Vector {
-        std::array::from_fn(|row| dot(&self.covariance[row], features))
+        regression::score(&self.mean, &self.covariance, features)
     }
 
     /// Judges an offer before the draw. `threshold` is the P(accepted) from which on it is worth
     /// showing, in (0, 1).
     pub fn judge(&self, features: &Features, threshold: f64) -> GateRecord {
-        let (score, variance) = self.score(features);
-        let threshold = logit(threshold);
-        let worth_it = normal((score - threshold) / variance.sqrt().max(1e-9));
+        let worth_it = regression::is_above(self.score(features), threshold);
         GateRecord {
             features_version: FEATURES_VERSION,
             features: features.iter().map(|&value| value as f32).collect(),
@@ -187,22 +169,8 @@ impl Gate {
     fn update(&mut self, features: &Features, accepted: f64) {
         self.calibration.note(self.probability(features), accepted);
         self.labels += 1;
-        let projected = self.project(features);
-        let variance = dot(&projected, features).max(0.0);
-        let expected = logistic(dot(&self.mean, features));
-        let information = (expected * (1.0 - expected)).max(1e-3);
-        let shrink = information / (1.0 + information * variance);
-        for (row, left) in projected.iter().enumerate() {
-            for (column, right) in projected.iter().enumerate() {
-                self.covariance[row][column] -= shrink * left * right;
-            }
-        }
-        let step = (accepted - expected) / (1.0 + information * variance);
-        for (row, gain) in projected.iter().enumerate() {
-            self.mean[row] += gain * step;
-            let certain = &mut self.covariance[row][row];
-            *certain = (*certain + DRIFT).clamp(1e-9, VARIANCE_MAX);
-        }
+        Weights { mean: &mut self.mean, covariance: &mut self.covariance }
+            .learn(features, accepted);
     }
 
     pub fn status(&self) -> GateStatus {
@@ -234,26 +202,10 @@ fn known_features(gate: &GateRecord) -> Option<Features> {
     known.then(|| std::array::from_fn(|i| f64::from(gate.features[i])))
 }
 
-fn dot(a: &Vector, b: &Vector) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-fn logistic(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
-pub fn logit(p: f64) -> f64 {
-    (p / (1.0 - p)).ln()
-}
-
-/// The distribution function of the standard normal distribution.
-fn normal(x: f64) -> f64 {
-    0.5 * libm::erfc(-x / std::f64::consts::SQRT_2)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::regression::logistic;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
 

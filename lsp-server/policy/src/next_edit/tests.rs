@@ -1,0 +1,97 @@
+use super::*;
+use feedback::event::{Evidence, NextEdit, NextEditKind};
+
+fn near(rule: u64) -> Surroundings {
+    Surroundings {
+        rule,
+        kind: NextEditKind::Rewrite,
+        support: 2,
+        lines_away: Some(10),
+        is_in_same_block: false,
+    }
+}
+
+/// The gate is asked about a place and told what became of it.
+fn one(gate: &mut EditGate, number: u64, seen: &Surroundings, outcome: NextEditOutcome) {
+    let id = format!("e-{number}");
+    let edit = NextEdit {
+        id: id.clone(),
+        path: "/a.rs".into(),
+        language: "rust".into(),
+        line: 1,
+        rule: seen.rule,
+        kind: seen.kind,
+        support: seen.support,
+        invoked: false,
+        gate: Some(gate.judge(seen, 0.5)),
+    };
+    tell(gate, EventKind::NextEdit(Box::new(edit)));
+    tell(gate, EventKind::NextEditOutcome { id, outcome, evidence: Evidence::Document });
+}
+
+fn tell(gate: &mut EditGate, kind: EventKind) {
+    assert!(gate.apply(&Event { seq: 0, at_ms: 0, kind }));
+}
+
+#[test]
+fn the_first_edits_of_a_rule_are_shown() {
+    let gate = EditGate::default();
+    let record = gate.judge(&near(1), 0.5);
+    assert!(record.propensity > 0.9, "{record:?}");
+    assert!((0.55..0.9).contains(&record.probability), "{record:?}");
+}
+
+#[test]
+fn a_rule_that_is_turned_down_again_and_again_is_held_back() {
+    let mut gate = EditGate::default();
+    for number in 0..4 {
+        one(&mut gate, number, &near(1), NextEditOutcome::Rejected);
+    }
+    let (same, other) = (gate.judge(&near(1), 0.5), gate.judge(&near(2), 0.5));
+    assert!(same.propensity < 0.2, "{same:?}");
+    assert!(other.probability > same.probability, "it is about the rule too");
+}
+
+#[test]
+fn a_rule_that_is_taken_again_and_again_stays() {
+    let mut gate = EditGate::default();
+    let before = gate.judge(&near(1), 0.5).probability;
+    for number in 0..4 {
+        one(&mut gate, number, &near(1), NextEditOutcome::Accepted);
+    }
+    assert!(gate.judge(&near(1), 0.5).probability > before);
+    assert_eq!(gate.labels(), 4);
+}
+
+#[test]
+fn an_edit_that_is_undone_was_wrong_and_counts_once() {
+    let mut gate = EditGate::default();
+    one(&mut gate, 1, &near(1), NextEditOutcome::Accepted);
+    let outcome = NextEditOutcome::Undone;
+    let undone =
+        EventKind::NextEditOutcome { id: "e-1".into(), outcome, evidence: Evidence::Document };
+    tell(&mut gate, undone.clone());
+    tell(&mut gate, undone);
+    assert_eq!(gate.rules.get(&1), Some(&Fared { right: 0, wrong: 1 }));
+}
+
+#[test]
+fn an_edit_that_nobody_saw_says_nothing() {
+    let mut gate = EditGate::default();
+    one(&mut gate, 1, &near(1), NextEditOutcome::Unseen);
+    one(&mut gate, 2, &near(1), NextEditOutcome::Superseded);
+    assert_eq!((gate.labels(), gate.rules.get(&1)), (0, None));
+}
+
+#[test]
+fn a_hundred_thousand_labels_keep_the_gate_finite() {
+    let mut gate = EditGate::default();
+    for number in 0..100_000 {
+        let outcome =
+            if number % 3 == 0 { NextEditOutcome::Rejected } else { NextEditOutcome::Accepted };
+        one(&mut gate, number, &near(number % 300), outcome);
+    }
+    let record = gate.judge(&near(7), 0.5);
+    assert!(record.probability.is_finite() && record.propensity.is_finite());
+    assert!(gate.rules.len() <= RULES_MAX && gate.open.len() <= OPEN_MAX);
+}

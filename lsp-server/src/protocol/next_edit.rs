@@ -1,0 +1,135 @@
+//! Copilot's messages for next edits, which sidekick.nvim and copilot.lua send. An answer has one
+//! edit or none, because clients differ in what they do with several, and is never `null`.
+
+use super::messages::ACCEPT_COMMAND;
+use crate::session::OfferedEdit;
+use crate::session::request::Trigger;
+use completion::document::Position;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tower_lsp::ls_types::{self as lsp, Command, InlineCompletionTriggerKind, Range, Uri};
+
+/// `textDocument/copilotInlineEdit`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InlineEditParams {
+    pub text_document: DocumentVersion,
+    pub position: lsp::Position,
+    #[serde(default)]
+    context: Option<EditContext>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct DocumentVersion {
+    pub uri: Uri,
+    #[serde(default)]
+    pub version: Option<i32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EditContext {
+    #[serde(default)]
+    trigger_kind: Option<InlineCompletionTriggerKind>,
+}
+
+impl InlineEditParams {
+    /// A client that says nothing of it asks as the user types.
+    pub fn trigger(&self) -> Trigger {
+        let kind = self.context.as_ref().and_then(|context| context.trigger_kind);
+        if kind == Some(InlineCompletionTriggerKind::INVOKED) {
+            Trigger::Invoked
+        } else {
+            Trigger::Automatic
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct InlineEdits {
+    edits: Vec<InlineEdit>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineEdit {
+    text: String,
+    text_document: Value,
+    range: Range,
+    command: Command,
+    /// For Hone's own clients: what must stand in the range for the edit to be made.
+    #[serde(rename = "_hone")]
+    hone: Value,
+}
+
+impl From<Option<OfferedEdit>> for InlineEdits {
+    fn from(found: Option<OfferedEdit>) -> InlineEdits {
+        InlineEdits { edits: found.into_iter().map(edit).collect() }
+    }
+}
+
+fn edit(edit: OfferedEdit) -> InlineEdit {
+    let at = |position: Position| lsp::Position::new(position.line, position.column);
+    InlineEdit {
+        text: edit.new,
+        text_document: json!({ "uri": edit.uri, "version": edit.version }),
+        range: Range::new(at(edit.range.0), at(edit.range.1)),
+        command: Command {
+            title: "Accepted".into(),
+            command: ACCEPT_COMMAND.into(),
+            arguments: Some(vec![edit.id.into()]),
+        },
+        hone: json!({ "old": edit.old }),
+    }
+}
+
+/// The capability, which has no place of its own in LSP.
+pub fn capability() -> Value {
+    json!({ "copilotInlineEditProvider": true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(context: Value) -> InlineEditParams {
+        let document = json!({ "uri": "file:///a.rs", "version": 3 });
+        let position = json!({ "line": 0, "character": 1 });
+        let all = json!({ "textDocument": document, "position": position, "context": context });
+        serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn only_a_key_invokes_a_request() {
+        assert_eq!(params(json!({ "triggerKind": 1 })).trigger(), Trigger::Invoked);
+        assert_eq!(params(json!({ "triggerKind": 2 })).trigger(), Trigger::Automatic);
+        assert_eq!(params(json!({})).trigger(), Trigger::Automatic);
+        assert_eq!(params(Value::Null).trigger(), Trigger::Automatic);
+    }
+
+    #[test]
+    fn no_edit_is_an_empty_list() {
+        let answer = serde_json::to_value(InlineEdits::from(None)).unwrap();
+        assert_eq!(answer, json!({ "edits": [] }));
+    }
+
+    #[test]
+    fn an_edit_has_what_clients_of_copilot_read() {
+        let at = |line, column| Position { line, column };
+        let offered = OfferedEdit {
+            id: "e-1".into(),
+            uri: "file:///a.rs".into(),
+            version: 3,
+            range: (at(2, 4), at(2, 8)),
+            old: "load".into(),
+            new: "fetch".into(),
+        };
+        let answer = serde_json::to_value(InlineEdits::from(Some(offered))).unwrap();
+        let edit = &answer["edits"][0];
+        assert_eq!(edit["text"], "fetch");
+        assert_eq!(edit["textDocument"], json!({ "uri": "file:///a.rs", "version": 3 }));
+        assert_eq!(edit["range"]["end"], json!({ "line": 2, "character": 8 }));
+        assert_eq!(edit["command"]["command"], ACCEPT_COMMAND);
+        assert_eq!(edit["command"]["arguments"], json!(["e-1"]));
+    }
+}

@@ -1,0 +1,80 @@
+//! The finder of one session: the history of its edits, and the texts that are searched. Only the
+//! thread of a search has it, so it may take its time.
+
+use super::inbox::News;
+use next_edit::{By, Edit, File, Language, NextEdit, NextEdits, Query};
+use ropey::Rope;
+use std::collections::HashMap;
+
+/// An open document, as it is when a search begins.
+pub struct OpenDocument {
+    pub uri: String,
+    pub language: String,
+    pub text: Rope,
+}
+
+#[derive(Default)]
+pub struct Finder {
+    edits: NextEdits,
+    /// The text of each document as one string, as long as the document stays as it is.
+    texts: HashMap<String, (Rope, String)>,
+}
+
+impl Finder {
+    /// Hears what happened since the last search. Changes of files that `is_private` is true of
+    /// teach nothing, because what is written there must not turn up elsewhere.
+    pub fn hear(&mut self, news: Vec<News>, is_private: impl Fn(&str, &str) -> bool) {
+        for news in news {
+            match news {
+                News::Changed { uri, path, language, was, edits } => {
+                    if !is_private(&path, &language) {
+                        let edits: Vec<Edit> = edits.into_iter().map(edit).collect();
+                        let language = Language::named(&language);
+                        self.edits.change(&uri, language, &was, &edits, By::Person);
+                    }
+                }
+                News::Settle => self.edits.settle(),
+                News::Right(edit) => self.edits.taken(&edit),
+                News::Wrong(edit) => self.edits.turned_down(&edit),
+            }
+        }
+    }
+
+    /// Where the user may want to go on, the likeliest place first. `documents` is called only if
+    /// there is something to search for; the document with the cursor comes first, and the number
+    /// is the cursor's character in it.
+    pub fn find(
+        &mut self,
+        count: usize,
+        documents: impl FnOnce() -> (Vec<OpenDocument>, usize),
+    ) -> Vec<NextEdit> {
+        let rules = self.edits.rules();
+        if rules.is_empty() {
+            return vec![];
+        }
+        let (documents, cursor) = documents();
+        let Some(first) = documents.first() else { return vec![] };
+        let cursor = first.text.char_to_byte(cursor.min(first.text.len_chars()));
+        self.read(&documents);
+        let file = |document: &OpenDocument| {
+            let (name, text) = self.texts.get_key_value(&document.uri)?;
+            Some(File { name, text: &text.1, language: Language::named(&document.language) })
+        };
+        let files: Vec<File> = documents.iter().filter_map(file).collect();
+        self.edits.find_for(&rules, &Query { files: &files, cursor, count })
+    }
+
+    fn read(&mut self, documents: &[OpenDocument]) {
+        self.texts.retain(|uri, _| documents.iter().any(|document| document.uri == *uri));
+        for OpenDocument { uri, text, .. } in documents {
+            let is_known = self.texts.get(uri).is_some_and(|(known, _)| known.is_instance(text));
+            if !is_known {
+                self.texts.insert(uri.clone(), (text.clone(), text.to_string()));
+            }
+        }
+    }
+}
+
+fn edit(edit: completion::document::Edit) -> Edit {
+    Edit { start: edit.start, removed: edit.removed, inserted: edit.inserted }
+}

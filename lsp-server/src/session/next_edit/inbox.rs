@@ -1,0 +1,190 @@
+//! What a session knows of next edits under its own lock: what the finder has yet to hear, and the
+//! edit that the editor has. A keystroke only adds to the queue.
+
+use super::live::{Live, Message};
+use completion::document::{Document, Edit};
+use feedback::event::{EventKind, Evidence, NextEditOutcome, OfferId};
+use next_edit::NextEdit;
+use ropey::Rope;
+use std::collections::VecDeque;
+
+/// Changes that wait for the finder. A client that never asks for next edits fills it, and then all
+/// of them are dropped.
+const QUEUE_MAX: usize = 1024;
+
+/// The open documents that one search looks into: those that were used last.
+pub const DOCUMENTS_MAX: usize = 50;
+
+/// Edits whose outcome is known, so that a late message about one is understood.
+const ENDED_MAX: usize = 16;
+
+/// What the finder has yet to hear, in order.
+pub enum News {
+    Changed {
+        uri: String,
+        path: String,
+        language: String,
+        was: Rope,
+        edits: Vec<Edit>,
+    },
+    /// Changes are missing from here on.
+    Settle,
+    Right(NextEdit),
+    Wrong(NextEdit),
+}
+
+#[derive(Default)]
+pub struct Inbox {
+    news: Vec<News>,
+    /// The changes of the message that is being applied.
+    message: Vec<Edit>,
+    pub live: Option<Live>,
+    ended: VecDeque<OfferId>,
+    last_taken: Option<Taken>,
+    /// Requests so far. Only the newest one is answered.
+    pub asked: u64,
+    /// The documents, the one that was used last first.
+    recent: VecDeque<String>,
+}
+
+/// The edit that was made last, and its document before that.
+struct Taken {
+    id: OfferId,
+    edit: NextEdit,
+    was: Option<Rope>,
+}
+
+impl Inbox {
+    /// The document is used now.
+    pub fn visit(&mut self, uri: &str) {
+        if self.recent.front().is_some_and(|front| front == uri) {
+            return;
+        }
+        self.recent.retain(|other| other != uri);
+        self.recent.push_front(uri.to_owned());
+        self.recent.truncate(DOCUMENTS_MAX);
+    }
+
+    /// The documents in the order in which a person would go through them.
+    pub fn recent(&self) -> impl Iterator<Item = &String> {
+        self.recent.iter()
+    }
+
+    pub fn note(&mut self, edit: &Edit) {
+        self.message.push(edit.clone());
+    }
+
+    /// All changes of a message are applied.
+    pub fn changed(&mut self, uri: &str, was: Rope, is: &Document, now_ms: u64) -> Vec<EventKind> {
+        let edits = std::mem::take(&mut self.message);
+        self.visit(uri);
+        let message = Message { uri, was: &was, is: &is.text, edits: &edits };
+        let mut events = self.undone(&message);
+        let outcome = self.live.as_mut().and_then(|live| live.changed(&message, now_ms));
+        if let Some(outcome) = outcome {
+            events.extend(self.end(outcome, Evidence::Document));
+            if let Some(taken) = &mut self.last_taken {
+                taken.was = Some(was.clone());
+            }
+        }
+        let (path, language) = (is.path.clone(), is.language.clone());
+        self.tell(News::Changed { uri: uri.to_owned(), path, language, was, edits });
+        events
+    }
+
+    /// The text of a document is not followed any more.
+    pub fn left(&mut self, uri: &str) -> Vec<EventKind> {
+        self.message.clear();
+        self.recent.retain(|other| other != uri);
+        self.tell(News::Settle);
+        self.last_taken.take_if(|taken| *taken.edit.file == *uri);
+        let is_there = self.live.as_ref().is_some_and(|live| *live.edit.file == *uri);
+        if is_there { self.end(NextEditOutcome::Superseded, Evidence::Document) } else { vec![] }
+    }
+
+    /// Forgets the edits that the finder has yet to hear of. What is on screen stays.
+    pub fn forget(&mut self) {
+        self.news = vec![News::Settle];
+        self.last_taken = None;
+    }
+
+    /// All that the finder has yet to hear.
+    pub fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Whether this is an edit of this session. Its outcome may be known already.
+    pub fn knows(&self, id: &str) -> bool {
+        self.live.as_ref().is_some_and(|live| live.id == id)
+            || self.ended.iter().any(|ended| ended == id)
+    }
+
+    /// The client tells what became of the edit with this id.
+    pub fn decided(
+        &mut self,
+        id: &str,
+        outcome: NextEditOutcome,
+        evidence: Evidence,
+        now_ms: u64,
+    ) -> Vec<EventKind> {
+        let Some(live) = self.live.as_ref().filter(|live| live.id == id) else { return vec![] };
+        let outcome = match outcome {
+            NextEditOutcome::Superseded => live.left(outcome, now_ms),
+            outcome => outcome,
+        };
+        self.end(outcome, evidence)
+    }
+
+    /// Ends the live edit, because another one is offered.
+    pub fn supersede(&mut self, now_ms: u64) -> Vec<EventKind> {
+        let Some(live) = &self.live else { return vec![] };
+        let outcome = match live.is_touched() {
+            true => NextEditOutcome::EditedOtherwise,
+            false => NextEditOutcome::Superseded,
+        };
+        let outcome = live.left(outcome, now_ms);
+        self.end(outcome, Evidence::Document)
+    }
+
+    /// Nothing is offered any more. What the user is writing at a place is waited for.
+    pub fn withdraw(&mut self, now_ms: u64) -> Vec<EventKind> {
+        let is_touched = self.live.as_ref().is_some_and(Live::is_touched);
+        if is_touched { vec![] } else { self.supersede(now_ms) }
+    }
+
+    fn tell(&mut self, news: News) {
+        if self.news.len() >= QUEUE_MAX {
+            self.news.clear();
+            self.news.push(News::Settle);
+        }
+        self.news.push(news);
+    }
+
+    fn end(&mut self, outcome: NextEditOutcome, evidence: Evidence) -> Vec<EventKind> {
+        let Some(Live { id, edit, .. }) = self.live.take() else { return vec![] };
+        self.ended.push_back(id.clone());
+        if self.ended.len() > ENDED_MAX {
+            self.ended.pop_front();
+        }
+        match outcome.is_right() {
+            Some(true) => self.tell(News::Right(edit.clone())),
+            Some(false) => self.tell(News::Wrong(edit.clone())),
+            None => {}
+        }
+        let is_taken = outcome == NextEditOutcome::Accepted;
+        self.last_taken = is_taken.then(|| Taken { id: id.clone(), edit, was: None });
+        vec![EventKind::NextEditOutcome { id, outcome, evidence }]
+    }
+
+    /// The user takes an edit back with the next change of its document.
+    fn undone(&mut self, message: &Message) -> Vec<EventKind> {
+        let is_there = |taken: &mut Taken| *taken.edit.file == *message.uri && taken.was.is_some();
+        let Some(taken) = self.last_taken.take_if(is_there) else { return vec![] };
+        if taken.was.is_none_or(|was| was != *message.is) {
+            return vec![];
+        }
+        self.tell(News::Wrong(taken.edit));
+        let (outcome, evidence) = (NextEditOutcome::Undone, Evidence::Document);
+        vec![EventKind::NextEditOutcome { id: taken.id, outcome, evidence }]
+    }
+}

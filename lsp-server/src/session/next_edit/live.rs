@@ -1,0 +1,160 @@
+//! The next edit that the editor has, and what becomes of it. Clients differ in what they tell, so
+//! most of it is read from the changes of the document.
+
+use completion::document::Edit;
+use feedback::event::{NextEditOutcome, OfferId};
+use next_edit::NextEdit;
+use ropey::Rope;
+use std::ops::Range;
+
+/// The time after which an edit counts as seen that the client does not call shown.
+pub const SEEN_AFTER_MS: u64 = 700;
+
+/// Other lines that the user edits until the offered edit counts as passed by.
+pub const LINES_ELSEWHERE_MAX: usize = 2;
+
+/// The changes of one message, and the document before and after it.
+pub struct Message<'a> {
+    pub uri: &'a str,
+    pub was: &'a Rope,
+    pub is: &'a Rope,
+    pub edits: &'a [Edit],
+}
+
+/// An offered edit whose outcome is open.
+#[derive(Debug)]
+pub struct Live {
+    pub id: OfferId,
+    pub edit: NextEdit,
+    /// What is replaced, in characters of the document as it is now.
+    pub place: Range<usize>,
+    cursor_line: usize,
+    offered_ms: u64,
+    shown: bool,
+    /// The user has begun to write at the place.
+    is_touched: bool,
+    /// Where else the user made changes since: the document and the line.
+    elsewhere: Vec<(String, usize)>,
+}
+
+impl Live {
+    pub fn new(
+        id: OfferId,
+        edit: NextEdit,
+        place: Range<usize>,
+        cursor_line: usize,
+        offered_ms: u64,
+    ) -> Live {
+        let elsewhere = vec![];
+        Live {
+            id,
+            edit,
+            place,
+            cursor_line,
+            offered_ms,
+            shown: false,
+            is_touched: false,
+            elsewhere,
+        }
+    }
+
+    pub fn is_shown(&mut self) {
+        self.shown = true;
+    }
+
+    /// Whether the user is writing at the place, so that the outcome is about to show.
+    pub fn is_touched(&self) -> bool {
+        self.is_touched
+    }
+
+    /// Whether this is the same edit at the same place.
+    pub fn is(&self, edit: &NextEdit, place: &Range<usize>) -> bool {
+        let is_same = self.edit.file == edit.file && self.edit.rule == edit.rule;
+        is_same && self.place == *place && self.edit.new == edit.new && !self.is_touched
+    }
+
+    /// An outcome that the user only can have meant if the edit was seen.
+    pub fn left(&self, outcome: NextEditOutcome, now_ms: u64) -> NextEditOutcome {
+        let is_seen = self.shown || now_ms.saturating_sub(self.offered_ms) >= SEEN_AFTER_MS;
+        if is_seen { outcome } else { NextEditOutcome::Unseen }
+    }
+
+    /// What a message makes of the edit. None while that is open.
+    pub fn changed(&mut self, message: &Message, now_ms: u64) -> Option<NextEditOutcome> {
+        if message.uri != &*self.edit.file {
+            return self.edited_elsewhere(message, now_ms);
+        }
+        if !self.is_touched && self.is_made_by(message) {
+            return Some(NextEditOutcome::Accepted);
+        }
+        let (mut is_here, mut is_elsewhere) = (false, false);
+        for edit in message.edits {
+            let end = edit.start + edit.removed;
+            let inserted = edit.inserted.chars().count();
+            if edit.start >= self.place.start && end <= self.place.end {
+                is_here = true;
+                self.place.end = self.place.end + inserted - edit.removed;
+            } else if end <= self.place.start {
+                is_elsewhere = true;
+                self.place.start = self.place.start + inserted - edit.removed;
+                self.place.end = self.place.end + inserted - edit.removed;
+            } else if edit.start >= self.place.end {
+                is_elsewhere = true;
+            } else {
+                // A formatter or another program may have changed more than this place.
+                return Some(self.left(NextEditOutcome::Superseded, now_ms));
+            }
+        }
+        if is_here {
+            self.is_touched = !is_text(message.is, &self.place, &self.edit.old);
+            if is_text(message.is, &self.place, &self.edit.new) {
+                return Some(NextEditOutcome::MadeByHand);
+            }
+        }
+        if !is_elsewhere {
+            return None;
+        }
+        if self.is_touched {
+            return Some(self.left(NextEditOutcome::EditedOtherwise, now_ms));
+        }
+        self.edited_elsewhere(message, now_ms)
+    }
+
+    /// Whether the message makes the whole edit and nothing else. The texts are compared, because
+    /// clients report the same change at different places.
+    fn is_made_by(&self, message: &Message) -> bool {
+        let (old, new) = (self.edit.old.chars().count(), self.edit.new.chars().count());
+        let expected_chars = (message.was.len_chars() + new).checked_sub(old);
+        if expected_chars != Some(message.is.len_chars())
+            || !is_text(message.was, &self.place, &self.edit.old)
+        {
+            return false;
+        }
+        let mut expected = message.was.clone();
+        expected.remove(self.place.clone());
+        expected.insert(self.place.start, &self.edit.new);
+        expected == *message.is
+    }
+
+    fn edited_elsewhere(&mut self, message: &Message, now_ms: u64) -> Option<NextEditOutcome> {
+        for edit in message.edits {
+            let line = message.is.char_to_line(edit.start.min(message.is.len_chars()));
+            let is_at_cursor = message.uri == &*self.edit.file && line == self.cursor_line;
+            let is_known = self.elsewhere.iter().any(|(uri, at)| uri == message.uri && *at == line);
+            if !is_at_cursor && !is_known {
+                self.elsewhere.push((message.uri.to_owned(), line));
+            }
+            if self.elsewhere.len() >= LINES_ELSEWHERE_MAX {
+                return Some(self.left(NextEditOutcome::PassedBy, now_ms));
+            }
+        }
+        None
+    }
+}
+
+fn is_text(rope: &Rope, place: &Range<usize>, text: &str) -> bool {
+    place.end <= rope.len_chars() && rope.slice(place.clone()) == *text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Next edits: what the user changed twice is offered where it comes next.
+//!
+//! A keystroke only adds its change to a queue ([`inbox`]). A request hears what was queued and
+//! searches on a thread of its own, one at a time for each session ([`finder`]). What becomes of an
+//! offered edit is read from the documents, because clients differ in what they tell ([`live`]).
+
+mod finder;
+mod inbox;
+mod live;
+mod offer;
+#[cfg(test)]
+mod tests;
+
+pub use finder::Finder;
+pub use inbox::Inbox;
+pub use offer::OfferedEdit;
+
+use super::Session;
+use crate::config::NextEdit as Setting;
+use crate::session::request::Trigger;
+use completion::document::Position;
+use feedback::event::{Evidence, NextEditOutcome, Outcome};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Searches at a time in one session.
+const SEARCHES: usize = 1;
+
+/// What a session needs to search beside its own state.
+pub struct Search {
+    finder: Mutex<Finder>,
+    turn: Semaphore,
+}
+
+impl Default for Search {
+    fn default() -> Search {
+        Search { finder: Mutex::default(), turn: Semaphore::new(SEARCHES) }
+    }
+}
+
+impl Search {
+    /// Forgets the edits so far.
+    pub fn forget(&self) {
+        *self.finder.lock() = Finder::default();
+    }
+}
+
+/// A request for the next edit, as it was asked.
+#[derive(Clone)]
+struct Asked {
+    number: u64,
+    uri: String,
+    version: i32,
+    position: Position,
+    trigger: Trigger,
+}
+
+impl Session {
+    /// The next edit, if there is one that is worth showing. There is none for a text that is not
+    /// the one of the document now, nor if a newer request has come.
+    pub async fn next_edit(
+        self: &Arc<Session>,
+        uri: &str,
+        version: Option<i32>,
+        position: Position,
+        trigger: Trigger,
+    ) -> Option<OfferedEdit> {
+        let asked = self.ask_for_edit(uri, version, position, trigger)?;
+        let _turn = self.search.turn.acquire().await.ok()?;
+        if self.state.lock().next_edits.asked != asked.number {
+            return None;
+        }
+        let session = self.clone();
+        tokio::task::spawn_blocking(move || session.search(&asked)).await.ok().flatten()
+    }
+
+    fn ask_for_edit(
+        &self,
+        uri: &str,
+        version: Option<i32>,
+        position: Position,
+        trigger: Trigger,
+    ) -> Option<Asked> {
+        let config = self.services.settings.current();
+        let mut state = self.state.lock();
+        state.next_edits.asked += 1;
+        let number = state.next_edits.asked;
+        let document = state.documents.get(uri)?;
+        let is_wanted = match (config.completion.next_edit, trigger) {
+            (Setting::Off, _) | (Setting::Subtle, Trigger::Automatic) => false,
+            (Setting::Subtle | Setting::On, Trigger::Invoked) => true,
+            (Setting::On, Trigger::Automatic) => {
+                let is_snoozed = self.services.snoozes.until(&document.path).is_some();
+                !is_snoozed && config.completes(&document.path, &document.language)
+            }
+        };
+        let is_current = version.is_none_or(|version| version == document.version);
+        (is_wanted && is_current).then(|| Asked {
+            number,
+            uri: uri.to_owned(),
+            version: document.version,
+            position,
+            trigger,
+        })
+    }
+
+    /// The client has an edit on screen.
+    pub fn next_edit_shown(&self, id: &str) {
+        let mut state = self.state.lock();
+        if let Some(live) = state.next_edits.live.as_mut().filter(|live| live.id == id) {
+            live.is_shown();
+        }
+    }
+
+    /// The client says that it has made an edit. Answers whether this is the id of one.
+    pub(super) fn next_edit_accepted(&self, id: &str) -> bool {
+        self.next_edit_decided(id, NextEditOutcome::Accepted, Evidence::Command)
+    }
+
+    /// The client says that an edit is no longer on screen. Answers whether this is the id of one.
+    pub(super) fn next_edit_rejected(&self, id: &str, outcome: Outcome) -> bool {
+        let outcome = match outcome {
+            Outcome::RejectedEsc => NextEditOutcome::Rejected,
+            _ => NextEditOutcome::Superseded,
+        };
+        self.next_edit_decided(id, outcome, Evidence::ClientNotice)
+    }
+
+    fn next_edit_decided(&self, id: &str, outcome: NextEditOutcome, evidence: Evidence) -> bool {
+        let now_ms = self.services.clock.elapsed_ms();
+        let mut state = self.state.lock();
+        let is_known = state.next_edits.knows(id);
+        let events = state.next_edits.decided(id, outcome, evidence, now_ms);
+        self.services.recorder.record(events);
+        is_known
+    }
+}

@@ -1,0 +1,301 @@
+//! Next edits of a session: what is offered, what is recorded, and what is never done.
+
+use crate::config::{Config, NextEdit as Setting};
+use crate::session::Session;
+use crate::session::next_edit::OfferedEdit;
+use crate::session::request::Trigger;
+use crate::session::tests::session_as_set;
+use completion::document::{Document, Edit, Encoding, Position};
+use engine::scripted::ScriptedEngine;
+use feedback::event::{EventKind, NextEditOutcome, Outcome};
+use ropey::Rope;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+const URI: &str = "file:///src/a.rs";
+const LINES: &str = "file.load(1);\nfile.load(2);\nfile.load(3);\nfile.load(4);\nend();\n";
+
+/// A user of an editor that has one document on screen.
+struct User {
+    session: Arc<Session>,
+    uri: String,
+    document: Document,
+    _home: tempfile::TempDir,
+}
+
+impl User {
+    async fn of(text: &str) -> User {
+        User::as_set(text, Setting::On).await
+    }
+
+    async fn as_set(text: &str, setting: Setting) -> User {
+        let mut config = Config::default();
+        config.completion.next_edit = setting;
+        let engine = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
+        let (home, session) = session_as_set(config, engine).await;
+        let document = open(&session, URI, text);
+        User { session, uri: URI.into(), document, _home: home }
+    }
+
+    /// Replaces the first such text of a line, in one message.
+    fn replace(&mut self, line: usize, old: &str, new: &str) {
+        let text = self.document.text.line(line).to_string();
+        let at = text.find(old).expect("the line has the text");
+        let column = |bytes| text[..bytes].encode_utf16().count() as u32;
+        let place = |column| Position { line: line as u32, column };
+        self.change((place(column(at)), place(column(at + old.len()))), new);
+    }
+
+    fn change(&mut self, range: (Position, Position), new: &str) -> Edit {
+        self.document.version += 1;
+        let version = self.document.version;
+        self.session.change(&self.uri, version, vec![(Some(range), new.into())]).unwrap();
+        self.document.apply(Some(range), new.into(), Encoding::Utf16)
+    }
+
+    async fn ask(&self, line: u32) -> Option<OfferedEdit> {
+        self.ask_by(line, Trigger::Automatic).await
+    }
+
+    async fn ask_by(&self, line: u32, trigger: Trigger) -> Option<OfferedEdit> {
+        let at = Position { line, column: 0 };
+        self.session.next_edit(&self.uri, Some(self.document.version), at, trigger).await
+    }
+
+    /// Makes the offered edit, after it has checked that the text is still there.
+    fn make(&mut self, edit: &OfferedEdit) {
+        assert_eq!((&edit.uri, edit.version), (&self.uri, self.document.version));
+        let at = |position| self.document.offset(position, Encoding::Utf16).unwrap();
+        let place = at(edit.range.0)..at(edit.range.1);
+        assert_eq!(self.document.text.slice(place).to_string(), edit.old);
+        self.change(edit.range, &edit.new.clone());
+    }
+
+    fn events(&self) -> Vec<EventKind> {
+        let mut events = vec![];
+        let mut each = |event: feedback::event::Event| {
+            events.push(event.kind);
+            ControlFlow::Continue(())
+        };
+        self.session.services.recorder.log().scan(0, &mut each).unwrap();
+        events
+    }
+
+    fn outcomes(&self) -> Vec<NextEditOutcome> {
+        let outcome = |event| match event {
+            EventKind::NextEditOutcome { outcome, .. } => Some(outcome),
+            _ => None,
+        };
+        self.events().into_iter().filter_map(outcome).collect()
+    }
+}
+
+fn open(session: &Session, uri: &str, text: &str) -> Document {
+    let path = uri.trim_start_matches("file://").to_owned();
+    let text = Rope::from_str(text);
+    let document = Document { path, language: "rust".into(), version: 1, text };
+    session.open(uri.into(), document.clone());
+    document
+}
+
+#[tokio::test]
+async fn what_was_changed_twice_is_offered_where_it_comes_next() {
+    let mut user = User::of(LINES).await;
+    user.replace(0, "load", "fetch");
+    assert_eq!(user.ask(0).await, None, "once is not enough");
+    user.replace(1, "load", "fetch");
+    let edit = user.ask(1).await.expect("the third line");
+    let range = (Position { line: 2, column: 5 }, Position { line: 2, column: 9 });
+    assert_eq!((edit.range, &*edit.old, &*edit.new), (range, "load", "fetch"));
+    user.make(&edit);
+    let edit = user.ask(2).await.expect("the fourth line");
+    assert_eq!(edit.range.0.line, 3);
+    user.make(&edit);
+    assert_eq!(user.ask(3).await, None, "nothing is left");
+    assert_eq!(user.outcomes(), [NextEditOutcome::Accepted; 2]);
+    let first = user.events().into_iter().find_map(|event| match event {
+        EventKind::NextEdit(edit) => Some(edit),
+        _ => None,
+    });
+    let first = first.expect("the offer is recorded");
+    assert_eq!((&*first.path, first.line, first.support), ("/src/a.rs", 3, 2));
+    assert_eq!(user.session.services.recorder.edit_gate().labels(), 2);
+}
+
+#[tokio::test]
+async fn a_request_again_keeps_the_offer() {
+    let mut user = User::of(LINES).await;
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    let first = user.ask(1).await.unwrap();
+    assert_eq!(user.ask(1).await.unwrap().id, first.id);
+    assert_eq!(user.outcomes(), []);
+}
+
+#[tokio::test]
+async fn subtle_offers_come_with_a_key_alone_and_off_is_off() {
+    for (setting, by_itself, by_key) in
+        [(Setting::Off, false, false), (Setting::Subtle, false, true), (Setting::On, true, true)]
+    {
+        let mut user = User::as_set(LINES, setting).await;
+        user.replace(0, "load", "fetch");
+        user.replace(1, "load", "fetch");
+        assert_eq!(user.ask(1).await.is_some(), by_itself, "{setting:?}");
+        assert_eq!(user.ask_by(1, Trigger::Invoked).await.is_some(), by_key, "{setting:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_old_version_and_an_unknown_document_get_no_edit() {
+    let mut user = User::of(LINES).await;
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    let at = Position { line: 1, column: 0 };
+    let ask = |uri, version| user.session.next_edit(uri, Some(version), at, Trigger::Automatic);
+    assert_eq!(ask(URI, 2).await, None);
+    assert_eq!(ask(URI, 9).await, None, "a version that is not here yet");
+    assert_eq!(ask("file:///none.rs", 1).await, None);
+    assert!(ask(URI, 3).await.is_some());
+}
+
+#[tokio::test]
+async fn a_text_that_changes_under_the_offer_is_not_offered_any_more() {
+    let mut user = User::of(LINES).await;
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    let edit = user.ask(1).await.unwrap();
+    user.session.next_edit_shown(&edit.id);
+    // Another program writes the whole file anew.
+    let end = Position { line: 99, column: 0 };
+    user.change((Position { line: 0, column: 0 }, end), "all();\nis();\nnew();\n");
+    assert_eq!(user.ask(1).await, None);
+    assert_eq!(user.outcomes(), [NextEditOutcome::Superseded]);
+    // A client that makes the old edit all the same changes nothing here, and says so too late.
+    user.session.accepted(&edit.id).unwrap();
+    assert_eq!(user.outcomes(), [NextEditOutcome::Superseded]);
+}
+
+#[tokio::test]
+async fn a_rule_ends_when_it_is_turned_down_twice() {
+    let mut user = User::of(&"file.load(1);\n".repeat(9)).await;
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    let mut offers = 0;
+    while let Some(edit) = user.ask(1).await {
+        offers += 1;
+        user.session.rejected(&edit.id, Outcome::RejectedEsc);
+        assert!(offers < 9);
+    }
+    assert!(offers <= 2, "{offers} offers");
+    assert_eq!(user.outcomes(), vec![NextEditOutcome::Rejected; offers]);
+}
+
+#[tokio::test]
+async fn an_edit_that_is_undone_at_once_was_wrong() {
+    let mut user = User::of(LINES).await;
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    let edit = user.ask(1).await.unwrap();
+    user.make(&edit);
+    user.replace(2, "fetch", "load");
+    assert_eq!(user.outcomes(), [NextEditOutcome::Accepted, NextEditOutcome::Undone]);
+    assert!(user.ask(2).await.is_none_or(|edit| edit.range.0.line != 2), "it is not offered again");
+}
+
+#[tokio::test]
+async fn the_other_open_documents_come_after_the_own_one() {
+    let mut user = User::of("file.load(1);\nfile.load(2);\n").await;
+    let other = open(&user.session, "file:///src/b.rs", "\n// 😀\n\tfile.load(3);\r\n");
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    let edit = user.ask(1).await.expect("the other document");
+    assert_eq!((&*edit.uri, edit.version), ("file:///src/b.rs", other.version));
+    let range = (Position { line: 2, column: 6 }, Position { line: 2, column: 10 });
+    assert_eq!(edit.range, range);
+}
+
+#[tokio::test]
+async fn line_breaks_of_windows_and_tabs_stay_as_they_are() {
+    let text =
+        "\tfile.load(1); // é😀\r\n\tfile.load(2);\r\n\t/* 😀 */ file.load(3);\r\nend();\r\n";
+    let mut user = User::of(text).await;
+    user.replace(0, "load(1)", "fetch(1)");
+    user.replace(1, "load(2)", "fetch(2)");
+    let edit = user.ask(1).await.expect("the third line");
+    user.make(&edit);
+    let expected = text.replace("load", "fetch");
+    assert_eq!(user.document.text.to_string(), expected);
+}
+
+#[tokio::test]
+async fn ten_thousand_places_are_offered_one_by_one() {
+    let mut user = User::of(&"file.load(1);\n".repeat(10_000)).await;
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    for line in 2..6 {
+        let edit = user.ask(line - 1).await.expect("the next line");
+        assert_eq!(edit.range.0.line, line);
+        user.make(&edit);
+    }
+}
+
+/// Two windows on one file are two sessions: each has its own text and its own versions.
+#[tokio::test]
+async fn two_windows_do_not_mix_their_texts() {
+    let mut one = User::of(LINES).await;
+    let mut other = User::of("// A line more here.\nfile.load(1);\nfile.load(2);\n").await;
+    for user in [&mut one, &mut other] {
+        let first = usize::from(user.document.text.line(0).to_string().starts_with("//"));
+        user.replace(first, "load", "fetch");
+        user.replace(first + 1, "load", "fetch");
+    }
+    assert_eq!(one.ask(1).await.unwrap().range.0.line, 2);
+    assert_eq!(other.ask(2).await, None);
+}
+
+/// What is written in a file with credentials must not turn up in another one.
+#[tokio::test]
+async fn edits_of_private_files_teach_nothing() {
+    let mut user = User::of(LINES).await;
+    let open_as = |uri: &str, language: &str| {
+        let text = Rope::from_str("KEY=load\nOTHER=load\n");
+        let (path, language) = (uri.trim_start_matches("file://").to_owned(), language.to_owned());
+        user.session.open(uri.into(), Document { path, language, version: 1, text });
+    };
+    open_as("file:///src/.env", "dotenv");
+    for (line, column) in [(0, 4), (1, 6)] {
+        let at = |column| Position { line, column };
+        let change = (Some((at(column), at(column + 4))), "secret".into());
+        user.session.change("file:///src/.env", 2, vec![change]).unwrap();
+    }
+    assert_eq!(user.ask(0).await, None);
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    assert!(user.ask(1).await.is_some(), "other files go on");
+}
+
+#[tokio::test]
+async fn edits_that_are_forgotten_teach_nothing_any_more() {
+    let mut user = User::of(LINES).await;
+    user.replace(0, "load", "fetch");
+    assert_eq!(user.ask(0).await, None);
+    user.session.forget();
+    user.replace(1, "load", "fetch");
+    assert_eq!(user.ask(1).await, None);
+    user.replace(2, "load", "fetch");
+    assert!(user.ask(2).await.is_some(), "two edits since");
+}
+
+#[tokio::test]
+async fn a_client_that_never_asks_costs_a_bounded_queue() {
+    let mut user = User::of(LINES).await;
+    let at = Position { line: 4, column: 0 };
+    for _ in 0..3_000 {
+        user.change((at, at), "x");
+    }
+    assert_eq!(user.ask(4).await, None);
+    user.replace(0, "load", "fetch");
+    user.replace(1, "load", "fetch");
+    assert!(user.ask(1).await.is_some());
+}

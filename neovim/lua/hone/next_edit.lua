@@ -1,0 +1,291 @@
+--- The next edit: what the user changed twice is offered where it comes next. One key goes there,
+--- and again makes the edit.
+
+local notify = require('hone.notify')
+local options = require('hone.options')
+local painter = require('hone.painter.next_edit')
+local places = require('hone.edit_place')
+local session = require('hone.session')
+local api = vim.api
+
+local M = {}
+
+local METHOD = 'textDocument/copilotInlineEdit'
+
+--- LSP's `InlineCompletionTriggerKind`. The server answers an invoked request in the setting
+--- `subtle` too.
+local INVOKED, AUTOMATIC = 1, 2
+
+--- A pause after the last change. A completion of the line comes first.
+local RESTS_MS = 250
+
+local marks = api.nvim_create_namespace('hone.next_edit.place')
+
+---@class hone.NextEdit
+---@field id string
+---@field client vim.lsp.Client
+---@field command lsp.Command
+---@field buf integer
+---@field mark integer extmark of the place
+---@field is_over_end boolean whether the place reaches over the last line break
+---@field old string
+---@field new string
+---@field kind integer how it was asked for
+
+---@type hone.NextEdit?
+local live
+
+local timer = assert(vim.uv.new_timer())
+
+--- Requests so far. Only the newest one is shown.
+local asked = 0
+
+local function client_of(buf)
+  return vim.lsp.get_clients({ bufnr = buf, name = 'hone' })[1]
+end
+
+local function drop()
+  painter.clear()
+  if live and api.nvim_buf_is_valid(live.buf) then
+    api.nvim_buf_del_extmark(live.buf, marks, live.mark)
+  end
+  live = nil
+end
+
+--- Where the edit is by now. nil if something else stands there, or if the buffer has gone.
+---@return hone.Place?
+local function place()
+  if not live or not api.nvim_buf_is_loaded(live.buf) then
+    return
+  end
+  local found = api.nvim_buf_get_extmark_by_id(live.buf, marks, live.mark, { details = true })
+  local start, details = { found[1], found[2] }, found[3]
+  if not details then
+    return
+  end
+  local stop = { details.end_row or start[1], details.end_col or start[2] }
+  local count = api.nvim_buf_line_count(live.buf)
+  if live.is_over_end then
+    stop = { count, 0 }
+    start = live.old == '' and { count, 0 } or start
+  end
+  local here = { start = start, stop = stop }
+  return places.text(live.buf, here) == live.old and here or nil
+end
+
+local function is_on_screen(here)
+  if live.buf ~= api.nvim_get_current_buf() then
+    return false
+  end
+  local row = here.start[1] + 1
+  return row >= vim.fn.line('w0') and row <= vim.fn.line('w$') + 1
+end
+
+--- The text of the hint, such as `→ 12 lines below (<M-n>)`.
+local function direction(here)
+  local key = options.current.keymaps.next_edit
+  local by = key and (' (%s)'):format(key) or ''
+  if live.buf ~= api.nvim_get_current_buf() then
+    local name = vim.fn.fnamemodify(api.nvim_buf_get_name(live.buf), ':t')
+    return ('→ %s:%d%s'):format(name, here.start[1] + 1, by)
+  end
+  local lines = here.start[1] + 1 - api.nvim_win_get_cursor(0)[1]
+  local side = lines > 0 and 'below' or 'above'
+  return ('→ %d lines %s%s'):format(math.abs(lines), side, by)
+end
+
+local function draw()
+  painter.clear()
+  local here = place()
+  if not here then
+    drop()
+    return
+  end
+  painter.draw(live.buf, here, live.new)
+  if not is_on_screen(here) and not session.is_visible() then
+    painter.hint(direction(here))
+  end
+end
+
+--- A buffer of this address that can be changed.
+---@return integer?
+local function writable(uri)
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    if api.nvim_buf_is_loaded(buf) and vim.uri_from_bufnr(buf) == uri then
+      local can = vim.bo[buf].modifiable and not vim.bo[buf].readonly
+      return can and buf or nil
+    end
+  end
+end
+
+local function show(client, edit, kind)
+  local id = vim.tbl_get(edit, 'command', 'arguments', 1)
+  local uri, version = edit.textDocument.uri, edit.textDocument.version
+  local buf = writable(uri)
+  if not buf or type(id) ~= 'string' or vim.lsp.util.buf_versions[buf] ~= version then
+    return
+  end
+  local is_same = live and live.id == id
+  drop()
+  local here = places.of(buf, edit.range, client.offset_encoding)
+  local old = places.text(buf, here)
+  local expected = vim.tbl_get(edit, '_hone', 'old')
+  if not old or (expected and places.unix(expected) ~= old) then
+    return
+  end
+  local count = api.nvim_buf_line_count(buf)
+  live = {
+    id = id,
+    client = client,
+    command = edit.command,
+    buf = buf,
+    -- A text that is inserted before or behind the place stays outside of it.
+    mark = api.nvim_buf_set_extmark(buf, marks, math.min(here.start[1], count - 1), here.start[2], {
+      end_row = math.min(here.stop[1], count - 1),
+      end_col = here.stop[2],
+      right_gravity = true,
+      end_right_gravity = false,
+      strict = false,
+    }),
+    is_over_end = here.stop[1] >= count,
+    old = old,
+    new = places.unix(edit.text),
+    kind = kind,
+  }
+  draw()
+  if live and not is_same then
+    client:notify('textDocument/didShowInlineEdit', { item = { command = edit.command } })
+  end
+end
+
+---@param kind integer
+---@param otherwise? fun() is called if there is no next edit
+local function ask(kind, otherwise)
+  local buf = api.nvim_get_current_buf()
+  local client = client_of(buf)
+  if not client or not vim.bo[buf].modifiable then
+    return
+  end
+  asked = asked + 1
+  local number = asked
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  params.textDocument.version = vim.lsp.util.buf_versions[buf]
+  params.context = { triggerKind = kind }
+  local function answered(err, result)
+    if number ~= asked then
+      return
+    end
+    local edit = not err and type(result) == 'table' and vim.tbl_get(result, 'edits', 1)
+    if edit then
+      show(client, edit, kind)
+    elseif not (live and live.kind == INVOKED and kind == AUTOMATIC) then
+      -- What came with a key stays as long as it fits.
+      drop()
+      if otherwise then
+        otherwise()
+      end
+    end
+  end
+  client:request(METHOD, params, notify.guard(answered), buf)
+end
+
+--- Is called when a text has changed.
+function M.changed()
+  local buf = api.nvim_get_current_buf()
+  if not client_of(buf) then
+    return
+  end
+  timer:stop()
+  if live then
+    draw()
+  end
+  local later = notify.guard(function()
+    if buf == api.nvim_get_current_buf() and session.wanted(buf) then
+      ask(AUTOMATIC)
+    end
+  end)
+  timer:start(RESTS_MS, 0, vim.schedule_wrap(later))
+end
+
+--- Is called when the cursor moved or another buffer came into the window.
+function M.moved()
+  if live then
+    draw()
+  end
+end
+
+local function go(here)
+  vim.cmd("normal! m'")
+  if live.buf ~= api.nvim_get_current_buf() then
+    vim.cmd.buffer(live.buf)
+  end
+  local row = math.min(here.start[1] + 1, api.nvim_buf_line_count(0))
+  api.nvim_win_set_cursor(0, { row, here.start[2] })
+  draw()
+end
+
+local function make(here)
+  local edit = live
+  drop()
+  asked = asked + 1
+  -- This starts an undo step, so that one `u` takes back this edit alone.
+  vim.cmd('let &undolevels = &undolevels')
+  places.replace(edit.buf, here, edit.new)
+  edit.client:exec_cmd(edit.command, { bufnr = edit.buf })
+  timer:stop()
+  ask(edit.kind)
+end
+
+--- Goes to the next edit, or makes it if the cursor is there. Asks for one if there is none.
+---@return boolean whether there is a server to ask
+function M.next()
+  local buf = api.nvim_get_current_buf()
+  if not client_of(buf) then
+    return false
+  end
+  local here = place()
+  if not here then
+    drop()
+    ask(INVOKED, function()
+      notify.say('there is no next edit', vim.log.levels.INFO)
+    end)
+    return true
+  end
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  local last = math.max(here.start[1], here.stop[1] - (here.stop[2] == 0 and 1 or 0))
+  local is_there = live.buf == buf and row >= math.min(here.start[1], last) and row <= last
+  -- Lines behind the last one have no line of their own yet.
+  is_there = is_there or (live.is_over_end and row == api.nvim_buf_line_count(buf) - 1)
+  if live.buf == buf and is_there then
+    make(here)
+  else
+    go(here)
+  end
+  return true
+end
+
+--- Turns the next edit down.
+---@return boolean whether there was one
+function M.dismiss()
+  if not live then
+    return false
+  end
+  live.client:notify('hone/didReject', { id = live.id, reason = 'esc' })
+  asked = asked + 1
+  timer:stop()
+  drop()
+  return true
+end
+
+--- Takes the next edit from the screen without a verdict.
+function M.abandon()
+  timer:stop()
+  asked = asked + 1
+  drop()
+end
+
+function M.is_visible()
+  return live ~= nil
+end
+
+return M

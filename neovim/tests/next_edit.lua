@@ -1,0 +1,167 @@
+--- Real Neovims against a scripted server that offers next edits: what is drawn, what each key does
+--- to the text, and what is reported.
+
+local check = require('check')
+local wait = require('wait')
+
+local TESTS = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
+
+local EDIT = 'textDocument/copilotInlineEdit'
+
+---@class test.EditScript
+local Scripted = {}
+Scripted.__index = Scripted
+
+local function open(home, name, text, script, init)
+  local log = ('%s/%s.log'):format(home.path, name)
+  local options = vim.tbl_extend('keep', { log = log, answer = 'null', delay_ms = 0 }, script)
+  local start = [[
+    package.path = %q .. '/?.lua;' .. package.path
+    require('fake_server').configure(vim.json.decode(%q))
+  ]]
+  local editor = home:edit(name, text, {
+    init = start:format(TESTS, vim.json.encode(options)) .. (init or ''),
+    ready = 'hone scripted',
+  })
+  return editor, setmetatable({ log = log }, Scripted)
+end
+
+function Scripted:sent(method)
+  local messages = {}
+  for line in io.lines(self.log) do
+    local message = vim.json.decode(line)
+    if message.method == method then
+      table.insert(messages, message)
+    end
+  end
+  return messages
+end
+
+function Scripted:wait_for(method, count)
+  wait.until_(('%d × %s'):format(count, method), function()
+    return #self:sent(method) >= count
+  end)
+end
+
+local function wait_for_lines(editor, expected)
+  local ok = pcall(wait.until_, 'the text', function()
+    return vim.deep_equal(editor:lines(), expected)
+  end)
+  if not ok then
+    check.equal(expected, editor:lines())
+  end
+end
+
+local SCRIPT = { old = 'load', new = 'fetch' }
+
+return {
+  {
+    'a next edit is drawn with its old and its new text, and nothing changes by itself',
+    function(home)
+      local editor, server = open(home, 'near.txt', 'one();\nload(1);\nload(2);\n', SCRIPT)
+      editor:type('x')
+      editor:wait_for('loadfetch(1);')
+      server:wait_for('textDocument/didShowInlineEdit', 1)
+      check.equal({ 'ne();', 'load(1);', 'load(2);' }, editor:lines())
+      local params = server:sent(EDIT)[1].params
+      check.equal(2, params.context.triggerKind)
+      assert(type(params.textDocument.version) == 'number')
+    end,
+  },
+  {
+    'the key goes there, and again makes the edit, in one step of undo',
+    function(home)
+      local editor, server = open(home, 'go.txt', 'one();\nload(1);\nload(2);\n', SCRIPT)
+      editor:type('x')
+      editor:wait_for('loadfetch(1);')
+      editor:press('M-n')
+      wait.until_('the cursor at the place', function()
+        return tonumber(editor:eval('line(".")')) == 2
+      end)
+      check.equal({ 'ne();', 'load(1);', 'load(2);' }, editor:lines(), 'it only went there')
+      editor:press('M-n')
+      wait_for_lines(editor, { 'ne();', 'fetch(1);', 'load(2);' })
+      server:wait_for('workspace/executeCommand', 1)
+      local accepted = server:sent('workspace/executeCommand')[1].params
+      check.equal({ command = 'hone.accept', arguments = { 'edit-1' } }, accepted)
+      -- The next one is asked for at once.
+      editor:wait_for('loadfetch(2);')
+      editor:press('M-n')
+      editor:press('M-n')
+      wait_for_lines(editor, { 'ne();', 'fetch(1);', 'fetch(2);' })
+      editor:type('u')
+      wait_for_lines(editor, { 'ne();', 'fetch(1);', 'load(2);' })
+    end,
+  },
+  {
+    'Escape turns it down and does what it did before where there is none',
+    function(home)
+      local init = [[vim.keymap.set('n', '<Esc>', function() vim.g.escaped = 1 end)]]
+      local editor, server = open(home, 'esc.txt', 'one();\nload(1);\n', SCRIPT, init)
+      editor:type('x')
+      editor:wait_for('loadfetch(1);')
+      editor:press('Escape')
+      server:wait_for('hone/didReject', 1)
+      check.equal({ id = 'edit-1', reason = 'esc' }, server:sent('hone/didReject')[1].params)
+      editor:wait_until_gone('loadfetch')
+      check.equal('0', vim.trim(editor:eval('get(g:, "escaped", 0)')))
+      editor:press('Escape')
+      wait.until_('the own mapping', function()
+        return vim.trim(editor:eval('get(g:, "escaped", 0)')) == '1'
+      end)
+    end,
+  },
+  {
+    'a place that is not on screen has a hint with the way to it',
+    function(home)
+      local text = 'one();\n' .. ('\n'):rep(40) .. 'load(1);\n'
+      local editor = open(home, 'far.txt', text, SCRIPT)
+      editor:type('x')
+      editor:wait_for('→ 41 lines below (<M-n>)')
+      editor:type(':Hone next')
+      editor:press('Enter')
+      editor:wait_for('loadfetch(1);')
+    end,
+  },
+  {
+    'an answer to an old version, and one for a text that is not there, are not shown',
+    function(home)
+      local late = { old = 'load', new = 'fetch', late = 1 }
+      local editor, server = open(home, 'late.txt', 'one();\nload(1);\n', late)
+      editor:type('x')
+      server:wait_for(EDIT, 1)
+      wait.settle()
+      check.lacks(editor:screen(), 'fetch')
+      check.equal({}, server:sent('textDocument/didShowInlineEdit'))
+    end,
+  },
+  {
+    'a text that changes under the edit is never replaced',
+    function(home)
+      local editor = open(home, 'under.txt', 'one();\nload(1);\nlast();\n', SCRIPT)
+      editor:type('x')
+      editor:wait_for('loadfetch(1);')
+      editor:press('M-n')
+      wait.until_('the cursor at the place', function()
+        return tonumber(editor:eval('line(".")')) == 2
+      end)
+      -- Another program changes the place, and the key comes before any event.
+      local change = "lua vim.api.nvim_buf_set_text(0, 1, 1, 1, 3, { 'xx' })"
+      editor:eval(('execute("%s; require(\'hone\').next_edit()")'):format(change))
+      wait.settle()
+      check.equal({ 'ne();', 'lxxd(1);', 'last();' }, editor:lines())
+    end,
+  },
+  {
+    'a buffer that cannot be changed gets no next edit',
+    function(home)
+      local editor, server = open(home, 'ro.txt', 'one();\nload(1);\n', SCRIPT)
+      editor:type(':setlocal nomodifiable')
+      editor:press('Enter')
+      editor:press('M-n')
+      wait.settle()
+      check.equal({}, server:sent(EDIT))
+      check.equal({ 'one();', 'load(1);' }, editor:lines())
+    end,
+  },
+}

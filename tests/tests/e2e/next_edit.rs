@@ -1,0 +1,126 @@
+//! The next edit over the protocol, as clients of Copilot ask for it, each in its own way.
+
+use feedback::event::{EventKind, NextEditOutcome};
+use rehearsal::client::{Client, Position, Range};
+use serde_json::{Value, json};
+use tests::{Home, Model, QUICK};
+
+const URI: &str = "file:///project/a.rs";
+const TEXT: &str = "file.load(1);\nfile.load(2);\nfile.load(3);\nfile.load(4);\nfile.load(5);\n";
+
+/// The settings of the other tests, with next edits as the user edits.
+fn home() -> Home {
+    Home::with(Model::Smol, &format!("{QUICK}completion.next_edit = \"on\"\n"))
+}
+
+fn name_in(line: u32, length: u32) -> Range {
+    let at = |character| Position { line, character };
+    Range { start: at(5), end: at(5 + length) }
+}
+
+/// Opens the text and makes the same edit in its first two lines. The version is 3 then.
+fn two_edits(editor: &Client) {
+    editor.open(URI, "rust", TEXT).unwrap();
+    for line in 0..2 {
+        editor.change(URI, Some(name_in(line, 4)), "fetch").unwrap();
+    }
+}
+
+fn ask(editor: &Client, version: i32, line: u32) -> Vec<Value> {
+    let params = json!({
+        "textDocument": { "uri": URI, "version": version },
+        "position": { "line": line, "character": 0 },
+    });
+    let answer = editor.request("textDocument/copilotInlineEdit", params).unwrap();
+    answer["edits"].as_array().expect("the answer has a list").clone()
+}
+
+fn outcomes(home: &Home) -> Vec<NextEditOutcome> {
+    let outcome = |event: feedback::event::Event| match event.kind {
+        EventKind::NextEditOutcome { outcome, .. } => Some(outcome),
+        _ => None,
+    };
+    home.events().into_iter().filter_map(outcome).collect()
+}
+
+#[test]
+fn a_client_that_runs_the_command_walks_from_place_to_place() {
+    let home = home();
+    let editor = home.editor();
+    two_edits(&editor);
+    for line in 2..4 {
+        let edits = ask(&editor, line + 1, line as u32 - 1);
+        assert_eq!(edits.len(), 1);
+        let edit = &edits[0];
+        assert_eq!(
+            (&edit["text"], &edit["range"]["start"]["line"]),
+            (&json!("fetch"), &json!(line))
+        );
+        assert_eq!(edit["textDocument"], json!({ "uri": URI, "version": line + 1 }));
+        let command = json!({ "item": { "command": edit["command"] } });
+        editor.notify("textDocument/didShowInlineEdit", command).unwrap();
+        editor.change(URI, Some(name_in(line as u32, 4)), "fetch").unwrap();
+        editor.request("workspace/executeCommand", edit["command"].clone()).unwrap();
+    }
+    drop(editor);
+    assert_eq!(outcomes(&home), [NextEditOutcome::Accepted; 2]);
+}
+
+/// copilot.lua neither checks the version nor runs the command.
+#[test]
+fn a_client_that_reports_nothing_is_understood_from_its_text() {
+    let home = home();
+    let editor = home.editor();
+    two_edits(&editor);
+    assert_eq!(ask(&editor, 3, 1).len(), 1);
+    editor.change(URI, Some(name_in(2, 4)), "fetch").unwrap();
+    assert_eq!(ask(&editor, 4, 2).len(), 1);
+    drop(editor);
+    assert_eq!(outcomes(&home)[0], NextEditOutcome::Accepted);
+}
+
+#[test]
+fn there_is_no_edit_for_an_old_version_and_never_null() {
+    let home = home();
+    let editor = home.editor();
+    two_edits(&editor);
+    assert!(ask(&editor, 2, 1).is_empty());
+    let unknown = json!({
+        "textDocument": { "uri": "file:///project/none.rs", "version": 1 },
+        "position": { "line": 9, "character": 9 },
+    });
+    let answer = editor.request("textDocument/copilotInlineEdit", unknown).unwrap();
+    assert_eq!(answer, json!({ "edits": [] }));
+    assert_eq!(ask(&editor, 3, 1).len(), 1);
+}
+
+#[test]
+fn escape_is_recorded_and_forgetting_the_file_forgets_it() {
+    let home = home();
+    let editor = home.editor();
+    two_edits(&editor);
+    let edit = ask(&editor, 3, 1).remove(0);
+    let id = edit["command"]["arguments"][0].as_str().expect("an id");
+    editor.did_reject(id, "esc").unwrap();
+    editor.status().unwrap();
+    assert_eq!(outcomes(&home), [NextEditOutcome::Rejected]);
+    let events = home.output(&["events", "--json"]);
+    assert!(!events.contains("fetch"), "no text is recorded: {events}");
+    editor.request("hone/forget", json!({ "uri": URI })).unwrap();
+    assert_eq!(outcomes(&home), []);
+}
+
+#[test]
+fn by_default_an_edit_comes_with_a_key_alone() {
+    let home = Home::with(Model::Smol, QUICK);
+    let editor = home.editor();
+    two_edits(&editor);
+    assert!(ask(&editor, 3, 1).is_empty());
+    let params = json!({
+        "textDocument": { "uri": URI, "version": 3 },
+        "position": { "line": 1, "character": 0 },
+        "context": { "triggerKind": 1 },
+    });
+    let answer = editor.request("textDocument/copilotInlineEdit", params).unwrap();
+    assert_eq!(answer["edits"].as_array().map(Vec::len), Some(1));
+}

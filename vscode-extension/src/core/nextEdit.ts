@@ -1,0 +1,62 @@
+// What this window knows about the next edit: where it is while the document changes, whether it
+// may still be made, and what is said of it. Nothing here knows VS Code.
+
+/** An edit as the server offers it. Offsets count UTF-16 units. */
+export interface NextEdit {
+    id: string;
+    uri: string;
+    start: number;
+    end: number;
+    /** What must stand there for the edit to be made. */
+    old: string;
+    new: string;
+}
+
+/** One change of a document, as the editor reports it. */
+export interface Change {
+    rangeOffset: number;
+    rangeLength: number;
+    text: string;
+}
+
+/** A longer text is cut on screen. */
+const SHOWN_CHARS_MAX = 160;
+
+/** The edit after the changes of one event. Undefined if one of them touches its place. */
+export function moved(edit: NextEdit, changes: readonly Change[]): NextEdit | undefined {
+    let shift = 0;
+    // The offsets of an event's changes are all meant for the text before it.
+    for (const { rangeOffset, rangeLength, text } of changes) {
+        const end = rangeOffset + rangeLength;
+        const isInsertionAtStart = end === edit.start && rangeLength === 0;
+        if (end <= edit.start && !isInsertionAtStart) shift += text.length - rangeLength;
+        else if (rangeOffset < edit.end || rangeOffset === edit.start) return undefined;
+    }
+    return { ...edit, start: edit.start + shift, end: edit.end + shift };
+}
+
+/** Where the edit is, seen from the cursor, in words. */
+export function direction(cursorLine: number, line: number, file: string | undefined): string {
+    if (file !== undefined) return `→ ${file}:${line + 1}`;
+    if (cursorLine === line) return '→ this line';
+    const lines = Math.abs(line - cursorLine);
+    const side = line > cursorLine ? 'below' : 'above';
+    return `→ ${lines} ${lines === 1 ? 'line' : 'lines'} ${side}`;
+}
+
+/** The new text as one line, because a decoration has only one. */
+export function onOneLine(text: string): string {
+    const lines = text.replace(/\r?\n$/, '').split(/\r?\n/);
+    const joined = lines.map((line, at) => (at === 0 ? line : line.trimStart())).join(' ⏎ ');
+    const shown = [...joined];
+    const cut = shown.length > SHOWN_CHARS_MAX;
+    return cut ? `${shown.slice(0, SHOWN_CHARS_MAX).join('')}…` : joined;
+}
+
+/**
+ * Whether Tab indents here, so that it must not go to an edit: nothing but blanks is before the
+ * cursor.
+ */
+export function tabIndents(beforeCursor: string): boolean {
+    return beforeCursor.trim() === '';
+}

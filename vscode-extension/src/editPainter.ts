@@ -1,0 +1,77 @@
+// Draws a next edit: the old text struck through, the new one behind it, an arrow in the margin,
+// and a hint at the cursor if the place is not on screen.
+
+import * as vscode from 'vscode';
+import { join } from 'node:path';
+import { onOneLine } from './core/nextEdit';
+
+const ARROW = join(__dirname, '..', 'media', 'next-edit.svg');
+
+/** A decoration would join several blanks. */
+const NO_BREAK_SPACE = '\u00a0';
+
+export class EditPainter implements vscode.Disposable {
+    private readonly old = vscode.window.createTextEditorDecorationType({
+        backgroundColor: new vscode.ThemeColor('diffEditor.removedTextBackground'),
+        textDecoration: 'line-through',
+        rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+    });
+    private readonly new = vscode.window.createTextEditorDecorationType({
+        after: { backgroundColor: new vscode.ThemeColor('diffEditor.insertedTextBackground') },
+        rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+    });
+    private readonly arrow = vscode.window.createTextEditorDecorationType({
+        gutterIconPath: ARROW,
+        gutterIconSize: 'contain',
+        overviewRulerColor: new vscode.ThemeColor('diffEditor.insertedTextBackground'),
+    });
+    private readonly hint = vscode.window.createTextEditorDecorationType({
+        after: {
+            color: new vscode.ThemeColor('editorGhostText.foreground'),
+            margin: '0 0 0 2em',
+        },
+    });
+    private painted: vscode.TextEditor | undefined;
+
+    /** `place` is undefined if the edit is in another document. */
+    draw(
+        editor: vscode.TextEditor,
+        place: vscode.Range | undefined,
+        text: string,
+        hint: string | undefined,
+    ): void {
+        if (this.painted !== editor) this.clear();
+        this.painted = editor;
+        const at = (where: vscode.Range | undefined) => (where ? [where] : []);
+        editor.setDecorations(this.old, at(place && !place.isEmpty ? place : undefined));
+        editor.setDecorations(this.arrow, at(place));
+        editor.setDecorations(this.new, place && text !== '' ? [newText(place, text)] : []);
+        const line = editor.selection.active.line;
+        const end = editor.document.lineAt(line).range.end;
+        const contentText = `${hint ?? ''} (Tab)`;
+        const hints = [
+            { range: new vscode.Range(end, end), renderOptions: { after: { contentText } } },
+        ];
+        editor.setDecorations(this.hint, hint === undefined ? [] : hints);
+    }
+
+    clear(): void {
+        for (const type of [this.old, this.new, this.arrow, this.hint]) {
+            this.painted?.setDecorations(type, []);
+        }
+        this.painted = undefined;
+    }
+
+    dispose(): void {
+        for (const type of [this.old, this.new, this.arrow, this.hint]) type.dispose();
+    }
+}
+
+function newText(place: vscode.Range, text: string): vscode.DecorationOptions {
+    const contentText = onOneLine(text).replaceAll(' ', NO_BREAK_SPACE);
+    return {
+        range: new vscode.Range(place.end, place.end),
+        renderOptions: { after: { contentText } },
+        hoverMessage: new vscode.MarkdownString().appendCodeblock(text),
+    };
+}

@@ -1,0 +1,253 @@
+// The next edit: what the user changed twice is offered where it comes next. Tab goes there, and
+// Tab again makes the edit. The stable API has no such offers, so this draws decorations.
+
+import * as vscode from 'vscode';
+import { DOCUMENTS } from './client';
+import { direction, moved, tabIndents, type NextEdit } from './core/nextEdit';
+import {
+    ACCEPT_COMMAND,
+    didReject,
+    didShowEdit,
+    inlineEdit,
+    itemReference,
+    type InlineEdit,
+} from './core/protocol';
+import { EditPainter } from './editPainter';
+import type { Server } from './server';
+import { isEnabled, isLanguageOn } from './settings';
+
+/** A pause after the last change. A completion of the line comes first. */
+const RESTS_MS = 250;
+
+/** LSP's `InlineCompletionTriggerKind`. */
+const INVOKED = 1;
+const AUTOMATIC = 2;
+
+/** Tab and Escape belong to the edit while this is true. */
+const CONTEXT = 'hone.nextEdit';
+
+export class NextEdits implements vscode.Disposable {
+    private readonly subscriptions: vscode.Disposable[];
+    private readonly painter = new EditPainter();
+    private live: NextEdit | undefined;
+    /** How the live edit was asked for. After it, the next one is asked for in the same way. */
+    private kind = AUTOMATIC;
+    /** The cursor was brought to the place and is there. */
+    private arrived = false;
+    /** Requests so far. Only the newest one is shown. */
+    private asked = 0;
+    private timer: NodeJS.Timeout | undefined;
+
+    constructor(private readonly server: Server) {
+        this.subscriptions = [
+            vscode.workspace.onDidChangeTextDocument((event) => this.changed(event)),
+            vscode.window.onDidChangeTextEditorSelection(() => this.cursorMoved()),
+            vscode.window.onDidChangeActiveTextEditor(() => this.cursorMoved()),
+            vscode.window.onDidChangeTextEditorVisibleRanges(() => this.draw()),
+            vscode.workspace.onDidCloseTextDocument((document) => {
+                if (document.uri.toString() === this.live?.uri) this.drop();
+            }),
+            vscode.commands.registerCommand('hone.nextEdit', () => this.next()),
+            vscode.commands.registerCommand('hone.dismissEdit', () => this.dismiss()),
+            this.painter,
+        ];
+    }
+
+    /** Goes to the edit, or makes it if the cursor is there. Asks for one if there is none. */
+    private async next(): Promise<void> {
+        const edit = this.live;
+        if (!edit) {
+            const found = await this.ask(INVOKED);
+            if (!found) vscode.window.setStatusBarMessage('Hone: there is no next edit', 3000);
+            return;
+        }
+        const editor = vscode.window.activeTextEditor;
+        const place = editor && this.placeIn(editor);
+        const isThere = place && place.start.line <= editor.selection.active.line;
+        if (isThere && editor.selection.active.line <= place.end.line) {
+            await this.make(editor, edit, place);
+        } else {
+            await this.go(edit);
+        }
+    }
+
+    private async go(edit: NextEdit): Promise<void> {
+        const uri = vscode.Uri.parse(edit.uri);
+        const active = vscode.window.activeTextEditor;
+        const editor =
+            active?.document.uri.toString() === edit.uri
+                ? active
+                : await vscode.window.showTextDocument(uri);
+        const place = this.placeIn(editor);
+        if (!place) return this.drop();
+        this.arrived = true;
+        editor.selection = new vscode.Selection(place.start, place.start);
+        editor.revealRange(place, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+        this.draw();
+    }
+
+    /** Makes the edit in one step of undo, and tells the server. */
+    private async make(
+        editor: vscode.TextEditor,
+        edit: NextEdit,
+        place: vscode.Range,
+    ): Promise<void> {
+        const kind = this.kind;
+        this.drop();
+        // The editor makes no edit in a document that cannot be changed, or that has changed.
+        const made = await editor.edit((builder) => builder.replace(place, edit.new));
+        if (!made) return;
+        await vscode.commands.executeCommand(ACCEPT_COMMAND, edit.id);
+        await this.ask(kind);
+    }
+
+    private dismiss(): void {
+        const id = this.live?.id;
+        this.drop();
+        if (id === undefined) return;
+        void this.server.connected?.sendNotification(didReject, { id, reason: 'esc' });
+    }
+
+    private changed(event: vscode.TextDocumentChangeEvent): void {
+        const { document, contentChanges } = event;
+        if (contentChanges.length === 0) return;
+        if (document.uri.toString() === this.live?.uri) {
+            this.live = moved(this.live, contentChanges);
+            if (!this.live) this.drop();
+        }
+        if (document !== vscode.window.activeTextEditor?.document) return;
+        this.draw();
+        clearTimeout(this.timer);
+        this.timer = setTimeout(() => void this.ask(AUTOMATIC), RESTS_MS);
+    }
+
+    /** Asks the server, and shows what it answers. Answers whether there is an edit. */
+    private async ask(kind: number): Promise<boolean> {
+        clearTimeout(this.timer);
+        const [client, editor] = [this.server.connected, vscode.window.activeTextEditor];
+        if (!client || !editor || !isWanted(editor.document, kind)) return false;
+        const { document, selection } = editor;
+        const number = ++this.asked;
+        const textDocument = {
+            ...client.code2ProtocolConverter.asTextDocumentIdentifier(document),
+            version: document.version,
+        };
+        const position = client.code2ProtocolConverter.asPosition(selection.active);
+        try {
+            const context = { triggerKind: kind };
+            const answer = await client.sendRequest(inlineEdit, {
+                textDocument,
+                position,
+                context,
+            });
+            if (number !== this.asked) return false;
+            const [found] = answer.edits;
+            // What came with a key stays as long as it fits.
+            if (!found && kind === AUTOMATIC && this.kind === INVOKED)
+                return this.live !== undefined;
+            const before = this.live?.id;
+            this.live = found && editOf(found);
+            this.kind = kind;
+            if (this.live?.id !== before) this.arrived = false;
+            this.draw();
+            if (!this.live) return false;
+            if (this.live.id !== before) {
+                void client.sendNotification(didShowEdit, itemReference(this.live.id));
+            }
+            return true;
+        } catch {
+            // The server has ended, which the status bar shows.
+            return false;
+        }
+    }
+
+    private cursorMoved(): void {
+        const editor = vscode.window.activeTextEditor;
+        const place = editor && this.placeIn(editor);
+        this.arrived &&= !!place && editor.selection.isEmpty && place.contains(editor.selection);
+        this.draw();
+    }
+
+    /** Where the edit is in this editor, if what it replaces stands there. */
+    private placeIn(editor: vscode.TextEditor): vscode.Range | undefined {
+        const edit = this.live;
+        if (edit?.uri !== editor.document.uri.toString()) return undefined;
+        return rangeOf(editor.document, edit);
+    }
+
+    private draw(): void {
+        const [editor, edit] = [vscode.window.activeTextEditor, this.live];
+        if (!edit || !editor) return this.hide();
+        const document = documentOf(edit.uri);
+        const place = document && rangeOf(document, edit);
+        if (!place) return this.drop();
+        const isHere = document === editor.document;
+        const cursor = editor.selection.active;
+        const file = isHere ? undefined : edit.uri.slice(edit.uri.lastIndexOf('/') + 1);
+        const isVisible = isHere && editor.visibleRanges.some((range) => range.intersection(place));
+        const hint = isVisible ? undefined : direction(cursor.line, place.start.line, file);
+        this.painter.draw(editor, isHere ? place : undefined, edit.new, hint);
+        const before = editor.document.lineAt(cursor.line).text.slice(0, cursor.character);
+        setContext(this.arrived || !tabIndents(before));
+    }
+
+    private hide(): void {
+        this.painter.clear();
+        setContext(false);
+    }
+
+    private drop(): void {
+        this.live = undefined;
+        this.arrived = false;
+        this.asked++;
+        this.hide();
+    }
+
+    dispose(): void {
+        clearTimeout(this.timer);
+        this.drop();
+        for (const subscription of this.subscriptions) subscription.dispose();
+    }
+}
+
+let isOn = false;
+
+function setContext(on: boolean): void {
+    if (on === isOn) return;
+    isOn = on;
+    void vscode.commands.executeCommand('setContext', CONTEXT, on);
+}
+
+function isWanted(document: vscode.TextDocument, kind: number): boolean {
+    if (vscode.languages.match(DOCUMENTS, document) === 0) return false;
+    return kind === INVOKED || (isEnabled() && isLanguageOn(document.languageId));
+}
+
+function documentOf(uri: string): vscode.TextDocument | undefined {
+    return vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri);
+}
+
+function rangeOf(document: vscode.TextDocument, edit: NextEdit): vscode.Range | undefined {
+    const range = new vscode.Range(document.positionAt(edit.start), document.positionAt(edit.end));
+    return document.getText(range) === edit.old ? range : undefined;
+}
+
+/** The edit, if it is meant for a document as it is now. */
+function editOf(found: InlineEdit): NextEdit | undefined {
+    const { uri, version } = found.textDocument;
+    const document = documentOf(vscode.Uri.parse(uri).toString());
+    const id = found.command.arguments?.[0];
+    if (!document || document.version !== version || typeof id !== 'string') return undefined;
+    const { start, end } = found.range;
+    const offset = (at: { line: number; character: number }) =>
+        document.offsetAt(new vscode.Position(at.line, at.character));
+    const edit: NextEdit = {
+        id,
+        uri: document.uri.toString(),
+        start: offset(start),
+        end: offset(end),
+        old: found._hone.old,
+        new: found.text,
+    };
+    return rangeOf(document, edit) && edit;
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { direction, moved, onOneLine, tabIndents, type NextEdit } from '../src/core/nextEdit';
+
+const EDIT: NextEdit = {
+    id: 'e-1',
+    uri: 'file:///a.rs',
+    start: 10,
+    end: 14,
+    old: 'load',
+    new: 'fetch',
+};
+
+function change(rangeOffset: number, rangeLength: number, text: string) {
+    return { rangeOffset, rangeLength, text };
+}
+
+test('an edit moves with the changes before it and stays at those behind it', () => {
+    const after = moved(EDIT, [change(20, 1, 'later'), change(0, 2, 'more text')]);
+    assert.deepEqual([after?.start, after?.end], [17, 21]);
+    assert.deepEqual(moved(EDIT, [change(14, 0, 'x')]), EDIT);
+    assert.deepEqual(moved(EDIT, []), EDIT);
+});
+
+test('a change at the place of an edit ends it', () => {
+    for (const touching of [
+        change(11, 1, ''),
+        change(10, 0, 'x'),
+        change(8, 3, 'y'),
+        change(13, 5, ''),
+        change(0, 99, ''),
+    ]) {
+        assert.equal(moved(EDIT, [touching]), undefined, JSON.stringify(touching));
+    }
+    const insertion = { ...EDIT, end: 10, old: '' };
+    assert.equal(moved(insertion, [change(10, 0, 'x')]), undefined);
+    assert.equal(moved(insertion, [change(12, 0, 'x')])?.start, 10);
+});
+
+test('the way to an edit is told in lines, or by its file', () => {
+    assert.equal(direction(3, 15, undefined), '→ 12 lines below');
+    assert.equal(direction(3, 2, undefined), '→ 1 line above');
+    assert.equal(direction(3, 3, undefined), '→ this line');
+    assert.equal(direction(3, 9, 'b.rs'), '→ b.rs:10');
+});
+
+test('several new lines are shown in one, and long ones are cut', () => {
+    assert.equal(onOneLine('one;\r\n    two;\r\n'), 'one; ⏎ two;');
+    assert.equal(onOneLine('  fetch'), '  fetch');
+    assert.equal([...onOneLine('😀'.repeat(500))].length, 161);
+});
+
+test('Tab keeps its meaning where it indents', () => {
+    assert.ok(tabIndents('') && tabIndents('\t  '));
+    assert.ok(!tabIndents('  x'));
+});
