@@ -1,15 +1,17 @@
 //! The layers of a model on an NVIDIA GPU (feature `cuda`).
 //!
-//! A step spends most of its time in the seven maps of every layer. They are dequantised once and
-//! stay in GPU memory. All other code is the same with and without a GPU.
+//! A step spends most of its time in the seven maps of every layer, and of the rest most in the
+//! output matrix. They are dequantised once and stay in GPU memory. All other code is the same with
+//! and without a GPU.
 
 use crate::limits::GPU_SPARE_BYTES;
 use crate::model::gpu::{Gpu, GpuMatrix};
-use crate::model::weights::{MAPS, Transformer, Weight};
+use crate::model::weights::{MAPS, Transformer, VocabularyMatrix, Weight};
 use anyhow::ensure;
 use std::sync::Arc;
 
-/// Moves the maps of the layers into GPU memory. Returns the name of the GPU.
+/// Moves the maps of the layers into GPU memory, and the output matrix if it fits too. Returns the
+/// name of the GPU.
 ///
 /// # Errors
 /// There is no driver, no cuBLAS, no GPU, or not enough free memory on it. The weights are
@@ -34,7 +36,23 @@ pub fn move_layers(weights: &mut Transformer<f32>) -> anyhow::Result<String> {
             *weight = Weight::Gpu(moved);
         }
     }
+    move_head(&gpu, &weights.head)?;
     Ok(name)
+}
+
+/// Copies the output matrix into GPU memory, if it fits.
+fn move_head(gpu: &Arc<Gpu>, head: &VocabularyMatrix) -> anyhow::Result<()> {
+    let mut rows = 0;
+    for block in &head.blocks {
+        rows += block.rows()?;
+    }
+    if gpu.free_bytes()? >= rows * head.width * size_of::<f32>() + GPU_SPARE_BYTES {
+        let blocks = head.blocks.iter().map(|block| upload(gpu, block));
+        let blocks = blocks.collect::<anyhow::Result<Vec<GpuMatrix>>>()?;
+        // It is empty: a model is moved once.
+        let _ = head.on_gpu.set(blocks);
+    }
+    Ok(())
 }
 
 fn upload(gpu: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
