@@ -18,7 +18,7 @@ const OLDEST_CPU: &str = "x86-64-v2";
 const PROGRAMS: [&str; 3] = ["hone", "hone-learner", "hone-rehearse"];
 
 /// The folder of the libraries in the archive. The server looks for it from its own folder.
-const LIBRARIES: &str = "lib/hone";
+pub const LIBRARIES: &str = "lib/hone";
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -33,7 +33,12 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();
     // A folder of its own: the build for this machine has other flags and stays as it is.
     let target = workspace.target.join("dist");
-    let llama = build(workspace, &target, arguments, &mut steps)?;
+    let features: Vec<String> = ["portable"]
+        .into_iter()
+        .chain(arguments.features.iter().map(String::as_str))
+        .map(|feature| format!("hone/{feature}"))
+        .collect();
+    let llama = build(workspace, &target, &features, &mut steps)?;
     let name = format!("hone-{}-{}-linux", env!("CARGO_PKG_VERSION"), env::consts::ARCH);
     let folder = target.join(&name);
     if folder.exists() {
@@ -46,12 +51,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     for program in PROGRAMS {
         copy(&target.join("release").join(program), &programs)?;
     }
-    // The libraries that the programs are linked with, and those that the server loads.
-    for from in ["lib", "lib64", "backends"].map(|folder| llama.join(folder)) {
-        for library in shared_libraries(&from)? {
-            copy(&library, &libraries)?;
-        }
-    }
+    copy_libraries(&llama, &libraries)?;
     for text in ["README.md", "CHANGELOG.md"] {
         copy(&workspace.root.join(text), &folder)?;
     }
@@ -66,18 +66,24 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Builds the programs; answers the folder of llama.cpp's libraries.
-fn build(
+/// Copies the libraries that the programs are linked with, and those that the server loads.
+pub fn copy_libraries(llama: &Path, to: &Path) -> Result<()> {
+    for from in ["lib", "lib64", "backends"].map(|folder| llama.join(folder)) {
+        for library in shared_libraries(&from)? {
+            copy(&library, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds the programs and examples with these features; answers the folder of llama.cpp's
+/// libraries.
+pub fn build(
     workspace: &Workspace,
     target: &Path,
-    arguments: &Arguments,
+    features: &[String],
     steps: &mut Steps,
 ) -> Result<PathBuf> {
-    let features: Vec<String> = ["portable"]
-        .into_iter()
-        .chain(arguments.features.iter().map(String::as_str))
-        .map(|feature| format!("hone/{feature}"))
-        .collect();
     let messages = target.join("messages.json");
     fs::create_dir_all(target).with_context(|| target.display().to_string())?;
     let out = fs::File::create(&messages).with_context(|| messages.display().to_string())?;
@@ -123,7 +129,7 @@ fn shared_libraries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn copy(from: &Path, folder: &Path) -> Result<()> {
+pub fn copy(from: &Path, folder: &Path) -> Result<()> {
     let name = from.file_name().context("no file name")?;
     fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(())
