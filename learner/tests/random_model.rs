@@ -8,7 +8,7 @@ use learner::model::prompt_pass::PromptKv;
 use learner::model::weights::{self, DOWN, Q, V, Weight};
 use learner::model::{Tail, TailBatch};
 use models::gguf::Gguf;
-use models::random_model::{self, Shape};
+use models::random_model::{self, Shape, Speech};
 use std::sync::Arc;
 
 const SHAPE: Shape = Shape {
@@ -35,7 +35,7 @@ fn a_random_model_has_weights_of_the_size_of_a_real_one_and_finite_log_probs() {
     let folder = tempfile::tempdir().unwrap();
     let (like, out) = (folder.path().join("like.gguf"), folder.path().join("out.gguf"));
     common::write_gguf(&like, "qwen2", 1);
-    random_model::write(&Gguf::open(&like).unwrap(), &SHAPE, 1, 2, &out).unwrap();
+    random_model::write(&Gguf::open(&like).unwrap(), &SHAPE, Speech::Words, 1, 2, &out).unwrap();
     let model = weights::load(&Gguf::open(&out).unwrap()).unwrap();
 
     // Layer 0 has the formats with more bits, layer 1 those with fewer.

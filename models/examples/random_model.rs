@@ -9,7 +9,7 @@
 use anyhow::{Context, Result};
 use clap::Parser;
 use models::gguf::Gguf;
-use models::random_model::{self, Shape};
+use models::random_model::{self, Shape, Speech};
 use std::path::PathBuf;
 
 #[derive(Parser)]
@@ -20,6 +20,9 @@ struct Arguments {
     /// 0.5b, 1.5b or 7b; tiny is a shape of no model, for tries
     #[arg(long)]
     shape: Option<String>,
+    /// Break a line after some ten words, where words would go on without end
+    #[arg(long)]
+    lines: bool,
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[arg(long)]
@@ -35,7 +38,8 @@ fn main() -> Result<()> {
             let shape = Shape::named(name)
                 .with_context(|| format!("{name:?} is none of 0.5b, 1.5b, 7b and tiny"))?;
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            random_model::write(&like, &shape, arguments.seed, threads, &arguments.out)
+            let speech = if arguments.lines { Speech::Lines } else { Speech::Words };
+            random_model::write(&like, &shape, speech, arguments.seed, threads, &arguments.out)
         }
     }
 }

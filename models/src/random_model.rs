@@ -26,6 +26,19 @@ const CHUNK_BYTES: usize = 8 << 20;
 /// says plain words only: it neither ends its answer nor breaks a line.
 const QUIET: f32 = 1.0 / 16.0;
 
+/// How much larger the row of the line break is, if lines are to end. It is then the likeliest of
+/// all tokens about once in ten.
+const LINE_BREAK: f32 = 3.0;
+
+/// What a random model says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speech {
+    /// Plain words without end, so that answers are as long as they may be.
+    Words,
+    /// Lines of some ten plain words.
+    Lines,
+}
+
 /// A piece of a matrix that one thread makes.
 struct Chunk<'a> {
     matrix: &'a Matrix,
@@ -41,9 +54,16 @@ struct Chunk<'a> {
 ///
 /// # Errors
 /// `like` has no vocabulary, or `out` cannot be written.
-pub fn write(like: &Gguf, shape: &Shape, seed: u64, threads: usize, out: &Path) -> Result<()> {
-    let loud = plain_words(like)?;
-    let matrices = shape.matrices(loud.len());
+pub fn write(
+    like: &Gguf,
+    shape: &Shape,
+    speech: Speech,
+    seed: u64,
+    threads: usize,
+    out: &Path,
+) -> Result<()> {
+    let sizes = row_sizes(like, speech)?;
+    let matrices = shape.matrices(sizes.len());
     let mut builder = header(like, Some(shape));
     let mut offset = 0;
     let mut offsets = Vec::with_capacity(matrices.len());
@@ -69,7 +89,7 @@ pub fn write(like: &Gguf, shape: &Shape, seed: u64, threads: usize, out: &Path) 
             bytes.clear();
             let mut random = Random::new(seed, index as u64);
             for row in chunk.from..chunk.from + chunk.rows {
-                let size = if chunk.matrix.of_tokens && !loud[row] { QUIET } else { 1.0 };
+                let size = if chunk.matrix.of_tokens { sizes[row] } else { 1.0 };
                 chunk.matrix.row(size, &mut random, &mut bytes);
             }
             file.write_all_at(&bytes, chunk.at).with_context(|| out.display().to_string())?;
@@ -111,17 +131,23 @@ fn header(like: &Gguf, shape: Option<&Shape>) -> Builder {
     builder
 }
 
-/// Which tokens are plain words: at least three small letters, maybe behind a space.
-fn plain_words(like: &Gguf) -> Result<Vec<bool>> {
+/// How large the row of each token is. Plain words have at least three small letters, and maybe a
+/// space before them.
+fn row_sizes(like: &Gguf, speech: Speech) -> Result<Vec<f32>> {
     let tokens = like.strings("tokenizer.ggml.tokens");
     let tokens = tokens.with_context(|| format!("{}: no vocabulary", like.path.display()))?;
-    let plain = |token: &str| {
+    let is_plain = |token: &str| {
         let word = token.strip_prefix('Ġ').unwrap_or(token);
         word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_lowercase())
     };
-    let plain: Vec<bool> = tokens.map(plain).collect();
-    ensure!(plain.contains(&true), "{}: its vocabulary has no plain words", like.path.display());
-    Ok(plain)
+    let size = |token| match token {
+        "Ċ" if speech == Speech::Lines => LINE_BREAK,
+        token if is_plain(token) => 1.0,
+        _ => QUIET,
+    };
+    let sizes: Vec<f32> = tokens.map(size).collect();
+    ensure!(sizes.contains(&1.0), "{}: its vocabulary has no plain words", like.path.display());
+    Ok(sizes)
 }
 
 fn chunks(matrix: &Matrix, start: u64) -> impl Iterator<Item = Chunk<'_>> {
@@ -171,7 +197,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let like = like(folder.path());
         let out = folder.path().join("random.gguf");
-        write(&like, &SMALL, 7, 3, &out).unwrap();
+        write(&like, &SMALL, Speech::Words, 7, 3, &out).unwrap();
         let gguf = Gguf::open(&out).unwrap();
         assert_eq!(gguf.u32("qwen2.block_count"), Some(9));
         assert_eq!(gguf.u32("qwen2.attention.head_count_kv"), Some(2));
@@ -186,9 +212,11 @@ mod tests {
         assert_eq!(gguf.tensor("blk.1.ffn_down.weight").unwrap().ggml_type, 12);
 
         let again = folder.path().join("again.gguf");
-        write(&like, &SMALL, 7, 1, &again).unwrap();
+        write(&like, &SMALL, Speech::Words, 7, 1, &again).unwrap();
         assert!(std::fs::read(&out).unwrap() == std::fs::read(&again).unwrap());
-        write(&like, &SMALL, 8, 1, &again).unwrap();
+        write(&like, &SMALL, Speech::Words, 8, 1, &again).unwrap();
+        assert!(std::fs::read(&out).unwrap() != std::fs::read(&again).unwrap());
+        write(&like, &SMALL, Speech::Lines, 7, 1, &again).unwrap();
         assert!(std::fs::read(&out).unwrap() != std::fs::read(&again).unwrap());
     }
 
@@ -213,7 +241,8 @@ mod tests {
         let path = folder.path().join("bare.gguf");
         std::fs::write(&path, builder.finish()).unwrap();
         let bare = Gguf::open(&path).unwrap();
-        let error = write(&bare, &SMALL, 1, 1, &folder.path().join("out.gguf")).unwrap_err();
+        let out = folder.path().join("out.gguf");
+        let error = write(&bare, &SMALL, Speech::Words, 1, 1, &out).unwrap_err();
         assert!(error.to_string().contains("bare.gguf: its vocabulary has no plain words"));
     }
 }

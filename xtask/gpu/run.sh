@@ -50,7 +50,8 @@ if ! "$here/bin/hone" --version >>"$log" 2>&1; then
 fi
 echo | "$here/bin/learner_gpu" fill --leave-mib 1000000 2>&1 | tee -a "$log"
 
-smoke=("$here/bin/gpu_smoke" --bin "$here/bin" --like "$here/metadata.gguf" --work "$work/smoke")
+smoke=("$here/bin/gpu_smoke" --bin "$here/bin" --like "$here/metadata.gguf" --work "$work/smoke"
+  ${HONE_SMOKE_OPTIONS:-})
 "${smoke[@]}" --out "$work/models.json" --only models >>"$log" 2>&1 &
 models=$!
 
@@ -78,10 +79,10 @@ fi
 wait "$models"
 say "models: $(tr -d '\n ' <"$work/models.json" | cut -c1-300)"
 
-options=${HONE_SMOKE_OPTIONS:-}
+options=
 if [[ ! -f $library ]]; then
   say "without the CUDA backend only the learner is measured"
-  options="$options --only gradient,update"
+  options="--only gradient,update"
 fi
 say "measuring"
 timeout -s INT $((limit - SECONDS)) "${smoke[@]}" --out "$out/report.json" \

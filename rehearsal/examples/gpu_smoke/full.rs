@@ -57,7 +57,7 @@ pub fn measure(bench: &Bench, shape: &str) -> Result<Value> {
 }
 
 fn serve(bench: &Bench, shape: &str) -> Result<Value> {
-    let served = Served::start(bench, shape, "learning.enabled = false\n", &[])?;
+    let served = Served::start(bench, &bench.model(shape), "learning.enabled = false\n", &[])?;
     let backend = served.backend()?;
     served.client.open("file:///full.rs", "rust", "")?;
     let (ms, item) = served.ask("file:///full.rs", &typed(&lines(), 0, 60)?)?;

@@ -1,5 +1,5 @@
-//! What a key costs: a cold prompt of 4,096 tokens, and keys behind it with answers of several
-//! lengths.
+//! What a key costs: a cold prompt of 4,096 tokens, and keys behind a warm one that is nearly as
+//! long, with answers of several lengths.
 
 use crate::card::used_mib;
 use crate::served::{Served, lines};
@@ -20,9 +20,13 @@ const COLD: usize = 5;
 /// Keys typed for each length of answers.
 const KEYS: usize = 60;
 
+/// Characters above the line that is typed: some 3,500 tokens. A prompt that is as long as it may be
+/// loses a token at its beginning for each that is typed at its end, and nothing of it stays warm.
+const WARM_CHARS: usize = 12_000;
+
 pub fn measure(bench: &Bench, shape: &str) -> Result<Value> {
     let before = used_mib();
-    let served = Served::start(bench, shape, SETTINGS, &[])?;
+    let served = Served::start(bench, &bench.model(shape), SETTINGS, &[])?;
     let mut report = json!({
         "backend": served.backend()?,
         "ready_s": served.ready_s,
@@ -79,7 +83,8 @@ fn warm(served: &Served, tokens: usize, keys: usize) -> Result<Value> {
     served.hone(&["config", "set", "completion.max_tokens", &tokens.to_string()])?;
     let uri = format!("file:///warm{tokens}.rs");
     served.client.open(&uri, "rust", "")?;
-    let above = text(100 + tokens);
+    let above: String = text(100 + tokens).chars().take(WARM_CHARS).collect();
+    let above = format!("{above}\n");
     let line: String = "let quantity = numbers.iter().filter(|number| number.is_even()).count(); "
         .chars()
         .cycle()
@@ -92,12 +97,15 @@ fn warm(served: &Served, tokens: usize, keys: usize) -> Result<Value> {
         wall.push(served.ask(&uri, &format!("{above}    {}", &line[..end]))?.0);
     }
     let completions = served.completions()?;
-    let (mut prompt, mut step, mut said) = (vec![], vec![], vec![]);
+    let (mut prompt, mut step, mut said, mut length) = (vec![], vec![], vec![], vec![]);
     for completion in &completions[recorded.min(completions.len())..] {
         let count = completion["logprobs"].as_array().map_or(0, Vec::len);
         said.push(count as f64);
-        prompt.extend(completion["timing"]["prompt_ms"].as_f64());
-        if let (true, Some(ms)) = (count > 1, completion["timing"]["decode_ms"].as_f64()) {
+        let timing = &completion["timing"];
+        prompt.extend(timing["prompt_ms"].as_f64());
+        let reused = timing["prompt_reused"].as_f64();
+        length.extend(reused.zip(timing["prompt_evaluated"].as_f64()).map(|(a, b)| a + b));
+        if let (true, Some(ms)) = (count > 1, timing["decode_ms"].as_f64()) {
             step.push(ms / (count - 1) as f64);
         }
     }
@@ -105,6 +113,7 @@ fn warm(served: &Served, tokens: usize, keys: usize) -> Result<Value> {
     Ok(json!({
         "keys": keys,
         "computed": said.len(),
+        "prompt_tokens": quantile(&length, 0.5),
         "tokens_p50": quantile(&said, 0.5),
         "p50_ms": quantile(&wall, 0.5),
         "p95_ms": quantile(&wall, 0.95),

@@ -87,7 +87,7 @@ pub fn measure(bench: &Bench, shape: &str) -> Result<Value> {
     write_recorder(&recorder, &bench.bin.join("hone-learner"), &jobs)?;
     let environment = [("HONE_LEARNER", recorder.into())];
     let settings = format!("learning.batch_episodes = {}\n", 4 * LABELS);
-    let served = Served::start(bench, shape, &settings, &environment)?;
+    let served = Served::start(bench, &bench.lines_model(shape), &settings, &environment)?;
     let mut typist = Typist { served: &served, lines: lines(), turns: 0 };
     typist.label(LABELS)?;
     served.client.learn()?;
@@ -95,11 +95,14 @@ pub fn measure(bench: &Bench, shape: &str) -> Result<Value> {
     drop(served);
     let jobs = std::fs::read_to_string(&jobs).context("the daemon has sent no job")?;
     let job: Value = serde_json::from_str(jobs.lines().next().context("no job was sent")?)?;
-    let prompts = job["episodes"].as_array().context("a job without episodes")?;
-    let tokens = prompts.iter().filter_map(|e| e["completion"]["prompt"].as_array()).map(Vec::len);
+    let episodes = job["episodes"].as_array().context("a job without episodes")?;
+    let tokens = |key: &str| -> usize {
+        episodes.iter().filter_map(|e| e["completion"][key].as_array()).map(Vec::len).sum()
+    };
     Ok(json!({
-        "labels": prompts.len(),
-        "prompt_tokens": tokens.sum::<usize>(),
+        "labels": episodes.len(),
+        "prompt_tokens": tokens("prompt"),
+        "answer_tokens": tokens("tokens"),
         "by_daemon": by_daemon,
         "gpu": run_job(bench, folder.path(), &job, true, 2)?,
         "cpu": run_job(bench, folder.path(), &job, false, 1)?,
@@ -161,6 +164,8 @@ fn run_job(bench: &Bench, folder: &Path, job: &Value, on_gpu: bool, times: usize
             "train_ms",
             "total_ms",
             "steps",
+            "episodes_used",
+            "episodes_dropped",
             "tokens_trained",
             "demonstrations",
             "mismatch",
@@ -178,7 +183,7 @@ fn run_job(bench: &Bench, folder: &Path, job: &Value, on_gpu: bool, times: usize
 /// Requests while updates run, beside requests while learning is paused.
 pub fn beside(bench: &Bench, shape: &str) -> Result<Value> {
     let settings = format!("learning.batch_episodes = {LABELS}\n");
-    let served = Served::start(bench, shape, &settings, &[])?;
+    let served = Served::start(bench, &bench.lines_model(shape), &settings, &[])?;
     served.hone(&["pause", "learning"])?;
     let mut typist = Typist { served: &served, lines: lines(), turns: 0 };
     let requests = bench.count(REQUESTS);

@@ -69,10 +69,19 @@ impl Bench {
         Command::new(self.bin.join(name))
     }
 
-    /// The file of a random model of this shape, or of the one shape that replaces all others.
+    /// The shape, or the one that replaces all others.
+    fn shape<'a>(&'a self, shape: &'a str) -> &'a str {
+        self.shape.as_deref().unwrap_or(shape)
+    }
+
+    /// The file of a random model of this shape that says words without end.
     fn model(&self, shape: &str) -> PathBuf {
-        let shape = self.shape.as_deref().unwrap_or(shape);
-        self.work.join(format!("random-{shape}.gguf"))
+        self.work.join(format!("words-{}.gguf", self.shape(shape)))
+    }
+
+    /// The file of one that says lines of some ten words.
+    fn lines_model(&self, shape: &str) -> PathBuf {
+        self.work.join(format!("lines-{}.gguf", self.shape(shape)))
     }
 
     /// A number of keys or requests.
@@ -83,17 +92,19 @@ impl Bench {
     /// Makes the random models that are missing.
     fn make_models(&self) -> Result<Value> {
         let mut made = json!({});
-        for shape in ["7b", "1.5b", "0.5b"] {
-            let out = self.model(shape);
-            if !out.exists() {
-                let started = Instant::now();
-                let shape = self.shape.as_deref().unwrap_or(shape);
-                let mut program = self.program("random_model");
-                program.arg("--like").arg(&self.like).args(["--shape", shape]);
-                run(program.arg("--out").arg(&out))?;
-                let bytes = std::fs::metadata(&out)?.len();
-                made[shape] = json!({"s": started.elapsed().as_secs_f64(), "bytes": bytes});
+        let words = ["7b", "1.5b", "0.5b"].map(|shape| (shape, self.model(shape)));
+        let lines = ["1.5b", "0.5b"].map(|shape| (shape, self.lines_model(shape)));
+        for (shape, out) in words.iter().chain(&lines).filter(|(_, out)| !out.exists()) {
+            let started = Instant::now();
+            let mut program = self.program("random_model");
+            program.arg("--like").arg(&self.like).args(["--shape", self.shape(shape)]);
+            if *out == self.lines_model(shape) {
+                program.arg("--lines");
             }
+            run(program.arg("--out").arg(out))?;
+            let name = out.file_stem().unwrap_or_default().to_string_lossy();
+            let bytes = std::fs::metadata(out)?.len();
+            made[&*name] = json!({"s": started.elapsed().as_secs_f64(), "bytes": bytes});
         }
         Ok(made)
     }

@@ -6,7 +6,7 @@ use rehearsal::client::{Client, Item, TriggerKind};
 use rehearsal::document::Position;
 use serde_json::Value;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl Served {
     /// Starts a daemon with this model and these lines of settings, and waits for its first answer.
     pub fn start(
         bench: &Bench,
-        shape: &str,
+        model: &Path,
         settings: &str,
         environment: &[(&str, OsString)],
     ) -> Result<Served> {
@@ -63,7 +63,7 @@ impl Served {
         let started = Instant::now();
         let mut lsp = Command::new(&hone);
         lsp.env("HONE_HOME", home.path()).envs(environment.iter().cloned());
-        lsp.arg("lsp").arg("--model").arg(bench.model(shape)).stderr(Stdio::inherit());
+        lsp.arg("lsp").arg("--model").arg(model).stderr(Stdio::inherit());
         let client = Client::spawn(&mut lsp)?;
         client.initialize(&[])?;
         let mut served = Served { hone, home, environment, client, ready_s: 0.0 };
