@@ -4,6 +4,9 @@
 #
 #   run.sh OUT [SECONDS]
 #
+# HONE_SMOKE_ONLY=keys,update runs only the steps whose names begin so, HONE_SMOKE_OPTIONS has
+# other options for gpu_smoke, and HONE_COMPILE_S limits the time of the compiler.
+#
 # Everything that is found goes to the folder OUT, step by step, so that a run that is cut off
 # keeps what it has. A step that fails is recorded, and the next one goes on.
 set -uo pipefail
@@ -79,7 +82,7 @@ fi
 wait "$models"
 say "models: $(tr -d '\n ' <"$work/models.json" | cut -c1-300)"
 
-options=
+options=${HONE_SMOKE_ONLY:+--only $HONE_SMOKE_ONLY}
 if [[ ! -f $library ]]; then
   say "without the CUDA backend only the learner is measured"
   options="--only gradient,update"

@@ -8,7 +8,11 @@ use crate::limits::GPU_SPARE_BYTES;
 use crate::model::gpu::{Gpu, GpuMatrix};
 use crate::model::weights::{MAPS, Transformer, VocabularyMatrix, Weight};
 use anyhow::ensure;
+use rayon::prelude::*;
 use std::sync::Arc;
+
+/// Rows that one thread dequantises at a time.
+const ROWS_AT_ONCE: usize = 256;
 
 /// Moves the maps of the layers into GPU memory, and the output matrix if it fits too. Returns the
 /// name of the GPU.
@@ -55,8 +59,16 @@ fn move_head(gpu: &Arc<Gpu>, head: &VocabularyMatrix) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Copies a matrix. All threads of the pool dequantise it, because one alone takes longer for a model
+/// than everything else that is done before the first step.
 fn upload(gpu: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
     let rows_out = weight.rows()?;
-    let rows: Vec<u32> = (0..rows_out as u32).collect();
-    gpu.upload(&weight.rows_of::<f32>(&rows)?, rows_out)
+    let firsts: Vec<usize> = (0..rows_out).step_by(ROWS_AT_ONCE).collect();
+    let parts = firsts.par_iter().map(|first| {
+        let last = (first + ROWS_AT_ONCE).min(rows_out);
+        let rows: Vec<u32> = (*first as u32..last as u32).collect();
+        weight.rows_of::<f32>(&rows)
+    });
+    let parts = parts.collect::<candle_core::Result<Vec<Vec<f32>>>>()?;
+    gpu.upload(&parts.concat(), rows_out)
 }

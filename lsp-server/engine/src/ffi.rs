@@ -261,6 +261,10 @@ impl Context {
     ) -> Result<(), DecodeError> {
         for (index, chunk) in tokens.chunks(self.batch_tokens).enumerate() {
             let first = index * self.batch_tokens;
+            // A GPU does not look at the callback, so that this is the place where it stops.
+            if abort.load(Ordering::Relaxed) {
+                return Err(DecodeError::Aborted);
+            }
             // SAFETY: the batch was made for `batch_tokens` tokens of one sequence
             // each, and a chunk is no longer. `abort` outlives the call and is
             // taken back out of the callback's reach right after it.
@@ -275,6 +279,9 @@ impl Context {
                 }
                 self.abort.store(std::ptr::from_ref(abort).cast_mut(), Ordering::Release);
                 let code = sys::llama_decode(self.context.as_ptr(), self.batch);
+                // A GPU goes on computing behind `llama_decode`. Without waiting, a whole prompt
+                // would be in its queue before anybody could look at the time or at `abort`.
+                sys::llama_synchronize(self.context.as_ptr());
                 self.abort.store(null_mut(), Ordering::Release);
                 code
             };
