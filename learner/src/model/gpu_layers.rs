@@ -59,8 +59,8 @@ fn move_head(gpu: &Arc<Gpu>, head: &VocabularyMatrix) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies a matrix. All threads of the pool dequantise it, because one alone takes longer for a model
-/// than everything else that is done before the first step.
+/// Copies a matrix. All threads of the pool dequantise it, because one alone takes seconds for the
+/// matrices of a large model.
 fn upload(gpu: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
     let rows_out = weight.rows()?;
     let firsts: Vec<usize> = (0..rows_out).step_by(ROWS_AT_ONCE).collect();

@@ -1,6 +1,6 @@
-//! Compares the engine on the GPU with the engine on the CPU of the same machine, on the same model:
-//! the log-probs of the tokens that it says, and the time of a long prompt by the number of tokens
-//! that the GPU computes at once. Prints one JSON object.
+//! Compares the engine on the GPU with the engine on the CPU of the same machine, on the same
+//! model: the log-probs of the tokens that it says, and the time of a long prompt by the number of
+//! tokens that the GPU computes at once. Prints one JSON object.
 //!
 //!   engine_gpu --model FILE.gguf
 

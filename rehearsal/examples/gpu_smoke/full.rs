@@ -1,5 +1,5 @@
-//! What happens where other programs hold the GPU's memory: the daemon has to say where it computes,
-//! and to complete.
+//! What happens where other programs hold the GPU's memory: the daemon has to say where it
+//! computes, and to complete.
 
 use crate::Bench;
 use crate::card::used_mib;

@@ -20,8 +20,8 @@ const COLD: usize = 5;
 /// Keys typed for each length of answers.
 const KEYS: usize = 60;
 
-/// Characters above the line that is typed: some 3,500 tokens. A prompt that is as long as it may be
-/// loses a token at its beginning for each that is typed at its end, and nothing of it stays warm.
+/// Characters above the line that is typed: some 3,000 tokens. A prompt that is as long as it may
+/// be loses a token at its beginning for each that is typed at its end, and nothing stays warm.
 const WARM_CHARS: usize = 12_000;
 
 pub fn measure(bench: &Bench, shape: &str) -> Result<Value> {
