@@ -16,5 +16,6 @@ pub mod inspect;
 pub mod limits;
 pub mod manifest;
 pub mod peft;
+pub mod random_model;
 pub mod store;
 pub mod vocab;

@@ -5,6 +5,7 @@ mod demo;
 mod dist;
 mod docs;
 mod editors;
+mod gpu_bundle;
 mod hardware;
 mod layers;
 mod lints;
@@ -49,6 +50,8 @@ enum Command {
     Dist(dist::Arguments),
     /// Build for a GPU and have one completion computed there
     Smoke(smoke::Arguments),
+    /// Make a bundle that measures Hone on a machine with an NVIDIA GPU and without Rust
+    GpuBundle(gpu_bundle::Arguments),
     /// Turn the last demo into docs/demo.svg and docs/demo.txt
     Screencast,
     /// Record the README's moving picture of VS Code: a real editor, the real server, the
@@ -83,6 +86,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bench(command) => bench::run(&workspace, &command),
         Command::Dist(arguments) => dist::run(&workspace, &arguments),
         Command::Smoke(arguments) => smoke::run(&workspace, &arguments),
+        Command::GpuBundle(arguments) => gpu_bundle::run(&workspace, &arguments),
         Command::Screencast => screencast::run(&workspace),
         Command::Picture => picture::run(&workspace),
     }

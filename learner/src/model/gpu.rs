@@ -1,13 +1,14 @@
 //! Matrix products on an NVIDIA GPU (feature `cuda`).
 //!
-//! A frozen matrix stays in GPU memory as f32; only activations are copied. cuBLAS computes in full
-//! f32 (not TF32), so that the log-probs stay within the tolerances of the tests.
+//! A frozen matrix stays in GPU memory as f32; only activations are copied, and of a feed-forward
+//! layer without an adapter only its input and output. cuBLAS computes in full f32 (not TF32), so
+//! that the log-probs stay within the tolerances of the tests.
 //!
 //! The driver and cuBLAS are loaded when the program runs. The same binary works on a
 //! machine that has neither.
 //!
-//! `unsafe` because cudarc cannot check the sizes that cuBLAS is given. They are checked
-//! here, in one place.
+//! `unsafe` because cudarc cannot check the sizes that cuBLAS and our kernel are given. They are
+//! checked here, in one place.
 #![allow(unsafe_code)]
 
 use crate::kernels::{matrix, with_values};
@@ -15,13 +16,25 @@ use anyhow::{Context, bail, ensure};
 use candle_core::Tensor;
 use cudarc::cublas::sys::cublasOperation_t::{self, CUBLAS_OP_N, CUBLAS_OP_T};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg,
+};
+use cudarc::nvrtc::Ptx;
+use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// swiglu.cu, compiled.
+const SWIGLU: &str = include_str!("gpu/swiglu.ptx");
+
+/// Bytes that are held at a time by [`Gpu::hold_all_but`].
+const HELD_BYTES: usize = 256 << 20;
 
 /// The first GPU of the machine.
 pub struct Gpu {
     stream: Arc<CudaStream>,
-    blas: CudaBlas,
+    /// Several threads of the pool multiply at the same time.
+    blas: Mutex<CudaBlas>,
+    swiglu: CudaFunction,
 }
 
 /// A frozen `out × in` matrix of f32 in GPU memory.
@@ -40,7 +53,10 @@ impl Gpu {
         let context = CudaContext::new(0).context("cannot open the first GPU")?;
         let stream = context.default_stream();
         let blas = CudaBlas::new(stream.clone()).context("cannot start cuBLAS")?;
-        Ok(Gpu { stream, blas })
+        let module = context.load_module(Ptx::from_src(SWIGLU));
+        let module = module.context("the driver cannot compile a kernel for the GPU")?;
+        let swiglu = module.load_function("swiglu").context("a kernel is missing")?;
+        Ok(Gpu { stream, blas: Mutex::new(blas), swiglu })
     }
 
     /// The name of the GPU.
@@ -51,6 +67,48 @@ impl Gpu {
     pub fn free_bytes(&self) -> anyhow::Result<usize> {
         let memory = self.stream.context().mem_get_info();
         Ok(memory.context("cannot ask for the GPU's free memory")?.0)
+    }
+
+    /// Takes all free memory but `rest` bytes, until the answer is dropped. Tests fill a GPU so.
+    pub fn hold_all_but(&self, rest: usize) -> anyhow::Result<Vec<CudaSlice<u8>>> {
+        let mut held = vec![];
+        loop {
+            let bytes = self.free_bytes()?.saturating_sub(rest).min(HELD_BYTES);
+            // The driver hands out memory in pages of 2 MiB.
+            if bytes < 2 << 20 {
+                return Ok(held);
+            }
+            held.push(self.stream.alloc_zeros::<u8>(bytes).context("cannot fill the GPU")?);
+        }
+    }
+
+    /// Copies rows of values to the GPU.
+    fn to_gpu(&self, rows: &[f32]) -> anyhow::Result<CudaSlice<f32>> {
+        // The caller may be any thread of the pool.
+        self.stream.context().bind_to_thread()?;
+        Ok(self.stream.clone_htod(rows)?)
+    }
+
+    /// down(silu(gate · x) · (up · x)) for the rows of x. Only x and the result are copied.
+    pub fn feed_forward(maps: [&GpuMatrix; 3], x: &[f32]) -> anyhow::Result<Vec<f32>> {
+        let [gate, up, down] = maps;
+        ensure!(
+            gate.rows_in == up.rows_in && gate.rows_out == up.rows_out,
+            "gate and up have different shapes"
+        );
+        ensure!(down.rows_in == gate.rows_out, "down does not fit behind gate and up");
+        let rows = x.len() / gate.rows_in;
+        let gpu = &gate.gpu;
+        let x = gpu.to_gpu(x)?;
+        let mut middle = gate.multiply(&x, rows, CUBLAS_OP_T)?;
+        let up = up.multiply(&x, rows, CUBLAS_OP_T)?;
+        let count = u32::try_from(rows * gate.rows_out)?;
+        let mut launch = gpu.stream.launch_builder(&gpu.swiglu);
+        launch.arg(&mut middle).arg(&up).arg(&count);
+        // SAFETY: both arrays have `count` values (the shapes are compared above), and the kernel
+        // touches no index from `count` on.
+        unsafe { launch.launch(LaunchConfig::for_num_elems(count))? };
+        Ok(gpu.stream.clone_dtoh(&down.multiply(&middle, rows, CUBLAS_OP_T)?)?)
     }
 
     /// Copies a matrix of `rows_out` rows into GPU memory.
@@ -76,22 +134,37 @@ impl GpuMatrix {
         self.product(dy, CUBLAS_OP_N).map_err(candle_core::Error::wrap)
     }
 
+    /// The product of `multiply`, from and to the memory of the CPU.
+    fn product(&self, x: &Tensor, op: cublasOperation_t) -> anyhow::Result<Tensor> {
+        let (from, to) = self.widths(op);
+        let (rows, width) = x.dims2()?;
+        ensure!(width == from, "a row of {width} values, {from} were expected");
+        let x = with_values(&x.contiguous()?, |x: &[f32]| self.gpu.to_gpu(x))??;
+        let y = self.multiply(&x, rows, op)?;
+        Ok(matrix(self.gpu.stream.clone_dtoh(&y)?, rows, to)?)
+    }
+
+    /// The widths of a row of x and of y.
+    fn widths(&self, op: cublasOperation_t) -> (usize, usize) {
+        match op {
+            CUBLAS_OP_T => (self.rows_in, self.rows_out),
+            _ => (self.rows_out, self.rows_in),
+        }
+    }
+
     /// y = x · Wᵀ with `CUBLAS_OP_T`, and y = x · W with `CUBLAS_OP_N`.
     ///
     /// cuBLAS reads matrices column by column. A matrix that lies in memory row by row is
     /// its own transpose to cuBLAS, which therefore computes yᵀ = op(W) · xᵀ.
-    fn product(&self, x: &Tensor, op: cublasOperation_t) -> anyhow::Result<Tensor> {
-        let (from, to) = match op {
-            CUBLAS_OP_T => (self.rows_in, self.rows_out),
-            _ => (self.rows_out, self.rows_in),
-        };
-        let (rows, width) = x.dims2()?;
-        ensure!(width == from, "a row of {width} values, {from} were expected");
-        let stream = &self.gpu.stream;
-        // The caller may be any thread of the pool.
-        stream.context().bind_to_thread()?;
-        let x = with_values(&x.contiguous()?, |x: &[f32]| stream.clone_htod(x))??;
-        let mut y = stream.alloc_zeros::<f32>(rows * to)?;
+    fn multiply(
+        &self,
+        x: &CudaSlice<f32>,
+        rows: usize,
+        op: cublasOperation_t,
+    ) -> anyhow::Result<CudaSlice<f32>> {
+        let (from, to) = self.widths(op);
+        ensure!(x.len() == rows * from, "{} values are not {rows} rows of {from}", x.len());
+        let mut y = self.gpu.stream.alloc_zeros::<f32>(rows * to)?;
         let config = GemmConfig {
             transa: op,
             transb: CUBLAS_OP_N,
@@ -104,10 +177,10 @@ impl GpuMatrix {
             beta: 0.0,
             ldc: i32::try_from(to)?,
         };
-        // SAFETY: W has out × in values, x has rows × from (its width is checked above) and
-        // y has rows × to. The leading dimensions are those of these matrices.
-        unsafe { self.gpu.blas.gemm(config, &self.values, &x, &mut y)? };
-        Ok(matrix(stream.clone_dtoh(&y)?, rows, to)?)
+        // SAFETY: W has out × in values, x has rows × from (checked above) and y has
+        // rows × to. The leading dimensions are those of these matrices.
+        unsafe { self.gpu.blas.lock().gemm(config, &self.values, x, &mut y)? };
+        Ok(y)
     }
 }
 
@@ -119,7 +192,7 @@ fn libraries_present() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::values;
+    use crate::kernels::{swiglu, values};
     use crate::testing::skip;
 
     /// Without a GPU the test checks only that this is the reason for the error.
@@ -152,5 +225,17 @@ mod tests {
                 assert!(is.iter().zip(&should_be).all(|(a, b): (&f32, &f32)| (a - b).abs() < 1e-4));
             }
         }
+        let [gate, up, down] = [(7, 5), (7, 5), (5, 7)].map(|(rows, width)| host(rows, width));
+        let on_gpu =
+            [&gate, &up, &down].map(|m| gpu.upload(&values::<f32>(m).unwrap(), m.dims()[0]));
+        let on_gpu = on_gpu.map(Result::unwrap);
+        let x = host(3, 5);
+        let is = Gpu::feed_forward(on_gpu.each_ref(), &values::<f32>(&x).unwrap()).unwrap();
+        let gated = x.matmul(&gate.t().unwrap()).unwrap();
+        let raised = x.matmul(&up.t().unwrap()).unwrap();
+        let middle = swiglu::<f32>(&gated, &raised).unwrap();
+        let should_be = values::<f32>(&middle.matmul(&down.t().unwrap()).unwrap()).unwrap();
+        assert_eq!(is.len(), should_be.len());
+        assert!(is.iter().zip(&should_be).all(|(a, b)| (a - b).abs() < 1e-4));
     }
 }

@@ -1,15 +1,21 @@
 //! The layers of a model on an NVIDIA GPU (feature `cuda`).
 //!
-//! A step spends most of its time in the seven maps of every layer. They are dequantised once and
-//! stay in GPU memory. All other code is the same with and without a GPU.
+//! A step spends most of its time in the seven maps of every layer, and of the rest most in the
+//! output matrix. They are dequantised once and stay in GPU memory. All other code is the same with
+//! and without a GPU.
 
 use crate::limits::GPU_SPARE_BYTES;
 use crate::model::gpu::{Gpu, GpuMatrix};
-use crate::model::weights::{MAPS, Transformer, Weight};
+use crate::model::weights::{MAPS, Transformer, VocabularyMatrix, Weight};
 use anyhow::ensure;
+use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Moves the maps of the layers into GPU memory. Returns the name of the GPU.
+/// Rows that one thread dequantises at a time.
+const ROWS_AT_ONCE: usize = 256;
+
+/// Moves the maps of the layers into GPU memory, and the output matrix if it fits too. Returns the
+/// name of the GPU.
 ///
 /// # Errors
 /// There is no driver, no cuBLAS, no GPU, or not enough free memory on it. The weights are
@@ -34,11 +40,35 @@ pub fn move_layers(weights: &mut Transformer<f32>) -> anyhow::Result<String> {
             *weight = Weight::Gpu(moved);
         }
     }
+    move_head(&gpu, &weights.head)?;
     Ok(name)
 }
 
+/// Copies the output matrix into GPU memory, if it fits.
+fn move_head(gpu: &Arc<Gpu>, head: &VocabularyMatrix) -> anyhow::Result<()> {
+    let mut rows = 0;
+    for block in &head.blocks {
+        rows += block.rows()?;
+    }
+    if gpu.free_bytes()? >= rows * head.width * size_of::<f32>() + GPU_SPARE_BYTES {
+        let blocks = head.blocks.iter().map(|block| upload(gpu, block));
+        let blocks = blocks.collect::<anyhow::Result<Vec<GpuMatrix>>>()?;
+        // It is empty: a model is moved once.
+        let _ = head.on_gpu.set(blocks);
+    }
+    Ok(())
+}
+
+/// Copies a matrix. All threads of the pool dequantise it, because one alone takes seconds for the
+/// matrices of a large model.
 fn upload(gpu: &Arc<Gpu>, weight: &Weight) -> anyhow::Result<GpuMatrix> {
     let rows_out = weight.rows()?;
-    let rows: Vec<u32> = (0..rows_out as u32).collect();
-    gpu.upload(&weight.rows_of::<f32>(&rows)?, rows_out)
+    let firsts: Vec<usize> = (0..rows_out).step_by(ROWS_AT_ONCE).collect();
+    let parts = firsts.par_iter().map(|first| {
+        let last = (first + ROWS_AT_ONCE).min(rows_out);
+        let rows: Vec<u32> = (*first as u32..last as u32).collect();
+        weight.rows_of::<f32>(&rows)
+    });
+    let parts = parts.collect::<candle_core::Result<Vec<Vec<f32>>>>()?;
+    gpu.upload(&parts.concat(), rows_out)
 }

@@ -198,7 +198,7 @@ fn block_softmax<T: Float>(
     let weight = &head.blocks[block];
     let count = weight.rows()?;
     let from = block * head.block_rows;
-    let mut logits = values::<T>(&weight.forward(x)?)?;
+    let mut logits = values::<T>(&head.forward(block, x)?)?;
     let mut top = vec![None; targets.len()];
     let mut sum = vec![T::zero(); targets.len()];
     let mut found = Vec::new();
@@ -220,7 +220,7 @@ fn block_softmax<T: Float>(
         }
     }
     let weighted = if want_gradient {
-        Some(values(&weight.backward(&matrix(logits, targets.len(), count)?)?)?)
+        Some(values(&head.backward(block, &matrix(logits, targets.len(), count)?)?)?)
     } else {
         None
     };

@@ -387,6 +387,10 @@ impl<T: Float> TreeRows<'_, T> {
             let rows = x.len() / shape.width;
             filled(normed, rows, shape.width, None);
             rms_norm_rows(x, &layer.feed_forward_norm, shape.rms_epsilon, normed);
+            if let Some(y) = layer.feed_forward_on_gpu(normed) {
+                x.iter_mut().zip(y?).for_each(|(x, y)| *x += T::from_f64(f64::from(y)));
+                continue;
+            }
             filled(gate, rows, shape.feed_forward, None);
             layer.maps[GATE].add_product(*unit, normed, gate)?;
             filled(up, rows, shape.feed_forward, None);

@@ -15,6 +15,8 @@ use models::gguf::{Gguf, TensorInfo, Value};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
+#[cfg(feature = "cuda")]
+use std::sync::OnceLock;
 
 /// The vocabulary matrices are used in blocks of this many rows. A whole one in f32 would be
 /// the largest thing in memory.
@@ -154,15 +156,65 @@ pub struct Layer<T> {
     pub bias: [Option<Vec<T>>; 3],
 }
 
+impl<T: Float> Layer<T> {
+    /// The feed-forward part of normed rows on the GPU; `None` if its maps are not there.
+    #[cfg(feature = "cuda")]
+    pub fn feed_forward_on_gpu(&self, x: &[T]) -> Option<candle_core::Result<Vec<f32>>> {
+        match [GATE, UP, DOWN].map(|map| &self.maps[map]) {
+            [Weight::Gpu(gate), Weight::Gpu(up), Weight::Gpu(down)] => {
+                let result = crate::model::gpu::Gpu::feed_forward([gate, up, down], T::as_f32(x)?);
+                Some(result.map_err(candle_core::Error::wrap))
+            }
+            _ => None,
+        }
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    pub fn feed_forward_on_gpu(&self, _: &[T]) -> Option<candle_core::Result<Vec<f32>>> {
+        None
+    }
+}
+
 /// A `vocabulary × width` matrix in blocks of rows.
 pub struct VocabularyMatrix {
     pub blocks: Vec<Weight>,
     /// The number of rows of every block but the last one, which may have fewer.
     pub block_rows: usize,
     pub width: usize,
+    /// The same blocks in GPU memory, once they are moved there. Rows are still read from `blocks`.
+    #[cfg(feature = "cuda")]
+    pub on_gpu: OnceLock<Vec<crate::model::gpu::GpuMatrix>>,
 }
 
 impl VocabularyMatrix {
+    pub fn new(blocks: Vec<Weight>, block_rows: usize, width: usize) -> VocabularyMatrix {
+        VocabularyMatrix {
+            blocks,
+            block_rows,
+            width,
+            #[cfg(feature = "cuda")]
+            on_gpu: OnceLock::new(),
+        }
+    }
+
+    /// x · Wᵀ for the rows of one block.
+    pub fn forward(&self, block: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+        #[cfg(feature = "cuda")]
+        if let Some(weight) = self.on_gpu.get().and_then(|blocks| blocks.get(block)) {
+            return weight.forward(x);
+        }
+        self.blocks[block].forward(x)
+    }
+
+    /// dy · W for the rows of one block.
+    pub fn backward(&self, block: usize, dy: &Tensor) -> candle_core::Result<Tensor> {
+        #[cfg(feature = "cuda")]
+        if let Some(weight) = self.on_gpu.get().and_then(|blocks| blocks.get(block)) {
+            return weight.backward(dy);
+        }
+        self.blocks[block].backward(dy)
+    }
+
     /// The rows of the tokens `ids`, in their order. The caller has checked the ids.
     pub fn embed<T: Float>(&self, ids: &[u32]) -> candle_core::Result<Tensor> {
         let mut rows = vec![T::zero(); ids.len() * self.width];
@@ -341,7 +393,7 @@ impl WeightsReader<'_> {
             .step_by(VOCABULARY_BLOCK_ROWS)
             .map(|from| self.rows(name, from, VOCABULARY_BLOCK_ROWS.min(rows - from), width))
             .collect::<anyhow::Result<_>>()?;
-        Ok(VocabularyMatrix { blocks, block_rows: VOCABULARY_BLOCK_ROWS, width })
+        Ok(VocabularyMatrix::new(blocks, VOCABULARY_BLOCK_ROWS, width))
     }
 
     /// `count` rows of a matrix, from row `from` on, as the file stores them.

@@ -55,7 +55,7 @@ pub fn model<T: Float>(architecture: &str, seed: u64) -> Transformer<T> {
         let rows = (0..shape.vocabulary).step_by(BLOCK_ROWS);
         let rows = rows.map(|from| BLOCK_ROWS.min(shape.vocabulary - from));
         let blocks = rows.map(|rows| plain(rng, rows, shape.width)).collect();
-        Arc::new(VocabularyMatrix { blocks, block_rows: BLOCK_ROWS, width: shape.width })
+        Arc::new(VocabularyMatrix::new(blocks, BLOCK_ROWS, shape.width))
     };
     let norm = |rng: &mut StdRng| -> Vec<T> {
         (0..shape.width).map(|_| T::from_f64(rng.random_range(0.5..1.5))).collect()

@@ -6,7 +6,7 @@
 //! misused: one owner, one thread, and every pointer dies with [`Context`].
 #![allow(unsafe_code)]
 
-use super::gpu_layers::Gpu;
+use super::gpu_layers::{Gpu, GpuLayers};
 use feedback::event::AdapterVersion;
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
@@ -20,14 +20,8 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Tokens that are given to llama.cpp at once.
-const BATCH_TOKENS: usize = 512;
-
-/// Tokens that are computed at once. The abort callback is called between graph nodes, and an
-/// aborted micro-batch is lost.
-const MICRO_BATCH_TOKENS: usize = 64;
-
-const _: () = assert!(MICRO_BATCH_TOKENS <= BATCH_TOKENS);
+/// Tokens that are given to llama.cpp at once, unless a micro-batch has more.
+const BATCH_TOKENS_MIN: usize = 512;
 
 /// The backend of the whole process. llama.cpp's own log is off, because it prints whole prompts at
 /// some levels.
@@ -76,9 +70,15 @@ pub fn leave(status: u8) -> ! {
     unsafe { libc::_exit(status.into()) }
 }
 
-pub fn load_model(path: &Path, gpu_layers: u32) -> Result<Arc<LlamaModel>, String> {
-    let params = LlamaModelParams::default().with_n_gpu_layers(gpu_layers);
-    LlamaModel::load_from_file(backend()?, path, &params)
+/// Loads a model. Without a GPU in `layers`, llama.cpp touches none: it would take some of its
+/// memory for large batches even if all layers are on the CPU.
+pub fn load_model(path: &Path, layers: &GpuLayers) -> Result<Arc<LlamaModel>, String> {
+    let backend = backend()?;
+    let params = LlamaModelParams::default()
+        .with_n_gpu_layers(layers.gpu_layers)
+        .with_devices(layers.device().as_slice())
+        .map_err(|error| error.to_string())?;
+    LlamaModel::load_from_file(backend, path, &params)
         .map(Arc::new)
         .map_err(|error| format!("{}: llama.cpp cannot load it: {error}", path.display()))
 }
@@ -138,7 +138,7 @@ pub fn free_gpu() -> Result<Option<Gpu>, String> {
             sys::ggml_backend_dev_memory(device, &mut free, &mut total);
             let name = CStr::from_ptr(sys::ggml_backend_dev_name(device));
             let name = name.to_string_lossy().into_owned();
-            Gpu { name, free: free as u64 }
+            Gpu { device: index, name, free: free as u64 }
         })
     });
     Ok(gpus.max_by_key(|gpu| gpu.free))
@@ -149,6 +149,8 @@ pub struct ContextSize {
     pub cells: usize,
     pub sequences: usize,
     pub threads: usize,
+    /// Tokens that are computed at once.
+    pub micro_batch: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -162,6 +164,8 @@ pub enum DecodeError {
 pub struct Context {
     context: NonNull<sys::llama_context>,
     batch: sys::llama_batch,
+    /// Tokens that `batch` has room for.
+    batch_tokens: usize,
     vocabulary: usize,
     adapters: BTreeMap<AdapterVersion, NonNull<sys::llama_adapter_lora>>,
     active: AdapterVersion,
@@ -194,13 +198,14 @@ fn raw(model: &LlamaModel) -> *mut sys::llama_model {
 impl Context {
     pub fn new(model: Arc<LlamaModel>, size: &ContextSize) -> Result<Context, String> {
         let abort = Box::new(AtomicPtr::new(null_mut()));
+        let batch_tokens = size.micro_batch.max(BATCH_TOKENS_MIN);
         // SAFETY: the model outlives the context (held below), the callback's
         // data is boxed and moves with `Context`, and null results are checked.
         unsafe {
             let mut params = sys::llama_context_default_params();
             params.n_ctx = size.cells as u32;
-            params.n_batch = BATCH_TOKENS as u32;
-            params.n_ubatch = MICRO_BATCH_TOKENS as u32;
+            params.n_batch = batch_tokens as u32;
+            params.n_ubatch = size.micro_batch as u32;
             params.n_seq_max = size.sequences as u32;
             params.kv_unified = true;
             params.n_threads = size.threads as i32;
@@ -210,10 +215,19 @@ impl Context {
             params.abort_callback_data = std::ptr::from_ref(&*abort).cast_mut().cast();
             let context = NonNull::new(sys::llama_init_from_model(raw(&model), params))
                 .ok_or("llama.cpp could not create a context; is there enough memory?")?;
-            let batch = sys::llama_batch_init(BATCH_TOKENS as i32, 0, 1);
+            let batch = sys::llama_batch_init(batch_tokens as i32, 0, 1);
             let vocabulary = model.n_vocab() as usize;
             let adapters = BTreeMap::new();
-            Ok(Context { context, batch, vocabulary, adapters, active: 0, abort, model })
+            Ok(Context {
+                context,
+                batch,
+                batch_tokens,
+                vocabulary,
+                adapters,
+                active: 0,
+                abort,
+                model,
+            })
         }
     }
 
@@ -245,9 +259,13 @@ impl Context {
         first_logits: usize,
         abort: &AtomicBool,
     ) -> Result<(), DecodeError> {
-        for (index, chunk) in tokens.chunks(BATCH_TOKENS).enumerate() {
-            let first = index * BATCH_TOKENS;
-            // SAFETY: the batch was made for BATCH_TOKENS tokens of one sequence
+        for (index, chunk) in tokens.chunks(self.batch_tokens).enumerate() {
+            let first = index * self.batch_tokens;
+            // A GPU does not look at the callback, so that this is the place where it stops.
+            if abort.load(Ordering::Relaxed) {
+                return Err(DecodeError::Aborted);
+            }
+            // SAFETY: the batch was made for `batch_tokens` tokens of one sequence
             // each, and a chunk is no longer. `abort` outlives the call and is
             // taken back out of the callback's reach right after it.
             let code = unsafe {
@@ -261,6 +279,9 @@ impl Context {
                 }
                 self.abort.store(std::ptr::from_ref(abort).cast_mut(), Ordering::Release);
                 let code = sys::llama_decode(self.context.as_ptr(), self.batch);
+                // A GPU goes on computing behind `llama_decode`. Without waiting, a whole prompt
+                // would be in its queue before anybody could look at the time or at `abort`.
+                sys::llama_synchronize(self.context.as_ptr());
                 self.abort.store(null_mut(), Ordering::Release);
                 code
             };

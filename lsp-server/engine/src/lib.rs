@@ -5,6 +5,7 @@
 
 mod answer_cache;
 pub mod cached;
+mod exp_sum;
 mod ffi;
 mod gpu_layers;
 mod line_end;

@@ -33,14 +33,11 @@ use std::time::Instant;
 /// Prompts whose KV is kept: documents the user goes back and forth between.
 const SEQUENCES: usize = 4;
 
-/// Longest prompt in tokens; text in an unfamiliar script can cost three a character.
-const PROMPT_TOKENS: usize = 1536;
-
-/// Share of [`PROMPT_TOKENS`] the suffix may take when the prompt is too long.
+/// Share of the longest prompt that the suffix may take when the prompt is too long.
 const SUFFIX_SHARE: usize = 4;
 
-/// Prompt tokens decoded between two looks at the time budget.
-const PROMPT_CHUNK: usize = 256;
+/// The fewest prompt tokens that are decoded between two looks at the time budget.
+const PROMPT_CHUNK_MIN: usize = 256;
 
 /// The sequence in which texts are scored, so that no document loses its KV.
 const SCORING: usize = SEQUENCES;
@@ -55,7 +52,10 @@ const SCORED_TAIL: usize = 256;
 /// processes have taken the rest, and an idle model makes room for them.
 const FREE_SHARE_MIN: f64 = 0.5;
 
-const CELLS: usize = (SEQUENCES + 1) * (PROMPT_TOKENS + TOKENS_MAX);
+/// The size of the KV cache, which holds this longest prompt once for each sequence.
+fn cells(prompt_tokens: usize) -> usize {
+    (SEQUENCES + 1) * (prompt_tokens + TOKENS_MAX)
+}
 
 pub struct LlamaConfig {
     pub path: PathBuf,
@@ -66,6 +66,10 @@ pub struct LlamaConfig {
     pub adapts_threads: bool,
     /// `None`: as many as fit.
     pub gpu_layers: Option<u32>,
+    /// The longest prompt in tokens. Text in an unfamiliar script can cost three a character.
+    pub prompt_tokens: usize,
+    /// Tokens that are computed at once. `None`: as the device needs.
+    pub micro_batch: Option<usize>,
     /// The model while it is loaded. Tokenizers outlive the engine and find the model here.
     pub loaded: LoadedModel,
 }
@@ -81,9 +85,25 @@ impl LlamaConfig {
 ///
 /// # Errors
 /// The file is no model, or the engine cannot start.
-pub fn placement(path: &Path, gpu_layers: Option<u32>) -> Result<String, String> {
+pub fn placement(
+    path: &Path,
+    gpu_layers: Option<u32>,
+    prompt_tokens: usize,
+) -> Result<String, String> {
     let gguf = Gguf::open(path).map_err(|error| error.to_string())?;
-    Ok(GpuLayers::choose(&gguf, free_gpu()?, gpu_layers, CELLS).to_string())
+    Ok(GpuLayers::choose(&gguf, free_gpu()?, gpu_layers, cells(prompt_tokens)).to_string())
+}
+
+/// Loads the model where `layers` says.
+fn start(config: &LlamaConfig, layers: &GpuLayers) -> Result<(Arc<LlamaModel>, Context), String> {
+    let model = load_model(&config.path, layers)?;
+    let size = ContextSize {
+        cells: cells(config.prompt_tokens),
+        sequences: SEQUENCES + 1,
+        threads: config.threads,
+        micro_batch: config.micro_batch.unwrap_or(layers.micro_batch),
+    };
+    Context::new(model.clone(), &size).map(|context| (model, context))
 }
 
 /// One KV cell: which token, computed under which adapter (0 is the base).
@@ -112,6 +132,10 @@ pub struct LlamaEngine {
     tokenizer: Tokenizer,
     /// The bytes that were free on the GPU once the model was loaded, if layers of it are there.
     free_behind: Option<u64>,
+    /// The longest prompt in tokens.
+    prompt_tokens: usize,
+    /// Prompt tokens decoded between two looks at the time budget.
+    prompt_chunk: usize,
 }
 
 #[derive(Default)]
@@ -131,11 +155,11 @@ impl LlamaEngine {
             .resolve(&vocab)
             .map_err(|error| failed(format!("{}: {error}", config.path.display())))?;
         let gpu = free_gpu().map_err(failed)?;
-        let gpu_layers = GpuLayers::choose(&gguf, gpu, config.gpu_layers, CELLS);
-        let model = load_model(&config.path, gpu_layers.gpu_layers).map_err(failed)?;
+        let cells = cells(config.prompt_tokens);
+        let gpu_layers = GpuLayers::choose(&gguf, gpu, config.gpu_layers, cells);
+        let started = gpu_layers.try_gpu(|layers| start(config, layers));
+        let ((model, context), gpu_layers) = started.map_err(failed)?;
         config.loaded.set(&model);
-        let size = ContextSize { cells: CELLS, sequences: SEQUENCES + 1, threads: config.threads };
-        let context = Context::new(model.clone(), &size).map_err(failed)?;
         let info = EngineInfo { backend: gpu_layers.to_string(), reads_files: fim.files.is_some() };
         Ok(LlamaEngine {
             context,
@@ -150,6 +174,11 @@ impl LlamaEngine {
             info,
             tokenizer: config.loaded.tokenizer(&config.path),
             free_behind: (gpu_layers.gpu_layers > 0).then(free_gpu_bytes).flatten(),
+            prompt_tokens: config.prompt_tokens,
+            prompt_chunk: config
+                .micro_batch
+                .unwrap_or(gpu_layers.micro_batch)
+                .max(PROMPT_CHUNK_MIN),
         })
     }
 
@@ -165,9 +194,9 @@ impl LlamaEngine {
         let mut line = self.tokenize(&prompt.line);
         let vocab = self.model.vocab();
         let bos = vocab.should_add_bos().then(|| vocab.bos().0 as u32);
-        line.drain(..line.len().saturating_sub(PROMPT_TOKENS / 2));
-        typed.drain(..typed.len().saturating_sub(PROMPT_TOKENS / 4));
-        let room = PROMPT_TOKENS - line.len() - typed.len() - 4;
+        line.drain(..line.len().saturating_sub(self.prompt_tokens / 2));
+        typed.drain(..typed.len().saturating_sub(self.prompt_tokens / 4));
+        let room = self.prompt_tokens - line.len() - typed.len() - 4;
         if prefix.len() + suffix.len() > room {
             suffix.truncate((room / SUFFIX_SHARE).max(room.saturating_sub(prefix.len())));
             prefix.drain(..prefix.len().saturating_sub(room - suffix.len()));
@@ -280,7 +309,7 @@ impl LlamaEngine {
             }
             let adapter = cells[position].1;
             let run = cells[position..].iter().take_while(|cell| cell.1 == adapter).count();
-            let end = position + run.min(PROMPT_CHUNK);
+            let end = position + run.min(self.prompt_chunk);
             self.decode(sequence, &cells[position..end], abort)?;
             position = end;
         }

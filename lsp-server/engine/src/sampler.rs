@@ -1,5 +1,6 @@
 //! The sampler: chooses the next token and records how likely it was.
 
+use crate::exp_sum::exp_sum;
 use feedback::event::{Sampling, TokenRecord};
 use models::vocab::Vocab;
 use rand::rngs::StdRng;
@@ -46,7 +47,12 @@ impl<'a> Softmax<'a> {
         let (best, highest, total) = (0, 0.0, 0.0);
         let mut softmax = Softmax { logits, vocab, need, temperature, best, highest, total };
         (softmax.best, softmax.highest) = softmax.scaled().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        softmax.total = softmax.scaled().map(|(_, logit)| softmax.weight(logit)).sum();
+        softmax.total = if need.is_empty() {
+            let allowed = &logits[..logits.len().min(vocab.len())];
+            exp_sum(allowed, softmax.highest * temperature, temperature)
+        } else {
+            softmax.scaled().map(|(_, logit)| softmax.weight(logit)).sum()
+        };
         Some(softmax)
     }
 

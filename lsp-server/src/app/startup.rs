@@ -133,6 +133,8 @@ pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, Lea
         threads,
         adapts_threads: config.model.threads == 0,
         gpu_layers: config.model.gpu_layers,
+        prompt_tokens: config.lab.prompt_tokens,
+        micro_batch: None,
         loaded: LoadedModel::default(),
     };
     let unload = UnloadRule { after: idle_limit(&config, &llama), ..UnloadRule::default() };

@@ -23,6 +23,10 @@ pub struct LabConfig {
     /// Characters after the cursor that the model sees.
     #[schemars(range(max = 100_000))]
     pub suffix_chars: usize,
+    /// The longest prompt in tokens. What does not fit is left out, the farthest from the cursor
+    /// first.
+    #[schemars(range(min = 256, max = 4_096))]
+    pub prompt_tokens: usize,
     /// Whether the prompt ends before the token that the cursor may stand in, and the
     /// completion begins with what was typed of it. If it is off, the prompt ends at the
     /// cursor.
@@ -52,6 +56,7 @@ impl Default for LabConfig {
             temperature: 0.0,
             prefix_chars: 1_500,
             suffix_chars: 500,
+            prompt_tokens: 1_536,
             token_healing: true,
             line_behind_middle: true,
             gate_threshold: 0.0,

@@ -5,7 +5,6 @@
 //! machine has (feature `portable` of hone). The learner chooses its kernels by itself. On macOS
 //! and Windows everything is in the programs.
 
-use super::Arguments;
 use super::contents::{LIBRARIES, PROGRAMS};
 use super::target::{MACOS_MIN, Target};
 use crate::editors::Tools;
@@ -20,6 +19,17 @@ use std::process::{Command, Stdio};
 /// Every x86-64 since 2009, which has SSE 4.2.
 const OLDEST_CPU: &str = "x86-64-v2";
 
+/// What is built beside the programs, and how.
+pub struct Wanted<'a> {
+    /// Packages beside those of the programs.
+    pub packages: &'a [&'a str],
+    pub examples: &'a [&'a str],
+    /// As cargo reads them, with commas.
+    pub features: String,
+    /// The oldest glibc that the programs run with, if it is not this machine's.
+    pub glibc: Option<&'a str>,
+}
+
 pub struct Built {
     /// A folder with `bin` and, on Linux, `lib/hone`.
     pub folder: PathBuf,
@@ -30,12 +40,12 @@ pub struct Built {
 pub fn build(
     workspace: &Workspace,
     target: Target,
-    arguments: &Arguments,
+    wanted: &Wanted,
     steps: &mut Steps,
 ) -> Result<Built> {
     // A folder of its own: the build for this machine has other flags and stays as it is.
     let cargo_target = workspace.target.join("dist");
-    let llama = compile(workspace, &cargo_target, target, arguments, steps)?;
+    let llama = compile(workspace, &cargo_target, target, wanted, steps)?;
     let release = cargo_target.join(target.triple()).join("release");
     let folder = cargo_target.join("built").join(target.name());
     if folder.exists() {
@@ -63,13 +73,13 @@ fn compile(
     workspace: &Workspace,
     cargo_target: &Path,
     target: Target,
-    arguments: &Arguments,
+    wanted: &Wanted,
     steps: &mut Steps,
 ) -> Result<PathBuf> {
     fs::create_dir_all(cargo_target).with_context(|| cargo_target.display().to_string())?;
     let messages = cargo_target.join("messages.json");
     let out = fs::File::create(&messages).with_context(|| messages.display().to_string())?;
-    let mut cargo = match &arguments.glibc {
+    let mut cargo = match wanted.glibc {
         Some(glibc) => zigbuild(workspace, cargo_target, target, glibc, steps)?,
         None => {
             let mut cargo = workspace.cargo();
@@ -79,11 +89,13 @@ fn compile(
     };
     cargo
         .args(["--release", "--package", "hone", "--package", "learner"])
-        .args(["--package", "rehearsal", "--bins", "--example", "smoke"])
+        .args(["--package", "rehearsal", "--bins"])
+        .args(wanted.packages.iter().flat_map(|name| ["--package", name]))
+        .args(wanted.examples.iter().flat_map(|name| ["--example", name]))
         // hone's only default feature is OpenMP, whose runtime few machines have.
         .arg("--no-default-features")
         .args(["--message-format", "json-render-diagnostics"])
-        .args(["--features", &features(target, arguments)])
+        .args(["--features", &wanted.features])
         .env("CARGO_TARGET_DIR", cargo_target)
         .env("MACOSX_DEPLOYMENT_TARGET", MACOS_MIN)
         // hone-rehearse needs zlib, which not every machine has.
@@ -123,14 +135,15 @@ fn zigbuild(
     Ok(cargo)
 }
 
-fn features(target: Target, arguments: &Arguments) -> String {
+/// The features of a release, as cargo reads them.
+pub fn features(target: Target, further: &[String]) -> String {
     let own = match target {
         Target::LinuxX64 | Target::LinuxArm64 | Target::AlpineX64 => Some("portable"),
         // Every Mac with an ARM processor has a GPU that llama.cpp can use.
         Target::DarwinArm64 => Some("metal"),
         Target::DarwinX64 | Target::Win32X64 => None,
     };
-    let all = own.into_iter().chain(arguments.features.iter().map(String::as_str));
+    let all = own.into_iter().chain(further.iter().map(String::as_str));
     all.map(|feature| format!("hone/{feature}")).collect::<Vec<_>>().join(",")
 }
 
@@ -170,7 +183,7 @@ fn shared_libraries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn copy(from: &Path, folder: &Path) -> Result<()> {
+pub fn copy(from: &Path, folder: &Path) -> Result<()> {
     let name = from.file_name().context("no file name")?;
     fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(())

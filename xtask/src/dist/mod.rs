@@ -3,17 +3,17 @@
 //! released can be made and tried on any machine.
 
 mod archive;
-mod build;
+pub mod build;
 mod checksums;
 mod collect;
-mod contents;
+pub mod contents;
 mod deb;
 mod dependencies;
 mod linkage;
 mod notices;
 mod packaging;
 mod sbom;
-mod target;
+pub mod target;
 mod vsix;
 mod wheel;
 
@@ -22,6 +22,7 @@ use crate::smoke;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
+use build::Wanted;
 use clap::ValueEnum;
 use contents::{Contents, Release};
 use linkage::Linkage;
@@ -139,7 +140,13 @@ fn built(
     steps: &mut Steps,
 ) -> Result<PathBuf> {
     packages::ensure()?;
-    let built = build::build(workspace, target, arguments, steps)?;
+    let wanted = Wanted {
+        packages: &[],
+        examples: &["smoke"],
+        features: build::features(target, &arguments.features),
+        glibc: arguments.glibc.as_deref(),
+    };
+    let built = build::build(workspace, target, &wanted, steps)?;
     let programs = built.folder.join("bin");
     if runs_here {
         // The program must work without the build folder.

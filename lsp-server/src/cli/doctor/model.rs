@@ -39,8 +39,9 @@ pub fn model(patient: &Patient) -> Vec<Check> {
     if let Some(status) = served {
         return vec![Check::good(NAME, format!("{file}; {}", backend(status)))];
     }
-    let gpu_layers = patient.configured.config.model.gpu_layers;
-    let found = match engine::llama::placement(&path, gpu_layers) {
+    let config = &patient.configured.config;
+    let (gpu_layers, prompt_tokens) = (config.model.gpu_layers, config.lab.prompt_tokens);
+    let found = match engine::llama::placement(&path, gpu_layers, prompt_tokens) {
         Ok(placement) => Check::good(NAME, format!("{file}; it would be computed on: {placement}")),
         Err(error) => {
             let fix = format!("`hone model pull {}` fetches it again", manifest.name);

@@ -1,0 +1,45 @@
+//! Writes a model file with random weights in the shape of a real model, for measurements where
+//! the real weights cannot be had:
+//!
+//!   random_model --like qwen2.5-coder-0.5b.gguf --shape 7b --out random-7b.gguf
+//!   random_model --like qwen2.5-coder-0.5b.gguf --out metadata.gguf    the tokenizer alone
+//!
+//! The second form makes a file of a few megabytes that `--like` accepts in the place of the model.
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use models::gguf::Gguf;
+use models::random_model::{self, Shape, Speech};
+use std::path::PathBuf;
+
+#[derive(Parser)]
+struct Arguments {
+    /// The model whose tokenizer is used
+    #[arg(long)]
+    like: PathBuf,
+    /// 0.5b, 1.5b or 7b; tiny is a shape of no model, for tries
+    #[arg(long)]
+    shape: Option<String>,
+    /// Break a line after some ten words, where words would go on without end
+    #[arg(long)]
+    lines: bool,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[arg(long)]
+    out: PathBuf,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let like = Gguf::open(&arguments.like)?;
+    match &arguments.shape {
+        None => random_model::write_metadata(&like, &arguments.out),
+        Some(name) => {
+            let shape = Shape::named(name)
+                .with_context(|| format!("{name:?} is none of 0.5b, 1.5b, 7b and tiny"))?;
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let speech = if arguments.lines { Speech::Lines } else { Speech::Words };
+            random_model::write(&like, &shape, speech, arguments.seed, threads, &arguments.out)
+        }
+    }
+}
