@@ -1,7 +1,8 @@
 //! The next edit over the protocol, as clients of Copilot ask for it, each in its own way.
 
 use feedback::event::{EventKind, NextEditOutcome};
-use rehearsal::client::{Client, Position, Range};
+use rehearsal::client::Client;
+use rehearsal::document::{Position, Range};
 use serde_json::{Value, json};
 use tests::{Home, Model, QUICK};
 
