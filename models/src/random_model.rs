@@ -89,7 +89,8 @@ pub fn write(
             bytes.clear();
             let mut random = Random::new(seed, index as u64);
             for row in chunk.from..chunk.from + chunk.rows {
-                let size = if chunk.matrix.of_tokens { sizes[row] } else { 1.0 };
+                let of_token = sizes.get(row).filter(|_| chunk.matrix.of_tokens);
+                let size = of_token.copied().unwrap_or(1.0);
                 chunk.matrix.row(size, &mut random, &mut bytes);
             }
             file.write_all_at(&bytes, chunk.at).with_context(|| out.display().to_string())?;
