@@ -94,6 +94,7 @@ fn answer(
         budget: Duration::from_secs(300),
         min_probability: 0.0,
         alternatives: 0,
+        context_wait: Duration::MAX,
     };
     let generated = engine.generate(&request, &AtomicBool::default());
     let generated = generated.map_err(|error| anyhow!("{error}"))?;
