@@ -2,6 +2,7 @@
 //! adapter act from the current line on, heals tokens, and records exactly what the sampler did.
 
 mod decode;
+mod layout;
 mod loaded;
 mod speed;
 
@@ -15,13 +16,14 @@ use super::{
     Tokenizer,
 };
 use completion::limits::TOKENS_MAX;
-use completion::prompt::{FimPrompt, PromptContext};
+use completion::prompt::FimPrompt;
 use decode::{Answered, Decoding};
 use feedback::event::AdapterVersion;
+use layout::Layout;
 use llama_cpp_2::model::LlamaModel;
 pub use loaded::LoadedModel;
 use models::fim::FimTemplate;
-use models::fim_tokens::{FileMarkers, FimTokens};
+use models::fim_tokens::FimTokens;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use speed::PromptSpeed;
@@ -32,9 +34,6 @@ use std::time::Instant;
 
 /// Prompts whose KV is kept: documents the user goes back and forth between.
 const SEQUENCES: usize = 4;
-
-/// Share of the longest prompt that the suffix may take when the prompt is too long.
-const SUFFIX_SHARE: usize = 4;
 
 /// The fewest prompt tokens that are decoded between two looks at the time budget.
 const PROMPT_CHUNK_MIN: usize = 256;
@@ -109,13 +108,6 @@ fn start(config: &LlamaConfig, layers: &GpuLayers) -> Result<(Arc<LlamaModel>, C
 /// One KV cell: which token, computed under which adapter (0 is the base).
 type Cell = (u32, AdapterVersion);
 
-/// A prompt as it is computed.
-struct Layout {
-    prompt: Vec<u32>,
-    adapter_from: usize,
-    cells: Vec<Cell>,
-}
-
 pub struct LlamaEngine {
     context: Context,
     threads: Threads,
@@ -184,95 +176,6 @@ impl LlamaEngine {
 
     fn tokenize(&self, text: &str) -> Vec<u32> {
         tokenize(&self.model, text)
-    }
-
-    /// Prompt tokens, and the index the adapter acts from.
-    fn prompt_tokens(&self, prompt: &FimPrompt) -> (Vec<u32>, usize) {
-        let mut prefix = self.tokenize(&prompt.prefix);
-        let mut suffix = self.tokenize(&prompt.suffix);
-        let mut typed = self.tokenize(&prompt.typed);
-        let mut line = self.tokenize(&prompt.line);
-        let vocab = self.model.vocab();
-        let bos = vocab.should_add_bos().then(|| vocab.bos().0 as u32);
-        line.drain(..line.len().saturating_sub(self.prompt_tokens / 2));
-        typed.drain(..typed.len().saturating_sub(self.prompt_tokens / 4));
-        let room = self.prompt_tokens - line.len() - typed.len() - 4;
-        if prefix.len() + suffix.len() > room {
-            suffix.truncate((room / SUFFIX_SHARE).max(room.saturating_sub(prefix.len())));
-            prefix.drain(..prefix.len().saturating_sub(room - suffix.len()));
-        }
-        let room = room - prefix.len() - suffix.len();
-        let mut tokens: Vec<u32> = bos.into_iter().collect();
-        if let (Some(code), Some(markers)) = (&prompt.context, self.fim.files) {
-            tokens.extend(self.context_tokens(code, markers, room));
-        }
-        match self.fim.markers {
-            Some(markers) => tokens.extend(markers.around(&prefix, &suffix)),
-            None => {
-                tokens.append(&mut prefix);
-                if tokens.is_empty() && typed.is_empty() {
-                    tokens.extend(self.tokenize("\n"));
-                }
-            }
-        }
-        tokens.append(&mut typed);
-        // The last token above the current line, so that the adapter has a say
-        // in the line's first token.
-        let adapter_from = tokens.len() - 1;
-        tokens.append(&mut line);
-        (tokens, adapter_from)
-    }
-
-    fn lay_out(&self, prompt: &FimPrompt, adapter: AdapterVersion) -> Layout {
-        let (prompt, adapter_from) = self.prompt_tokens(prompt);
-        let (above, line) = prompt.split_at(adapter_from);
-        let mut cells = base_cells(above);
-        cells.extend(line.iter().map(|&token| (token, adapter)));
-        Layout { prompt, adapter_from, cells }
-    }
-
-    /// The prompt without its other code, if that code would take longer than the request allows.
-    fn shorter(&self, request: &Request, whole: &Layout) -> Option<Layout> {
-        request.prompt.context.as_ref()?;
-        let missing = self.missing(&whole.cells);
-        if self.speed.time_of(missing) <= request.context_wait {
-            return None;
-        }
-        let prompt = FimPrompt { context: None, ..request.prompt.clone() };
-        let short = self.lay_out(&prompt, request.adapter);
-        let more = missing.saturating_sub(self.missing(&short.cells));
-        (self.speed.time_of(more) > request.context_wait).then_some(short)
-    }
-
-    /// The tokens of a prompt that no document's KV has.
-    fn missing(&self, cells: &[Cell]) -> usize {
-        let held = self.sequences[..SEQUENCES].iter().map(|s| common_prefix(&s.cells, cells));
-        cells.len() - held.max().unwrap_or(0)
-    }
-
-    /// The excerpts of other code that find room, each behind its file's name, and the name of
-    /// the document's own file. Nothing if there are excerpts and none finds room.
-    fn context_tokens(&self, code: &PromptContext, markers: FileMarkers, room: usize) -> Vec<u32> {
-        let named = |marker: u32, name: &str, text: &str| {
-            let mut tokens = vec![marker];
-            tokens.extend(self.tokenize(&format!("{name}\n{text}")));
-            tokens
-        };
-        let head = markers.repo.map_or_else(Vec::new, |repo| named(repo, &code.repository, ""));
-        let last = named(markers.file, &code.path, "");
-        let Some(mut room) = room.checked_sub(head.len() + last.len()) else { return vec![] };
-        if code.shown().next().is_none() {
-            return last;
-        }
-        let mut excerpts = vec![];
-        for excerpt in code.shown() {
-            let tokens = named(markers.file, &excerpt.path, &excerpt.text);
-            if tokens.len() <= room {
-                room -= tokens.len();
-                excerpts.extend(tokens);
-            }
-        }
-        if excerpts.is_empty() { vec![] } else { [head, excerpts, last].concat() }
     }
 
     /// Makes a sequence's KV equal `cells` and decodes what is missing, so that the
