@@ -158,7 +158,9 @@ impl Live {
         let typed_pair = edit.removed == 0
             && is_auto_closed_pair(&edit.inserted)
             && remaining.starts_with(&text[..=before.len()]);
-        let taken_whole = with_line_feeds(&format!("{text}{behind}")) == remaining;
+        // An editor puts its own line breaks in, which need not be those of the document's text.
+        let (put, offered) = (with_line_feeds(&text), with_line_feeds(remaining));
+        let taken_whole = format!("{put}{behind}") == *offered;
         if typed_pair && !taken_whole && left > before.len() + 1 {
             let (_, closer) = edit.inserted.split_at(1);
             // The offer closes the new pair itself, or the editor's mark stays where it is.
@@ -168,7 +170,7 @@ impl Live {
             self.replaces = replaces;
             return Some(Step::Along);
         }
-        if taken_whole || (edit.removed == 0 && text.starts_with(remaining)) {
+        if taken_whole || (edit.removed == 0 && put.starts_with(&*offered)) {
             // One character at the end may be the last one typed, as may the first of a pair; more
             // than one at once is an editor's doing.
             let by_editor = !typed_pair && (inserted.min(left) > 1 || edit.removed > 0);

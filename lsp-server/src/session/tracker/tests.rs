@@ -323,6 +323,16 @@ fn a_bracket_typed_over_goes_along() {
     assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 2 }, Evidence::Document));
 }
 
+/// The text has line breaks of two kinds, and the editor puts in the other one.
+#[test]
+fn an_offer_that_is_put_in_with_other_line_breaks_is_an_acceptance() {
+    let taken = outcome(Outcome::Accepted, Evidence::Document);
+    let mut tracker = offered_in_brackets("a,\r\n    b);");
+    assert_eq!(tracker.edit(URI, &replace(10, 1, "a,\n    b);"), READ), taken);
+    let mut tracker = offered_in_brackets("a,\n    b);");
+    assert_eq!(tracker.edit(URI, &replace(10, 1, "a,\r\n    b);"), READ), taken);
+}
+
 /// The editor closes the bracket that the user types, and the user types over it before the client
 /// asks again.
 #[test]
