@@ -121,7 +121,9 @@ impl Live {
             self.offer.start = self.offer.start - edit.removed + inserted;
             return Step::Elsewhere;
         }
-        let is_around = edit.start < self.offer.start && end > cursor + marks;
+        // The marks go with the text before them if a key takes both of an empty pair.
+        let takes_marks = marks > 0 && end == cursor + marks && !edit.inserted.is_empty();
+        let is_around = edit.start < self.offer.start && (end > cursor + marks || takes_marks);
         // A key at the start of the offer puts text in or takes it away. It does not do both.
         let is_before = end == self.offer.start && edit.removed > 0 && !edit.inserted.is_empty();
         if is_around || is_before {
@@ -162,12 +164,9 @@ impl Live {
         let (put, offered) = (with_line_feeds(&text), with_line_feeds(remaining));
         let taken_whole = format!("{put}{behind}") == *offered;
         if typed_pair && !taken_whole && left > before.len() + 1 {
-            let (_, closer) = edit.inserted.split_at(1);
-            // The offer closes the new pair itself, or the editor's mark stays where it is.
-            let closes = remaining[before.len() + 1..].contains(closer);
-            let replaces = if closes { format!("{closer}{behind}") } else { String::new() };
             self.progress += before.len() + 1;
-            self.replaces = replaces;
+            // What it takes the place of is behind the new mark now.
+            self.replaces.clear();
             return Some(Step::Along);
         }
         if taken_whole || (edit.removed == 0 && put.starts_with(&*offered)) {

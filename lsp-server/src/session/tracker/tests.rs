@@ -323,6 +323,17 @@ fn a_bracket_typed_over_goes_along() {
     assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 2 }, Evidence::Document));
 }
 
+/// The file is loaded again, and its last characters are those of the offer's place.
+#[test]
+fn a_rewrite_that_ends_with_the_replaced_bracket_is_no_verdict() {
+    let mut tracker = offered_in_brackets("a, b);");
+    let superseded = outcome(Outcome::Superseded, Evidence::Document);
+    assert_eq!(tracker.edit(URI, &replace(2, 9, "    f(x)"), READ), superseded);
+    let mut tracker = offered_in_brackets("a, b);");
+    let rejected = outcome(Outcome::RejectedEdit, Evidence::Document);
+    assert_eq!(tracker.edit(URI, &replace(9, 2, ""), READ), rejected, "Backspace in the pair");
+}
+
 /// The text has line breaks of two kinds, and the editor puts in the other one.
 #[test]
 fn an_offer_that_is_put_in_with_other_line_breaks_is_an_acceptance() {
@@ -331,20 +342,6 @@ fn an_offer_that_is_put_in_with_other_line_breaks_is_an_acceptance() {
     assert_eq!(tracker.edit(URI, &replace(10, 1, "a,\n    b);"), READ), taken);
     let mut tracker = offered_in_brackets("a,\n    b);");
     assert_eq!(tracker.edit(URI, &replace(10, 1, "a,\r\n    b);"), READ), taken);
-}
-
-/// The editor closes the bracket that the user types, and the user types over it before the client
-/// asks again.
-#[test]
-fn a_bracket_closed_while_typing_along_is_typed_over() {
-    let mut tracker = offered();
-    type_text(&mut tracker, "push");
-    assert_eq!(tracker.edit(URI, &insert(14, "()"), READ), vec![]);
-    for (i, c) in "item".chars().enumerate() {
-        assert_eq!(tracker.edit(URI, &insert(15 + i, &c.to_string()), READ), vec![]);
-    }
-    let events = tracker.edit(URI, &insert(20, ";"), READ);
-    assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 11 }, Evidence::Document));
 }
 
 /// VS Code puts what comes behind the bracket there, and leaves the bracket.
