@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from './hone.mjs';
 import * as manners from './manners.mjs';
+import * as neighbours from './neighbours.mjs';
 
 /** Even the smallest model continues this with `Thursday, Friday, …`. */
 const WEEK = '// Monday, Tuesday, Wednesday,';
@@ -41,6 +42,7 @@ export const FILES = {
     'instant.txt': '',
     'learned.rs': '',
     ...manners.FILES,
+    ...neighbours.FILES,
 };
 
 /**
@@ -348,6 +350,7 @@ export const stories = {
     },
 
     ...manners.stories,
+    ...neighbours.stories,
 
     async 'the doctor finds nothing wrong'(at) {
         await at.window.command('Hone: Doctor');

@@ -27,7 +27,7 @@ const NO_FOLDER_LIMIT_MS = 8_000;
  */
 const LOADS = 3;
 /** How large a window of the stories is. All of their files have room in its list. */
-const VIEWPORT = { width: 1100, height: 760 };
+const VIEWPORT = { width: 1100, height: 860 };
 const START_POLL_MS = 200;
 /** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
