@@ -19,6 +19,7 @@ mod suppressed;
 mod survival;
 mod tool_edits;
 pub mod tracker;
+mod typed;
 mod unserved;
 
 pub use completed::Completed;
@@ -33,6 +34,7 @@ use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Decided, Offer, Tracker};
+use crate::session::typed::TypedCounts;
 use crate::workspace::OpenFolder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
@@ -68,6 +70,7 @@ struct State {
     next_edits: next_edit::Inbox,
     last_edit_ms: Option<u64>,
     debounce: Debounce,
+    typed: TypedCounts,
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
@@ -148,6 +151,7 @@ impl Session {
             next_edits: next_edit::Inbox::default(),
             last_edit_ms: None,
             debounce: Debounce::default(),
+            typed: TypedCounts::default(),
             asked: 0,
             rejects: RejectsHere::default(),
             accepted_until: None,

@@ -9,10 +9,10 @@ use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
 use completion::defects::{find_defect, without_special_tokens};
-use completion::postprocess::{is_unfinished, shown_lines};
+use completion::postprocess::{is_unfinished, shown_lines, without_extra_blank};
 use engine::{Answer, Generated};
 use feedback::event::{
-    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing,
+    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,9 @@ impl<'a> ResponseBuilder<'a> {
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
         let shown = without_special_tokens(&shown);
+        let length = shown.len();
+        let shown = without_extra_blank(shown, around);
+        let shown_from = shown_from + length - shown.len();
         let is_short = self.is_too_short(shown);
         // An unfinished text of which nothing is whole says nothing about the model.
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
@@ -91,6 +94,7 @@ impl<'a> ResponseBuilder<'a> {
                 total_ms: ms(asked.arrived.elapsed()),
             },
             decision,
+            typed: Typed::default(),
         };
         (completion, reason)
     }
@@ -201,7 +205,7 @@ impl Session {
         let (mut events, mut offers) = (vec![], vec![]);
         let mut reason = Reason::NothingToAdd;
         for (index, answer) in generated.answers.iter().enumerate() {
-            let (completion, why) = answered.completion(answer);
+            let (mut completion, why) = answered.completion(answer);
             if index == 0 {
                 state.suppressed = answered.suppressed(answer, &completion, why.clone());
                 reason = why;
@@ -211,6 +215,7 @@ impl Session {
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
                 continue;
             }
+            completion.typed = state.typed.take(&place.uri);
             events.push(EventKind::Completion(Box::new(completion)));
             if !offer.text.is_empty() {
                 texts.push((offer.id.clone(), offer.text.clone()));
