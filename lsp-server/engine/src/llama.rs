@@ -17,7 +17,7 @@ use super::{
 };
 use completion::limits::TOKENS_MAX;
 use completion::prompt::FimPrompt;
-use decode::{Answered, Decoding};
+use decode::{AnswerMemory, Answered, Decoding};
 use feedback::event::AdapterVersion;
 use layout::Layout;
 use llama_cpp_2::model::LlamaModel;
@@ -117,6 +117,7 @@ pub struct LlamaEngine {
     fim: FimTokens,
     /// What each sequence's KV holds, and when it was last used.
     sequences: Vec<Sequence>,
+    memory: AnswerMemory,
     clock: u64,
     speed: PromptSpeed,
     /// After which sequence's how manieth cell the context's logits are.
@@ -165,6 +166,7 @@ impl LlamaEngine {
             vocab,
             fim,
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
+            memory: AnswerMemory::default(),
             clock: 0,
             speed: config.speed.clone(),
             logits: None,
@@ -445,6 +447,7 @@ impl Engine for LlamaEngine {
     ) -> Result<(), EngineError> {
         self.context.load_adapter(version, path).map_err(EngineError::Failed)?;
         self.sequences.iter_mut().for_each(|sequence| sequence.answered = Answered::default());
+        self.memory.forget();
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())

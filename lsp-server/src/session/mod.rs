@@ -4,6 +4,7 @@
 //! engine's answer is waited for, and the lock is free meanwhile. What a prompt may quote is looked
 //! for before the lock is taken.
 
+mod ahead;
 mod completed;
 mod documents;
 mod gate;

@@ -8,6 +8,7 @@ use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
+use completion::blocks::{Tokens, first_line, likely_lines};
 use completion::defects::{find_defect, without_special_tokens};
 use completion::postprocess::{is_unfinished, shown_lines, without_extra_blank};
 use engine::{Answer, Generated};
@@ -46,7 +47,13 @@ impl<'a> ResponseBuilder<'a> {
         let length = shown_lines(offered, healing.len(), answer.stop, rule, around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let shown = without_special_tokens(&shown);
+        let shown = if asked.trigger == Trigger::Automatic {
+            let tokens = Tokens { ends: &answer.ends, logprobs: &answer.visible_logprobs };
+            likely_lines(&shown, shown_from, tokens)
+        } else {
+            &shown
+        };
+        let shown = without_special_tokens(shown);
         let length = shown.len();
         let shown = without_extra_blank(shown, around);
         let shown_from = shown_from + length - shown.len();
@@ -160,8 +167,18 @@ impl<'a> ResponseBuilder<'a> {
         let generated = answer.offered().get(healing..).unwrap_or_default();
         let defect = find_defect(generated, text).filter(|_| may_be_defect);
         let gate = (!text.is_empty()).then(|| {
+            // Whether a block is shown depends on its first line, which may be taken alone.
+            let line = if invoked { text } else { first_line(text) };
+            let stop = if line.len() < text.len() { StopReason::Newline } else { answer.stop };
             let new = &answer.visible_logprobs[answer.healed..];
-            let seen = |recent| asked.context.surroundings(text, new, answer.stop, recent);
+            let new = if line.len() < text.len() {
+                let end = healing + line.len() + 1;
+                let count = answer.ends.iter().take_while(|&&at| at <= end).count();
+                &new[..count.saturating_sub(answer.healed).clamp(1, new.len())]
+            } else {
+                new
+            };
+            let seen = |recent| asked.context.surroundings(line, new, stop, recent);
             let mut record = ask_gate(self.services, &asked.context.language, seen);
             if invoked {
                 record.propensity = 1.0;
@@ -206,11 +223,16 @@ impl Session {
         let mut reason = Reason::NothingToAdd;
         for (index, answer) in generated.answers.iter().enumerate() {
             let (mut completion, why) = answered.completion(answer);
+            let offer = place.offer(&completion);
             if index == 0 {
+                if offer.text.is_empty() {
+                    self.follow_line(&state, place, &why);
+                } else {
+                    self.follow_offer(&state, place, &offer, &completion.decision);
+                }
                 state.suppressed = answered.suppressed(answer, &completion, why.clone());
                 reason = why;
             }
-            let offer = place.offer(&completion);
             let is_known = texts.iter().any(|(_, known)| *known == offer.text);
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
                 continue;

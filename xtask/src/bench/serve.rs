@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// These files are younger than the models, so no model has seen them in training.
-const TYPED: [&str; 4] = [
+pub(super) const TYPED: [&str; 4] = [
     "learner/src/ppo/mod.rs",
     "vscode-extension/src/core/supervisor.ts",
     "neovim/lua/hone/session.lua",
