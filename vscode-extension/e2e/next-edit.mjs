@@ -22,7 +22,9 @@ const NONE = { old: '', line: '', new: '', hint: '' };
 export const files = {
     'deleted.rs': TRACED,
     'far.rs': FAR,
+    'here.rs': 'queue.push(2);\nqueue.push(3);\n',
     'inserted.rs': OPENED,
+    'other.rs': 'queue.push(1);\n',
     'walk.rs': LOADS,
 };
 
@@ -187,5 +189,20 @@ export const stories = {
         );
         await isSaved(at, 'inserted.rs', whole);
         await outcomesAre(at, 'inserted.rs', ['accepted', 'accepted']);
+    },
+
+    async 'the next edit may be in another file that is open, and Tab goes there'(at) {
+        const { window } = at;
+        await window.file('other.rs');
+        await renameTwice(window, 'here.rs', 'queue', 'push', 'append');
+        await window.press('Alt+n');
+        await shows(window, { old: '', new: '', hint: '→ other.rs:1 (Tab)' });
+        await window.shot('next-edit-other');
+        await window.press('Tab');
+        await window.page.locator('.tab.active[data-resource-name="other.rs"]').waitFor();
+        await shows(window, { old: 'push', new: 'append', hint: '' });
+        await window.press('Tab');
+        await isSaved(at, 'other.rs', 'queue.append(1);\n');
+        await outcomesAre(at, 'other.rs', ['accepted']);
     },
 };
