@@ -126,6 +126,24 @@ pub struct Completion {
     pub timing: Timing,
     #[serde(default)]
     pub decision: Decision,
+    #[serde(default, skip_serializing_if = "Typed::is_nothing")]
+    pub typed: Typed,
+}
+
+/// What the user typed in a document since the completion that was recorded there before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Typed {
+    /// Characters, without indentation and without what was accepted or pasted.
+    pub chars: u32,
+    /// Line breaks.
+    pub lines: u32,
+}
+
+impl Typed {
+    pub fn is_nothing(&self) -> bool {
+        *self == Typed::default()
+    }
 }
 
 /// What was decided about an answer before the client saw it.

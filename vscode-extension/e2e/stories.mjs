@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { eventually } from './hone.mjs';
 import * as manners from './manners.mjs';
 import * as neighbours from './neighbours.mjs';
+import * as nextEdit from './next-edit.mjs';
 
 /** Even the smallest model continues this with `Thursday, Friday, …`. */
 const WEEK = '// Monday, Tuesday, Wednesday,';
@@ -43,6 +44,7 @@ export const FILES = {
     'learned.rs': '',
     ...manners.FILES,
     ...neighbours.FILES,
+    ...nextEdit.files,
 };
 
 /**
@@ -360,6 +362,8 @@ export const stories = {
         const labels = await frame.locator('tr', { hasText: 'Labels' }).innerText();
         assert.equal(labels.includes('proposed API'), at.proposedApi);
     },
+
+    ...nextEdit.stories,
 };
 
 /** These come after all others, because learning loads the machine. */
@@ -445,7 +449,7 @@ export function noCode(logs) {
     assert.ok(logs.length > 1, 'the extension and the daemon have logs');
     for (const file of logs) {
         const said = readFileSync(file, 'utf8');
-        for (const word of ['Wednesday', 'Thursday', 'evening']) {
+        for (const word of ['Wednesday', 'Thursday', 'evening', 'one_of_many', 'check(three)']) {
             assert.ok(!said.includes(word), `${file}: holds ${word}`);
         }
     }

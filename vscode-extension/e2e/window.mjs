@@ -27,7 +27,7 @@ const NO_FOLDER_LIMIT_MS = 8_000;
  */
 const LOADS = 3;
 /** How large a window of the stories is. All of their files have room in its list. */
-const VIEWPORT = { width: 1100, height: 860 };
+const VIEWPORT = { width: 1100, height: 940 };
 const START_POLL_MS = 200;
 /** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
@@ -227,6 +227,31 @@ export class Window {
             await this.press('Escape');
             await this.pause(250);
             return (await this.ghost()) === '';
+        });
+    }
+
+    /**
+     * The next edit on screen: the text that goes, its whole line, the text that comes, and the
+     * hint at the cursor.
+     */
+    nextEdit() {
+        return this.page.evaluate(() => {
+            const spans = [...document.querySelectorAll('.editor-instance .view-line span')];
+            const style = (span, part) => getComputedStyle(span, part);
+            const isStruck = (span) => style(span).textDecorationLine === 'line-through';
+            const behind = spans
+                .map((span) => style(span, '::after').content)
+                .filter((content) => content.startsWith('"'))
+                .map((content) => JSON.parse(content).replaceAll('\u00a0', ' '));
+            const isHint = (text) => text.startsWith('→');
+            const struck = spans.filter(isStruck);
+            const textOf = (element) => element?.textContent.replaceAll('\u00a0', ' ') ?? '';
+            return {
+                old: struck.map(textOf).join(''),
+                line: textOf(struck[0]?.closest('.view-line')),
+                new: behind.filter((text) => !isHint(text)).join(''),
+                hint: behind.filter(isHint).join(''),
+            };
         });
     }
 

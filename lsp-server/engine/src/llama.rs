@@ -4,12 +4,12 @@
 mod decode;
 mod layout;
 mod loaded;
-mod speed;
 
 use super::cached::{KvAccess, KvSlot};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::GpuLayers;
 use super::line_end::LineEndVariants;
+use super::speed::PromptSpeed;
 use super::threads::Threads;
 use super::{
     Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
@@ -26,7 +26,6 @@ use models::fim::FimTemplate;
 use models::fim_tokens::FimTokens;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
-use speed::PromptSpeed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,6 +70,8 @@ pub struct LlamaConfig {
     pub micro_batch: Option<usize>,
     /// The model while it is loaded. Tokenizers outlive the engine and find the model here.
     pub loaded: LoadedModel,
+    /// How fast prompts are computed. It outlives the engine too.
+    pub speed: PromptSpeed,
 }
 
 impl LlamaConfig {
@@ -153,7 +154,11 @@ impl LlamaEngine {
         let started = gpu_layers.try_gpu(|layers| start(config, layers));
         let ((model, context), gpu_layers) = started.map_err(failed)?;
         config.loaded.set(&model);
-        let info = EngineInfo { backend: gpu_layers.to_string(), reads_files: fim.files.is_some() };
+        let info = EngineInfo {
+            backend: gpu_layers.to_string(),
+            reads_files: fim.files.is_some(),
+            speed: config.speed.clone(),
+        };
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),
@@ -163,7 +168,7 @@ impl LlamaEngine {
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
             memory: AnswerMemory::default(),
             clock: 0,
-            speed: PromptSpeed::default(),
+            speed: config.speed.clone(),
             logits: None,
             info,
             tokenizer: config.loaded.tokenizer(&config.path),

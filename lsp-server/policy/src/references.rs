@@ -1,7 +1,7 @@
 //! References: the text that the user has in the end where an answer was made, either accepted or
 //! typed instead. Adapters are compared by them. They are a bounded fold over the log.
 
-use feedback::event::{Completion, Event, EventKind, OfferId, Outcome};
+use feedback::event::{Completion, Event, EventKind, OfferId, Outcome, Typed};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -141,6 +141,7 @@ mod tests {
             shown_from: 2,
             timing: Default::default(),
             decision: Decision::default(),
+            typed: Typed::default(),
         }))
     }
 

@@ -20,6 +20,7 @@ mod suppressed;
 mod survival;
 mod tool_edits;
 pub mod tracker;
+mod typed;
 mod unserved;
 
 pub use completed::Completed;
@@ -34,6 +35,7 @@ use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Decided, Offer, Tracker};
+use crate::session::typed::TypedCounts;
 use crate::workspace::OpenFolder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
@@ -69,6 +71,7 @@ struct State {
     next_edits: next_edit::Inbox,
     last_edit_ms: Option<u64>,
     debounce: Debounce,
+    typed: TypedCounts,
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
@@ -149,6 +152,7 @@ impl Session {
             next_edits: next_edit::Inbox::default(),
             last_edit_ms: None,
             debounce: Debounce::default(),
+            typed: TypedCounts::default(),
             asked: 0,
             rejects: RejectsHere::default(),
             accepted_until: None,

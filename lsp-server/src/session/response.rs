@@ -10,10 +10,10 @@ use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
 use completion::blocks::{Tokens, first_line, likely_lines};
 use completion::defects::{find_defect, without_special_tokens};
-use completion::postprocess::{is_unfinished, shown_lines};
+use completion::postprocess::{is_unfinished, shown_lines, without_extra_blank};
 use engine::{Answer, Generated};
 use feedback::event::{
-    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing,
+    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +54,9 @@ impl<'a> ResponseBuilder<'a> {
             &shown
         };
         let shown = without_special_tokens(shown);
+        let length = shown.len();
+        let shown = without_extra_blank(shown, around);
+        let shown_from = shown_from + length - shown.len();
         let is_short = self.is_too_short(shown);
         // An unfinished text of which nothing is whole says nothing about the model.
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
@@ -98,6 +101,7 @@ impl<'a> ResponseBuilder<'a> {
                 total_ms: ms(asked.arrived.elapsed()),
             },
             decision,
+            typed: Typed::default(),
         };
         (completion, reason)
     }
@@ -218,7 +222,7 @@ impl Session {
         let (mut events, mut offers) = (vec![], vec![]);
         let mut reason = Reason::NothingToAdd;
         for (index, answer) in generated.answers.iter().enumerate() {
-            let (completion, why) = answered.completion(answer);
+            let (mut completion, why) = answered.completion(answer);
             let offer = place.offer(&completion);
             if index == 0 {
                 if offer.text.is_empty() {
@@ -233,6 +237,7 @@ impl Session {
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
                 continue;
             }
+            completion.typed = state.typed.take(&place.uri);
             events.push(EventKind::Completion(Box::new(completion)));
             if !offer.text.is_empty() {
                 texts.push((offer.id.clone(), offer.text.clone()));

@@ -166,6 +166,8 @@ local function ask(kind, otherwise)
   if not client or not vim.bo[buf].modifiable then
     return
   end
+  -- A request that waits for its pause must not overtake this one.
+  timer:stop()
   asked = asked + 1
   local number = asked
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
@@ -232,7 +234,6 @@ local function make(here)
   vim.cmd('let &undolevels = &undolevels')
   places.replace(edit.buf, here, edit.new)
   edit.client:exec_cmd(edit.command, { bufnr = edit.buf })
-  timer:stop()
   ask(edit.kind)
 end
 

@@ -394,10 +394,12 @@ pub(crate) mod tests {
             "kept_rate",
             "latency_p50_ms",
             "latency_p95_ms",
+            "lines",
             "rating",
             "shown",
             "shown_rate",
             "typed_chars",
+            "wrong_per_100_lines",
         ];
         let counts = [
             "accepted",

@@ -4,7 +4,7 @@
 //! the trial.
 
 use super::Arms;
-use feedback::event::{Completion, Event, EventKind, KeptCheck, Outcome};
+use feedback::event::{Completion, Event, EventKind, KeptCheck, Outcome, Typed};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 
@@ -255,6 +255,7 @@ mod tests {
                 shown_from: 0,
                 timing: Default::default(),
                 decision: Decision { arm, defect, ..Decision::default() },
+                typed: Typed::default(),
             })));
             id
         }
