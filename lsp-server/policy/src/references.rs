@@ -1,7 +1,7 @@
 //! References: the text that the user has in the end where an answer was made, either accepted or
 //! typed instead. Adapters are compared by them. They are a bounded fold over the log.
 
-use feedback::event::{Completion, Event, EventKind, OfferId, Outcome, Typed};
+use feedback::event::{Completion, Event, EventKind, OfferId, Outcome};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -121,7 +121,7 @@ fn reference(id: &OfferId, served: ServedPrompt, tokens: Vec<u32>) -> Reference 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::{Decision, Evidence, Sampling, StopReason, TokenRecord};
+    use feedback::event::{Decision, Evidence, Sampling, StopReason, TokenRecord, Typed};
 
     fn completion(id: &str) -> EventKind {
         EventKind::Completion(Box::new(Completion {

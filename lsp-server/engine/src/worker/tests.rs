@@ -141,11 +141,11 @@ impl Engine for Endless {
         abort: &AtomicBool,
     ) -> Result<Generated, EngineError> {
         self.asked.lock().unwrap().push(request.prompt.line.clone());
-        while request.prompt.line == ENDLESS {
-            if abort.load(Ordering::Relaxed) {
-                return Err(EngineError::Aborted);
+        if request.prompt.line == ENDLESS {
+            while !abort.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
             }
-            std::thread::sleep(Duration::from_millis(1));
+            return Err(EngineError::Aborted);
         }
         self.scripted.generate(request, abort)
     }

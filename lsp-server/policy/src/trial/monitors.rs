@@ -4,7 +4,7 @@
 //! the trial.
 
 use super::Arms;
-use feedback::event::{Completion, Event, EventKind, KeptCheck, Outcome, Typed};
+use feedback::event::{Completion, Event, EventKind, KeptCheck, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 
@@ -215,7 +215,7 @@ fn percent(part: u64, whole: u64) -> String {
 mod tests {
     use super::*;
     use feedback::event::{
-        ArmRecord, Decision, Defect, Evidence, Sampling, StopReason, TokenRecord,
+        ArmRecord, Decision, Defect, Evidence, Sampling, StopReason, TokenRecord, Typed,
     };
 
     const ARMS: Arms = Arms { candidate: 4, incumbent: 3, since: 10 };
