@@ -12,6 +12,7 @@ import {
     itemReference,
     type InlineEdit,
 } from './core/protocol';
+import { reasonOf } from './core/reason';
 import { EditPainter } from './editPainter';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
@@ -25,6 +26,10 @@ const STEPS_MAX = 4;
 /** LSP's `InlineCompletionTriggerKind`. */
 const INVOKED = 1;
 const AUTOMATIC = 2;
+
+/** What is said if the server gives no reason, and for how long. */
+const NO_EDIT = 'There is no next edit.';
+const SAID_MS = 5_000;
 
 /** Tab and Escape belong to the edit while this is true. */
 const CONTEXT = 'hone.nextEdit';
@@ -44,6 +49,8 @@ export class NextEdits implements vscode.Disposable {
     private made: { document: vscode.TextDocument; version: number } | undefined;
     /** Requests so far. Only the newest one is shown. */
     private asked = 0;
+    /** Why the last request brought nothing. */
+    private otherwise = NO_EDIT;
     private timer: NodeJS.Timeout | undefined;
     /** The last step of the walk, and how many have not ended. Each waits for the one before. */
     private lastStep = Promise.resolve();
@@ -81,7 +88,7 @@ export class NextEdits implements vscode.Disposable {
         const edit = this.live;
         if (!edit) {
             const found = await this.ask(INVOKED);
-            if (!found) vscode.window.setStatusBarMessage('Hone: there is no next edit', 3000);
+            if (!found) vscode.window.setStatusBarMessage(`Hone: ${this.otherwise}`, SAID_MS);
             return;
         }
         const editor = vscode.window.activeTextEditor;
@@ -182,6 +189,7 @@ export class NextEdits implements vscode.Disposable {
             });
             if (number !== this.asked) return false;
             const [found] = answer.edits;
+            this.otherwise = reasonOf(answer)?.sentence ?? NO_EDIT;
             // What came with a key stays as long as it fits.
             if (!found && kind === AUTOMATIC && this.kind === INVOKED)
                 return this.live !== undefined;

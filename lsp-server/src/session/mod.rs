@@ -29,6 +29,7 @@ pub use selected::{Entry, Selected};
 
 use crate::services::Services;
 use crate::services::reason::Reason;
+use crate::services::recent_requests::AskedFor;
 use crate::session::notebooks::Notebooks;
 use crate::session::other_code::Searched;
 use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
@@ -184,7 +185,8 @@ impl Session {
             Ok(completed) => completed.reason.clone(),
             Err(error) => error.reason(),
         };
-        self.remember(uri, position, trigger, reason, arrived.elapsed());
+        let asked = (uri, position, trigger);
+        self.remember(AskedFor::Completion, asked, reason, arrived.elapsed());
         answer
     }
 
