@@ -195,7 +195,6 @@ impl<E: KvAccess> Engine for CachedEngine<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::speed::PromptSpeed;
     use completion::stop_rule::StopRule;
     use feedback::event::{Sampling, StopReason, TokenRecord};
     use std::sync::Arc;
@@ -222,11 +221,7 @@ mod tests {
 
     impl Engine for Counting {
         fn info(&self) -> EngineInfo {
-            EngineInfo {
-                backend: "counting".into(),
-                reads_files: false,
-                speed: PromptSpeed::default(),
-            }
+            EngineInfo { backend: "counting".into(), reads_files: false }
         }
 
         fn tokenizer(&self) -> Tokenizer {

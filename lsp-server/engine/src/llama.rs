@@ -154,11 +154,7 @@ impl LlamaEngine {
         let started = gpu_layers.try_gpu(|layers| start(config, layers));
         let ((model, context), gpu_layers) = started.map_err(failed)?;
         config.loaded.set(&model);
-        let info = EngineInfo {
-            backend: gpu_layers.to_string(),
-            reads_files: fim.files.is_some(),
-            speed: config.speed.clone(),
-        };
+        let info = EngineInfo { backend: gpu_layers.to_string(), reads_files: fim.files.is_some() };
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),

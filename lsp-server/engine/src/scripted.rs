@@ -1,6 +1,5 @@
 //! An engine that gives fixed answers, for unit tests of the code around the engine.
 
-use super::speed::PromptSpeed;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
 };
@@ -23,7 +22,7 @@ pub struct ScriptedEngine {
 
 impl Engine for ScriptedEngine {
     fn info(&self) -> EngineInfo {
-        EngineInfo { backend: "scripted".into(), reads_files: true, speed: PromptSpeed::default() }
+        EngineInfo { backend: "scripted".into(), reads_files: true }
     }
 
     fn tokenizer(&self) -> Tokenizer {

@@ -137,13 +137,12 @@ pub struct CompletionConfig {
     /// Decoding ends as soon as that is known.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_probability: f32,
-    /// Characters of other code that the model sees; 0 means none. If it is not set, there
-    /// are as many as this machine computes while you rest, and no key waits for them. They
-    /// are pieces of the documents that you work in and of the files they import, chosen by
-    /// the names that they share with the text around the cursor. At most a quarter is what
-    /// you changed lately.
+    /// Characters of other code that the model sees; 0 means none. They are pieces of the
+    /// documents that you work in and of the files they import, chosen by the names that
+    /// they share with the text around the cursor. At most a quarter is what you changed
+    /// lately.
     #[schemars(range(max = 20_000))]
-    pub context_chars: Option<usize>,
+    pub context_chars: usize,
     /// When the next place is offered for an edit that you made twice: `off`, `subtle` (when
     /// you press the key for it) or `on` (as you edit).
     pub next_edit: NextEdit,
@@ -164,7 +163,7 @@ impl Default for CompletionConfig {
             max_tokens: 32,
             budget_ms: 10_000,
             min_probability: 0.02,
-            context_chars: None,
+            context_chars: 0,
             next_edit: NextEdit::default(),
         }
     }
