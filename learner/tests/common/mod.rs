@@ -228,6 +228,7 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
             shown_from: 0,
             timing: Timing::default(),
             decision: Default::default(),
+            copied: None,
         },
         shown: true,
         outcome: Some((outcome, Evidence::Command)),

@@ -101,6 +101,7 @@ fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
         min_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::ZERO,
+        draft: None,
     };
     let ask = || {
         let answer = handle.generate(request.clone(), Arc::default());

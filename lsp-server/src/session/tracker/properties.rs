@@ -102,6 +102,7 @@ impl Story {
                 shown_from: 0,
                 timing: Default::default(),
                 decision: Default::default(),
+                copied: None,
             };
             self.record(vec![EventKind::Completion(Box::new(completion))]);
             let (uri, healing) = (URI.to_owned(), String::new());
