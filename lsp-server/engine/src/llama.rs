@@ -412,7 +412,7 @@ impl Engine for LlamaEngine {
         };
         let prompt_time = started.elapsed();
         self.speed.note(prompt_evaluated, prompt_time);
-        let draft = self.scored_draft(&decoding);
+        let draft = self.scored_draft(request, &cells, sequence, decoding.draft);
         let is_certain = request.draft.as_ref().is_some_and(|draft| draft.is_certain);
         let answers = match &draft {
             Some((_, false)) if is_certain => vec![],

@@ -140,8 +140,7 @@ fn a_draft_changes_nothing_of_what_greedy_decoding_says() {
             for (index, draft) in drafts.iter().enumerate() {
                 forget(&mut engine);
                 let wanted = Some((draft.as_str(), index == 1));
-                let (drafted, with_draft) =
-                    generate(&mut engine, &request(place, adapter, wanted));
+                let (drafted, with_draft) = generate(&mut engine, &request(place, adapter, wanted));
                 let (plain, drafted) = (&plain.answers[0], &drafted.answers[0]);
                 assert_eq!(plain.text, drafted.text, "place {place}, v{adapter}, draft {index}");
                 let pairs = plain.tokens.iter().zip(&drafted.tokens);

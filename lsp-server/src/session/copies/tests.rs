@@ -1,8 +1,10 @@
 use super::*;
 use crate::config::Config;
 use crate::session::Session;
+use crate::session::request::{ALTERNATIVES, Trigger};
 use crate::session::tests::session_as_set;
 use completion::document::Document;
+use completion::stop_rule::Multiline;
 use engine::scripted::ScriptedEngine;
 use feedback::event::{Completion, EventKind};
 use std::ops::ControlFlow;
@@ -50,6 +52,8 @@ async fn session(engine: ScriptedEngine, memory: bool) -> (tempfile::TempDir, Ar
     config.gate.enabled = false;
     config.completion.memory = memory;
     config.completion.min_probability = 0.0;
+    // Only single lines compete.
+    config.completion.multiline = Multiline::Never;
     let (folder, session) = session_as_set(config, engine).await;
     open(&session, TWICE);
     (folder, session)
@@ -194,13 +198,14 @@ fn a_cold_prompt_is_waited_for_unless_the_copy_is_certain() {
     let certain = Candidate::of(vec![found("a();", LONG_MATCH)]).unwrap();
     let short = Candidate::of(vec![found("a();", MATCH_MIN)]).unwrap();
     let request = testing_request();
-    let draft = |candidate: &Candidate, trigger, passes| candidate.draft(&request, trigger, passes);
-    let now = draft(&certain, Trigger::Automatic, true);
+    let draft = |candidate: &Candidate, passes| candidate.draft(&request, passes);
+    let now = draft(&certain, true);
     assert_eq!((now.wait, now.is_certain, now.is_scored), (COLD_AFTER, true, true));
-    assert_eq!(draft(&certain, Trigger::Automatic, false).wait, Duration::MAX, "in a rehearsal");
-    let invoked = draft(&certain, Trigger::Invoked, true);
+    assert_eq!(draft(&certain, false).wait, Duration::MAX, "in a rehearsal");
+    let invoked = Request { alternatives: ALTERNATIVES, ..request.clone() };
+    let invoked = certain.draft(&invoked, true);
     assert_eq!((invoked.wait, invoked.is_certain), (Duration::MAX, false));
-    let shorter = draft(&short, Trigger::Automatic, true);
+    let shorter = draft(&short, true);
     assert_eq!((shorter.wait, shorter.is_certain, shorter.is_scored), (Duration::MAX, false, true));
 }
 
