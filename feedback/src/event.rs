@@ -131,6 +131,8 @@ pub struct Completion {
     /// was offered before the model had read the prompt has no tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied: Option<Copied>,
+    #[serde(default, skip_serializing_if = "Typed::is_nothing")]
+    pub typed: Typed,
 }
 
 /// Where a copied text stands, and how well that place fits.
@@ -154,6 +156,22 @@ pub enum CopySource {
     Typed,
     /// Another file of the workspace.
     Repository,
+}
+
+/// What the user typed in a document since the completion that was recorded there before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Typed {
+    /// Characters, without indentation and without what was accepted or pasted.
+    pub chars: u32,
+    /// Line breaks.
+    pub lines: u32,
+}
+
+impl Typed {
+    pub fn is_nothing(&self) -> bool {
+        *self == Typed::default()
+    }
 }
 
 /// What was decided about an answer before the client saw it.

@@ -2,46 +2,10 @@
 --- cases that the real server cannot be made to produce.
 
 local check = require('check')
+local open = require('scripted').open
 local wait = require('wait')
 
-local TESTS = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
-
 local COMPLETION = 'textDocument/inlineCompletion'
-
----@class test.Scripted an editor with what it sent to the scripted server
-local Scripted = {}
-Scripted.__index = Scripted
-
-local function open(home, name, text, script)
-  local log = ('%s/%s.log'):format(home.path, name)
-  local init = [[
-    package.path = %q .. '/?.lua;' .. package.path
-    require('fake_server').configure({ log = %q, answer = %q, delay_ms = %d, replaces = %d })
-  ]]
-  local editor = home:edit(name, text, {
-    init = init:format(TESTS, log, script.answer, script.delay_ms or 0, script.replaces or 0),
-    ready = 'hone scripted',
-  })
-  return editor, setmetatable({ log = log }, Scripted)
-end
-
---- The messages of one kind, in order.
-function Scripted:sent(method)
-  local messages = {}
-  for line in io.lines(self.log) do
-    local message = vim.json.decode(line)
-    if message.method == method then
-      table.insert(messages, message)
-    end
-  end
-  return messages
-end
-
-function Scripted:wait_for(method, count)
-  wait.until_(('%d × %s'):format(count, method), function()
-    return #self:sent(method) >= count
-  end)
-end
 
 return {
   {

@@ -109,6 +109,22 @@ function Home:offers(name)
   return offers
 end
 
+--- What became of the next edits in a file, in order, as the daemon logged it.
+---@return string[]
+function Home:next_edit_outcomes(name)
+  local path = ('%s/project/%s'):format(self.path, name)
+  local is_there, outcomes = {}, {}
+  for line in vim.gsplit(self:hone('events', '--json'), '\n', { trimempty = true }) do
+    local event = vim.json.decode(line)
+    if event.event == 'next_edit' and event.path == path then
+      is_there[event.id] = true
+    elseif event.event == 'next_edit_outcome' and is_there[event.id] then
+      table.insert(outcomes, event.outcome)
+    end
+  end
+  return outcomes
+end
+
 --- Waits until the file's first offer has its outcome, and returns the offer.
 ---@return test.Offer
 function Home:first_outcome(name)

@@ -2,46 +2,10 @@
 --- to the text, and what is reported.
 
 local check = require('check')
+local open = require('scripted').open
 local wait = require('wait')
 
-local TESTS = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
-
 local EDIT = 'textDocument/copilotInlineEdit'
-
----@class test.EditScript
-local Scripted = {}
-Scripted.__index = Scripted
-
-local function open(home, name, text, script, init)
-  local log = ('%s/%s.log'):format(home.path, name)
-  local options = vim.tbl_extend('keep', { log = log, answer = 'null', delay_ms = 0 }, script)
-  local start = [[
-    package.path = %q .. '/?.lua;' .. package.path
-    require('fake_server').configure(vim.json.decode(%q))
-  ]]
-  local editor = home:edit(name, text, {
-    init = start:format(TESTS, vim.json.encode(options)) .. (init or ''),
-    ready = 'hone scripted',
-  })
-  return editor, setmetatable({ log = log }, Scripted)
-end
-
-function Scripted:sent(method)
-  local messages = {}
-  for line in io.lines(self.log) do
-    local message = vim.json.decode(line)
-    if message.method == method then
-      table.insert(messages, message)
-    end
-  end
-  return messages
-end
-
-function Scripted:wait_for(method, count)
-  wait.until_(('%d × %s'):format(count, method), function()
-    return #self:sent(method) >= count
-  end)
-end
 
 local function wait_for_lines(editor, expected)
   local ok = pcall(wait.until_, 'the text', function()

@@ -4,6 +4,9 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from './hone.mjs';
+import * as manners from './manners.mjs';
+import * as neighbours from './neighbours.mjs';
+import * as nextEdit from './next-edit.mjs';
 
 /** Even the smallest model continues this with `Thursday, Friday, …`. */
 const WEEK = '// Monday, Tuesday, Wednesday,';
@@ -39,6 +42,9 @@ export const FILES = {
     'brackets.rs': SUMS,
     'instant.txt': '',
     'learned.rs': '',
+    ...manners.FILES,
+    ...neighbours.FILES,
+    ...nextEdit.files,
 };
 
 /**
@@ -345,6 +351,9 @@ export const stories = {
         await eventually('one session', () => at.hone.status().daemon.sessions === 1);
     },
 
+    ...manners.stories,
+    ...neighbours.stories,
+
     async 'the doctor finds nothing wrong'(at) {
         await at.window.command('Hone: Doctor');
         const frame = await at.window.webview('Socket');
@@ -353,6 +362,8 @@ export const stories = {
         const labels = await frame.locator('tr', { hasText: 'Labels' }).innerText();
         assert.equal(labels.includes('proposed API'), at.proposedApi);
     },
+
+    ...nextEdit.stories,
 };
 
 /** These come after all others, because learning loads the machine. */
@@ -438,7 +449,7 @@ export function noCode(logs) {
     assert.ok(logs.length > 1, 'the extension and the daemon have logs');
     for (const file of logs) {
         const said = readFileSync(file, 'utf8');
-        for (const word of ['Wednesday', 'Thursday', 'evening']) {
+        for (const word of ['Wednesday', 'Thursday', 'evening', 'one_of_many', 'check(three)']) {
             assert.ok(!said.includes(word), `${file}: holds ${word}`);
         }
     }

@@ -3,7 +3,7 @@
 
 import * as vscode from 'vscode';
 import { join } from 'node:path';
-import { onOneLine } from './core/nextEdit';
+import { insertsBelow, onOneLine, type NextEdit } from './core/nextEdit';
 
 const ARROW = join(__dirname, '..', 'media', 'next-edit.svg');
 
@@ -37,15 +37,18 @@ export class EditPainter implements vscode.Disposable {
     draw(
         editor: vscode.TextEditor,
         place: vscode.Range | undefined,
-        text: string,
+        edit: NextEdit,
         hint: string | undefined,
     ): void {
         if (this.painted !== editor) this.clear();
         this.painted = editor;
         const at = (where: vscode.Range | undefined) => (where ? [where] : []);
         editor.setDecorations(this.old, at(place && !place.isEmpty ? place : undefined));
-        editor.setDecorations(this.arrow, at(place));
-        editor.setDecorations(this.new, place && text !== '' ? [newText(place, text)] : []);
+        const drawn = place && edit.new !== '' ? newText(editor.document, place, edit) : undefined;
+        // An arrow for the first line alone: the range of a deleted line ends in the next one.
+        const first = place && new vscode.Range(place.start, place.start);
+        editor.setDecorations(this.arrow, at(drawn?.range ?? first));
+        editor.setDecorations(this.new, drawn ? [drawn] : []);
         const line = editor.selection.active.line;
         const end = editor.document.lineAt(line).range.end;
         const contentText = `${hint ?? ''} (Tab)`;
@@ -67,11 +70,18 @@ export class EditPainter implements vscode.Disposable {
     }
 }
 
-function newText(place: vscode.Range, text: string): vscode.DecorationOptions {
-    const contentText = onOneLine(text).replaceAll(' ', NO_BREAK_SPACE);
+function newText(
+    document: vscode.TextDocument,
+    place: vscode.Range,
+    edit: NextEdit,
+): vscode.DecorationOptions {
+    const { line, character } = place.start;
+    const isBelow = line > 0 && insertsBelow(edit, character);
+    const end = isBelow ? document.lineAt(line - 1).range.end : place.end;
+    const contentText = onOneLine(edit.new, isBelow).replaceAll(' ', NO_BREAK_SPACE);
     return {
-        range: new vscode.Range(place.end, place.end),
+        range: new vscode.Range(end, end),
         renderOptions: { after: { contentText } },
-        hoverMessage: new vscode.MarkdownString().appendCodeblock(text),
+        hoverMessage: new vscode.MarkdownString().appendCodeblock(edit.new),
     };
 }

@@ -21,7 +21,13 @@ export function activate(context: vscode.ExtensionContext): void {
     running = server;
     const statusBar = new StatusBar(server);
     const thinking = new Thinking((on) => statusBar.setThinking(on));
-    const provider = new Provider(server, thinking, (reason) => statusBar.noteReason(reason));
+    const nextEdits = new NextEdits(server);
+    const provider = new Provider(
+        server,
+        thinking,
+        (reason) => statusBar.noteReason(reason),
+        (document) => nextEdits.isLastChangeOf(document),
+    );
     const pages = new Pages(server, provider);
     context.subscriptions.push(
         output,
@@ -30,7 +36,7 @@ export function activate(context: vscode.ExtensionContext): void {
         thinking,
         provider,
         new Focus(server),
-        new NextEdits(server),
+        nextEdits,
         pages,
         new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),

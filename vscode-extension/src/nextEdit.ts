@@ -12,6 +12,7 @@ import {
     itemReference,
     type InlineEdit,
 } from './core/protocol';
+import { reasonOf } from './core/reason';
 import { EditPainter } from './editPainter';
 import type { Server } from './server';
 import { isEnabled, isLanguageOn } from './settings';
@@ -19,9 +20,16 @@ import { isEnabled, isLanguageOn } from './settings';
 /** A pause after the last change. A completion of the line comes first. */
 const RESTS_MS = 250;
 
+/** Keys that wait while an edit is made and the next one is asked for. More are dropped. */
+const STEPS_MAX = 4;
+
 /** LSP's `InlineCompletionTriggerKind`. */
 const INVOKED = 1;
 const AUTOMATIC = 2;
+
+/** What is said if the server gives no reason, and for how long. */
+const NO_EDIT = 'There is no next edit.';
+const SAID_MS = 5_000;
 
 /** Tab and Escape belong to the edit while this is true. */
 const CONTEXT = 'hone.nextEdit';
@@ -32,17 +40,27 @@ export class NextEdits implements vscode.Disposable {
     private live: NextEdit | undefined;
     /** How the live edit was asked for. After it, the next one is asked for in the same way. */
     private kind = AUTOMATIC;
-    /** The cursor was brought to the place and is there. */
-    private arrived = false;
+    /**
+     * Where the cursor was brought, or where the key was pressed. While it rests there, Tab goes on
+     * and does not indent.
+     */
+    private brought: { uri: string; position: vscode.Position } | undefined;
+    /** The document that an edit was made in last, and its version after it. */
+    private made: { document: vscode.TextDocument; version: number } | undefined;
     /** Requests so far. Only the newest one is shown. */
     private asked = 0;
+    /** Why the last request brought nothing. */
+    private otherwise = NO_EDIT;
     private timer: NodeJS.Timeout | undefined;
+    /** The last step of the walk, and how many have not ended. Each waits for the one before. */
+    private lastStep = Promise.resolve();
+    private steps = 0;
 
     constructor(private readonly server: Server) {
         this.subscriptions = [
             vscode.workspace.onDidChangeTextDocument((event) => this.changed(event)),
-            vscode.window.onDidChangeTextEditorSelection(() => this.cursorMoved()),
-            vscode.window.onDidChangeActiveTextEditor(() => this.cursorMoved()),
+            vscode.window.onDidChangeTextEditorSelection(() => this.draw()),
+            vscode.window.onDidChangeActiveTextEditor(() => this.draw()),
             vscode.window.onDidChangeTextEditorVisibleRanges(() => this.draw()),
             vscode.workspace.onDidCloseTextDocument((document) => {
                 if (document.uri.toString() === this.live?.uri) this.drop();
@@ -53,12 +71,24 @@ export class NextEdits implements vscode.Disposable {
         ];
     }
 
+    /** Whoever presses the key fast gets every step, and no tab in the text between two edits. */
+    private next(): Promise<void> {
+        if (this.steps === STEPS_MAX) return this.lastStep;
+        this.steps++;
+        const step = () => this.step();
+        this.lastStep = this.lastStep.then(step, step).finally(() => {
+            this.steps--;
+            this.draw();
+        });
+        return this.lastStep;
+    }
+
     /** Goes to the edit, or makes it if the cursor is there. Asks for one if there is none. */
-    private async next(): Promise<void> {
+    private async step(): Promise<void> {
         const edit = this.live;
         if (!edit) {
             const found = await this.ask(INVOKED);
-            if (!found) vscode.window.setStatusBarMessage('Hone: there is no next edit', 3000);
+            if (!found) vscode.window.setStatusBarMessage(`Hone: ${this.otherwise}`, SAID_MS);
             return;
         }
         const editor = vscode.window.activeTextEditor;
@@ -80,10 +110,23 @@ export class NextEdits implements vscode.Disposable {
                 : await vscode.window.showTextDocument(uri);
         const place = this.placeIn(editor);
         if (!place) return this.drop();
-        this.arrived = true;
-        editor.selection = new vscode.Selection(place.start, place.start);
+        this.bring(editor, place.start);
         editor.revealRange(place, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
         this.draw();
+    }
+
+    private bring(editor: vscode.TextEditor, position: vscode.Position): void {
+        editor.selection = new vscode.Selection(position, position);
+        this.rest(editor);
+    }
+
+    private rest({ document, selection }: vscode.TextEditor): void {
+        this.brought = { uri: document.uri.toString(), position: selection.active };
+    }
+
+    /** Whether the last change of a document is an edit of this class, and not typed. */
+    isLastChangeOf(document: vscode.TextDocument): boolean {
+        return this.made?.document === document && this.made.version === document.version;
     }
 
     /** Makes the edit in one step of undo, and tells the server. */
@@ -92,11 +135,15 @@ export class NextEdits implements vscode.Disposable {
         edit: NextEdit,
         place: vscode.Range,
     ): Promise<void> {
-        const kind = this.kind;
+        const { kind } = this;
+        const { document } = editor;
         this.drop();
+        this.made = { document, version: document.version + 1 };
         // The editor makes no edit in a document that cannot be changed, or that has changed.
-        const made = await editor.edit((builder) => builder.replace(place, edit.new));
-        if (!made) return;
+        const isMade = await editor.edit((builder) => builder.replace(place, edit.new));
+        if (!isMade) return;
+        const behind = edit.start + edit.new.replace(/\r?\n$/, '').length;
+        this.bring(editor, document.positionAt(behind));
         await vscode.commands.executeCommand(ACCEPT_COMMAND, edit.id);
         await this.ask(kind);
     }
@@ -142,13 +189,14 @@ export class NextEdits implements vscode.Disposable {
             });
             if (number !== this.asked) return false;
             const [found] = answer.edits;
+            this.otherwise = reasonOf(answer)?.sentence ?? NO_EDIT;
             // What came with a key stays as long as it fits.
             if (!found && kind === AUTOMATIC && this.kind === INVOKED)
                 return this.live !== undefined;
             const before = this.live?.id;
             this.live = found && editOf(found);
             this.kind = kind;
-            if (this.live?.id !== before) this.arrived = false;
+            if (kind === INVOKED) this.rest(editor);
             this.draw();
             if (!this.live) return false;
             if (this.live.id !== before) {
@@ -159,13 +207,6 @@ export class NextEdits implements vscode.Disposable {
             // The server has ended, which the status bar shows.
             return false;
         }
-    }
-
-    private cursorMoved(): void {
-        const editor = vscode.window.activeTextEditor;
-        const place = editor && this.placeIn(editor);
-        this.arrived &&= !!place && editor.selection.isEmpty && place.contains(editor.selection);
-        this.draw();
     }
 
     /** Where the edit is in this editor, if what it replaces stands there. */
@@ -186,19 +227,23 @@ export class NextEdits implements vscode.Disposable {
         const file = isHere ? undefined : edit.uri.slice(edit.uri.lastIndexOf('/') + 1);
         const isVisible = isHere && editor.visibleRanges.some((range) => range.intersection(place));
         const hint = isVisible ? undefined : direction(cursor.line, place.start.line, file);
-        this.painter.draw(editor, isHere ? place : undefined, edit.new, hint);
+        this.painter.draw(editor, isHere ? place : undefined, edit, hint);
         const before = editor.document.lineAt(cursor.line).text.slice(0, cursor.character);
-        setContext(this.arrived || !tabIndents(before));
+        setContext(this.isBrought(editor) || !tabIndents(before));
+    }
+
+    private isBrought({ document, selection }: vscode.TextEditor): boolean {
+        const isHere = this.brought?.uri === document.uri.toString();
+        return isHere && selection.isEmpty && selection.active.isEqual(this.brought!.position);
     }
 
     private hide(): void {
         this.painter.clear();
-        setContext(false);
+        setContext(this.steps > 0);
     }
 
     private drop(): void {
         this.live = undefined;
-        this.arrived = false;
         this.asked++;
         this.hide();
     }

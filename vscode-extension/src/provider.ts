@@ -42,6 +42,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         private readonly server: Server,
         private readonly thinking: Thinking,
         private readonly onReason: (reason: Reason) => void,
+        private readonly isNextEdit: (document: vscode.TextDocument) => boolean,
     ) {
         const registered = register(this, {
             handleDidShowCompletionItem: (item) => this.reportShown(offerId(item)),
@@ -74,6 +75,9 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     ): Promise<vscode.InlineCompletionItem[] | undefined> {
         const client = this.server.connected;
         if (!client || !isEnabled() || !isLanguageOn(document.languageId)) return undefined;
+        // Who goes from one next edit to another wants no completion where one was made.
+        const isInvoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
+        if (!isInvoked && this.isNextEdit(document)) return undefined;
         const { version } = document;
         const done = this.thinking.begin();
         try {

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { direction, moved, onOneLine, tabIndents, type NextEdit } from '../src/core/nextEdit';
+import {
+    direction,
+    insertsBelow,
+    moved,
+    onOneLine,
+    tabIndents,
+    type NextEdit,
+} from '../src/core/nextEdit';
 
 const EDIT: NextEdit = {
     id: 'e-1',
@@ -48,6 +55,13 @@ test('several new lines are shown in one, and long ones are cut', () => {
     assert.equal(onOneLine('one;\r\n    two;\r\n'), 'one; ⏎ two;');
     assert.equal(onOneLine('  fetch'), '  fetch');
     assert.equal([...onOneLine('😀'.repeat(500))].length, 161);
+});
+
+test('inserted lines are shown behind the line above them', () => {
+    assert.ok(insertsBelow({ old: '', new: '    two;\n' }, 0));
+    assert.ok(!insertsBelow({ old: '', new: 'two' }, 0));
+    assert.ok(!insertsBelow({ old: 'one;\n', new: 'two;\n' }, 0));
+    assert.equal(onOneLine('    one;\n    two;\n', true), ' ⏎ one; ⏎ two;');
 });
 
 test('Tab keeps its meaning where it indents', () => {

@@ -54,9 +54,9 @@ enum Command {
     GpuBundle(gpu_bundle::Arguments),
     /// Turn the last demo into docs/demo.svg and docs/demo.txt
     Screencast,
-    /// Record the README's moving picture of VS Code: a real editor, the real server, the
-    /// default model (two minutes after the build, on a machine that does nothing else)
-    Picture,
+    /// Record the moving pictures of VS Code: a real editor, the real server, the default model
+    /// (two minutes each after the build, on a machine that does nothing else)
+    Picture(picture::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -88,6 +88,6 @@ fn run(command: Command) -> Result<()> {
         Command::Smoke(arguments) => smoke::run(&workspace, &arguments),
         Command::GpuBundle(arguments) => gpu_bundle::run(&workspace, &arguments),
         Command::Screencast => screencast::run(&workspace),
-        Command::Picture => picture::run(&workspace),
+        Command::Picture(arguments) => picture::run(&workspace, &arguments),
     }
 }

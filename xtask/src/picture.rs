@@ -1,5 +1,5 @@
-//! `cargo xtask picture`: the README's moving picture of VS Code. It is recorded
-//! from a real editor with the real server and the default model.
+//! `cargo xtask picture`: the moving pictures of VS Code in the README and the book. They are
+//! recorded from a real editor with the real server and the default model.
 
 use crate::editors::{self, Tools};
 use crate::packages;
@@ -9,10 +9,35 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
 
-/// Where the picture lies in the repository.
-const PICTURE: &str = "docs/book/src/pictures/vscode.webp";
+/// Where the pictures lie in the repository.
+const FOLDER: &str = "docs/book/src/pictures";
 
-pub fn run(workspace: &Workspace) -> Result<()> {
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The picture to record; without it, all of them
+    scene: Option<Scene>,
+}
+
+/// A scene of `vscode-extension/e2e/scenes`.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Scene {
+    Completions,
+    NextEdit,
+}
+
+impl Scene {
+    const ALL: [Scene; 2] = [Scene::Completions, Scene::NextEdit];
+
+    /// The scene's name for the script, and the picture's file.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Scene::Completions => ("completions", "vscode.webp"),
+            Scene::NextEdit => ("next-edit", "vscode-next-edit.webp"),
+        }
+    }
+}
+
+pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     packages::ensure_for_extension()?;
     packages::ensure_for_picture()?;
@@ -22,12 +47,15 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     let tools = Tools::install(workspace, &mut steps)?;
     editors::node_modules(workspace, &tools, &mut steps)?;
 
-    let picture = workspace.root.join(PICTURE);
-    let folder = picture.parent().context("the picture has no folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = workspace.root.join(FOLDER);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     editors::install_vscode(workspace, &tools, &mut steps)?;
-    let mut record = editors::vscode(workspace, &tools, &models, "picture");
-    steps.run("VS Code: the picture", record.arg(&picture))?;
+    let scenes = arguments.scene.map_or(Scene::ALL.to_vec(), |scene| vec![scene]);
+    for (scene, file) in scenes.into_iter().map(Scene::names) {
+        let mut record = editors::vscode(workspace, &tools, &models, "picture");
+        record.arg(scene).arg(folder.join(file));
+        steps.run(&format!("VS Code: the picture {scene}"), &mut record)?;
+    }
     steps.print();
     Ok(())
 }

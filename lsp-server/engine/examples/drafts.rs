@@ -8,6 +8,7 @@ use clap::Parser;
 use completion::prompt::FimPrompt;
 use completion::stop_rule::{Multiline, MultilineSetting, StopRule};
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
+use engine::speed::PromptSpeed;
 use engine::{Answer, Draft, Engine, Request};
 use feedback::event::Sampling;
 use models::fim::{FimTemplate, template};
@@ -62,6 +63,7 @@ fn engine(arguments: &Arguments) -> Result<LlamaEngine> {
         prompt_tokens: 1536,
         micro_batch: None,
         loaded: LoadedModel::default(),
+        speed: PromptSpeed::default(),
     };
     LlamaEngine::load(&config).map_err(|error| anyhow!("{error}"))
 }

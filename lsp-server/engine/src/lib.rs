@@ -12,6 +12,7 @@ mod line_end;
 pub mod llama;
 mod sampler;
 pub mod scripted;
+pub mod speed;
 mod threads;
 pub mod unloading;
 pub mod worker;
@@ -23,6 +24,7 @@ use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use serde::{Deserialize, Serialize};
+use speed::PromptSpeed;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -175,6 +177,8 @@ pub struct EngineInfo {
     pub backend: String,
     /// Whether prompts can hold excerpts of several files.
     pub reads_files: bool,
+    /// How fast prompts are computed.
+    pub speed: PromptSpeed,
 }
 
 pub trait Engine {

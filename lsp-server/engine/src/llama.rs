@@ -5,12 +5,12 @@ mod decode;
 mod draft;
 mod layout;
 mod loaded;
-mod speed;
 
 use super::cached::{KvAccess, KvSlot};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::GpuLayers;
 use super::line_end::LineEndVariants;
+use super::speed::PromptSpeed;
 use super::threads::Threads;
 use super::{
     Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
@@ -18,7 +18,7 @@ use super::{
 };
 use completion::limits::TOKENS_MAX;
 use completion::prompt::FimPrompt;
-use decode::{Answered, Decoding};
+use decode::{AnswerMemory, Answered, Decoding};
 use draft::{Rows, without_model};
 use feedback::event::AdapterVersion;
 use layout::Layout;
@@ -28,7 +28,6 @@ use models::fim::FimTemplate;
 use models::fim_tokens::FimTokens;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
-use speed::PromptSpeed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -73,6 +72,8 @@ pub struct LlamaConfig {
     pub micro_batch: Option<usize>,
     /// The model while it is loaded. Tokenizers outlive the engine and find the model here.
     pub loaded: LoadedModel,
+    /// How fast prompts are computed. It outlives the engine too.
+    pub speed: PromptSpeed,
 }
 
 impl LlamaConfig {
@@ -118,6 +119,7 @@ pub struct LlamaEngine {
     fim: FimTokens,
     /// What each sequence's KV holds, and when it was last used.
     sequences: Vec<Sequence>,
+    memory: AnswerMemory,
     clock: u64,
     speed: PromptSpeed,
     /// The places after which the context has logits.
@@ -155,7 +157,11 @@ impl LlamaEngine {
         let started = gpu_layers.try_gpu(|layers| start(config, layers));
         let ((model, context), gpu_layers) = started.map_err(failed)?;
         config.loaded.set(&model);
-        let info = EngineInfo { backend: gpu_layers.to_string(), reads_files: fim.files.is_some() };
+        let info = EngineInfo {
+            backend: gpu_layers.to_string(),
+            reads_files: fim.files.is_some(),
+            speed: config.speed.clone(),
+        };
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),
@@ -163,8 +169,9 @@ impl LlamaEngine {
             vocab,
             fim,
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
+            memory: AnswerMemory::default(),
             clock: 0,
-            speed: PromptSpeed::default(),
+            speed: config.speed.clone(),
             rows: None,
             passes: 0,
             info,
@@ -474,6 +481,7 @@ impl Engine for LlamaEngine {
     ) -> Result<(), EngineError> {
         self.context.load_adapter(version, path).map_err(EngineError::Failed)?;
         self.sequences.iter_mut().for_each(|sequence| sequence.answered = Answered::default());
+        self.memory.forget();
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())

@@ -5,6 +5,7 @@
 use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
+use engine::speed::PromptSpeed;
 use engine::{Answer, Draft, Engine, Generated, Request};
 use feedback::event::{AdapterVersion, Sampling};
 use models::adapter::{LoraAdapter, LoraPair};
@@ -69,6 +70,7 @@ fn engine() -> LlamaEngine {
         prompt_tokens: 512,
         micro_batch: None,
         loaded: LoadedModel::default(),
+        speed: PromptSpeed::default(),
     };
     let mut engine = LlamaEngine::load(&config).unwrap();
     engine.load_adapter(1, &file, &[]).unwrap();

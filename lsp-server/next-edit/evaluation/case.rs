@@ -77,7 +77,7 @@ impl Case {
             .map(|(name, text)| File { name, text, language: language(name) })
             .collect();
         let query = Query { files: &files, cursor: cursor.1, count: 1 };
-        let shown = next.find(&query).into_iter().next();
+        let shown = next.find(&query).unwrap_or_default().into_iter().next();
         Some(Moment { case: self, texts: texts.clone(), left, shown })
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::change::{Change, changes};
 use crate::language::Language;
-use crate::tokens::inside_at_end;
+use crate::tokens::{Inside, inside_at};
 use ropey::Rope;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -321,7 +321,7 @@ impl Ongoing {
             return vec![];
         }
         let text = self.text.slice(..self.text.line_to_char(line)).to_string();
-        let inside = inside_at_end(&text, self.language);
+        let inside = inside_at(&text, self.language, (0, Inside::Code), text.len());
         let full = |line: &usize| self.text.line(*line).chars().any(|c| !c.is_whitespace());
         let above = (0..line).rev().find(full).map(|line| self.text.line(line).to_string());
         let below = (line + lines..self.text.len_lines()).find(full);

@@ -25,7 +25,7 @@
 //! }
 //! let text = text.to_string();
 //! let files = [File { name: "a.rs", text: &text, language: rust }];
-//! let edits = next.find(&Query { files: &files, cursor: 25, count: 1 });
+//! let edits = next.find(&Query { files: &files, cursor: 25, count: 1 }).unwrap();
 //! assert_eq!((edits[0].line, &*edits[0].old, &*edits[0].new), (2, "load", "fetch"));
 //! assert!(edits[0].fits(&text));
 //! ```
@@ -55,6 +55,18 @@ pub use rules::{EVIDENCE_UNITS_MAX, RECENT_UNITS, RULES_MAX, Rule, RuleId, RuleK
 
 use feedback::Feedback;
 use ropey::Rope;
+use std::cell::Cell;
+
+/// Why nothing is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nothing {
+    /// No edit was made twice lately.
+    NoRule,
+    /// No place fits a rule, or none that the user has not passed by.
+    NoPlace,
+    /// The user turned down what there is.
+    TurnedDown,
+}
 
 /// The edits of one user, and what can be made of them.
 #[derive(Debug, Default)]
@@ -86,21 +98,35 @@ impl NextEdits {
         &self.history
     }
 
-    /// The rules that the edits so far give and that have not ended, the most likely first.
-    pub fn rules(&self) -> Vec<Rule> {
+    /// The rules that the edits so far give and that have not ended, the most likely first. There
+    /// is at least one, or a reason.
+    pub fn rules(&self) -> Result<Vec<Rule>, Nothing> {
         let mut rules = rules::rules(&self.history.latest(EVIDENCE_UNITS_MAX));
+        if rules.is_empty() {
+            return Err(Nothing::NoRule);
+        }
         rules.retain(|rule| !self.feedback.has_ended(rule.id));
-        rules
+        if rules.is_empty() { Err(Nothing::TurnedDown) } else { Ok(rules) }
     }
 
     /// Where the user may want to go on, the most likely place first. No two edits overlap.
-    pub fn find(&self, query: &Query) -> Vec<NextEdit> {
-        self.find_for(&self.rules(), query)
+    pub fn find(&self, query: &Query) -> Result<Vec<NextEdit>, Nothing> {
+        self.find_for(&self.rules()?, query)
     }
 
-    /// The same for rules that are known already. Without rules there is nothing to search for.
-    pub fn find_for(&self, rules: &[Rule], query: &Query) -> Vec<NextEdit> {
-        places::next_edits(rules, query, |edit| !self.feedback.is_turned_down(edit))
+    /// The same for rules that are known already.
+    pub fn find_for(&self, rules: &[Rule], query: &Query) -> Result<Vec<NextEdit>, Nothing> {
+        let is_refused = Cell::new(false);
+        let found = places::next_edits(rules, query, |edit| {
+            let is_turned_down = self.feedback.is_turned_down(edit);
+            is_refused.set(is_refused.get() || is_turned_down);
+            !is_turned_down
+        });
+        match (found.is_empty(), is_refused.get()) {
+            (false, _) => Ok(found),
+            (true, true) => Err(Nothing::TurnedDown),
+            (true, false) => Err(Nothing::NoPlace),
+        }
     }
 
     /// Notes that the user took an edit. The change itself comes as any other ([`By::Person`]).

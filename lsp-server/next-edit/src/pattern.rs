@@ -4,14 +4,15 @@ use crate::brackets::depth_change;
 use crate::change::Line;
 use crate::history::UNIT_LINES_MAX;
 use crate::language::Language;
-use crate::tokens::{Class, Inside, Kind, Token, lex_on};
+use crate::tokens::{Class, Inside, Kind, Token, inside_at, lex_on};
 use std::ops::Range;
 
 /// The most tokens that a hole takes.
 pub(crate) const HOLE_TOKENS_MAX: usize = 12;
 
-/// How far a text is cut into tokens at least at a time, in bytes.
-const STRETCH_BYTES: usize = 8 * 1024;
+/// How far behind a place a text is cut into tokens, in bytes, so that the places next to it are
+/// known without another look.
+const STRETCH_BYTES: usize = 1024;
 
 /// A part of a pattern, which stands for tokens of one line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,11 +32,13 @@ pub(crate) struct Pattern {
     pub replaced: Range<usize>,
 }
 
-/// A text with its tokens.
+/// A text with the tokens of some of its lines.
 pub(crate) struct Lexed<'a> {
     pub text: &'a str,
+    /// Those of whole lines, from the line with the number `first_line` on.
     pub tokens: Vec<Token>,
-    /// The bytes at which its lines end.
+    first_line: usize,
+    /// The bytes at which these lines end.
     breaks: Vec<u32>,
     language: &'a Language,
     /// Where the tokens end so far, and what the text stands in there.
@@ -50,9 +53,16 @@ pub(crate) struct Lexed<'a> {
 impl<'a> Lexed<'a> {
     /// A text whose tokens are cut when they are needed ([`Lexed::reach`]).
     pub fn begun(text: &'a str, language: &'a Language) -> Lexed<'a> {
-        let (tokens, breaks) = (vec![], vec![]);
-        let end = (0, Inside::default());
-        Lexed { text, tokens, breaks, language, end, reached: 0, has_classes: true }
+        Lexed {
+            text,
+            tokens: vec![],
+            first_line: 0,
+            breaks: vec![],
+            language,
+            end: (0, Inside::default()),
+            reached: 0,
+            has_classes: true,
+        }
     }
 
     /// A line without the text above it.
@@ -62,18 +72,33 @@ impl<'a> Lexed<'a> {
         lexed
     }
 
-    /// Makes sure that the tokens are there up to the line with this byte, and of as many lines
-    /// below it as a rule may look at.
+    /// Makes sure that the tokens are there of the line with this byte, and of as many lines below
+    /// it as a rule may look at. Places are looked at from the text's start to its end, so the
+    /// lines before it may go.
     pub fn reach(&mut self, byte: usize) {
         if byte < self.reached {
             return;
         }
+        self.skip_to(self.text[..byte].rfind('\n').map_or(0, |found| found + 1));
         self.reached = byte + STRETCH_BYTES;
         let rest = self.text.as_bytes().get(self.reached..).unwrap_or_default();
         let mut breaks = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let end =
             breaks.nth(UNIT_LINES_MAX).map_or(self.text.len(), |(at, _)| self.reached + at + 1);
         self.cut_until(end);
+    }
+
+    /// Leaves out the lines before the one that begins here, if it has no tokens yet.
+    fn skip_to(&mut self, start: usize) {
+        let (known, inside) = self.end;
+        if start <= known {
+            return;
+        }
+        let skipped = &self.text.as_bytes()[known..start];
+        self.first_line += self.breaks.len() + skipped.iter().filter(|b| **b == b'\n').count();
+        self.end = (start, inside_at(self.text, self.language, (known, inside), start));
+        self.tokens.clear();
+        self.breaks.clear();
     }
 
     fn cut_until(&mut self, end: usize) {
@@ -91,7 +116,7 @@ impl<'a> Lexed<'a> {
 
     /// The number of the line with this byte.
     pub fn line(&self, byte: usize) -> usize {
-        self.breaks.partition_point(|at| (*at as usize) < byte)
+        self.first_line + self.breaks.partition_point(|at| (*at as usize) < byte)
     }
 
     /// The token that begins at this byte.

@@ -120,10 +120,13 @@ pub(crate) fn next_edits(
         }
         let mut places =
             known.remove(&number).unwrap_or_else(|| search.places(file, PLACES_ELSEWHERE));
-        let cursor = if number == 0 { query.cursor } else { 0 };
+        let cursors: Vec<usize> = match number {
+            0 => rules.iter().map(|rule| cursor(rule, query)).collect(),
+            _ => vec![0; rules.len()],
+        };
         places.sort_by_key(|place| {
             let start = place.edit.range.start;
-            (place.rule, start < cursor, start)
+            (place.rule, start < cursors[place.rule], start)
         });
         for Place { rule, pattern, edit } in places {
             let is_chosen = patterns[rule] == Some(pattern) && is_near(&rules[rule], &edit);
@@ -139,6 +142,16 @@ pub(crate) fn next_edits(
         }
     }
     edits
+}
+
+/// From where on in the first file a place of the rule counts as below the cursor: from the start
+/// of its line, if the user has only come there. In the line of an example, what stands before the
+/// cursor was passed by.
+fn cursor(rule: &Rule, query: &Query) -> usize {
+    let Some(file) = query.files.first() else { return query.cursor };
+    let start = line_range(file.text, query.cursor).start;
+    let line = file.text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+    if rule.example_lines(file.name).contains(&line) { query.cursor } else { start }
 }
 
 /// Whether a place is not far from the latest example in its file. What is far away is mostly

@@ -52,7 +52,7 @@ impl Editor {
         let mut files = vec![File { name: self.file, text: &text, language }];
         files.extend(others.iter().map(|(name, text)| File { name, text, language }));
         let cursor = text.find(cursor).expect(cursor) + cursor.len();
-        self.next.find(&Query { files: &files, cursor, count: 8 })
+        self.next.find(&Query { files: &files, cursor, count: 8 }).unwrap_or_default()
     }
 
     /// The same, as `line: old → new`.

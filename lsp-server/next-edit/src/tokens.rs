@@ -51,17 +51,26 @@ const OPERATORS: &[&str] = &[
 
 pub(crate) fn tokens(text: &str, language: &Language, inside: Inside) -> Vec<Token> {
     let mut tokens = Vec::with_capacity(text.len() / 4);
-    lex(text, language, inside, |token| tokens.push(token));
+    lex_on(text, language, (0, inside), text.len(), |token| tokens.push(token));
     tokens
 }
 
-/// What the end of a text stands in.
-pub(crate) fn inside_at_end(text: &str, language: &Language) -> Inside {
-    lex(text, language, Inside::Code, |_| ())
-}
-
-fn lex(text: &str, language: &Language, inside: Inside, emit: impl FnMut(Token)) -> Inside {
-    lex_on(text, language, (0, inside), text.len(), emit).1
+/// What the line that begins at `until` stands in, if the line at `at` begins inside `inside`. This
+/// cuts no tokens out of what lies between, and so takes a fraction of the time.
+pub(crate) fn inside_at(
+    text: &str,
+    language: &Language,
+    (at, inside): (usize, Inside),
+    until: usize,
+) -> Inside {
+    let mut lexer = Lexer { text, language, opens: opens(language), at, inside, emit: |_| () };
+    loop {
+        lexer.skip(until);
+        if lexer.at >= until {
+            return lexer.inside;
+        }
+        lexer.step();
+    }
 }
 
 /// Goes on where an earlier call has stopped, until this byte is reached. Answers where it stops.
@@ -105,6 +114,39 @@ struct Lexer<'a, F: FnMut(Token)> {
 impl<F: FnMut(Token)> Lexer<'_, F> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
+    }
+
+    /// Goes to the next byte at which a comment or a string may begin or end.
+    fn skip(&mut self, until: usize) {
+        let rest = &self.text.as_bytes()[self.at..until];
+        let first = |marks: [u8; 3]| rest.iter().position(|byte| marks.contains(byte));
+        let found = match self.inside {
+            Inside::Code => return self.skip_code(until),
+            Inside::Comment(number, _) => {
+                let (open, close) = self.language.block_comments[number];
+                let (open, close) = (open.as_bytes()[0], close.as_bytes()[0]);
+                first([open, close, close])
+            }
+            Inside::String(number) => {
+                first([self.language.strings[number].close.as_bytes()[0], b'\\', b'\n'])
+            }
+            Inside::RawString(_) => first([b'"'; 3]),
+        };
+        self.at = found.map_or(until, |found| self.at + found);
+    }
+
+    fn skip_code(&mut self, until: usize) {
+        let bytes = self.text.as_bytes();
+        while self.at < until {
+            let byte = bytes[self.at];
+            // An `r` within a word begins no raw string.
+            let may_open = self.opens[usize::from(byte)]
+                && !(is_word_byte(byte) && ends_with_word(&self.text[..self.at]));
+            if may_open {
+                return;
+            }
+            self.at += 1;
+        }
     }
 
     fn step(&mut self) {
@@ -264,6 +306,13 @@ fn word_length(text: &str) -> usize {
     }
 }
 
+fn ends_with_word(text: &str) -> bool {
+    match text.as_bytes().last() {
+        Some(byte) if byte.is_ascii() => is_word_byte(*byte),
+        _ => text.chars().next_back().is_some_and(char::is_alphanumeric),
+    }
+}
+
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
@@ -282,5 +331,42 @@ fn is_char_literal(text: &str) -> bool {
         Some('\\') => true,
         Some(_) => chars.next() == Some('\''),
         None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// At the beginning of each line of random text, in each family of languages.
+    #[test]
+    fn what_a_line_stands_in_is_the_same_with_and_without_tokens() {
+        const PIECES: &[&str] = &[
+            "/", "*", "/*", "*/", "//", "#", "--", "--[[", "]]", "[[", "<!--", "-->", "\"", "'",
+            "`", "\"\"\"", "'''", "\\", "r", "r#\"", "\"#", "bar", "é", "→", "=", "<", "{-", "-}",
+            ";", " ", "\n", "\n", "\r\n", "x1", "$",
+        ];
+        const NAMES: &[&str] =
+            &["c", "go", "ts", "kt", "rs", "py", "rb", "php", "css", "lua", "sql", "clj", "html"];
+        for seed in 0..3_000 {
+            let mut random = StdRng::seed_from_u64(seed);
+            let language = Language::named(NAMES[random.random_range(0..NAMES.len())]);
+            let pieces = (0..random.random_range(0..60))
+                .map(|_| PIECES[random.random_range(0..PIECES.len())]);
+            let text: String = pieces.collect();
+            let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+            let mut from = (0, Inside::Code);
+            for start in starts {
+                let cut = lex_on(&text, language, (0, Inside::Code), start, |_| ());
+                assert_eq!(cut.0, start, "seed {seed}: {text:?}");
+                for known in [(0, Inside::Code), from] {
+                    let skipped = inside_at(&text, language, known, start);
+                    assert_eq!(skipped, cut.1, "seed {seed}: {language:?} {text:?}");
+                }
+                from = cut;
+            }
+        }
     }
 }

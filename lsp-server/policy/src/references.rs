@@ -122,7 +122,7 @@ fn reference(id: &OfferId, served: ServedPrompt, tokens: Vec<u32>) -> Reference 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::{Decision, Evidence, Sampling, StopReason, TokenRecord};
+    use feedback::event::{Decision, Evidence, Sampling, StopReason, TokenRecord, Typed};
 
     fn completion(id: &str) -> EventKind {
         EventKind::Completion(Box::new(Completion {
@@ -143,6 +143,7 @@ mod tests {
             timing: Default::default(),
             decision: Decision::default(),
             copied: None,
+            typed: Typed::default(),
         }))
     }
 

@@ -46,6 +46,20 @@ pub fn is_above((mean, variance): (f64, f64), threshold: f64) -> f64 {
     normal((mean - logit(threshold)) / variance.sqrt().max(1e-9))
 }
 
+/// The names of the features that speak most against a yes, at most so many. The first feature is
+/// the bias, which every case has.
+pub fn weighed_against<const N: usize>(
+    mean: &[f64; N],
+    features: &[f64; N],
+    names: &[&'static str; N],
+    count: usize,
+) -> Vec<&'static str> {
+    let mut shares: Vec<(f64, &str)> = (1..N).map(|i| (mean[i] * features[i], names[i])).collect();
+    shares.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let against = shares.into_iter().filter(|(share, _)| *share < 0.0);
+    against.take(count).map(|(_, name)| name).collect()
+}
+
 impl<const N: usize> Weights<'_, N> {
     /// Learns from one label, in [0, 1].
     pub fn learn(&mut self, features: &[f64; N], label: f64) {

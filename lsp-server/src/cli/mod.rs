@@ -80,7 +80,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show why the last completions ended as they did
+    /// Show why the last completions and next edits ended as they did
     ///
     ///   hone why                   the last requests, in whatever file
     ///   hone why src/main.rs       those in this file

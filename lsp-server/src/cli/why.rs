@@ -1,10 +1,10 @@
-//! `hone why`: why the last completions ended as they did.
+//! `hone why`: why the last completions and next edits ended as they did.
 
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
 use crate::services::reason::Reason;
-use crate::services::recent_requests::RecentRequest;
+use crate::services::recent_requests::{AskedFor, RecentRequest};
 use anyhow::Result;
 use std::path::Path;
 
@@ -16,7 +16,8 @@ pub struct WhyArgs {
     /// A file, or a line of it
     #[arg(value_name = "FILE[:LINE]")]
     place: Option<String>,
-    /// Show all that are remembered, and those that another key came before
+    /// Show all that are remembered, with those that another key came before, and the pauses in
+    /// typing after which there was no next edit
     #[arg(long)]
     all: bool,
     /// Print one JSON array
@@ -33,7 +34,8 @@ pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
     let place = args.place.as_deref().map(Place::of);
     let is_wanted = |request: &&RecentRequest| {
         let is_here = place.as_ref().is_none_or(|place| place.holds(request));
-        is_here && (args.all || request.reason != Reason::Superseded)
+        let is_told = request.reason != Reason::Superseded && !request.is_routine();
+        is_here && (args.all || is_told)
     };
     let limit = if args.all { usize::MAX } else { SHOWN };
     let wanted: Vec<_> = requests.iter().filter(is_wanted).take(limit).collect();
@@ -94,9 +96,14 @@ fn shown(request: &RecentRequest) -> String {
             .map(|at| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string())
     });
     let file = Path::new(&request.path).file_name().and_then(|name| name.to_str());
-    let invoked = if request.invoked { " (invoked)" } else { "" };
+    let asked = match (request.asked_for, request.invoked) {
+        (AskedFor::Completion, false) => "",
+        (AskedFor::Completion, true) => " (invoked)",
+        (AskedFor::NextEdit, false) => " (next edit)",
+        (AskedFor::NextEdit, true) => " (next edit, invoked)",
+    };
     let mut text = format!(
-        "{} {}:{}{invoked}  {}",
+        "{} {}:{}{asked}  {}",
         at.unwrap_or_default(),
         file.unwrap_or(&request.path),
         request.line,
@@ -113,7 +120,15 @@ mod tests {
     use super::*;
 
     fn request(path: &str, line: u32, reason: Reason) -> RecentRequest {
-        RecentRequest { at_ms: 0, path: path.into(), line, invoked: false, took_ms: 3, reason }
+        RecentRequest {
+            asked_for: AskedFor::Completion,
+            at_ms: 0,
+            path: path.into(),
+            line,
+            invoked: false,
+            took_ms: 3,
+            reason,
+        }
     }
 
     #[test]
@@ -134,5 +149,8 @@ mod tests {
         assert!(text.contains("a.py:7") && text.contains("switched off"), "{text}");
         assert!(text.contains("hone config set completion.languages.python true"), "{text}");
         assert!(!text.contains("/p/"), "{text}");
+        let by_key = request("/p/a.py", 7, Reason::NothingAlike);
+        let by_key = RecentRequest { asked_for: AskedFor::NextEdit, invoked: true, ..by_key };
+        assert!(shown(&by_key).contains("a.py:7 (next edit, invoked)  You have not"));
     }
 }

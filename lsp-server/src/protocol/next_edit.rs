@@ -1,7 +1,8 @@
 //! Copilot's messages for next edits, which sidekick.nvim and copilot.lua send. An answer has one
 //! edit or none, because clients differ in what they do with several, and is never `null`.
 
-use super::messages::ACCEPT_COMMAND;
+use super::messages::{ACCEPT_COMMAND, ReasonNote};
+use crate::services::reason::Reason;
 use crate::session::OfferedEdit;
 use crate::session::request::Trigger;
 use completion::document::Position;
@@ -45,9 +46,12 @@ impl InlineEditParams {
     }
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct InlineEdits {
     edits: Vec<InlineEdit>,
+    /// For Hone's own clients: why the answer is as it is.
+    #[serde(rename = "_hone")]
+    hone: ReasonNote,
 }
 
 #[derive(Debug, Serialize)]
@@ -62,9 +66,11 @@ struct InlineEdit {
     hone: Value,
 }
 
-impl From<Option<OfferedEdit>> for InlineEdits {
-    fn from(found: Option<OfferedEdit>) -> InlineEdits {
-        InlineEdits { edits: found.into_iter().map(edit).collect() }
+impl From<Result<OfferedEdit, Reason>> for InlineEdits {
+    fn from(found: Result<OfferedEdit, Reason>) -> InlineEdits {
+        let reason = found.as_ref().err().cloned().unwrap_or(Reason::Shown);
+        let edits = found.into_iter().map(edit).collect();
+        InlineEdits { edits, hone: ReasonNote::of(reason) }
     }
 }
 
@@ -109,8 +115,10 @@ mod tests {
 
     #[test]
     fn no_edit_is_an_empty_list() {
-        let answer = serde_json::to_value(InlineEdits::from(None)).unwrap();
-        assert_eq!(answer, json!({ "edits": [] }));
+        let answer = InlineEdits::from(Err(Reason::NothingAlike));
+        let answer = serde_json::to_value(answer).unwrap();
+        assert_eq!(answer["edits"], json!([]));
+        assert_eq!(answer["_hone"]["reason"], "nothing_alike");
     }
 
     #[test]
@@ -124,7 +132,7 @@ mod tests {
             old: "load".into(),
             new: "fetch".into(),
         };
-        let answer = serde_json::to_value(InlineEdits::from(Some(offered))).unwrap();
+        let answer = serde_json::to_value(InlineEdits::from(Ok(offered))).unwrap();
         let edit = &answer["edits"][0];
         assert_eq!(edit["text"], "fetch");
         assert_eq!(edit["textDocument"], json!({ "uri": "file:///a.rs", "version": 3 }));

@@ -43,12 +43,26 @@ pub fn table(report: &Report) -> String {
         report.model,
         outcomes.join(" · ")
     );
+    if let Some(sentence) = headline(&report.all) {
+        text.push('\n');
+        text.push_str(&sentence);
+    }
     if !report.outlooks.is_empty() {
         let others: Vec<_> = report.outlooks.iter().map(Outlook::sentence).collect();
         text.push_str("\nWith another `completion.eagerness` you would have had, ");
         text.push_str(&format!("against `balanced`:\n  {}", others.join("\n  ")));
     }
     text
+}
+
+/// What the user gets, in one sentence. Records of earlier versions do not tell it.
+pub fn headline(figures: &Figures) -> Option<String> {
+    let (share, wrong) = (figures.kept_share?, figures.wrong_per_100_lines?);
+    Some(format!(
+        "Of what you wrote, {:.0} % are completions that you kept. {wrong:.0} offers were wrong \
+         for every 100 lines that you typed.",
+        100.0 * share
+    ))
 }
 
 fn row(name: &str, figures: &Figures) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Why a request for a completion ended as it did. Every request ends with one of these reasons,
+//! Why a request for a completion or a next edit ended as it did. Every request ends with one of these reasons,
 //! so that a user who sees nothing can find out why.
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,16 @@ pub enum Reason {
     CannotContinue,
     /// The suggestion list is open, and its entry does not begin with what was typed.
     EntrySpelledOtherwise,
+    /// Next edits are switched off.
+    NextEditsOff,
+    /// Next edits come with their key, and it was not pressed.
+    NextEditsByKey,
+    /// The user has not made an edit twice, so there is nothing to repeat.
+    NothingAlike,
+    /// What the user changed twice fits no other place of the open documents.
+    NoOtherPlace,
+    /// The user turned the next edit down.
+    TurnedDown,
     /// The user had something forgotten while the completion was computed.
     Forgotten,
     /// The document is not known here, or the position does not lie in it.
@@ -119,6 +129,13 @@ impl Reason {
             Reason::EntrySpelledOtherwise => {
                 "The chosen suggestion does not begin with what you typed.".into()
             }
+            Reason::NextEditsOff => "Next edits are switched off.".into(),
+            Reason::NextEditsByKey => "Next edits come when you press their key.".into(),
+            Reason::NothingAlike => "You have not just made the same edit twice.".into(),
+            Reason::NoOtherPlace => {
+                "What you changed twice fits no other place of the open files.".into()
+            }
+            Reason::TurnedDown => "You turned this edit down.".into(),
             Reason::Forgotten => "Something was forgotten while the offer was computed.".into(),
             Reason::OutOfStep => "Hone does not know this text of the document.".into(),
             Reason::Failed { message } => format!("The engine failed: {message}."),
@@ -137,6 +154,8 @@ impl Reason {
             Reason::HeldBack { .. } | Reason::TooShort => {
                 "hone config set completion.eagerness eager".into()
             }
+            Reason::NextEditsOff => "hone config set completion.next_edit subtle".into(),
+            Reason::NextEditsByKey => "hone config set completion.next_edit on".into(),
             Reason::TooUnlikely { .. } => "hone config set completion.min_probability 0".into(),
             Reason::CutOff { max_tokens } => {
                 format!("hone config set completion.max_tokens {}", 2 * max_tokens)

@@ -1,5 +1,5 @@
-//! The latest requests for completions and why each ended as it did, for `hone why`. They are kept
-//! in memory only, and hold no text of a document.
+//! The latest requests for completions and next edits, and why each ended as it did, for `hone why`.
+//! They are kept in memory only, and hold no text of a document.
 
 use crate::services::reason::Reason;
 use parking_lot::Mutex;
@@ -9,8 +9,19 @@ use std::collections::VecDeque;
 /// The number of requests that are remembered: those of a few minutes of typing.
 const REQUESTS_MAX: usize = 500;
 
+/// What was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedFor {
+    #[default]
+    Completion,
+    NextEdit,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecentRequest {
+    #[serde(default)]
+    pub asked_for: AskedFor,
     /// Milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// The path of the document, or its URI if it is not a file.
@@ -23,6 +34,19 @@ pub struct RecentRequest {
     pub took_ms: u64,
     #[serde(flatten)]
     pub reason: Reason,
+}
+
+impl RecentRequest {
+    /// Whether a user has no reason to ask about it. Editors ask for the next edit at each pause in
+    /// typing, and mostly there is none.
+    pub fn is_routine(&self) -> bool {
+        let is_asked_at_each_pause = self.asked_for == AskedFor::NextEdit && !self.invoked;
+        is_asked_at_each_pause
+            && matches!(
+                self.reason,
+                Reason::NothingAlike | Reason::NextEditsByKey | Reason::NextEditsOff
+            )
+    }
 }
 
 #[derive(Default)]
@@ -42,10 +66,13 @@ impl RecentRequests {
         self.0.lock().iter().rev().cloned().collect()
     }
 
-    /// The last request that no newer one has replaced.
+    /// The last request for a completion that no newer one has replaced.
     pub fn last_answered(&self) -> Option<RecentRequest> {
         let requests = self.0.lock();
-        requests.iter().rev().find(|request| request.reason != Reason::Superseded).cloned()
+        let is_it = |request: &&RecentRequest| {
+            request.asked_for == AskedFor::Completion && request.reason != Reason::Superseded
+        };
+        requests.iter().rev().find(is_it).cloned()
     }
 
     /// Forgets everything, because the user asked for something to be forgotten.
@@ -63,6 +90,7 @@ mod tests {
         let requests = RecentRequests::default();
         for line in 1..=REQUESTS_MAX as u32 + 1 {
             requests.note(RecentRequest {
+                asked_for: AskedFor::Completion,
                 at_ms: 0,
                 path: "/a.rs".into(),
                 line,
@@ -76,5 +104,32 @@ mod tests {
         assert_eq!((latest[0].line, latest[REQUESTS_MAX - 1].line), (REQUESTS_MAX as u32 + 1, 2));
         requests.clear();
         assert!(requests.latest().is_empty());
+    }
+
+    #[test]
+    fn a_next_edit_is_no_completion_and_mostly_routine() {
+        let asked = |asked_for, invoked, reason| RecentRequest {
+            asked_for,
+            at_ms: 0,
+            path: "/a.rs".into(),
+            line: 1,
+            invoked,
+            took_ms: 1,
+            reason,
+        };
+        let requests = RecentRequests::default();
+        requests.note(asked(AskedFor::Completion, false, Reason::TooShort));
+        requests.note(asked(AskedFor::NextEdit, false, Reason::NothingAlike));
+        assert_eq!(requests.last_answered().map(|last| last.reason), Some(Reason::TooShort));
+        let routine: Vec<bool> = [
+            asked(AskedFor::NextEdit, false, Reason::NothingAlike),
+            asked(AskedFor::NextEdit, true, Reason::NothingAlike),
+            asked(AskedFor::NextEdit, false, Reason::TurnedDown),
+            asked(AskedFor::Completion, false, Reason::NothingToAdd),
+        ]
+        .iter()
+        .map(RecentRequest::is_routine)
+        .collect();
+        assert_eq!(routine, [true, false, false, false]);
     }
 }

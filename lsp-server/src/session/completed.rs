@@ -3,7 +3,7 @@
 
 use super::{Session, SessionError, Suggestion};
 use crate::services::reason::Reason;
-use crate::services::recent_requests::RecentRequest;
+use crate::services::recent_requests::{AskedFor, RecentRequest};
 use crate::session::request::Trigger;
 use completion::document::Position;
 use std::time::Duration;
@@ -43,14 +43,14 @@ impl Session {
     /// Remembers why a request ended as it did.
     pub(super) fn remember(
         &self,
-        uri: &str,
-        position: Position,
-        trigger: Trigger,
+        asked_for: AskedFor,
+        (uri, position, trigger): (&str, Position, Trigger),
         reason: Reason,
         took: Duration,
     ) {
         let path = self.state.lock().documents.get(uri).map(|document| document.path.clone());
         self.services.requests.note(RecentRequest {
+            asked_for,
             at_ms: self.services.clock.unix_ms(),
             path: path.unwrap_or_else(|| uri.to_owned()),
             line: position.line.saturating_add(1),

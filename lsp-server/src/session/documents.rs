@@ -39,6 +39,7 @@ impl Session {
         let events = state.tracker.supersede_in(uri, now_ms);
         self.conclude(state, events, None, now_ms);
         let document = state.documents.remove(uri)?;
+        state.typed.take(uri);
         self.services.recorder.record(state.next_edits.left(uri));
         if !state.notebooks.is_cell(uri) {
             let config = self.services.settings.current();
@@ -108,6 +109,9 @@ impl Session {
         state.debounce.key(now_ms);
         let was = state.documents.get(uri).map(|document| document.text.clone());
         let mut is_in_step = was.is_some();
+        if let (true, [(_, inserted)]) = (is_in_step, changes.as_slice()) {
+            state.typed.note(uri, inserted);
+        }
         for (range, text) in changes {
             is_in_step = is_in_step && self.apply(&mut state, uri, version, (range, text));
         }
@@ -224,7 +228,10 @@ impl Session {
 
     /// Characters of other code that a prompt may hold.
     pub(super) fn context_chars(&self, config: &Config) -> usize {
-        let reads_files = self.services.engine.info().reads_files;
-        if reads_files { config.completion.context_chars } else { 0 }
+        if !self.services.engine.info().reads_files {
+            return 0;
+        }
+        let chosen = || self.services.context_budget.chars();
+        config.completion.context_chars.unwrap_or_else(chosen)
     }
 }

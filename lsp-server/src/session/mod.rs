@@ -4,6 +4,7 @@
 //! engine's answer is waited for, and the lock is free meanwhile. What a prompt may quote is looked
 //! for before the lock is taken.
 
+mod ahead;
 mod completed;
 mod copies;
 mod documents;
@@ -20,6 +21,7 @@ mod suppressed;
 mod survival;
 mod tool_edits;
 pub mod tracker;
+mod typed;
 mod unserved;
 
 pub use completed::Completed;
@@ -28,12 +30,14 @@ pub use selected::{Entry, Selected};
 
 use crate::services::Services;
 use crate::services::reason::Reason;
+use crate::services::recent_requests::AskedFor;
 use crate::session::notebooks::Notebooks;
 use crate::session::other_code::Searched;
 use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Decided, Offer, Tracker};
+use crate::session::typed::TypedCounts;
 use crate::workspace::OpenFolder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
@@ -69,6 +73,7 @@ struct State {
     next_edits: next_edit::Inbox,
     last_edit_ms: Option<u64>,
     debounce: Debounce,
+    typed: TypedCounts,
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
@@ -151,6 +156,7 @@ impl Session {
             next_edits: next_edit::Inbox::default(),
             last_edit_ms: None,
             debounce: Debounce::default(),
+            typed: TypedCounts::default(),
             asked: 0,
             rejects: RejectsHere::default(),
             accepted_until: None,
@@ -183,7 +189,8 @@ impl Session {
             Ok(completed) => completed.reason.clone(),
             Err(error) => error.reason(),
         };
-        self.remember(uri, position, trigger, reason, arrived.elapsed());
+        let asked = (uri, position, trigger);
+        self.remember(AskedFor::Completion, asked, reason, arrived.elapsed());
         answer
     }
 

@@ -9,11 +9,12 @@ use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
+use completion::blocks::{Tokens, first_line, likely_lines};
 use completion::defects::{find_defect, without_special_tokens};
-use completion::postprocess::{is_unfinished, shown_lines};
+use completion::postprocess::{is_unfinished, shown_lines, without_extra_blank};
 use engine::{Answer, Generated};
 use feedback::event::{
-    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing,
+    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +50,16 @@ impl<'a> ResponseBuilder<'a> {
         let length = shown_lines(offered, healing.len(), answer.stop, rule, around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let shown = without_special_tokens(&shown);
+        let shown = if asked.trigger == Trigger::Automatic {
+            let tokens = Tokens { ends: &answer.ends, logprobs: &answer.visible_logprobs };
+            likely_lines(&shown, shown_from, tokens)
+        } else {
+            &shown
+        };
+        let shown = without_special_tokens(shown);
+        let length = shown.len();
+        let shown = without_extra_blank(shown, around);
+        let shown_from = shown_from + length - shown.len();
         let is_short = self.is_too_short(shown);
         // An unfinished text of which nothing is whole says nothing about the model.
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
@@ -97,6 +107,7 @@ impl<'a> ResponseBuilder<'a> {
             },
             decision,
             copied: copied.map(|copied| copied.record),
+            typed: Typed::default(),
         };
         (completion, reason)
     }
@@ -168,11 +179,22 @@ impl<'a> ResponseBuilder<'a> {
         let generated = answer.offered().get(healing..).unwrap_or_default();
         let defect = find_defect(generated, text).filter(|_| may_be_defect);
         let gate = (!text.is_empty()).then(|| {
+            // Whether a block is shown depends on its first line, which may be taken alone.
+            let line = if invoked { text } else { first_line(text) };
+            let stop = if line.len() < text.len() { StopReason::Newline } else { answer.stop };
+            let new = &answer.visible_logprobs[answer.healed..];
+            let new = if line.len() < text.len() {
+                let end = healing + line.len() + 1;
+                let count = answer.ends.iter().take_while(|&&at| at <= end).count();
+                &new[..count.saturating_sub(answer.healed).clamp(1, new.len())]
+            } else {
+                new
+            };
+            // A copy is a single line, and is judged by how likely both sources find it.
             let of_copy = copied.map(|copied| [copied.probability.ln()]);
-            let own = &answer.visible_logprobs[answer.healed..];
-            let new = of_copy.as_ref().map_or(own, |whole| &whole[..]);
+            let new = of_copy.as_ref().map_or(new, |whole| &whole[..]);
             let record = copied.map(|copied| copied.record);
-            let seen = |recent| asked.context.surroundings(text, new, answer.stop, record, recent);
+            let seen = |recent| asked.context.surroundings(line, new, stop, record, recent);
             let mut record = ask_gate(self.services, &asked.context.language, seen);
             if invoked {
                 record.propensity = 1.0;
@@ -217,12 +239,17 @@ impl Session {
         let (mut events, mut offers) = (vec![], vec![]);
         let mut reason = Reason::NothingToAdd;
         for (index, proposal) in proposals.iter().enumerate() {
-            let (completion, why) = answered.completion(proposal);
+            let (mut completion, why) = answered.completion(proposal);
+            let offer = place.offer(&completion);
             if index == 0 {
+                if offer.text.is_empty() {
+                    self.follow_line(&state, place, &why);
+                } else {
+                    self.follow_offer(&state, place, &offer, &completion.decision);
+                }
                 state.suppressed = answered.suppressed(proposal, &completion, why.clone());
                 reason = why;
             }
-            let offer = place.offer(&completion);
             if completion.copied.is_some() {
                 state.copied = Some(offer.id.clone());
             }
@@ -230,6 +257,7 @@ impl Session {
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
                 continue;
             }
+            completion.typed = state.typed.take(&place.uri);
             events.push(EventKind::Completion(Box::new(completion)));
             if !offer.text.is_empty() {
                 texts.push((offer.id.clone(), offer.text.clone()));

@@ -31,12 +31,21 @@ pub struct TestDaemon {
 impl TestDaemon {
     /// Starts a daemon without a gate, so that every answer of the engine is an offer.
     pub async fn start<E: Engine + Send + 'static>(engine: E) -> TestDaemon {
+        TestDaemon::start_as(engine, |_| ()).await
+    }
+
+    /// The same with other settings.
+    pub async fn start_as<E: Engine + Send + 'static>(
+        engine: E,
+        set: impl FnOnce(&mut Config),
+    ) -> TestDaemon {
         let (folder, home) = fixtures::home();
         let mut config = Config::default();
         config.gate.enabled = false;
         // The intended wait before a completion is no cost of the server.
         config.completion.adaptive_debounce = false;
         config.learning.enabled = false;
+        set(&mut config);
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
         let clock = Arc::new(SystemClock::default());
         let app = super::app::start(&home, config, engine, clock, log.clone()).await;

@@ -6,4 +6,5 @@ pub mod daemon;
 pub mod fixtures;
 mod index;
 mod load;
+mod next_edit;
 mod overhead;

@@ -159,13 +159,15 @@ local function show(client, edit, kind)
 end
 
 ---@param kind integer
----@param otherwise? fun() is called if there is no next edit
+---@param otherwise? fun(why: string) is called if there is no next edit
 local function ask(kind, otherwise)
   local buf = api.nvim_get_current_buf()
   local client = client_of(buf)
   if not client or not vim.bo[buf].modifiable then
     return
   end
+  -- A request that waits for its pause must not overtake this one.
+  timer:stop()
   asked = asked + 1
   local number = asked
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
@@ -182,7 +184,8 @@ local function ask(kind, otherwise)
       -- What came with a key stays as long as it fits.
       drop()
       if otherwise then
-        otherwise()
+        local why = type(result) == 'table' and vim.tbl_get(result, '_hone', 'sentence')
+        otherwise(why or 'There is no next edit.')
       end
     end
   end
@@ -232,7 +235,6 @@ local function make(here)
   vim.cmd('let &undolevels = &undolevels')
   places.replace(edit.buf, here, edit.new)
   edit.client:exec_cmd(edit.command, { bufnr = edit.buf })
-  timer:stop()
   ask(edit.kind)
 end
 
@@ -246,8 +248,8 @@ function M.next()
   local here = place()
   if not here then
     drop()
-    ask(INVOKED, function()
-      notify.say('there is no next edit', vim.log.levels.INFO)
+    ask(INVOKED, function(why)
+      notify.say(why, vim.log.levels.INFO)
     end)
     return true
   end

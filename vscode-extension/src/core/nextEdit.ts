@@ -44,10 +44,22 @@ export function direction(cursorLine: number, line: number, file: string | undef
     return `→ ${lines} ${lines === 1 ? 'line' : 'lines'} ${side}`;
 }
 
-/** The new text as one line, because a decoration has only one. */
-export function onOneLine(text: string): string {
+/**
+ * Whether whole lines are inserted below another one. They are drawn behind that one, because in
+ * front of the next line they would look like a part of it.
+ */
+export function insertsBelow(edit: Pick<NextEdit, 'old' | 'new'>, column: number): boolean {
+    return edit.old === '' && column === 0 && edit.new.endsWith('\n');
+}
+
+/**
+ * The new text as one line, because a decoration has only one. Whole lines that are drawn behind
+ * another one begin with the sign of a line break.
+ */
+export function onOneLine(text: string, isBelow = false): string {
     const lines = text.replace(/\r?\n$/, '').split(/\r?\n/);
-    const joined = lines.map((line, at) => (at === 0 ? line : line.trimStart())).join(' ⏎ ');
+    if (isBelow) lines.unshift('');
+    const joined = lines.map((line, at) => (at === 0 ? line : line.trim())).join(' ⏎ ');
     const shown = [...joined];
     const cut = shown.length > SHOWN_CHARS_MAX;
     return cut ? `${shown.slice(0, SHOWN_CHARS_MAX).join('')}…` : joined;

@@ -7,12 +7,13 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 
-/// The measurement is a test, because its engine exists for tests only.
-const TEST: &str = "testing::overhead::bench_overhead_of_fifty_editors";
+/// The measurements are tests, because their engine exists for tests only.
+const EDITORS: &str = "testing::overhead::bench_overhead_of_fifty_editors";
+const NEXT_EDITS: &str = "testing::next_edit::bench_next_edits";
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Print one JSON object instead of the table
+    /// Print a JSON object instead of each table
     #[arg(long)]
     json: bool,
 }
@@ -28,10 +29,14 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     };
     let mut steps = Steps::default();
     steps.run("build", test().arg("--no-run"))?;
-    eprintln!("── fifty editors");
-    let mut measurement = test();
-    measurement.args(["--", "--ignored", "--exact", "--nocapture", TEST]);
-    super::print(&super::measure(&mut measurement)?, arguments.json, table)
+    let measured = |title: &str, name: &str| {
+        eprintln!("── {title}");
+        let mut measurement = test();
+        measurement.args(["--", "--ignored", "--exact", "--nocapture", name]);
+        super::measure(&mut measurement)
+    };
+    super::print(&measured("fifty editors", EDITORS)?, arguments.json, table)?;
+    super::print(&measured("next edits", NEXT_EDITS)?, arguments.json, next_edits)
 }
 
 fn table(measured: &Value) -> String {
@@ -53,5 +58,34 @@ fn table(measured: &Value) -> String {
         ));
     }
     lines.push(format!("  {} of the requests went to the engine", measured["computed"]));
+    lines.join("\n")
+}
+
+/// The time from an edit to the offer, a keystroke with next edits and without, and an update of
+/// their gate.
+fn next_edits(measured: &Value) -> String {
+    let head = format!("{} files of {} lines", measured["documents"], measured["lines"]);
+    let mut lines = vec![format!(
+        "  {head:<30}{:>10}{:>10}{:>10}{:>10}",
+        "requests", "p50 ms", "p95 ms", "max ms"
+    )];
+    let number = |row: &str, key: &str| measured[row][key].as_f64().unwrap_or(f64::NAN);
+    for (label, row) in [
+        ("from an edit to the offer", "offer"),
+        ("a key, next edits off", "keys_off"),
+        ("a key during a search", "keys_on"),
+        ("an update of the gate", "gate"),
+    ] {
+        lines.push(format!(
+            "  {label:<30}{:>10}{:>10.3}{:>10.3}{:>10.3}",
+            number(row, "requests"),
+            number(row, "p50_ms"),
+            number(row, "p95_ms"),
+            number(row, "max_ms")
+        ));
+    }
+    let ratio = number("keys_on", "p95_ms") / number("keys_off", "p95_ms");
+    lines.push(format!("  a key's p95 with next edits on against off: {ratio:.3}"));
+    lines.push(format!("  {} of the searches found a place", measured["found"]));
     lines.join("\n")
 }

@@ -1,5 +1,6 @@
 //! Decoding: from a prompt in the KV to the answers behind it.
 
+mod memory;
 mod repetition;
 
 use super::draft::DraftTokens;
@@ -8,6 +9,7 @@ use crate::sampler::{Chosen, Sampler};
 use crate::{Answer, EngineError, Request};
 use completion::limits::TOKENS_MAX;
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
+pub use memory::AnswerMemory;
 use models::vocab::Vocab;
 use repetition::repeats_from;
 use std::ops::ControlFlow;
@@ -188,10 +190,12 @@ impl<'a> PartialAnswer<'a> {
 impl LlamaEngine {
     /// Whether what follows the prompt is known from an earlier answer.
     pub fn repeats(&self, request: &Request, sequence: usize, prompt: &[Cell]) -> bool {
+        let healing = request.prompt.healing.as_str();
+        let is_typed_along =
+            || healing.is_empty() && self.sequences[sequence].answered.after(prompt).is_some();
         request.sampling.temperature == 0.0
             && request.alternatives == 0
-            && request.prompt.healing.is_empty()
-            && self.sequences[sequence].answered.after(prompt).is_some()
+            && (self.memory.knows(prompt, healing) || is_typed_along())
     }
 
     /// The first answer behind the prompt, and the alternatives that the request wants.
@@ -263,8 +267,17 @@ impl LlamaEngine {
     ) -> Result<ControlFlow<StopReason, Chosen>, EngineError> {
         let Decoding { request, sequence, deadline, abort, .. } = *decoding;
         // To find forks, the probabilities of other tokens are needed too.
-        let may_repeat =
-            request.sampling.temperature == 0.0 && forks.is_none() && answer.need.is_empty();
+        let is_greedy = request.sampling.temperature == 0.0 && forks.is_none();
+        let healing = request.prompt.healing.as_str();
+        let may_repeat = is_greedy && answer.need.is_empty();
+        if is_greedy && let Some(next) = self.memory.next(decoding.prompt, healing, &answer.tokens)
+        {
+            if may_repeat {
+                let answered = &mut self.sequences[sequence].answered;
+                answered.goes_on(&answer.path, next, request.adapter);
+            }
+            return Ok(ControlFlow::Continue(next));
+        }
         if may_repeat && let Some(next) = self.sequences[sequence].answered.after(&answer.path) {
             return Ok(ControlFlow::Continue(next));
         }
@@ -289,6 +302,9 @@ impl LlamaEngine {
                 token,
                 logprob: answer.logprob + token.logprob,
             }));
+        }
+        if is_greedy {
+            self.memory.note(decoding.prompt, healing, &answer.tokens, next);
         }
         if may_repeat {
             let answered = &mut self.sequences[sequence].answered;

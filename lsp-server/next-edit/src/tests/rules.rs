@@ -156,7 +156,7 @@ fn a_rule_ends_after_two_misses_and_a_place_after_one() {
         "one that was taken counts for the rule"
     );
     editor.next.turned_down(&left[1]);
-    assert!(editor.next.rules().is_empty());
+    assert!(editor.next.rules().is_err());
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn every_edit_that_is_found_may_be_applied() {
             let files = [File { name: "a.rs", text: &text, language }];
             let query = Query { files: &files, cursor: text.len() / 2, count: 5 };
             let cursor = if text.is_char_boundary(query.cursor) { query.cursor } else { 0 };
-            let edits = editor.next.find(&Query { cursor, ..query });
+            let edits = editor.next.find(&Query { cursor, ..query }).unwrap_or_default();
             edits.iter().for_each(|edit| may_be_applied(edit, &text));
             for (number, edit) in edits.iter().enumerate() {
                 found += 1;

@@ -132,12 +132,7 @@ impl Gate {
     /// The names of the features that speak most against an offer, by the weights of now.
     pub fn weighed_against(&self, record: &GateRecord) -> Vec<&'static str> {
         let Some(features) = recorded(record) else { return vec![] };
-        // The first feature is the bias, which every offer has.
-        let mut shares: Vec<(f64, &str)> =
-            (1..FEATURES).map(|i| (self.mean[i] * features[i], features::NAMES[i])).collect();
-        shares.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let against = shares.into_iter().filter(|(share, _)| *share < 0.0);
-        against.take(REASONS).map(|(_, name)| name).collect()
+        regression::weighed_against(&self.mean, &features, &features::NAMES, REASONS)
     }
 
     /// Learns from a verdict on an offer that was shown as the user typed.

@@ -26,6 +26,9 @@ const SHARE_AT_FIRST: f64 = 0.5;
 /// Rules whose places are counted. The oldest are forgotten first.
 const RULES_MAX: usize = 256;
 
+/// The features that a person is told of.
+const REASONS: usize = 2;
+
 /// Offered edits whose outcome may still come, or change.
 const OPEN_MAX: usize = 64;
 
@@ -85,6 +88,13 @@ impl EditGate {
             propensity: (2.0 * worth_it).clamp(EXPLORATION, 1.0) as f32,
             held_back: None,
         }
+    }
+
+    /// The names of the features that speak most against an edit, by the weights of now.
+    pub fn weighed_against(&self, record: &GateRecord) -> Vec<&'static str> {
+        known_features(record).map_or_else(Vec::new, |features| {
+            regression::weighed_against(&self.mean, &features, &features::NAMES, REASONS)
+        })
     }
 
     /// Folds one event in; answers whether it concerns next edits.

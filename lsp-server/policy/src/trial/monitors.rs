@@ -219,7 +219,7 @@ fn percent(part: u64, whole: u64) -> String {
 mod tests {
     use super::*;
     use feedback::event::{
-        ArmRecord, Decision, Defect, Evidence, Sampling, StopReason, TokenRecord,
+        ArmRecord, Decision, Defect, Evidence, Sampling, StopReason, TokenRecord, Typed,
     };
 
     const ARMS: Arms = Arms { candidate: 4, incumbent: 3, since: 10 };
@@ -260,6 +260,7 @@ mod tests {
                 timing: Default::default(),
                 decision: Decision { arm, defect, ..Decision::default() },
                 copied: None,
+                typed: Typed::default(),
             })));
             id
         }

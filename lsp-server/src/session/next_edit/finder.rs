@@ -2,7 +2,7 @@
 //! thread of a search has it, so it may take its time.
 
 use super::inbox::News;
-use next_edit::{By, Edit, File, Language, NextEdit, NextEdits, Query};
+use next_edit::{By, Edit, File, Language, NextEdit, NextEdits, Nothing, Query};
 use ropey::Rope;
 use std::collections::HashMap;
 
@@ -40,20 +40,17 @@ impl Finder {
         }
     }
 
-    /// Where the user may want to go on, the likeliest place first. `documents` is called only if
+    /// Where the user may want to go on, the likeliest place first, or why nowhere. `documents` is called only if
     /// there is something to search for; the document with the cursor comes first, and the number
     /// is the cursor's character in it.
     pub fn find(
         &mut self,
         count: usize,
         documents: impl FnOnce() -> (Vec<OpenDocument>, usize),
-    ) -> Vec<NextEdit> {
-        let rules = self.edits.rules();
-        if rules.is_empty() {
-            return vec![];
-        }
+    ) -> Result<Vec<NextEdit>, Nothing> {
+        let rules = self.edits.rules()?;
         let (documents, cursor) = documents();
-        let Some(first) = documents.first() else { return vec![] };
+        let Some(first) = documents.first() else { return Err(Nothing::NoPlace) };
         let cursor = first.text.char_to_byte(cursor.min(first.text.len_chars()));
         self.read(&documents);
         let file = |document: &OpenDocument| {

@@ -17,11 +17,14 @@ pub use offer::OfferedEdit;
 
 use super::Session;
 use crate::config::NextEdit as Setting;
+use crate::services::reason::Reason;
+use crate::services::recent_requests::AskedFor;
 use crate::session::request::Trigger;
 use completion::document::Position;
 use feedback::event::{Evidence, NextEditOutcome, Outcome};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::Semaphore;
 
 /// Searches at a time in one session.
@@ -57,22 +60,39 @@ struct Asked {
 }
 
 impl Session {
-    /// The next edit, if there is one that is worth showing. There is none for a text that is not
-    /// the one of the document now, nor if a newer request has come.
+    /// The next edit, or why there is none that is worth showing. The reason is remembered.
     pub async fn next_edit(
         self: &Arc<Session>,
         uri: &str,
         version: Option<i32>,
         position: Position,
         trigger: Trigger,
-    ) -> Option<OfferedEdit> {
+    ) -> Result<OfferedEdit, Reason> {
+        let arrived = Instant::now();
+        let found = self.find_edit(uri, version, position, trigger).await;
+        let reason = found.as_ref().err().cloned().unwrap_or(Reason::Shown);
+        let asked = (uri, position, trigger);
+        self.remember(AskedFor::NextEdit, asked, reason, arrived.elapsed());
+        found
+    }
+
+    /// There is no edit for a text that is not the one of the document now, nor if a newer request
+    /// has come.
+    async fn find_edit(
+        self: &Arc<Session>,
+        uri: &str,
+        version: Option<i32>,
+        position: Position,
+        trigger: Trigger,
+    ) -> Result<OfferedEdit, Reason> {
         let asked = self.ask_for_edit(uri, version, position, trigger)?;
-        let _turn = self.search.turn.acquire().await.ok()?;
-        if self.state.lock().next_edits.asked != asked.number {
-            return None;
+        let turn = self.search.turn.acquire().await;
+        if turn.is_err() || self.state.lock().next_edits.asked != asked.number {
+            return Err(Reason::Superseded);
         }
         let session = self.clone();
-        tokio::task::spawn_blocking(move || session.search(&asked)).await.ok().flatten()
+        let searched = tokio::task::spawn_blocking(move || session.search(&asked)).await;
+        searched.unwrap_or_else(|error| Err(Reason::Failed { message: error.to_string() }))
     }
 
     fn ask_for_edit(
@@ -81,28 +101,33 @@ impl Session {
         version: Option<i32>,
         position: Position,
         trigger: Trigger,
-    ) -> Option<Asked> {
+    ) -> Result<Asked, Reason> {
         let config = self.services.settings.current();
         let mut state = self.state.lock();
         state.next_edits.asked += 1;
         let number = state.next_edits.asked;
-        let document = state.documents.get(uri)?;
-        let is_wanted = match (config.completion.next_edit, trigger) {
-            (Setting::Off, _) | (Setting::Subtle, Trigger::Automatic) => false,
-            (Setting::Subtle | Setting::On, Trigger::Invoked) => true,
+        let document = state.documents.get(uri).ok_or(Reason::OutOfStep)?;
+        let silence = match (config.completion.next_edit, trigger) {
+            (Setting::Off, _) => Some(Reason::NextEditsOff),
+            (Setting::Subtle, Trigger::Automatic) => Some(Reason::NextEditsByKey),
+            (Setting::Subtle | Setting::On, Trigger::Invoked) => None,
             (Setting::On, Trigger::Automatic) => {
-                let is_snoozed = self.services.snoozes.until(&document.path).is_some();
-                !is_snoozed && config.completes(&document.path, &document.language)
+                let snoozed = self.services.snoozes.until(&document.path);
+                let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
+                snoozed.or_else(|| config.silence(&document.path, &document.language))
             }
         };
-        let is_current = version.is_none_or(|version| version == document.version);
-        (is_wanted && is_current).then(|| Asked {
-            number,
-            uri: uri.to_owned(),
-            version: document.version,
-            position,
-            trigger,
-        })
+        let is_old = version.is_some_and(|version| version != document.version);
+        match silence.or(is_old.then_some(Reason::Superseded)) {
+            Some(reason) => Err(reason),
+            None => Ok(Asked {
+                number,
+                uri: uri.to_owned(),
+                version: document.version,
+                position,
+                trigger,
+            }),
+        }
     }
 
     /// The client has an edit on screen.

@@ -4,13 +4,14 @@ use super::finder::OpenDocument;
 use super::live::Live;
 use super::{Asked, Session};
 use crate::privacy;
+use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::State;
 use crate::session::request::Trigger;
 use completion::document::{Document, Position};
 use feedback::event::{EventKind, GateRecord, NextEdit as Record, NextEditKind, OfferId};
 use feedback::secrets;
-use next_edit::{NextEdit, RuleKind};
+use next_edit::{NextEdit, Nothing, RuleKind};
 use policy::next_edit::features::Surroundings;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -49,17 +50,23 @@ struct Candidate {
 
 impl Session {
     /// Hears what was queued, and searches. This takes its time and may read ignore files.
-    pub(super) fn search(&self, asked: &Asked) -> Option<OfferedEdit> {
+    pub(super) fn search(&self, asked: &Asked) -> Result<OfferedEdit, Reason> {
         let config = self.services.settings.current();
         let mut finder = self.search.finder.lock();
         let news = self.state.lock().next_edits.take_news();
         let is_private = |path: &str, language: &str| self.is_private(path, language, &config);
         finder.hear(news, is_private);
         let found = finder.find(CANDIDATES_MAX, || self.searched(asked, &config));
-        let candidates = self.candidates(asked, found);
+        let nothing = found.as_ref().err().copied().map(reason);
+        let candidates = self.candidates(asked, found.unwrap_or_default());
         let is_stored = |one: &Candidate| !self.is_private(&one.path, &one.language, &config);
         let candidates = candidates.into_iter().map(|one| (is_stored(&one), one)).collect();
-        self.offer_first(asked, candidates, &config)
+        let offered = self.offer_first(asked, candidates, &config);
+        offered.map_err(|otherwise| match (otherwise, nothing) {
+            // Nothing was held back, because nothing was found.
+            (Reason::NoOtherPlace, Some(nothing)) => nothing,
+            (otherwise, _) => otherwise,
+        })
     }
 
     fn is_private(&self, path: &str, language: &str, config: &Current) -> bool {
@@ -98,7 +105,7 @@ impl Session {
         asked: &Asked,
         candidates: Vec<(bool, Candidate)>,
         config: &Current,
-    ) -> Option<OfferedEdit> {
+    ) -> Result<OfferedEdit, Reason> {
         let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
         let is_current = |state: &State| {
@@ -106,20 +113,24 @@ impl Session {
             document.is_some_and(|document| document.version == asked.version)
         };
         if state.next_edits.asked != asked.number || !is_current(&state) {
-            return None;
+            return Err(Reason::Superseded);
         }
         let live = state.next_edits.live.as_ref();
         let stays = candidates.iter().find(|(_, one)| {
             fits(&state, one) && live.is_some_and(|live| live.is(&one.edit, &one.place))
         });
         if let (Some((_, one)), Some(live)) = (stays, live) {
-            return offered(&state, &live.id, one);
+            return offered(&state, &live.id, one).ok_or(Reason::OutOfStep);
         }
+        let mut otherwise = Reason::NoOtherPlace;
         let chosen = candidates.into_iter().find_map(|(may_store, one)| {
             let gate = fits(&state, &one).then(|| self.judge(&one, config))?;
             let draw =
                 StdRng::seed_from_u64(one.edit.rule.0 ^ one.place.start as u64).random::<f64>();
             let passes = asked.trigger == Trigger::Invoked || draw < f64::from(gate.propensity);
+            if !passes && otherwise == Reason::NoOtherPlace {
+                otherwise = self.held_back(&one, &gate, config);
+            }
             passes.then_some((may_store, one, gate))
         });
         let mut events = match &chosen {
@@ -136,16 +147,37 @@ impl Session {
             Some(answer)
         });
         self.services.recorder.record(events);
-        answer
+        answer.ok_or(otherwise)
+    }
+
+    fn held_back(&self, one: &Candidate, gate: &GateRecord, config: &Current) -> Reason {
+        let weighed = self.services.recorder.edit_gate().weighed_against(gate);
+        Reason::HeldBack {
+            probability: gate.probability,
+            threshold: threshold(one, config) as f32,
+            weighed: weighed.into_iter().map(str::to_owned).collect(),
+        }
     }
 
     fn judge(&self, one: &Candidate, config: &Current) -> GateRecord {
-        let threshold = config.completion.eagerness_in(&one.language).next_edit_threshold();
+        let threshold = threshold(one, config);
         let mut gate = self.services.recorder.edit_gate().judge(&one.seen, threshold);
         if !config.gate.enabled {
             gate.propensity = 1.0;
         }
         gate
+    }
+}
+
+fn threshold(one: &Candidate, config: &Current) -> f64 {
+    config.completion.eagerness_in(&one.language).next_edit_threshold()
+}
+
+fn reason(nothing: Nothing) -> Reason {
+    match nothing {
+        Nothing::NoRule => Reason::NothingAlike,
+        Nothing::NoPlace => Reason::NoOtherPlace,
+        Nothing::TurnedDown => Reason::TurnedDown,
     }
 }
 

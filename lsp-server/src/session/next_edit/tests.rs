@@ -1,6 +1,7 @@
 //! Next edits of a session: what is offered, what is recorded, and what is never done.
 
 use crate::config::{Config, NextEdit as Setting};
+use crate::services::reason::Reason;
 use crate::session::Session;
 use crate::session::next_edit::OfferedEdit;
 use crate::session::request::Trigger;
@@ -60,7 +61,12 @@ impl User {
 
     async fn ask_by(&self, line: u32, trigger: Trigger) -> Option<OfferedEdit> {
         let at = Position { line, column: 0 };
-        self.session.next_edit(&self.uri, Some(self.document.version), at, trigger).await
+        self.session.next_edit(&self.uri, Some(self.document.version), at, trigger).await.ok()
+    }
+
+    /// Why the last request ended as it did.
+    fn why(&self) -> Reason {
+        self.session.services.requests.latest()[0].reason.clone()
     }
 
     /// Makes the offered edit, after it has checked that the text is still there.
@@ -147,16 +153,58 @@ async fn subtle_offers_come_with_a_key_alone_and_off_is_off() {
 }
 
 #[tokio::test]
+async fn every_request_says_why_it_ended_as_it_did() {
+    let mut user = User::of("file.load(1);\nfile.load(2);\nfile.load(3);\nend();\n").await;
+    user.replace(0, "load", "fetch");
+    assert!(user.ask(0).await.is_none());
+    assert_eq!(user.why(), Reason::NothingAlike);
+    user.replace(1, "load", "fetch");
+    let edit = user.ask(1).await.expect("the third line");
+    assert_eq!(user.why(), Reason::Shown);
+    user.session.rejected(&edit.id, Outcome::RejectedEsc);
+    assert!(user.ask(1).await.is_none());
+    assert_eq!(user.why(), Reason::TurnedDown);
+    user.replace(2, "load", "fetch");
+    assert!(user.ask(2).await.is_none());
+    assert_eq!(user.why(), Reason::NoOtherPlace);
+    for (setting, reason) in
+        [(Setting::Off, Reason::NextEditsOff), (Setting::Subtle, Reason::NextEditsByKey)]
+    {
+        let user = User::as_set(LINES, setting).await;
+        assert!(user.ask(1).await.is_none());
+        assert_eq!(user.why(), reason);
+    }
+}
+
+/// Two unlikely things speak against the edit: the rule's places were wrong, and it is far away.
+#[tokio::test]
+async fn the_gate_says_what_it_holds_an_edit_back_for() {
+    let mut user = User::of(&"file.load(1);\n".repeat(400)).await;
+    let mut held_back = false;
+    for round in 0..60 {
+        user.replace(2 * round, "load", &format!("fetch{round}"));
+        user.replace(2 * round + 1, "load", &format!("fetch{round}"));
+        if let Some(edit) = user.ask(0).await {
+            user.session.rejected(&edit.id, Outcome::RejectedEsc);
+        } else if let Reason::HeldBack { probability, threshold, weighed } = user.why() {
+            assert!(probability < threshold && !weighed.is_empty());
+            held_back = true;
+        }
+    }
+    assert!(held_back);
+}
+
+#[tokio::test]
 async fn an_old_version_and_an_unknown_document_get_no_edit() {
     let mut user = User::of(LINES).await;
     user.replace(0, "load", "fetch");
     user.replace(1, "load", "fetch");
     let at = Position { line: 1, column: 0 };
     let ask = |uri, version| user.session.next_edit(uri, Some(version), at, Trigger::Automatic);
-    assert_eq!(ask(URI, 2).await, None);
-    assert_eq!(ask(URI, 9).await, None, "a version that is not here yet");
-    assert_eq!(ask("file:///none.rs", 1).await, None);
-    assert!(ask(URI, 3).await.is_some());
+    assert_eq!(ask(URI, 2).await, Err(Reason::Superseded));
+    assert_eq!(ask(URI, 9).await, Err(Reason::Superseded), "a version that is not here yet");
+    assert_eq!(ask("file:///none.rs", 1).await, Err(Reason::OutOfStep));
+    assert!(ask(URI, 3).await.is_ok());
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ fn offered() -> (Rope, Live) {
     }
     let whole = text.to_string();
     let files = [File { name: URI, text: &whole, language }];
-    let found = edits.find(&Query { files: &files, cursor: 25, count: 1 });
+    let found = edits.find(&Query { files: &files, cursor: 25, count: 1 }).unwrap_or_default();
     let edit = found.into_iter().next().expect("a place is found");
     let place = edit.range.clone();
     (text, Live::new("e-1".into(), edit, place, 1, 0))

@@ -1,0 +1,153 @@
+--- Walks from next edit to next edit in a real Neovim with the real server: what is drawn, what is
+--- in the buffer, and the outcome that the daemon logged.
+
+local check = require('check')
+local wait = require('wait')
+
+local LOADS = 'file.load(1);\nfile.load(2);\nfile.load(3);\nfile.load(4);\nfile.load(5);\n'
+
+--- Changes the word behind the dot in the first line, and repeats that in the second one. A person
+--- takes longer than 150 ms from one to the other; changes within that time are sent as one.
+local function change_twice(editor, word)
+  editor:type('ggwwcw' .. word)
+  editor:press('Escape')
+  wait.until_('the first change', function()
+    return editor:lines()[1]:find(word, 1, true) and editor:mode() == 'n'
+  end)
+  wait.settle()
+  editor:type('j0ww.')
+end
+
+local function wait_for_lines(editor, expected)
+  local found
+  wait.until_('the text', function()
+    found = editor:lines()
+    return vim.deep_equal(found, expected)
+  end, function()
+    return vim.inspect(found)
+  end)
+end
+
+local function wait_for_cursor(editor, row)
+  wait.until_(('the cursor in line %d'):format(row), function()
+    return tonumber(editor:eval('line(".")')) == row
+  end)
+end
+
+local function outcomes_are(home, name, expected)
+  local found
+  wait.until_('the outcomes', function()
+    found = home:next_edit_outcomes(name)
+    return #found >= #expected
+  end, function()
+    return vim.inspect(found)
+  end)
+  check.equal(expected, found)
+end
+
+local function setting(home, value)
+  home:hone('config', 'set', 'completion.next_edit', value)
+end
+
+return {
+  {
+    'a walk: the key shows the next edit, goes there, makes it, and Escape turns one down',
+    function(home)
+      local editor = home:edit('walk.rs', LOADS)
+      change_twice(editor, 'fetch')
+      wait.settle()
+      check.lacks(editor:screen(), 'loadfetch')
+      editor:press('M-n')
+      for row = 3, 4 do
+        editor:wait_for(('loadfetch(%d);'):format(row))
+        editor:press('M-n')
+        wait_for_cursor(editor, row)
+        editor:press('M-n')
+      end
+      editor:wait_for('loadfetch(5);')
+      editor:press('Escape')
+      editor:wait_until_gone('loadfetch')
+      local last = { 'file.load(5);' }
+      local left = { 'file.fetch(1);', 'file.fetch(2);', 'file.fetch(3);', 'file.fetch(4);' }
+      wait_for_lines(editor, vim.list_extend(vim.list_slice(left), last))
+      outcomes_are(home, 'walk.rs', { 'accepted', 'accepted', 'rejected' })
+      editor:type('u')
+      left[4] = 'file.load(4);'
+      wait_for_lines(editor, vim.list_extend(left, last))
+    end,
+  },
+  {
+    'a walk as you edit: a hint says how far away the next edit is',
+    function(home)
+      setting(home, 'on')
+      local text = 'frame.parse(1);\nframe.parse(2);\n' .. ('\n'):rep(40) .. 'frame.parse(3);\n'
+      local editor = home:edit('walkfar.rs', text)
+      change_twice(editor, 'decode')
+      editor:wait_for('→ 41 lines below (<M-n>)')
+      editor:press('M-n')
+      editor:wait_for('parsedecode(3);')
+      editor:press('M-n')
+      wait.until_('the edit', function()
+        return editor:lines()[43] == 'frame.decode(3);'
+      end)
+      outcomes_are(home, 'walkfar.rs', { 'accepted' })
+      setting(home, 'subtle')
+    end,
+  },
+  {
+    'a walk through lines that are deleted',
+    function(home)
+      local text = {}
+      for _, name in ipairs({ 'one', 'two', 'three', 'four' }) do
+        local body = ('fn %s() {\n    trace();\n    %s_of_many();\n}\n'):format(name, name)
+        table.insert(text, body)
+      end
+      local editor = home:edit('walklines.rs', table.concat(text))
+      editor:type('2Gdd')
+      wait.settle()
+      editor:type('5Gdd')
+      wait.settle()
+      editor:press('M-n')
+      -- The walk begins: the first key has shown the edit, and each edit takes two more.
+      for _ = 1, 4 do
+        wait.settle()
+        editor:press('M-n')
+      end
+      wait.until_('no line is left', function()
+        return not table.concat(editor:lines()):find('trace', 1, true)
+      end, function()
+        return editor:screen()
+      end)
+      outcomes_are(home, 'walklines.rs', { 'accepted', 'accepted' })
+    end,
+  },
+  {
+    'a walk into another file that is open',
+    function(home)
+      local editor = home:edit('walkother.rs', 'queue.push(1);\n')
+      local first = ('%s/project/%s'):format(home.path, 'walkhere.rs')
+      vim.fn.writefile({ 'queue.push(2);', 'queue.push(3);' }, first)
+      editor:type((':set hidden | edit %s'):format(first))
+      editor:press('Enter')
+      wait.until_('the other file', function()
+        return editor:lines()[1] == 'queue.push(2);'
+      end)
+      change_twice(editor, 'append')
+      editor:press('M-n')
+      editor:wait_for('→ walkother.rs:1 (<M-n>)')
+      editor:press('M-n')
+      editor:wait_for('pushappend(1);')
+      check.contains(editor:eval('expand("%:t")'), 'walkother.rs')
+      editor:press('M-n')
+      wait_for_lines(editor, { 'queue.append(1);' })
+      outcomes_are(home, 'walkother.rs', { 'accepted' })
+      editor:type('u')
+      wait_for_lines(editor, { 'queue.push(1);' })
+      editor:press('C-o')
+      wait.until_('the way back', function()
+        return editor:eval('expand("%:t")'):find('walkhere.rs', 1, true)
+      end)
+      check.equal({ 'queue.append(2);', 'queue.append(3);' }, editor:lines())
+    end,
+  },
+}

@@ -1,0 +1,208 @@
+// What a person does with next edits, and the outcome that the daemon must have logged.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from './hone.mjs';
+
+const LOADS = [1, 2, 3, 4, 5].map((at) => `file.load(${at});\n`).join('');
+/** The third place is far below the first two, so that it is not on screen. */
+const FAR = `frame.parse(1);\nframe.parse(2);\n${'\n'.repeat(50)}frame.parse(3);\n`;
+const TRACED = ['one', 'two', 'three', 'four']
+    .map((name) => `fn ${name}() {\n    trace();\n    ${name}_of_many();\n}\n`)
+    .join('\n');
+const OPENED = ['one', 'two', 'three', 'four']
+    .map((name) => `fn ${name}() {\n    open(${name});\n    read(${name});\n}\n`)
+    .join('\n');
+
+/** Nothing of a next edit is on screen. */
+const NONE = { old: '', line: '', new: '', hint: '' };
+
+/** Each story has a file of its own, so that the rule of one says nothing of another. */
+export const files = {
+    'deleted.rs': TRACED,
+    'far.rs': FAR,
+    'here.rs': 'queue.push(2);\nqueue.push(3);\n',
+    'inserted.rs': OPENED,
+    'other.rs': 'queue.push(1);\n',
+    'walk.rs': LOADS,
+};
+
+/** In the next line, replaces the name behind the dot by another, as a person does by hand. */
+async function rename(window, object, name, other) {
+    await window.press('Home');
+    for (let at = 0; at <= object.length; at += 1) await window.press('ArrowRight');
+    for (let at = 0; at < name.length; at += 1) await window.press('Shift+ArrowRight');
+    await window.type(other);
+}
+
+/** Opens a file and renames the method in its first two lines. */
+async function renameTwice(window, file, object, name, other) {
+    await window.file(file);
+    await window.press('Control+Home');
+    await rename(window, object, name, other);
+    await window.dismiss();
+    await window.press('ArrowDown');
+    await rename(window, object, name, other);
+}
+
+/** Waits until the screen shows this edit, and nothing that a completion offers. */
+async function shows(window, expected) {
+    let found;
+    const isShown = async () => {
+        found = await window.nextEdit();
+        return Object.entries(expected).every(([part, text]) => found[part] === text);
+    };
+    try {
+        await eventually('the next edit is on screen', isShown);
+    } catch (error) {
+        throw new Error(`${error.message}; on screen is ${JSON.stringify(found)}`);
+    }
+}
+
+/** The outcomes of all next edits in a file, in order. */
+function outcomes(hone, path) {
+    const events = hone.events();
+    const ids = events
+        .filter((event) => event.event === 'next_edit' && event.path === path)
+        .map(({ id }) => id);
+    return events
+        .filter(({ event, id }) => event === 'next_edit_outcome' && ids.includes(id))
+        .map(({ outcome }) => outcome);
+}
+
+async function outcomesAre({ hone, workspace }, file, expected) {
+    const found = () => outcomes(hone, join(workspace, file));
+    await eventually('the outcomes are logged', () => found().length >= expected.length);
+    assert.deepEqual(found(), expected);
+}
+
+async function isSaved({ window, workspace }, file, expected) {
+    await window.press('Control+s');
+    const read = () => readFileSync(join(workspace, file), 'utf8');
+    await eventually(`${file} is saved as ${JSON.stringify(expected)}`, () => read() === expected);
+}
+
+const line = ({ page }) =>
+    page.evaluate(() =>
+        Number(
+            /Ln (\d+)/.exec(
+                document.querySelector('.statusbar-item[id="status.editor.selection"]').innerText,
+            )[1],
+        ),
+    );
+
+async function isAt(window, expected) {
+    await eventually(
+        `the cursor is in line ${expected}`,
+        async () => (await line(window)) === expected,
+    );
+}
+
+/** Puts the cursor into this line of the open file, as far left as it goes. */
+async function goTo(window, number) {
+    await window.press('Control+Home');
+    for (let at = 1; at < number; at += 1) await window.press('ArrowDown');
+}
+
+export const stories = {
+    async 'the key shows what comes next, Tab goes there and makes it, and Escape turns it down'(
+        at,
+    ) {
+        const { window } = at;
+        await renameTwice(window, 'walk.rs', 'file', 'load', 'fetch');
+        await window.dismiss();
+        await shows(window, NONE);
+        await window.press('Alt+n');
+        await shows(window, { old: 'load', new: 'fetch' });
+        await window.shot('next-edit');
+        for (const number of [3, 4]) {
+            await window.press('Tab');
+            await isAt(window, number);
+            await window.pause(300);
+            await window.shot(`next-edit-there-${number}`);
+            await window.press('Tab');
+            await shows(window, { line: `file.load(${number + 1});` });
+        }
+        await window.press('Escape');
+        await shows(window, NONE);
+        await outcomesAre(at, 'walk.rs', ['accepted', 'accepted', 'rejected']);
+        const left = LOADS.replaceAll('load', 'fetch').replace('fetch(5)', 'load(5)');
+        await isSaved(at, 'walk.rs', left);
+        await window.press('Control+z');
+        await isSaved(at, 'walk.rs', left.replace('fetch(4)', 'load(4)'));
+    },
+
+    async 'as you edit, the next edit comes by itself, and a hint says how far away it is'(at) {
+        const { window, hone } = at;
+        const setting = () => hone.run('config', 'get', 'completion.next_edit', '--json').trim();
+        at.set({ 'hone.completion.next_edit': 'on' });
+        await eventually('config.toml has it', () => setting() === '"on"');
+        await renameTwice(window, 'far.rs', 'frame', 'parse', 'decode');
+        await window.dismiss();
+        // A pause after any key brings it, if the gate lets it through.
+        await shows(window, { hint: '→ 51 lines below (Tab)' });
+        await window.shot('next-edit-far');
+        await window.press('Tab');
+        await isAt(window, 53);
+        await shows(window, { old: 'parse', new: 'decode', hint: '' });
+        await window.press('Tab');
+        await isSaved(at, 'far.rs', FAR.replaceAll('parse', 'decode'));
+        await outcomesAre(at, 'far.rs', ['accepted']);
+        at.set({});
+        await eventually('config.toml does not have it', () => setting() === '"subtle"');
+    },
+
+    async 'lines that were deleted twice are deleted where they come next'(at) {
+        const { window } = at;
+        await window.file('deleted.rs');
+        await goTo(window, 2);
+        await window.press('Control+Shift+K');
+        await goTo(window, 6);
+        await window.press('Control+Shift+K', 'Alt+n');
+        await shows(window, { old: '    trace();', new: '' });
+        await window.shot('next-edit-deleted');
+        for (let walk = 0; walk < 4; walk += 1) await window.press('Tab');
+        await isSaved(at, 'deleted.rs', TRACED.replaceAll('    trace();\n', ''));
+        await outcomesAre(at, 'deleted.rs', ['accepted', 'accepted']);
+    },
+
+    async 'lines that were inserted twice are inserted where they come next'(at) {
+        const { window } = at;
+        await window.file('inserted.rs');
+        for (const [number, name] of [
+            [2, 'one'],
+            [8, 'two'],
+        ]) {
+            await goTo(window, number);
+            await window.press('End');
+            await window.type(`\ncheck(${name});`);
+            await window.dismiss();
+        }
+        await window.press('Alt+n');
+        await shows(window, { old: '', new: ' ⏎ check(three);' });
+        await window.shot('next-edit-inserted');
+        for (let walk = 0; walk < 4; walk += 1) await window.press('Tab');
+        const whole = OPENED.replaceAll(
+            /open\((.*)\);\n/g,
+            (open, name) => `${open}    check(${name});\n`,
+        );
+        await isSaved(at, 'inserted.rs', whole);
+        await outcomesAre(at, 'inserted.rs', ['accepted', 'accepted']);
+    },
+
+    async 'the next edit may be in another file that is open, and Tab goes there'(at) {
+        const { window } = at;
+        await window.file('other.rs');
+        await renameTwice(window, 'here.rs', 'queue', 'push', 'append');
+        await window.press('Alt+n');
+        await shows(window, { old: '', new: '', hint: '→ other.rs:1 (Tab)' });
+        await window.shot('next-edit-other');
+        await window.press('Tab');
+        await window.page.locator('.tab.active[data-resource-name="other.rs"]').waitFor();
+        await shows(window, { old: 'push', new: 'append', hint: '' });
+        await window.press('Tab');
+        await isSaved(at, 'other.rs', 'queue.append(1);\n');
+        await outcomesAre(at, 'other.rs', ['accepted']);
+    },
+};
