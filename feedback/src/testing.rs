@@ -35,6 +35,7 @@ pub fn completion(id: &str) -> Completion {
         shown_from: 0,
         timing: Timing::default(),
         decision: Decision::default(),
+        copied: None,
         typed: Typed::default(),
     }
 }

@@ -193,7 +193,10 @@ fn serve(
                 } else {
                     engine.generate(&request, &abort)
                 };
-                if answer.as_ref().is_ok_and(|generated| generated.without_context) {
+                let is_left_out = |generated: &Generated| {
+                    generated.without_context || generated.answers.is_empty()
+                };
+                if answer.as_ref().is_ok_and(is_left_out) {
                     idle.warm = Some(Box::new(request.prompt));
                 }
                 let _ = reply.send(answer);

@@ -68,7 +68,8 @@ impl References {
             EventKind::Outcome { id, outcome: Outcome::Accepted, .. } => {
                 let served = self.open.remove(id)?;
                 let answered = served.answered.clone();
-                Some(reference(id, served, answered))
+                // A text that was offered before the model had read the prompt has no tokens.
+                (!answered.is_empty()).then(|| reference(id, served, answered))
             }
             EventKind::Replacement { id, tokens } => {
                 let served = self.open.remove(id)?;
@@ -141,6 +142,7 @@ mod tests {
             shown_from: 2,
             timing: Default::default(),
             decision: Decision::default(),
+            copied: None,
             typed: Typed::default(),
         }))
     }

@@ -33,6 +33,8 @@ pub struct Report {
     pub from: Option<Date>,
     pub to: Option<Date>,
     pub all: Figures,
+    /// The offers that were copied and not written by the model. They are in the other figures too.
+    pub copied: Figures,
     /// The versions, oldest first. Base models come before their adapters.
     pub versions: Vec<Version>,
     pub days: Vec<Day>,
@@ -282,6 +284,7 @@ fn outcome_index(offer: &OfferSummary) -> usize {
 pub struct ReportBuilder {
     zone: TimeZone,
     all: Tally,
+    copied: Tally,
     /// By model and adapter.
     versions: BTreeMap<(String, AdapterVersion), Tally>,
     days: BTreeMap<Date, Tally>,
@@ -294,6 +297,7 @@ impl ReportBuilder {
         ReportBuilder {
             zone,
             all: Tally::default(),
+            copied: Tally::default(),
             versions: BTreeMap::new(),
             days: BTreeMap::new(),
             outcomes: [0; OUTCOMES.len()],
@@ -308,6 +312,9 @@ impl ReportBuilder {
         let at = Timestamp::from_millisecond(history.first().at_ms.try_into().unwrap_or(i64::MAX));
         let date = at.unwrap_or(Timestamp::MAX).to_zoned(self.zone.clone()).date();
         self.all.add(&offer);
+        if completion.copied.is_some() {
+            self.copied.add(&offer);
+        }
         self.versions.entry(version).or_default().add(&offer);
         self.days.entry(date).or_default().add(&offer);
         self.outcomes[outcome_index(&offer)] += 1;
@@ -336,6 +343,7 @@ impl ReportBuilder {
             from: days.first().map(|day| day.date),
             to: days.last().map(|day| day.date),
             all: self.all.figures(),
+            copied: self.copied.figures(),
             versions: self.versions.into_iter().map(version).collect(),
             days,
             outcomes,
@@ -350,7 +358,7 @@ pub mod tests {
     use super::*;
     use crate::report::offers::Offers;
     use crate::testing::fixtures::completion;
-    use feedback::event::{Event, EventKind, Evidence};
+    use feedback::event::{Copied, CopySource, Event, EventKind, Evidence};
 
     const DAY_MS: u64 = 86_400_000;
 
@@ -379,6 +387,9 @@ pub mod tests {
             if number % 9 == 0 {
                 made.shown.clear();
             }
+            let (source, matched) = (CopySource::OwnFile, 60);
+            made.copied =
+                (number % 10 == 1).then_some(Copied { source, matched, agreement: 1.0, places: 1 });
             append(at_ms, EventKind::Completion(made));
             let outcome = match number * 61 % 97 {
                 roll if roll < 24 + 6 * (number / 210) => Outcome::Accepted,
@@ -421,6 +432,7 @@ pub mod tests {
         let report = report();
         let all = &report.all;
         assert_eq!((all.requested, all.shown), (840, 746));
+        assert_eq!(report.copied.requested, 84, "one of ten is a copy");
         let counted = |kind| {
             let of_kind = report.outcomes.iter().filter(|count| count.kind == kind);
             of_kind.map(|count| count.offers).sum::<u64>()

@@ -53,7 +53,7 @@ impl Session {
 
     /// The editor has opened a folder, whose code is indexed from now on if the settings say so.
     pub fn open_folder(&self, path: &Path) {
-        if !self.services.settings.current().lab.index_folders {
+        if !self.services.settings.current().indexes_folders() {
             return;
         }
         self.folders.lock().extend(self.services.workspaces.open(path));

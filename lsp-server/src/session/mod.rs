@@ -6,6 +6,7 @@
 
 mod ahead;
 mod completed;
+mod copies;
 mod documents;
 mod gate;
 mod imports;
@@ -84,6 +85,8 @@ struct State {
     forgets: u64,
     /// Offers that were on screen when they were forgotten.
     forgotten: HashSet<OfferId>,
+    /// The last offer that was copied.
+    copied: Option<OfferId>,
 }
 
 /// A request that is being computed, and the document that it is about.
@@ -160,6 +163,7 @@ impl Session {
             current: None,
             forgets: 0,
             forgotten: HashSet::new(),
+            copied: None,
         };
         let (search, folders) = (next_edit::Search::default(), Mutex::default());
         Session { services, state: Mutex::new(state), search, folders }
@@ -372,13 +376,16 @@ impl Session {
 
     /// Forgets the code that prompts quote, the recent edits and all documents that are not open,
     /// and the edits that next edits are found by.
-    /// What is on screen stays, and can be accepted.
+    /// What is on screen stays, and can be accepted. A copy is not offered again: it may be of what
+    /// is to be forgotten.
     pub fn forget(&self) {
         self.search.forget();
         let mut state = self.state.lock();
         state.next_edits.forget();
         state.prompts = PromptBuilder::default();
         state.suppressed = None;
+        let copied = state.copied.take();
+        state.forgotten.extend(copied);
         state.forgets += 1;
     }
 

@@ -175,6 +175,10 @@ impl Monitors {
 
 impl Conduct {
     fn note(&mut self, completion: &Completion) {
+        // A copied text says nothing about how the adapter writes.
+        if completion.copied.is_some() {
+            return;
+        }
         self.answers += 1;
         self.defective += u64::from(completion.decision.defect.is_some());
         // An answer that the gate held back counts as an offer too.
@@ -255,6 +259,7 @@ mod tests {
                 shown_from: 0,
                 timing: Default::default(),
                 decision: Decision { arm, defect, ..Decision::default() },
+                copied: None,
                 typed: Typed::default(),
             })));
             id

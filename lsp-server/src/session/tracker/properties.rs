@@ -104,6 +104,7 @@ impl Story {
                 shown_from: 0,
                 timing: Default::default(),
                 decision: Default::default(),
+                copied: None,
                 typed: Typed::default(),
             };
             self.record(vec![EventKind::Completion(Box::new(completion))]);
