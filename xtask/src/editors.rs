@@ -43,11 +43,6 @@ pub fn install(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Resul
     let mut neovim = tools.command("sh");
     neovim.arg(workspace.root.join("neovim/tests/install-0.12.sh")).arg(newer_neovim(workspace));
     steps.run("Neovim 0.12: an editor", &mut neovim)?;
-    if crate::hardware::is_strict() {
-        let mut plugins = tools.command("sh");
-        plugins.arg(workspace.root.join("neovim/tests/install-neighbours.sh"));
-        steps.run("Neovim: its neighbours", plugins.arg(neighbours(workspace)))?;
-    }
     install_vscode(workspace, tools, steps)
 }
 
@@ -56,11 +51,6 @@ pub fn install_vscode(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -
     let mut install = tools.command("bash");
     install.arg(workspace.root.join("vscode-extension/e2e/install.sh"));
     steps.run("VS Code: an editor", install.arg(code_server(workspace)))
-}
-
-/// Plugins of other authors beside which Hone is tried.
-fn neighbours(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("neighbours")
 }
 
 fn newer_neovim(workspace: &Workspace) -> PathBuf {
@@ -85,7 +75,6 @@ pub fn stories(
     for (version, nvim) in [("0.11", tools.bin.join("nvim")), ("0.12", newer)] {
         let mut neovim = tools.command("sh");
         neovim.arg(&run).arg(nvim).arg(&binaries).arg(models);
-        neovim.env("HONE_NEIGHBOURS", neighbours(workspace));
         steps.run(&format!("Neovim {version}: stories"), &mut neovim)?;
     }
     steps.run("VS Code: stories", &mut vscode(workspace, tools, models, "e2e"))

@@ -86,7 +86,7 @@ impl StopRule {
         }
         let is_to_be_filled =
             opener.is_some_and(|opener| opener.opens_block) && cursor_lines.is_empty();
-        let is_documented = opener.is_none() && cursor_lines.follows_doc_comment();
+        let is_documented = cursor_lines.follows_doc_comment();
         if !invoked && !is_to_be_filled && !is_documented {
             return StopRule::LINE;
         }
