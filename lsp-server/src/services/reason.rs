@@ -1,5 +1,5 @@
-//! Why a request for a completion or a next edit ended as it did. Every request ends with one of these reasons,
-//! so that a user who sees nothing can find out why.
+//! Why a request for a completion or a next edit ended as it did. Every request ends with one of
+//! these reasons, so that a user who sees nothing can find out why.
 
 use serde::{Deserialize, Serialize};
 

@@ -40,9 +40,9 @@ impl Finder {
         }
     }
 
-    /// Where the user may want to go on, the likeliest place first, or why nowhere. `documents` is called only if
-    /// there is something to search for; the document with the cursor comes first, and the number
-    /// is the cursor's character in it.
+    /// Where the user may want to go on, the likeliest place first, or why nowhere. `documents` is
+    /// called only if there is something to search for; the document with the cursor comes first,
+    /// and the number is the cursor's character in it.
     pub fn find(
         &mut self,
         count: usize,
