@@ -126,6 +126,52 @@ pub struct Completion {
     pub timing: Timing,
     #[serde(default)]
     pub decision: Decision,
+    /// Set if the text was copied from where it was written before. Its tokens are then not those
+    /// that the model chose, and their log-probs say how likely the model found them. A text that
+    /// was offered before the model had read the prompt has no tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied: Option<Copied>,
+    #[serde(default, skip_serializing_if = "Typed::is_nothing")]
+    pub typed: Typed,
+}
+
+/// Where a copied text stands, and how well that place fits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Copied {
+    pub source: CopySource,
+    /// Bytes before the cursor that stand there too, blanks not counted.
+    pub matched: u32,
+    /// Of the places that match as far, the share that goes on with this text.
+    pub agreement: f32,
+    /// The number of these places.
+    pub places: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CopySource {
+    /// The document itself.
+    OwnFile,
+    /// What the user typed lately.
+    Typed,
+    /// Another file of the workspace.
+    Repository,
+}
+
+/// What the user typed in a document since the completion that was recorded there before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Typed {
+    /// Characters, without indentation and without what was accepted or pasted.
+    pub chars: u32,
+    /// Line breaks.
+    pub lines: u32,
+}
+
+impl Typed {
+    pub fn is_nothing(&self) -> bool {
+        *self == Typed::default()
+    }
 }
 
 /// What was decided about an answer before the client saw it.

@@ -36,14 +36,17 @@ use crate::event::{Event, EventKind};
 use crate::log::{EventLog, LogError};
 use crate::mark::Mark;
 use files::{forgotten_of, mark_of, probe_of, rewrite_of};
+use flusher::Flusher;
 use models::file::publish;
 use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use store::Store;
 
 mod files;
+mod flusher;
 mod store;
 
 #[cfg(test)]
@@ -54,7 +57,8 @@ mod tests;
 pub struct SledLog {
     path: PathBuf,
     /// `None` while the log is opened again, and after that failed.
-    store: RwLock<Option<Store>>,
+    store: Arc<RwLock<Option<Store>>>,
+    flusher: Flusher,
     /// The next sequence number. The lock also keeps the numbers in append order.
     next_seq: Mutex<u64>,
     mark: Mutex<Mark>,
@@ -94,9 +98,14 @@ impl SledLog {
         let mark = Mark::open(mark_of(path));
         let next_seq = from.max(mark.noted());
         let missing = (from < next_seq).then(|| Missing { from, to: next_seq - 1, set_aside });
+        let store = Arc::new(RwLock::new(Some(store)));
+        let flushed = store.clone();
+        // The next append or the next flush reports what is wrong.
+        let flush = move || drop(flushed.read().as_ref().map(Store::flush));
         let log = SledLog {
             path: path.to_owned(),
-            store: RwLock::new(Some(store)),
+            flusher: Flusher::start(flush).map_err(cannot)?,
+            store,
             next_seq: Mutex::new(next_seq),
             mark: Mutex::new(mark),
             checkpoint: Mutex::new(()),
@@ -186,6 +195,7 @@ impl EventLog for SledLog {
         let event = Event { seq: *next_seq, at_ms, kind };
         self.with_store(|store| store.insert(&event).map_err(|error| self.write_error(error)))?;
         *next_seq += 1;
+        self.flusher.need();
         Ok(event)
     }
 

@@ -12,7 +12,7 @@
 //! ```
 
 use crate::event::{
-    Completion, Decision, Event, EventKind, Evidence, Outcome, Sampling, StopReason, Timing,
+    Completion, Decision, Event, EventKind, Evidence, Outcome, Sampling, StopReason, Timing, Typed,
 };
 
 /// A completion that offers a text of ten characters in a Rust file, decoded greedily by
@@ -35,6 +35,8 @@ pub fn completion(id: &str) -> Completion {
         shown_from: 0,
         timing: Timing::default(),
         decision: Decision::default(),
+        copied: None,
+        typed: Typed::default(),
     }
 }
 

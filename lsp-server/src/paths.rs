@@ -54,18 +54,23 @@ impl Paths {
         self.root.join("adapters")
     }
 
+    /// What is recorded. Only the process that holds [`Self::daemon_lock`] writes there.
+    pub fn data(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
     pub fn event_log(&self) -> PathBuf {
-        self.root.join("data").join("events.sled")
+        self.data().join("events.sled")
     }
 
     /// The times that the clock has shown. Retention needs them to notice a wrong clock.
     pub fn clock_history(&self) -> PathBuf {
-        self.root.join("data").join("clock.json")
+        self.data().join("clock.json")
     }
 
     /// The files and folders that the user has forgotten, by their hashes.
     pub fn forgotten(&self) -> PathBuf {
-        self.root.join("data").join("forgotten")
+        self.data().join("forgotten")
     }
 
     pub fn daemon_lock(&self) -> PathBuf {

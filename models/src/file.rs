@@ -2,6 +2,7 @@
 
 use crate::limits::CHUNK_BYTES;
 use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -57,6 +58,28 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
         // The error that is returned says more than a failed clean-up would.
         let _ = fs::remove_file(&temporary);
     })
+}
+
+/// Removes the temporary files of [`write_atomic`] in a folder. Processes that ended in the
+/// middle of a write have left them. The caller must be the only process that writes there.
+pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if is_temporary(&path) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the name is one that [`write_atomic`] gives: `NAME.PROCESS-WRITE.tmp`.
+fn is_temporary(path: &Path) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let name = path.file_name().and_then(OsStr::to_str);
+    name.and_then(|name| name.strip_suffix(".tmp"))
+        .and_then(|name| name.rsplit_once('.'))
+        .and_then(|(_, writer)| writer.split_once('-'))
+        .is_some_and(|(process, write)| is_number(process) && is_number(write))
 }
 
 /// Renames a finished, synced file to its final name and makes the name durable.
@@ -125,6 +148,21 @@ mod tests {
         write_atomic(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_an_interrupted_write_left_is_removed_and_nothing_else_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str| fs::write(folder.path().join(name), "half").unwrap();
+        let kept = ["clock.json", "clock.json.tmp", "clock.7-0.json", "a.x-0.tmp", "a.7-.tmp"];
+        kept.into_iter().chain(["clock.json.7-0.tmp", "events.sled.mark.123-45.tmp"]).for_each(put);
+        remove_unfinished(folder.path()).unwrap();
+        let left = fs::read_dir(folder.path()).unwrap();
+        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        let mut kept = kept.map(std::ffi::OsString::from);
+        kept.sort();
+        assert_eq!(left, kept);
     }
 
     #[test]

@@ -219,8 +219,20 @@ impl Client {
         position: Position,
         trigger: TriggerKind,
     ) -> Result<Vec<Item>, RequestError> {
+        self.explained_completion(uri, position, trigger).map(|(items, _)| items)
+    }
+
+    /// The items of an answer, and the name of the reason for which it ended so.
+    pub fn explained_completion(
+        &self,
+        uri: &str,
+        position: Position,
+        trigger: TriggerKind,
+    ) -> Result<(Vec<Item>, Option<String>), RequestError> {
         let pending = self.inline_completion_async(uri, position, trigger)?;
-        items(self.wait(pending)?)
+        let answer = self.wait(pending)?;
+        let reason = answer["_hone"]["reason"].as_str().map(str::to_owned);
+        Ok((items(answer)?, reason))
     }
 
     pub fn inline_completion_async(

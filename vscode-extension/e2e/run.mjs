@@ -1,4 +1,5 @@
 // npm run e2e [-- granted|gated [STORY]]: real VS Code, real server, real model. See README.md.
+// STORY is a regular expression that a story's name matches.
 //
 // Without arguments the two modes run side by side, each in a process of its own: most of the time
 // a story waits for keys, pauses and answers.
@@ -116,7 +117,7 @@ async function inWindow(at, server, run) {
 function chosenStories(at) {
     if (chosenStory === LATENCY) return { [LATENCY]: () => latency(at.window, at.hone) };
     const all = Object.entries({ ...stories, ...lastStories });
-    return Object.fromEntries(all.filter(([name]) => !chosenStory || name.includes(chosenStory)));
+    return Object.fromEntries(all.filter(([name]) => !chosenStory || name.match(chosenStory)));
 }
 
 /**

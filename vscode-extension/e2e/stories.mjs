@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from './hone.mjs';
+import * as manners from './manners.mjs';
+import * as neighbours from './neighbours.mjs';
 import * as nextEdit from './next-edit.mjs';
 
 /** Even the smallest model continues this with `Thursday, Friday, …`. */
@@ -40,6 +42,8 @@ export const FILES = {
     'brackets.rs': SUMS,
     'instant.txt': '',
     'learned.rs': '',
+    ...manners.FILES,
+    ...neighbours.FILES,
     ...nextEdit.files,
 };
 
@@ -346,6 +350,9 @@ export const stories = {
         await window.close();
         await eventually('one session', () => at.hone.status().daemon.sessions === 1);
     },
+
+    ...manners.stories,
+    ...neighbours.stories,
 
     async 'the doctor finds nothing wrong'(at) {
         await at.window.command('Hone: Doctor');

@@ -26,8 +26,8 @@ const NO_FOLDER_LIMIT_MS = 8_000;
  * a cache.
  */
 const LOADS = 3;
-/** How large a window of the stories is: all files of the folder must have a row in it. */
-const VIEWPORT = { width: 1100, height: 800 };
+/** How large a window of the stories is. All of their files have room in its list. */
+const VIEWPORT = { width: 1100, height: 940 };
 const START_POLL_MS = 200;
 /** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
@@ -124,11 +124,17 @@ export class Window {
         await this.command('View: Close Editor');
     }
 
-    async file(name) {
+    /** Opens a file of the folder in whatever editor it has. */
+    async openFile(name) {
         await this.page
             .locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`)
             .dblclick();
         await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
+    }
+
+    /** Opens a file of text and puts the cursor at its end. */
+    async file(name) {
+        await this.openFile(name);
         await this.page.locator('.editor-instance .view-lines').first().click();
         await this.press('Control+End');
     }
@@ -278,6 +284,24 @@ export class Window {
             document.querySelector('.statusbar-item[id^="hone"]')?.getAttribute('aria-label');
         const isShown = async () => (await this.page.evaluate(label)) === `Hone: ${state}`;
         await eventually(`the status bar says ${state}`, isShown, limitMs);
+    }
+
+    /** Opens the menu of Hone's item in the status bar. */
+    async clickStatus() {
+        await this.page.locator('.statusbar-item[id^="hone"]').click();
+        await this.page.locator('.quick-input-list .monaco-list-row').first().waitFor();
+    }
+
+    /** What the item says while the pointer rests on it. The pointer stays there. */
+    async statusTooltip() {
+        await this.page.locator('.statusbar-item[id^="hone"]').hover();
+        const tooltip = this.page.locator('.monaco-hover', { hasText: 'Hone' }).first();
+        await tooltip.waitFor();
+        return tooltip.innerText();
+    }
+
+    notification(text) {
+        return this.page.locator('.notification-list-item', { hasText: text });
     }
 
     shot(name) {

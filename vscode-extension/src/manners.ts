@@ -13,19 +13,20 @@ export async function why(reason: Reason | undefined): Promise<void> {
         void vscode.window.showInformationMessage(text);
         return;
     }
-    const [again, copy] = ['Show It All the Same', `Copy “${reason.remedy}”`];
-    const choices = [
-        ...(isOffer(reason) ? [] : [again]),
-        ...(reason.remedy === undefined ? [] : [copy]),
+    const [again, copy] = ['Show It All the Same', 'Copy the Command'];
+    const { sentence, remedy } = reason;
+    const choices = [...(isOffer(reason) ? [] : [again]), ...(remedy === undefined ? [] : [copy])];
+    const text = [
+        `Hone: ${sentence}`,
+        ...(remedy === undefined ? [] : [`To change it: ${remedy}`]),
     ];
-    const picked = await vscode.window.showInformationMessage(
-        `Hone: ${reason.sentence}`,
-        ...choices,
-    );
+    const picked = await vscode.window.showInformationMessage(text.join(' '), ...choices);
     if (picked === again) {
+        // The click has put the focus onto the message.
+        await vscode.commands.executeCommand('workbench.action.focusActiveEditorGroup');
         await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
-    } else if (picked === copy && reason.remedy !== undefined) {
-        await vscode.env.clipboard.writeText(reason.remedy);
+    } else if (picked === copy && remedy !== undefined) {
+        await vscode.env.clipboard.writeText(remedy);
     }
 }
 

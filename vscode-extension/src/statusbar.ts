@@ -15,7 +15,7 @@ export class StatusBar implements vscode.Disposable {
     private line: StatusLine | undefined;
     private paused = false;
     private thinking = false;
-    private silence: string | undefined;
+    private silence: Reason | undefined;
     private readonly listeners: vscode.Disposable[];
 
     constructor(private readonly server: Server) {
@@ -37,7 +37,11 @@ export class StatusBar implements vscode.Disposable {
                 this.refresh();
                 void this.askWhetherPaused();
             }),
-            vscode.window.onDidChangeActiveTextEditor(() => this.refresh()),
+            vscode.window.onDidChangeActiveTextEditor(() => {
+                // Why nothing was shown in one document says nothing about another.
+                this.silence = undefined;
+                this.refresh();
+            }),
             vscode.workspace.onDidChangeConfiguration(() => this.refresh()),
         ];
         this.refresh();
@@ -50,8 +54,8 @@ export class StatusBar implements vscode.Disposable {
     }
 
     noteReason(reason: Reason): void {
-        const silence = isOffer(reason) ? undefined : reason.sentence;
-        if (silence === this.silence) return;
+        const silence = isOffer(reason) ? undefined : reason;
+        if (silence?.sentence === this.silence?.sentence) return;
         this.silence = silence;
         this.refresh();
     }

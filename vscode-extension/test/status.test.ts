@@ -12,8 +12,12 @@ const READY: StatusInputs = {
 };
 
 test('the status bar says why nothing is shown', () => {
-    const { tooltip } = statusItem({ ...READY, silence: 'The model was not sure.' });
+    const silence = { reason: 'too_unlikely', sentence: 'The model was not sure.' };
+    const { state, tooltip } = statusItem({ ...READY, silence });
+    assert.equal(state, 'ready');
     assert.equal(tooltip, 'qwen, adapter v3\nNothing is shown here: The model was not sure.');
+    const snoozed = { reason: 'snoozed', sentence: 'Completions are snoozed until 12:30.' };
+    assert.equal(statusItem({ ...READY, silence: snoozed }).state, 'snoozed');
 });
 
 test('the status bar shows the most important thing', () => {

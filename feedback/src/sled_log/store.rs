@@ -2,7 +2,7 @@
 
 use crate::event::{EVENT_FORMAT, Event};
 use crate::limits::{
-    LOG_CACHE_BYTES, LOG_FLUSH_INTERVAL, LOG_HANDOVER_MAX, LOG_HANDOVER_POLL, SCAN_EVENTS_MAX,
+    LOG_CACHE_BYTES, LOG_CLEAN_INTERVAL, LOG_HANDOVER_MAX, LOG_HANDOVER_POLL, SCAN_EVENTS_MAX,
 };
 use crate::log::LogError;
 use std::fs::File;
@@ -102,7 +102,7 @@ fn open_database(path: &Path) -> Result<sled::Db, LogError> {
         let opened = sled::Config::new()
             .path(path)
             .cache_capacity(LOG_CACHE_BYTES)
-            .flush_every_ms(Some(LOG_FLUSH_INTERVAL.as_millis() as u64))
+            .flush_every_ms(Some(LOG_CLEAN_INTERVAL.as_millis() as u64))
             .open();
         match opened.map_err(|error| open_error(path, &error)) {
             Err(LogError::InUse { .. }) if Instant::now() < deadline => {

@@ -26,7 +26,7 @@ fn a_log_of_the_first_format_is_read_and_goes_on() {
     log.append(6, accepted("1-1")).unwrap();
     let events = all(&log);
     let EventKind::Completion(completion) = &events[0].kind else { panic!("{events:?}") };
-    assert_eq!(completion.decision, Default::default());
+    assert_eq!((&completion.decision, completion.copied), (&Default::default(), None));
     assert_eq!((events.len(), events[1].seq), (2, 1));
 }
 

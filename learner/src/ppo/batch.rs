@@ -4,6 +4,10 @@
 //! or by another base model, showed nothing, or belongs to a group whose samples all have
 //! the same reward. All of this happens in normal use.
 //!
+//! An offer that was copied is no sample of the policy, so its verdict is none for PPO. The
+//! demonstration loss learns from it as from what the user typed: the text that was accepted as a
+//! whole and still stands, or the text that was typed instead.
+//!
 //! A record that a correct daemon never writes is an error ([`BatchError::InvalidRecord`]).
 
 use crate::limits::{PROMPT_TOKENS_MAX, TAIL_TOKENS_MAX};
@@ -69,13 +73,16 @@ pub struct Dropped {
     pub other_base: usize,
     /// Nothing was shown.
     pub empty: usize,
+    /// The offer was copied, and the policy did not choose its tokens.
+    pub copied: usize,
     /// The episode's group has the same reward throughout, or only this sample.
     pub equal_groups: usize,
 }
 
 impl Dropped {
     pub fn total(&self) -> usize {
-        self.unlabelled + self.stale + self.other_base + self.empty + self.equal_groups
+        let of_policy = self.unlabelled + self.stale + self.empty + self.equal_groups;
+        of_policy + self.other_base + self.copied
     }
 
     fn count(&mut self, why: &DropReason) {
@@ -83,6 +90,7 @@ impl Dropped {
             DropReason::Unlabelled => self.unlabelled += 1,
             DropReason::Stale => self.stale += 1,
             DropReason::Empty => self.empty += 1,
+            DropReason::Copied => self.copied += 1,
         }
     }
 }
@@ -102,8 +110,9 @@ pub struct Batch {
 pub enum BatchError {
     #[error(
         "no episode to learn from: of {episodes}, {} unlabelled, {} stale, {} of another base, \
-         {} empty, {} in groups of equal rewards",
-        dropped.unlabelled, dropped.stale, dropped.other_base, dropped.empty, dropped.equal_groups
+         {} empty, {} copied, {} in groups of equal rewards",
+        dropped.unlabelled, dropped.stale, dropped.other_base, dropped.empty, dropped.copied,
+        dropped.equal_groups
     )]
     Nothing { episodes: usize, dropped: Dropped },
     #[error("episode {seq}: {what}; drop it from the batch")]
@@ -189,6 +198,8 @@ impl BatchBuilder<'_> {
         // An accepted text needs no demonstration beside it.
         let unrewarded = reward.is_none_or(|reward| reward < self.inputs.hyper.baseline);
         let typed = typed_instead(episode, self.inputs).filter(|_| unrewarded);
+        let copied = kept_copy(episode, reward, self.inputs);
+        let typed = typed.or(copied.as_deref());
         if let Err(why) = &judged
             && typed.is_none()
         {
@@ -294,6 +305,7 @@ enum DropReason {
     Unlabelled,
     Stale,
     Empty,
+    Copied,
 }
 
 /// The tokens that the verdict is about, and the verdict.
@@ -304,6 +316,9 @@ fn judged(
     inputs: &BatchInputs,
 ) -> Result<(Vec<u32>, Verdict), DropReason> {
     let completion = &episode.completion;
+    if completion.copied.is_some() {
+        return Err(DropReason::Copied);
+    }
     let reward = reward.ok_or(DropReason::Unlabelled)?;
     // After a rollback an episode may come from a version that is newer than the parent.
     // The distance counts in both directions.
@@ -468,6 +483,18 @@ fn typed_instead<'a>(episode: &'a Episode, inputs: &BatchInputs) -> Option<&'a [
         .as_deref()
         .filter(|ids| has_demonstration_loss(inputs) && !ids.is_empty())?;
     ids.iter().all(|id| (*id as usize) < inputs.vocab.len()).then_some(ids)
+}
+
+/// The tokens of a copied text that the user accepted as a whole and kept. They are learned as if
+/// the user had typed them.
+fn kept_copy(episode: &Episode, reward: Option<f32>, inputs: &BatchInputs) -> Option<Vec<u32>> {
+    let completion = &episode.completion;
+    let is_kept = reward.is_some_and(|reward| reward >= FULLY_ACCEPTED_REWARD);
+    let is_learned = completion.copied.is_some() && is_kept && has_demonstration_loss(inputs);
+    let count = judged_tokens(completion, inputs.vocab);
+    let tokens =
+        completion.tokens.get(..count).filter(|tokens| is_learned && !tokens.is_empty())?;
+    Some(tokens.iter().map(|token| token.id).collect())
 }
 
 /// The number of tokens, counted from the first, that the user's verdict is about: those

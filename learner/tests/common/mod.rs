@@ -5,7 +5,9 @@ use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use feedback::episode::Episode;
-use feedback::event::{Completion, Evidence, Outcome, Sampling, StopReason, Timing, TokenRecord};
+use feedback::event::{
+    Completion, Evidence, Outcome, Sampling, StopReason, Timing, TokenRecord, Typed,
+};
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job};
 use feedback::reward::RewardVersion;
 use learner::kernels::float::Float;
@@ -228,6 +230,8 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
             shown_from: 0,
             timing: Timing::default(),
             decision: Default::default(),
+            copied: None,
+            typed: Typed::default(),
         },
         shown: true,
         outcome: Some((outcome, Evidence::Command)),

@@ -2,6 +2,7 @@
 //! no file, calls no engine and looks up no setting.
 
 pub mod auto_closed;
+pub mod blocks;
 pub mod debounce;
 pub mod defects;
 pub mod document;

@@ -34,7 +34,8 @@ pub fn shown_bytes(text: &[u8], healing: usize, nearby: &NearbyText) -> usize {
     let shown = with_blank_before_name(shown, completion, rest);
     let doubled = !replaced && repeats_closing(shown, rest);
     let runs_on = runs_into_a_name(shown, &nearby.line_before, rest);
-    let nothing = shown.trim().is_empty() || doubled || runs_on || repeats_a_line(shown, nearby);
+    let repeats = repeats_a_line(without_extra_blank(shown, nearby), nearby);
+    let nothing = shown.trim().is_empty() || doubled || runs_on || repeats;
     if nothing { 0 } else { shown.len() }
 }
 
@@ -86,6 +87,19 @@ pub fn shown_lines(
         shown.len()
     } else {
         shown_bytes(&text[..text.len().min(healing + shown.len())], healing, nearby)
+    }
+}
+
+/// The text without the one blank by which it would indent its line too far. Models put a blank
+/// before the first word of a line that is indented already. The blank stays where a line close by
+/// has this indentation, and before a `*`, with which the lines of a comment begin.
+pub fn without_extra_blank<'a>(shown: &'a str, nearby: &NearbyText) -> &'a str {
+    let is_line = !shown.contains('\n');
+    let is_at_start = nearby.line_before.chars().all(char::is_whitespace);
+    let word = shown.strip_prefix(' ').filter(|text| !text.starts_with([' ', '\t', '*']));
+    match word {
+        Some(word) if is_line && is_at_start && !nearby.is_indented_by_one_more => word,
+        _ => shown,
     }
 }
 
@@ -237,6 +251,29 @@ mod tests {
         assert_eq!(shown_at("}", "|\n}"), "");
         assert_eq!(shown_at("0, 0,", "0, 0,\n|\n"), "0, 0,", "a table");
         assert_eq!(shown_at("foo", "foo()\n|()\n"), "foo", "not the whole line");
+    }
+
+    #[test]
+    fn a_line_is_not_indented_by_one_blank_too_many() {
+        let at = |text, document: &str| {
+            let cursor = document.chars().position(|c| c == '|').unwrap();
+            let rope = Rope::from_str(&document.replacen('|', "", 1));
+            without_extra_blank(text, &NearbyText::of(&rope, cursor)).to_owned()
+        };
+        assert_eq!(at(" return x;", "f() {\n    |\n}\n"), "return x;");
+        assert_eq!(at(" return x;", "f() {\n\t|\n}\n"), "return x;");
+        assert_eq!(at(" return x;", "a\n|"), "return x;");
+        assert_eq!(at("  return x;", "f() {\n  |\n}\n"), "  return x;", "a level deeper");
+        assert_eq!(at(" x;", "f() {\n |\n  y;\n}\n"), " x;", "a line below has it");
+        assert_eq!(at(" - b", "a:\n  |\n   - a\n"), " - b", "a line has this indentation");
+        assert_eq!(at(" * It is.", "/**\n|\n"), " * It is.", "a comment");
+        assert_eq!(at(" = 1;", "    let x|\n"), " = 1;", "text stands before it");
+        assert_eq!(at(" a\n b", "x\n|\n"), " a\n b", "several lines move together");
+        assert_eq!(
+            shown_at(" foo();", "    foo();\n    |\n}"),
+            "",
+            "it would repeat the line above"
+        );
     }
 
     #[test]

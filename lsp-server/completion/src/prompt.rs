@@ -182,6 +182,17 @@ impl PromptLayout {
             self.context = context;
             self.context_for = context_for.filter(|_| keeps_start);
         }
+        self.laid_out(text, cursor)
+    }
+
+    /// The prompt at a cursor, if it is laid out as before. The layout stays as it is, so the text
+    /// may be one that does not stand there yet.
+    pub fn ahead(&self, text: &Rope, cursor: usize, window: Window) -> Option<FimPrompt> {
+        self.fits(text, cursor, window).then(|| self.laid_out(text, cursor))
+    }
+
+    fn laid_out(&self, text: &Rope, cursor: usize) -> FimPrompt {
+        let line_start = text.line_to_char(text.char_to_line(cursor));
         let line_from = line_start.max(cursor.saturating_sub(LINE_CHARS));
         let line = text.slice(line_from..cursor).to_string();
         let boundary = healing_boundary(&line);

@@ -114,6 +114,18 @@ impl PromptBuilder {
         layout.wants_context().then(|| Search::of(document, at, layout.shows(text, at)))
     }
 
+    /// The prompt at a cursor in a text that is likely to come, if it will be laid out as the last
+    /// prompt of the document was.
+    pub fn ahead(
+        &self,
+        uri: &str,
+        text: &Rope,
+        cursor: usize,
+        window: Window,
+    ) -> Option<FimPrompt> {
+        self.layouts.get(uri)?.ahead(text, cursor, window)
+    }
+
     /// The prompt at a cursor in one of the open documents.
     pub fn at(
         &mut self,

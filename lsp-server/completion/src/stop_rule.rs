@@ -11,7 +11,7 @@ mod cursor_lines;
 mod lines;
 
 use crate::syntax;
-use block::BlockStart;
+use block::{BlockKind, BlockStart};
 use cursor_lines::CursorLines;
 use feedback::event::StopReason;
 use ropey::Rope;
@@ -30,7 +30,8 @@ pub enum Multiline {
     #[default]
     #[serde(alias = "by_hand")]
     Invoked,
-    /// Also as you type, where the body of an empty block is to be written.
+    /// Also as you type, where the body of an empty block is to be written, or what a doc comment
+    /// describes.
     Always,
 }
 
@@ -85,10 +86,15 @@ impl StopRule {
         }
         let is_to_be_filled =
             opener.is_some_and(|opener| opener.opens_block) && cursor_lines.is_empty();
-        if !invoked && !is_to_be_filled {
+        let is_documented = cursor_lines.follows_doc_comment();
+        if !invoked && !is_to_be_filled && !is_documented {
             return StopRule::LINE;
         }
-        let kind = cursor_lines.block_kind(opener.is_some());
+        let kind = if is_documented && !invoked {
+            BlockKind::Statement { opens: false }
+        } else {
+            cursor_lines.block_kind(opener.is_some())
+        };
         let CursorLines { above, line, below, .. } = cursor_lines;
         let block = BlockStart { grammar, above, line, kind, below };
         StopRule { lines: setting.max_lines, block: Some(Arc::new(block)) }

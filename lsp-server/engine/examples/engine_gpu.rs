@@ -9,6 +9,7 @@ use clap::Parser;
 use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
+use engine::speed::PromptSpeed;
 use engine::{Engine, Request};
 use feedback::event::{Sampling, TokenRecord};
 use models::fim_tokens;
@@ -61,6 +62,7 @@ impl Bench {
             prompt_tokens: PROMPT_TOKENS,
             micro_batch,
             loaded: LoadedModel::default(),
+            speed: PromptSpeed::default(),
         };
         LlamaEngine::load(&config).map_err(|error| anyhow!("{error}"))
     }
@@ -95,6 +97,7 @@ fn answer(
         min_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::MAX,
+        draft: None,
     };
     let generated = engine.generate(&request, &AtomicBool::default());
     let generated = generated.map_err(|error| anyhow!("{error}"))?;

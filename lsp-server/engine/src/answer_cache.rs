@@ -105,6 +105,7 @@ mod tests {
             min_probability: 0.02,
             alternatives: 0,
             context_wait: Duration::MAX,
+            draft: None,
         }
     }
 

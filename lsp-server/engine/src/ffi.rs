@@ -238,20 +238,9 @@ impl Context {
         unsafe { sys::llama_set_n_threads(self.context.as_ptr(), threads, threads) };
     }
 
-    /// Decodes `tokens` at `position…` of `sequence` and keeps the logits of the last token.
+    /// Decodes `tokens` at `position…` of `sequence`, and keeps the logits after
+    /// `tokens[first_logits..]`, which must fit one batch.
     pub fn decode(
-        &mut self,
-        tokens: &[u32],
-        position: usize,
-        sequence: usize,
-        abort: &AtomicBool,
-    ) -> Result<(), DecodeError> {
-        self.decode_from(tokens, position, sequence, tokens.len() - 1, abort)
-    }
-
-    /// Like [`Context::decode`], with logits kept for `tokens[first_logits..]`, which must fit one
-    /// batch.
-    pub fn decode_from(
         &mut self,
         tokens: &[u32],
         position: usize,
@@ -292,11 +281,6 @@ impl Context {
             }
         }
         Ok(())
-    }
-
-    /// The logits after the last decoded token, one for each vocabulary entry.
-    pub fn logits(&self) -> &[f32] {
-        self.logits_at(1).unwrap_or_default()
     }
 
     /// The logits after the `back`th last token of the last decode, counted from 1. `None` where

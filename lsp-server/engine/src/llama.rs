@@ -2,14 +2,15 @@
 //! adapter act from the current line on, heals tokens, and records exactly what the sampler did.
 
 mod decode;
+mod draft;
 mod layout;
 mod loaded;
-mod speed;
 
 use super::cached::{KvAccess, KvSlot};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::GpuLayers;
 use super::line_end::LineEndVariants;
+use super::speed::PromptSpeed;
 use super::threads::Threads;
 use super::{
     Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
@@ -17,7 +18,8 @@ use super::{
 };
 use completion::limits::TOKENS_MAX;
 use completion::prompt::FimPrompt;
-use decode::{Answered, Decoding};
+use decode::{AnswerMemory, Answered, Decoding};
+use draft::{Rows, without_model};
 use feedback::event::AdapterVersion;
 use layout::Layout;
 use llama_cpp_2::model::LlamaModel;
@@ -26,7 +28,6 @@ use models::fim::FimTemplate;
 use models::fim_tokens::FimTokens;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
-use speed::PromptSpeed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,6 +72,8 @@ pub struct LlamaConfig {
     pub micro_batch: Option<usize>,
     /// The model while it is loaded. Tokenizers outlive the engine and find the model here.
     pub loaded: LoadedModel,
+    /// How fast prompts are computed. It outlives the engine too.
+    pub speed: PromptSpeed,
 }
 
 impl LlamaConfig {
@@ -116,10 +119,12 @@ pub struct LlamaEngine {
     fim: FimTokens,
     /// What each sequence's KV holds, and when it was last used.
     sequences: Vec<Sequence>,
+    memory: AnswerMemory,
     clock: u64,
     speed: PromptSpeed,
-    /// After which sequence's how manieth cell the context's logits are.
-    logits: Option<(usize, usize)>,
+    /// The places after which the context has logits.
+    rows: Option<Rows>,
+    passes: u64,
     info: EngineInfo,
     tokenizer: Tokenizer,
     /// The bytes that were free on the GPU once the model was loaded, if layers of it are there.
@@ -160,9 +165,11 @@ impl LlamaEngine {
             vocab,
             fim,
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
+            memory: AnswerMemory::default(),
             clock: 0,
-            speed: PromptSpeed::default(),
-            logits: None,
+            speed: config.speed.clone(),
+            rows: None,
+            passes: 0,
             info,
             tokenizer: config.loaded.tokenizer(&config.path),
             free_behind: (gpu_layers.gpu_layers > 0).then(free_gpu_bytes).flatten(),
@@ -174,33 +181,42 @@ impl LlamaEngine {
         })
     }
 
+    /// How often tokens went through the model so far.
+    pub fn passes(&self) -> u64 {
+        self.passes
+    }
+
     fn tokenize(&self, text: &str) -> Vec<u32> {
         tokenize(&self.model, text)
     }
 
-    /// Makes a sequence's KV equal `cells` and decodes what is missing, so that the
-    /// logits are those after the last cell. Returns (reused, evaluated).
+    /// Makes a sequence's KV begin with `cells` and decodes what is missing, so that there are
+    /// logits after the last of them. What is decoded goes on with `ahead`, which has logits after
+    /// each of its cells. Returns (reused, evaluated), of `cells` alone.
     fn reach(
         &mut self,
         sequence: usize,
         cells: &[Cell],
+        ahead: &[Cell],
         deadline: Option<Instant>,
         abort: &AtomicBool,
     ) -> Result<(u32, u32), EngineError> {
-        if self.logits == Some((sequence, cells.len())) && self.sequences[sequence].cells == cells {
+        let wanted = [cells, ahead].concat();
+        if self.has_row(sequence, &wanted) && self.row(sequence, cells.len()).is_some() {
             return Ok((cells.len() as u32, 0));
         }
         let reused = common_prefix(&self.sequences[sequence].cells, cells).min(cells.len() - 1);
-        self.complete(sequence, cells, reused, deadline, abort)?;
+        self.complete(sequence, &wanted, (reused, cells.len() - 1), deadline, abort)?;
         Ok((reused as u32, (cells.len() - reused) as u32))
     }
 
-    /// Makes a sequence's KV equal `cells`, of which it has the first `kept` already.
+    /// Makes a sequence's KV equal `cells`, of which it has the first `kept` already. There are
+    /// logits after the cell `first_row` and all cells behind it.
     fn complete(
         &mut self,
         sequence: usize,
         cells: &[Cell],
-        kept: usize,
+        (kept, first_row): (usize, usize),
         deadline: Option<Instant>,
         abort: &AtomicBool,
     ) -> Result<(), EngineError> {
@@ -212,8 +228,13 @@ impl LlamaEngine {
             }
             let adapter = cells[position].1;
             let run = cells[position..].iter().take_while(|cell| cell.1 == adapter).count();
-            let end = position + run.min(self.prompt_chunk);
-            self.decode(sequence, &cells[position..end], abort)?;
+            let mut end = position + run.min(self.prompt_chunk);
+            if (first_row + 1..cells.len()).contains(&end) && position < first_row {
+                // All rows must come from one batch.
+                end = first_row;
+            }
+            let first_row = first_row.saturating_sub(position).min(end - position - 1);
+            self.decode(sequence, &cells[position..end], first_row, abort)?;
             position = end;
         }
         Ok(())
@@ -247,8 +268,8 @@ impl LlamaEngine {
         if !self.context.activate(adapter) {
             return Err(EngineError::Failed(format!("adapter v{adapter} is not loaded")));
         }
-        self.logits = None;
-        let decoded = self.context.decode_from(&fed, from, SCORING, prompt.len() - from - 1, abort);
+        self.rows = None;
+        let decoded = self.context.decode(&fed, from, SCORING, prompt.len() - from - 1, abort);
         let row = |index| self.context.logits_at(text.rows() - index);
         let score = decoded.map(|()| text.score(row, healing.as_bytes(), &self.vocab));
         self.context.forget(SCORING, from);
@@ -264,11 +285,13 @@ impl LlamaEngine {
         }
     }
 
-    /// Appends cells of one adapter to a sequence.
+    /// Appends cells of one adapter to a sequence, and keeps the logits after `first_row` and the
+    /// cells behind it.
     fn decode(
         &mut self,
         sequence: usize,
         cells: &[Cell],
+        first_row: usize,
         abort: &AtomicBool,
     ) -> Result<(), EngineError> {
         let adapter = cells[0].1;
@@ -277,8 +300,9 @@ impl LlamaEngine {
         }
         let position = self.sequences[sequence].cells.len();
         let tokens: Vec<u32> = cells.iter().map(|cell| cell.0).collect();
-        self.logits = None;
-        let decoded = self.context.decode(&tokens, position, sequence, abort);
+        self.rows = None;
+        self.passes += 1;
+        let decoded = self.context.decode(&tokens, position, sequence, first_row, abort);
         // After an abort the finished micro-batches are in the KV: keep them.
         let kept = match decoded {
             Ok(()) => cells.len(),
@@ -287,7 +311,8 @@ impl LlamaEngine {
         self.sequences[sequence].cells.extend_from_slice(&cells[..kept]);
         match decoded {
             Ok(()) => {
-                self.logits = Some((sequence, position + kept));
+                let (first, last) = (position + first_row + 1, position + kept);
+                self.rows = Some(Rows { sequence, first, last });
                 Ok(())
             }
             Err(DecodeError::Aborted) => {
@@ -375,16 +400,27 @@ impl Engine for LlamaEngine {
         let short = self.shorter(request, &whole);
         let without_context = short.is_some();
         let Layout { prompt, adapter_from, cells } = short.unwrap_or(whole);
+        if self.takes_too_long(request, &cells) {
+            return Ok(without_model(prompt, adapter_from, without_context));
+        }
         let sequence = self.use_sequence(&cells);
-        let (prompt_reused, prompt_evaluated) = if self.repeats(request, sequence, &cells) {
+        let draft = &self.draft_tokens(request);
+        let decoding = Decoding { request, prompt: &cells, sequence, deadline, abort, draft };
+        let is_known = !decoding.draft.is_scored() && self.repeats(request, sequence, &cells);
+        let (prompt_reused, prompt_evaluated) = if is_known {
             (cells.len() as u32, 0)
         } else {
-            self.reach(sequence, &cells, Some(deadline), abort)?
+            let ahead = decoding.draft.behind(&[], request.adapter);
+            self.reach(sequence, &cells, &ahead, Some(deadline), abort)?
         };
         let prompt_time = started.elapsed();
         self.speed.note(prompt_evaluated, prompt_time);
-        let decoding = Decoding { request, prompt: &cells, sequence, deadline, abort };
-        let answers = self.answers(&decoding)?;
+        let draft = self.scored_draft(request, &cells, sequence, decoding.draft);
+        let is_certain = request.draft.as_ref().is_some_and(|draft| draft.is_certain);
+        let answers = match &draft {
+            Some((_, false)) if is_certain => vec![],
+            _ => self.answers(&decoding)?,
+        };
         Ok(Generated {
             prompt,
             adapter_from,
@@ -393,6 +429,7 @@ impl Engine for LlamaEngine {
             prompt_time,
             without_context,
             answers,
+            draft: draft.map(|(answer, _)| answer),
         })
     }
 
@@ -402,7 +439,7 @@ impl Engine for LlamaEngine {
         let sequence = self.use_sequence(&cells);
         if common_prefix(&self.sequences[sequence].cells, &cells) < cells.len() {
             let started = Instant::now();
-            let (_, evaluated) = self.reach(sequence, &cells, None, abort)?;
+            let (_, evaluated) = self.reach(sequence, &cells, &[], None, abort)?;
             self.speed.note(evaluated, started.elapsed());
         }
         Ok(())
@@ -424,7 +461,7 @@ impl Engine for LlamaEngine {
         let cells = base_cells(&prompt[..from]);
         self.lend(&cells);
         let held = common_prefix(&self.sequences[SCORING].cells, &cells);
-        self.complete(SCORING, &cells, held, None, abort)?;
+        self.complete(SCORING, &cells, (held, cells.len()), None, abort)?;
         let text = LineEndVariants::new(&request.tokens, &self.vocab);
         let adapters = request.adapters.iter();
         adapters
@@ -440,6 +477,7 @@ impl Engine for LlamaEngine {
     ) -> Result<(), EngineError> {
         self.context.load_adapter(version, path).map_err(EngineError::Failed)?;
         self.sequences.iter_mut().for_each(|sequence| sequence.answered = Answered::default());
+        self.memory.forget();
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())
@@ -472,13 +510,14 @@ impl KvAccess for LlamaEngine {
         let cells = base_cells(prompt);
         let sequence = self.sequence_of(slot, &cells);
         self.context.set_threads(self.threads.now());
-        self.reach(sequence, &cells, deadline, abort)?;
+        self.reach(sequence, &cells, &[], deadline, abort)?;
         Ok(self.context.state(sequence))
     }
 
     fn restore_kv(&mut self, slot: KvSlot, prompt: &[u32], state: &[u8]) -> bool {
         let cells = base_cells(prompt);
         let sequence = self.sequence_of(slot, &cells);
+        self.rows = None;
         self.truncate(sequence, 0);
         let is_restored =
             self.context.restore(sequence, state) && self.context.length(sequence) == cells.len();

@@ -10,6 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// ln π of each byte of an answer, and of a draft.
+const ANSWERED: f32 = -0.1;
+const DRAFTED: f32 = -0.2;
+
 /// Answers every prompt with the same texts; each byte is one token.
 pub struct ScriptedEngine {
     /// The first answer and its alternatives.
@@ -34,7 +38,13 @@ impl Engine for ScriptedEngine {
         request: &Request,
         abort: &AtomicBool,
     ) -> Result<Generated, EngineError> {
-        for _ in 0..self.takes.as_millis() {
+        let draft = request.draft.as_ref();
+        let takes = if draft.is_some_and(|draft| draft.wait < self.takes) {
+            Duration::ZERO
+        } else {
+            self.takes
+        };
+        for _ in 0..takes.as_millis() {
             std::thread::sleep(Duration::from_millis(1));
             if abort.load(Ordering::Relaxed) {
                 return Err(EngineError::Aborted);
@@ -42,9 +52,8 @@ impl Engine for ScriptedEngine {
         }
         let learned = self.learned.filter(|_| request.adapter > 0);
         let answers = learned.unwrap_or(self.answers);
-        let logprob = -0.1;
-        let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob };
-        let answer = |text: &&str| {
+        let answer = |text: &str, logprob: f32| {
+            let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob };
             let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
             let tokens = text.iter().map(token).collect();
             let visible_logprobs = vec![logprob; text.len()];
@@ -60,6 +69,9 @@ impl Engine for ScriptedEngine {
                 decode_time: self.takes,
             }
         };
+        let scored = draft.filter(|draft| draft.is_scored && takes == self.takes);
+        let is_enough = draft.is_some_and(|draft| draft.is_certain && draft.text != answers[0]);
+        let wanted = if is_enough { 0 } else { 1 + request.alternatives };
         Ok(Generated {
             prompt: vec![0],
             adapter_from: 0,
@@ -67,7 +79,8 @@ impl Engine for ScriptedEngine {
             prompt_evaluated: 1,
             prompt_time: Duration::ZERO,
             without_context: false,
-            answers: answers.iter().take(1 + request.alternatives).map(answer).collect(),
+            answers: answers.iter().take(wanted).map(|text| answer(text, ANSWERED)).collect(),
+            draft: scored.map(|draft| answer(&draft.text, DRAFTED)),
         })
     }
 

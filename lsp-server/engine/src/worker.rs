@@ -40,6 +40,7 @@ enum Job {
         reply: oneshot::Sender<Result<Vec<Score>, EngineError>>,
     },
     Warm(Box<FimPrompt>),
+    Ahead(Vec<Request>),
 }
 
 #[derive(Clone)]
@@ -150,6 +151,13 @@ impl EngineHandle {
         let _ = self.send(Job::Warm(Box::new(prompt)));
     }
 
+    /// Computes the answers to requests that are likely to come, in their order, while no request
+    /// waits. The engine remembers the answers.
+    pub fn ahead(&self, requests: Vec<Request>) {
+        // It interrupts nothing. If the queue is full, requests wait already.
+        let _ = self.enqueue(Job::Ahead(requests));
+    }
+
     fn send(&self, job: Job) -> Result<(), EngineError> {
         let sent = self.enqueue(job);
         // The flag is set after the job is in the queue, so that whoever resets it earlier finds
@@ -185,7 +193,10 @@ fn serve(
                 } else {
                     engine.generate(&request, &abort)
                 };
-                if answer.as_ref().is_ok_and(|generated| generated.without_context) {
+                let is_left_out = |generated: &Generated| {
+                    generated.without_context || generated.answers.is_empty()
+                };
+                if answer.as_ref().is_ok_and(is_left_out) {
                     idle.warm = Some(Box::new(request.prompt));
                 }
                 let _ = reply.send(answer);
@@ -202,6 +213,11 @@ fn serve(
             },
             // A request that interrupts this computes its own prompt.
             Job::Warm(prompt) => drop(engine.warm(&prompt, preempted)),
+            // So does one that interrupts this.
+            Job::Ahead(requests) => {
+                let compute = |request| engine.generate(request, preempted).is_ok();
+                let _ = requests.iter().all(compute);
+            }
         }
     }
 }
@@ -211,6 +227,8 @@ fn serve(
 struct IdleJobs {
     /// Only the newest prompt counts, because the user has left the place of an older one.
     warm: Option<Box<FimPrompt>>,
+    /// Requests that are likely to come, for the same reason the newest ones only.
+    ahead: Vec<Request>,
     scores: VecDeque<ScoreJob>,
 }
 
@@ -259,6 +277,9 @@ fn next(
                 if let Some(prompt) = idle.warm.take() {
                     return Some(Job::Warm(prompt));
                 }
+                if !idle.ahead.is_empty() {
+                    return Some(Job::Ahead(std::mem::take(&mut idle.ahead)));
+                }
                 if let Some((request, reply)) = idle.scores.pop_front() {
                     return Some(Job::Score { request, reply });
                 }
@@ -274,8 +295,10 @@ fn next(
             }
             Job::Score { reply, .. } => drop(reply.send(Err(EngineError::Busy))),
             Job::Warm(prompt) => idle.warm = Some(prompt),
+            Job::Ahead(requests) => idle.ahead = requests,
             job => {
                 idle.warm = None;
+                idle.ahead.clear();
                 return Some(job);
             }
         }

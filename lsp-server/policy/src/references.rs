@@ -68,7 +68,8 @@ impl References {
             EventKind::Outcome { id, outcome: Outcome::Accepted, .. } => {
                 let served = self.open.remove(id)?;
                 let answered = served.answered.clone();
-                Some(reference(id, served, answered))
+                // A text that was offered before the model had read the prompt has no tokens.
+                (!answered.is_empty()).then(|| reference(id, served, answered))
             }
             EventKind::Replacement { id, tokens } => {
                 let served = self.open.remove(id)?;
@@ -121,7 +122,7 @@ fn reference(id: &OfferId, served: ServedPrompt, tokens: Vec<u32>) -> Reference 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::{Decision, Evidence, Sampling, StopReason, TokenRecord};
+    use feedback::event::{Decision, Evidence, Sampling, StopReason, TokenRecord, Typed};
 
     fn completion(id: &str) -> EventKind {
         EventKind::Completion(Box::new(Completion {
@@ -141,6 +142,8 @@ mod tests {
             shown_from: 2,
             timing: Default::default(),
             decision: Decision::default(),
+            copied: None,
+            typed: Typed::default(),
         }))
     }
 

@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
-use policy::gate::features::FEATURES_VERSION;
+use policy::gate::features::{FEATURES, FEATURES_BEFORE_COPIES, FEATURES_VERSION};
 use policy::gate::prior::{Prior, shipped};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -15,8 +15,26 @@ const FILE: &str = "gate-prior.json";
 #[derive(Serialize, Deserialize)]
 struct StoredPrior {
     features_version: u32,
-    #[serde(flatten)]
-    prior: Prior,
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+}
+
+impl StoredPrior {
+    /// The prior of today's features. Those that the file does not have yet start as shipped.
+    fn prior(&self) -> Option<Prior> {
+        let count = match self.features_version {
+            FEATURES_VERSION => FEATURES,
+            version if version == FEATURES_BEFORE_COPIES.0 => FEATURES_BEFORE_COPIES.1,
+            _ => return None,
+        };
+        let mut prior = shipped();
+        let is_whole = self.mean.len() == count && self.deviation.len() == count;
+        is_whole.then(|| {
+            prior.mean[..count].copy_from_slice(&self.mean);
+            prior.deviation[..count].copy_from_slice(&self.deviation);
+            prior
+        })
+    }
 }
 
 /// The prior in this folder, or the shipped one if the folder has none.
@@ -34,13 +52,10 @@ fn read(path: &Path) -> Result<Option<Prior>> {
         text => text.with_context(|| format!("{}: cannot be read", path.display()))?,
     };
     let damaged = || format!("{}: damaged; delete it, or rehearse again", path.display());
-    let StoredPrior { features_version, prior } =
-        serde_json::from_slice(&text).with_context(damaged)?;
-    ensure!(
-        features_version == FEATURES_VERSION,
-        "{}: from another version of Hone; rehearse again",
-        path.display()
-    );
+    let stored: StoredPrior = serde_json::from_slice(&text).with_context(damaged)?;
+    let prior = stored.prior().with_context(|| {
+        format!("{}: from another version of Hone; rehearse again", path.display())
+    })?;
     let sound = prior.mean.iter().all(|mean| mean.is_finite())
         && prior.deviation.iter().all(|deviation| deviation.is_finite() && *deviation > 0.0);
     ensure!(sound, damaged());
@@ -49,7 +64,11 @@ fn read(path: &Path) -> Result<Option<Prior>> {
 
 /// Makes the gate start from this prior when the log is read the next time.
 pub fn save(prior: &Prior, folder: &Path) -> Result<()> {
-    let stored = StoredPrior { features_version: FEATURES_VERSION, prior: prior.clone() };
+    let stored = StoredPrior {
+        features_version: FEATURES_VERSION,
+        mean: prior.mean.to_vec(),
+        deviation: prior.deviation.to_vec(),
+    };
     let path = folder.join(FILE);
     write_atomic(&path, &serde_json::to_vec_pretty(&stored)?)
         .with_context(|| format!("{}: cannot be written", path.display()))
@@ -70,7 +89,7 @@ mod tests {
         assert_eq!(load(folder.path()), own);
         let text = std::fs::read_to_string(&path).unwrap();
         for (damaged, part) in [
-            (text.replace("\"features_version\": 2", "\"features_version\": 9"), "another version"),
+            (text.replace("\"features_version\": 3", "\"features_version\": 9"), "another version"),
             (text.replace("0.1", "0.0"), "damaged"),
             (text[..text.len() / 2].to_owned(), "damaged"),
         ] {
@@ -79,5 +98,18 @@ mod tests {
             assert!(error.contains(part) && error.contains(FILE), "{error}");
             assert_eq!(load(folder.path()), shipped());
         }
+    }
+
+    #[test]
+    fn a_prior_from_before_copies_keeps_its_weights() {
+        let folder = tempfile::tempdir().unwrap();
+        let (features_version, count) = FEATURES_BEFORE_COPIES;
+        let stored =
+            StoredPrior { features_version, mean: vec![0.5; count], deviation: vec![0.1; count] };
+        let text = serde_json::to_vec(&stored).unwrap();
+        std::fs::write(folder.path().join(FILE), text).unwrap();
+        let prior = load(folder.path());
+        assert_eq!((prior.mean[count - 1], prior.deviation[0]), (0.5, 0.1));
+        assert_eq!(prior.mean[count..], shipped().mean[count..]);
     }
 }

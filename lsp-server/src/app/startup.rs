@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use engine::EngineError;
 use engine::cached::CachedEngine;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
+use engine::speed::PromptSpeed;
 use engine::unloading::UnloadingEngine;
 use engine::worker::{EngineHandle, UnloadRule};
 use feedback::clock::{Clock, ManualClock, SystemClock};
@@ -136,6 +137,7 @@ pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, Lea
         prompt_tokens: config.lab.prompt_tokens,
         micro_batch: None,
         loaded: LoadedModel::default(),
+        speed: PromptSpeed::default(),
     };
     let unload = UnloadRule { after: idle_limit(&config, &llama), ..UnloadRule::default() };
     let preemption = Arc::new(LearnerPreemption::default());

@@ -35,6 +35,8 @@ pub struct LabConfig {
     /// little. If it is off, what follows the cursor comes last, and the model reads that
     /// again at every key.
     pub line_behind_middle: bool,
+    /// Whether the completions behind an offer are computed while it is read.
+    pub compute_ahead: bool,
     /// P(accepted) from which on the gate shows an offer, in place of the one that
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
@@ -59,6 +61,7 @@ impl Default for LabConfig {
             prompt_tokens: 1_536,
             token_healing: true,
             line_behind_middle: true,
+            compute_ahead: true,
             gate_threshold: 0.0,
             replay_episodes: 0,
             index_folders: false,

@@ -143,6 +143,9 @@ pub struct CompletionConfig {
     /// lately.
     #[schemars(range(max = 20_000))]
     pub context_chars: usize,
+    /// Whether an offer may also be a line of the file, of your latest typing or of the open
+    /// folder that went on there in the same way, where it is likelier than the model's own.
+    pub memory: bool,
     /// When the next place is offered for an edit that you made twice: `off`, `subtle` (when
     /// you press the key for it) or `on` (as you edit).
     pub next_edit: NextEdit,
@@ -164,6 +167,7 @@ impl Default for CompletionConfig {
             budget_ms: 10_000,
             min_probability: 0.02,
             context_chars: 0,
+            memory: false,
             next_edit: NextEdit::default(),
         }
     }
@@ -275,6 +279,11 @@ impl Config {
             return self.lab.gate_threshold;
         }
         self.completion.eagerness_in(language).gate_threshold()
+    }
+
+    /// Whether the folders that editors have open are indexed.
+    pub fn indexes_folders(&self) -> bool {
+        self.lab.index_folders || self.completion.memory
     }
 
     /// The settings of a file.

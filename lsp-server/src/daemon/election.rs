@@ -3,6 +3,7 @@
 
 use crate::paths::{Paths, cannot_open};
 use anyhow::{Context, Result};
+use models::file::remove_unfinished;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -25,8 +26,17 @@ pub struct AlreadyRunning {
 const CHECK_LIMIT: Duration = Duration::from_millis(200);
 const CHECK_POLL: Duration = Duration::from_millis(10);
 
-/// Becomes the daemon by locking `daemon.lock`. The lock is held for the life of the process.
+/// Becomes the daemon by locking `daemon.lock`. The lock is held for the life of the process, which
+/// alone writes the home's data. So files that an interrupted daemon did not finish go here.
 pub fn elect(home: &Paths) -> Result<File> {
+    let elected = lock(home)?;
+    if let Err(error) = remove_unfinished(&home.data()) {
+        tracing::warn!("{}: unfinished files are left: {error}", home.data().display());
+    }
+    Ok(elected)
+}
+
+fn lock(home: &Paths) -> Result<File> {
     let path = home.daemon_lock();
     let file = OpenOptions::new()
         .create(true)
@@ -66,7 +76,10 @@ mod tests {
             std::thread::sleep(2 * CHECK_POLL);
             drop(looking);
         });
+        let unfinished = home.clock_history().with_extension("json.7-0.tmp");
+        std::fs::write(&unfinished, "half").unwrap();
         let elected = elect(&home).unwrap();
+        assert!(!unfinished.exists());
         looks.join().unwrap();
         let other = elect(&home).unwrap_err();
         assert!(other.is::<AlreadyRunning>(), "{other:#}");

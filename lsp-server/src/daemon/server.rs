@@ -21,7 +21,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 /// The time between two checks whether an editor is connected.
-const IDLE_CHECK: Duration = Duration::from_secs(1);
+const IDLE_CHECK: Duration = Duration::from_secs(10);
 
 /// The most connections at a time. An editor window has one.
 const MAX_CONNECTIONS: usize = 256;

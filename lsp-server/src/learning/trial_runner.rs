@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The longest time between two looks at a trial.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The same while no trial runs. Whatever begins one is recorded, which ends the wait.
+const RESTING_INTERVAL: Duration = Duration::from_secs(300);
+
 /// Decides trials, and scores references while the engine is idle. It runs until the services are
 /// dropped.
 pub async fn run(services: Weak<Services>) {
@@ -24,8 +27,11 @@ pub async fn run(services: Weak<Services>) {
         if compare_one(&running).await {
             continue;
         }
-        // The timeout makes sure that the loop ends soon after the services are dropped.
-        let _ = tokio::time::timeout(CHECK_INTERVAL, running.recorder.trial_news()).await;
+        let is_trial = running.recorder.learned_state(|state| state.trial.is_some());
+        let interval = if is_trial { CHECK_INTERVAL } else { RESTING_INTERVAL };
+        let news = running.recorder.trial_news();
+        drop(running);
+        let _ = tokio::time::timeout(interval, news.notified()).await;
     }
 }
 

@@ -123,7 +123,7 @@ impl LanguageServer for Backend {
             None => root.iter().for_each(|root| self.open_folder(root)),
         }
         let has_notebooks = params.capabilities.notebook_document.is_some();
-        let indexes = self.app.services.settings.current().lab.index_folders;
+        let indexes = self.app.services.settings.current().indexes_folders();
         let mut status = self.app.status_line();
         let client = self.client.clone();
         tokio::spawn(async move {

@@ -13,7 +13,7 @@ pub mod table;
 use crate::adapters::registry::{Entry, IMPORTED};
 use crate::report::offers::OfferHistory;
 use crate::report::outlook::{Outlook, OutlookBuilder};
-use feedback::event::{AdapterVersion, Outcome};
+use feedback::event::{AdapterVersion, Outcome, Typed};
 use feedback::reward;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -33,6 +33,8 @@ pub struct Report {
     pub from: Option<Date>,
     pub to: Option<Date>,
     pub all: Figures,
+    /// The offers that were copied and not written by the model. They are in the other figures too.
+    pub copied: Figures,
     /// The versions, oldest first. Base models come before their adapters.
     pub versions: Vec<Version>,
     pub days: Vec<Day>,
@@ -62,6 +64,15 @@ pub struct Figures {
     pub kept: Option<f64>,
     /// Characters that were inserted and not typed.
     pub saved: u64,
+    /// Those of them that were left at the last check, since what was typed is recorded.
+    pub kept_chars: f64,
+    /// Characters that the user typed where completions were recorded.
+    pub typed_chars: u64,
+    pub typed_lines: u64,
+    /// `kept_chars` / (`kept_chars` + `typed_chars`)
+    pub kept_share: Option<f64>,
+    /// Offers that were rejected, for every hundred lines that the user typed.
+    pub wrong_per_100_lines: Option<f64>,
     pub p50_ms: Option<f64>,
     pub p95_ms: Option<f64>,
 }
@@ -146,6 +157,8 @@ impl Adapter {
 #[derive(Default)]
 struct Tally {
     figures: Figures,
+    /// Offers that were rejected since what was typed is recorded.
+    wrong: u64,
     kept: Vec<f32>,
     latencies: Vec<f32>,
 }
@@ -158,6 +171,13 @@ impl Tally {
         figures.judged += u64::from(offer.judged);
         figures.accepted += u64::from(offer.accepted);
         figures.saved += offer.saved;
+        figures.typed_chars += u64::from(offer.typed.chars);
+        figures.typed_lines += u64::from(offer.typed.lines);
+        // Records of earlier versions do not say what was typed, so nothing is compared with it.
+        if figures.typed_chars > 0 {
+            figures.kept_chars += offer.saved as f64 * f64::from(offer.kept.unwrap_or(1.0));
+            self.wrong += u64::from(offer.judged && !offer.accepted);
+        }
         self.kept.extend(offer.kept);
         self.latencies.push(offer.latency_ms);
     }
@@ -179,6 +199,10 @@ impl Tally {
                 .then(|| figures.shown as f64 / figures.requested as f64),
             accept: Interval::of(figures.accepted, figures.judged),
             kept: mean(&self.kept),
+            kept_share: (figures.typed_chars > 0)
+                .then(|| figures.kept_chars / (figures.kept_chars + figures.typed_chars as f64)),
+            wrong_per_100_lines: (figures.typed_lines > 0)
+                .then(|| 100.0 * self.wrong as f64 / figures.typed_lines as f64),
             p50_ms,
             p95_ms,
             ..figures
@@ -194,6 +218,7 @@ struct OfferSummary {
     accepted: bool,
     saved: u64,
     kept: Option<f32>,
+    typed: Typed,
     latency_ms: f32,
 }
 
@@ -219,6 +244,7 @@ impl OfferSummary {
             accepted,
             saved: u64::from(saved),
             kept: kept.filter(|_| outcome == Some(Outcome::Accepted)),
+            typed: history.completion().typed,
             latency_ms: history.completion().timing.total_ms,
         }
     }
@@ -258,6 +284,7 @@ fn outcome_index(offer: &OfferSummary) -> usize {
 pub struct ReportBuilder {
     zone: TimeZone,
     all: Tally,
+    copied: Tally,
     /// By model and adapter.
     versions: BTreeMap<(String, AdapterVersion), Tally>,
     days: BTreeMap<Date, Tally>,
@@ -270,6 +297,7 @@ impl ReportBuilder {
         ReportBuilder {
             zone,
             all: Tally::default(),
+            copied: Tally::default(),
             versions: BTreeMap::new(),
             days: BTreeMap::new(),
             outcomes: [0; OUTCOMES.len()],
@@ -284,6 +312,9 @@ impl ReportBuilder {
         let at = Timestamp::from_millisecond(history.first().at_ms.try_into().unwrap_or(i64::MAX));
         let date = at.unwrap_or(Timestamp::MAX).to_zoned(self.zone.clone()).date();
         self.all.add(&offer);
+        if completion.copied.is_some() {
+            self.copied.add(&offer);
+        }
         self.versions.entry(version).or_default().add(&offer);
         self.days.entry(date).or_default().add(&offer);
         self.outcomes[outcome_index(&offer)] += 1;
@@ -312,6 +343,7 @@ impl ReportBuilder {
             from: days.first().map(|day| day.date),
             to: days.last().map(|day| day.date),
             all: self.all.figures(),
+            copied: self.copied.figures(),
             versions: self.versions.into_iter().map(version).collect(),
             days,
             outcomes,
@@ -326,7 +358,7 @@ pub mod tests {
     use super::*;
     use crate::report::offers::Offers;
     use crate::testing::fixtures::completion;
-    use feedback::event::{Event, EventKind, Evidence};
+    use feedback::event::{Copied, CopySource, Event, EventKind, Evidence};
 
     const DAY_MS: u64 = 86_400_000;
 
@@ -355,6 +387,9 @@ pub mod tests {
             if number % 9 == 0 {
                 made.shown.clear();
             }
+            let (source, matched) = (CopySource::OwnFile, 60);
+            made.copied =
+                (number % 10 == 1).then_some(Copied { source, matched, agreement: 1.0, places: 1 });
             append(at_ms, EventKind::Completion(made));
             let outcome = match number * 61 % 97 {
                 roll if roll < 24 + 6 * (number / 210) => Outcome::Accepted,
@@ -397,6 +432,7 @@ pub mod tests {
         let report = report();
         let all = &report.all;
         assert_eq!((all.requested, all.shown), (840, 746));
+        assert_eq!(report.copied.requested, 84, "one of ten is a copy");
         let counted = |kind| {
             let of_kind = report.outcomes.iter().filter(|count| count.kind == kind);
             of_kind.map(|count| count.offers).sum::<u64>()
@@ -409,5 +445,34 @@ pub mod tests {
         let sum =
             |of: fn(&Figures) -> u64| report.days.iter().map(|day| of(&day.figures)).sum::<u64>();
         assert_eq!((sum(|f| f.saved), sum(|f| f.judged)), (all.saved, all.judged));
+        assert_eq!((all.kept_share, all.wrong_per_100_lines), (None, None), "nothing was typed");
+    }
+
+    /// Two offers of ten characters are accepted and two are rejected, the first of each before
+    /// what is typed was recorded. Half of the accepted text is kept.
+    #[test]
+    fn what_is_kept_is_set_against_what_was_typed() {
+        let mut tally = Tally::default();
+        let offer = |accepted: bool, typed| OfferSummary {
+            utf16: 10,
+            outcome: None,
+            judged: true,
+            accepted,
+            saved: if accepted { 10 } else { 0 },
+            kept: accepted.then_some(0.5),
+            typed,
+            latency_ms: 1.0,
+        };
+        let typed = Typed { chars: 15, lines: 4 };
+        for typed in [Typed::default(), typed] {
+            tally.add(&offer(true, typed));
+            tally.add(&offer(false, Typed::default()));
+        }
+        let figures = tally.figures();
+        assert_eq!((figures.typed_chars, figures.typed_lines, figures.saved), (15, 4, 20));
+        assert_eq!(figures.kept_share, Some(0.25));
+        assert_eq!(figures.wrong_per_100_lines, Some(25.0));
+        let sentence = super::table::headline(&figures).unwrap();
+        assert!(sentence.contains("25 % are completions") && sentence.contains("25 offers were"));
     }
 }

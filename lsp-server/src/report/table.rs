@@ -28,6 +28,9 @@ pub fn table(report: &Report) -> String {
     if report.versions.len() > 1 {
         table.add_row(row("all", &report.all));
     }
+    if report.copied.requested > 0 {
+        table.add_row(row("of these copied", &report.copied));
+    }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -40,12 +43,26 @@ pub fn table(report: &Report) -> String {
         report.model,
         outcomes.join(" · ")
     );
+    if let Some(sentence) = headline(&report.all) {
+        text.push('\n');
+        text.push_str(&sentence);
+    }
     if !report.outlooks.is_empty() {
         let others: Vec<_> = report.outlooks.iter().map(Outlook::sentence).collect();
         text.push_str("\nWith another `completion.eagerness` you would have had, ");
         text.push_str(&format!("against `balanced`:\n  {}", others.join("\n  ")));
     }
     text
+}
+
+/// What the user gets, in one sentence. Records of earlier versions do not tell it.
+pub fn headline(figures: &Figures) -> Option<String> {
+    let (share, wrong) = (figures.kept_share?, figures.wrong_per_100_lines?);
+    Some(format!(
+        "Of what you wrote, {:.0} % are completions that you kept. {wrong:.0} offers were wrong \
+         for every 100 lines that you typed.",
+        100.0 * share
+    ))
 }
 
 fn row(name: &str, figures: &Figures) -> Vec<String> {
@@ -79,6 +96,7 @@ mod tests {
         let text = table(&crate::report::tests::report());
         assert!(text.starts_with("qwen2.5-coder-0.5b, 2026-01-01 to 2026-01-21\n"), "{text}");
         assert!(text.contains("base") && text.contains("│ v3") && text.contains(" % ("), "{text}");
+        assert!(text.contains("│ of these copied"), "{text}");
         assert!(text.contains("no offer") && !text.contains("secret"), "{text}");
     }
 }

@@ -42,7 +42,7 @@ pub struct Recorder {
     /// The number of labels that wait to be learned from.
     labels: watch::Sender<usize>,
     /// Notified when the trial may have something to decide or to compare.
-    trial_news: Notify,
+    trial_news: Arc<Notify>,
     offers_made: AtomicU64,
     /// A random number that makes the ids of offers differ between two runs of the daemon, whatever
     /// their clocks show.
@@ -92,7 +92,7 @@ impl Recorder {
             gate,
             edit_gate,
             labels: watch::Sender::new(0),
-            trial_news: Notify::new(),
+            trial_news: Arc::default(),
             offers_made: AtomicU64::new(1),
             run_id: rand::random(),
         };
@@ -315,8 +315,16 @@ impl Recorder {
         self.state.lock().to_compare.clear();
     }
 
-    pub async fn trial_news(&self) {
-        self.trial_news.notified().await;
+    /// Is notified when the trial may have something to decide or to compare, and when the recorder
+    /// is dropped.
+    pub fn trial_news(&self) -> Arc<Notify> {
+        self.trial_news.clone()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.trial_news.notify_one();
     }
 }
 

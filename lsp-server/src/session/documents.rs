@@ -39,6 +39,7 @@ impl Session {
         let events = state.tracker.supersede_in(uri, now_ms);
         self.conclude(state, events, None, now_ms);
         let document = state.documents.remove(uri)?;
+        state.typed.take(uri);
         self.services.recorder.record(state.next_edits.left(uri));
         if !state.notebooks.is_cell(uri) {
             let config = self.services.settings.current();
@@ -52,7 +53,7 @@ impl Session {
 
     /// The editor has opened a folder, whose code is indexed from now on if the settings say so.
     pub fn open_folder(&self, path: &Path) {
-        if !self.services.settings.current().lab.index_folders {
+        if !self.services.settings.current().indexes_folders() {
             return;
         }
         self.folders.lock().extend(self.services.workspaces.open(path));
@@ -108,6 +109,9 @@ impl Session {
         state.debounce.key(now_ms);
         let was = state.documents.get(uri).map(|document| document.text.clone());
         let mut is_in_step = was.is_some();
+        if let (true, [(_, inserted)]) = (is_in_step, changes.as_slice()) {
+            state.typed.note(uri, inserted);
+        }
         for (range, text) in changes {
             is_in_step = is_in_step && self.apply(&mut state, uri, version, (range, text));
         }

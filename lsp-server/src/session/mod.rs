@@ -4,7 +4,9 @@
 //! engine's answer is waited for, and the lock is free meanwhile. What a prompt may quote is looked
 //! for before the lock is taken.
 
+mod ahead;
 mod completed;
+mod copies;
 mod documents;
 mod gate;
 mod imports;
@@ -19,6 +21,7 @@ mod suppressed;
 mod survival;
 mod tool_edits;
 pub mod tracker;
+mod typed;
 mod unserved;
 
 pub use completed::Completed;
@@ -34,6 +37,7 @@ use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Decided, Offer, Tracker};
+use crate::session::typed::TypedCounts;
 use crate::workspace::OpenFolder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
@@ -69,6 +73,7 @@ struct State {
     next_edits: next_edit::Inbox,
     last_edit_ms: Option<u64>,
     debounce: Debounce,
+    typed: TypedCounts,
     /// Requests that went to the engine.
     asked: u64,
     rejects: RejectsHere,
@@ -80,6 +85,8 @@ struct State {
     forgets: u64,
     /// Offers that were on screen when they were forgotten.
     forgotten: HashSet<OfferId>,
+    /// The last offer that was copied.
+    copied: Option<OfferId>,
 }
 
 /// A request that is being computed, and the document that it is about.
@@ -149,12 +156,14 @@ impl Session {
             next_edits: next_edit::Inbox::default(),
             last_edit_ms: None,
             debounce: Debounce::default(),
+            typed: TypedCounts::default(),
             asked: 0,
             rejects: RejectsHere::default(),
             accepted_until: None,
             current: None,
             forgets: 0,
             forgotten: HashSet::new(),
+            copied: None,
         };
         let (search, folders) = (next_edit::Search::default(), Mutex::default());
         Session { services, state: Mutex::new(state), search, folders }
@@ -367,13 +376,16 @@ impl Session {
 
     /// Forgets the code that prompts quote, the recent edits and all documents that are not open,
     /// and the edits that next edits are found by.
-    /// What is on screen stays, and can be accepted.
+    /// What is on screen stays, and can be accepted. A copy is not offered again: it may be of what
+    /// is to be forgotten.
     pub fn forget(&self) {
         self.search.forget();
         let mut state = self.state.lock();
         state.next_edits.forget();
         state.prompts = PromptBuilder::default();
         state.suppressed = None;
+        let copied = state.copied.take();
+        state.forgotten.extend(copied);
         state.forgets += 1;
     }
 

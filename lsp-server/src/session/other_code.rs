@@ -58,7 +58,11 @@ impl Session {
         if self.context_chars(config) == 0 {
             return Quotable::default();
         }
-        let code = self.find_code(uri, position, config.lab.window());
+        let code = if config.lab.index_folders {
+            self.find_code(uri, position, config.lab.window())
+        } else {
+            Code::OfDocuments
+        };
         let mut paths = {
             let state = self.state.lock();
             let mut paths = state.prompts.sources();

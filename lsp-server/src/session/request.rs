@@ -7,6 +7,7 @@ use super::{
 use crate::config::{CompletionConfig, Config, LabConfig};
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
+use crate::session::copies::Candidate;
 use crate::session::gate::ask_gate;
 use crate::session::other_code::Quotable;
 use crate::session::suppressed::Remainder;
@@ -18,7 +19,7 @@ use completion::postprocess::{NearbyText, breaks_line, closes_again};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
-use feedback::event::{AdapterVersion, ArmRecord, Completion, Sampling, StopReason};
+use feedback::event::{AdapterVersion, ArmRecord, Completion, Copied, Sampling, StopReason};
 use policy::gate::Recent;
 use policy::gate::features::Surroundings;
 use rand::rngs::StdRng;
@@ -160,6 +161,7 @@ impl CursorContext {
         text: &'a str,
         logprobs: &'a [f32],
         stop: StopReason,
+        copied: Option<Copied>,
         recent: Recent,
     ) -> Surroundings<'a> {
         Surroundings {
@@ -172,6 +174,7 @@ impl CursorContext {
             idle_ms: self.idle_ms,
             rejects_here: self.rejects_here,
             recent,
+            copied,
         }
     }
 
@@ -218,6 +221,7 @@ impl CursorContext {
                 Trigger::Automatic => CONTEXT_WAIT,
                 Trigger::Invoked => CONTEXT_WAIT_INVOKED,
             },
+            draft: None,
         }
     }
 }
@@ -236,6 +240,7 @@ pub struct PendingRequest {
     /// Uniform in [0, 1): what the gate decides by.
     pub draw: f64,
     pub window: Window,
+    pub copy: Option<Candidate>,
     pub request: Request,
 }
 
@@ -268,6 +273,7 @@ impl Session {
     ) -> Result<Start, SessionError> {
         let config = self.services.settings.current();
         let around = self.look_around(uri, position, &config);
+        let copy = if selected.is_none() { self.recall(uri, position, &config) } else { None };
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.abort_current();
@@ -293,12 +299,14 @@ impl Session {
         let mut draws = context.draws(state.asked);
         let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
         let draw = draws.random();
-        if is_automatic && let Some(reason) = self.still_suppressed(state, &context, adapter, draw)
+        if is_automatic
+            && copy.is_none()
+            && let Some(reason) = self.still_suppressed(state, &context, adapter, draw)
         {
             self.supersede(state);
             return Ok(Start::Answered(Completed::nothing(reason)));
         }
-        let choice = Choice { trigger, adapter, arm, draw };
+        let choice = Choice { trigger, adapter, arm, draw, copy };
         let pending = self.prepare(state, context, choice, &live, &config, &around)?;
         if !live.goes_on {
             self.supersede(state);
@@ -331,7 +339,7 @@ impl Session {
     ) -> bool {
         let settings = self.services.settings.current();
         let is_likely = rest.probability() >= settings.completion.min_probability;
-        let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, recent);
+        let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, None, recent);
         let gate = ask_gate(&self.services, &context.language, seen);
         is_likely && draw < f64::from(gate.propensity)
     }
@@ -372,6 +380,9 @@ impl Session {
         let mut request = context.request(prompt, choice.adapter, stop_rule, trigger, config);
         // In a rehearsal nobody's time passes.
         let passes = self.services.clock.passes();
+        request.draft = choice.copy.as_ref().map(|copy| copy.draft(&request, passes));
+        // A copy that is offered whatever the model says needs no wait.
+        let waits = waits && request.draft.as_ref().is_none_or(|draft| !draft.is_certain);
         if !passes {
             request.context_wait = Duration::MAX;
         }
@@ -387,6 +398,7 @@ impl Session {
             arm: choice.arm,
             draw: choice.draw,
             window: limits.window,
+            copy: choice.copy,
             request,
             context,
         })
@@ -399,6 +411,7 @@ struct Choice {
     adapter: AdapterVersion,
     arm: Option<ArmRecord>,
     draw: f64,
+    copy: Option<Candidate>,
 }
 
 /// The place of a request behind the chosen entry of the suggestion list, if the list is open. The
@@ -439,9 +452,13 @@ fn answer_from_live_offer(
 ) -> (LiveOffer, Option<Vec<Suggestion>>) {
     let (uri, cursor, around) = (&context.uri, context.start(), &context.around);
     let rest_of_line = &around.rest_of_line;
-    let live = state.tracker.continuation(uri, cursor).filter(|(_, text)| {
+    let live = state.tracker.continuation(uri, cursor).filter(|(id, text)| {
         let fits_entry = text.starts_with(context.rest_of_entry());
-        fits_entry && !closes_again(text, around) && !breaks_line(text, rest_of_line)
+        let is_forgotten = state.forgotten.contains(id);
+        fits_entry
+            && !is_forgotten
+            && !closes_again(text, around)
+            && !breaks_line(text, rest_of_line)
     });
     let found = LiveOffer {
         goes_on: live.is_some(),

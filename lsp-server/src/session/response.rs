@@ -4,15 +4,17 @@ use super::{Completed, Session, SessionError, suggestion};
 use crate::privacy::{self, Nearby};
 use crate::services::Services;
 use crate::services::reason::Reason;
+use crate::session::copies::{CopiedText, Proposal};
 use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
+use completion::blocks::{Tokens, first_line, likely_lines};
 use completion::defects::{find_defect, without_special_tokens};
-use completion::postprocess::{is_unfinished, shown_lines};
+use completion::postprocess::{is_unfinished, shown_lines, without_extra_blank};
 use engine::{Answer, Generated};
 use feedback::event::{
-    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing,
+    Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,14 +33,16 @@ impl<'a> ResponseBuilder<'a> {
         services: &'a Services,
         asked: &'a PendingRequest,
         generated: &'a Generated,
+        proposals: &[Proposal],
     ) -> ResponseBuilder<'a> {
-        let may_store = may_store(services, asked, generated);
+        let may_store = may_store(services, asked, proposals);
         ResponseBuilder { services, asked, generated, may_store }
     }
 
     /// The record of one answer with the part of it that is shown, and why it is shown or not.
-    pub fn completion(&self, answer: &Answer) -> (Completion, Reason) {
+    pub fn completion(&self, proposal: &Proposal) -> (Completion, Reason) {
         let ResponseBuilder { asked, generated, .. } = self;
+        let Proposal { answer, copied } = proposal;
         let (place, request) = (&asked.context, &asked.request);
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
@@ -46,12 +50,22 @@ impl<'a> ResponseBuilder<'a> {
         let length = shown_lines(offered, healing.len(), answer.stop, rule, around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let shown = without_special_tokens(&shown);
+        let shown = if asked.trigger == Trigger::Automatic {
+            let tokens = Tokens { ends: &answer.ends, logprobs: &answer.visible_logprobs };
+            likely_lines(&shown, shown_from, tokens)
+        } else {
+            &shown
+        };
+        let shown = without_special_tokens(shown);
+        let length = shown.len();
+        let shown = without_extra_blank(shown, around);
+        let shown_from = shown_from + length - shown.len();
         let is_short = self.is_too_short(shown);
         // An unfinished text of which nothing is whole says nothing about the model.
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
         let shown = if is_short { "" } else { shown };
-        let decision = self.decide(shown, answer, !is_short && !is_unfinished);
+        let copied = copied.as_ref();
+        let decision = self.decide(shown, answer, copied, !is_short && !is_unfinished);
         let reason = if is_short {
             Reason::TooShort
         } else if shown.is_empty() || held_back(&decision) {
@@ -62,10 +76,11 @@ impl<'a> ResponseBuilder<'a> {
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
         let id = self.services.recorder.next_offer_id();
         let quoted = request.prompt.context.iter().flat_map(|context| context.shown());
+        let quoted = quoted.map(|excerpt| &excerpt.source);
         let mut context: Vec<String> = vec![];
-        for excerpt in quoted.filter(|excerpt| excerpt.source != place.path) {
-            if !context.contains(&excerpt.source) {
-                context.push(excerpt.source.clone());
+        for source in quoted.chain(copied.map(|copied| &copied.file)) {
+            if *source != place.path && !context.contains(source) {
+                context.push(source.clone());
             }
         }
         let completion = Completion {
@@ -91,6 +106,8 @@ impl<'a> ResponseBuilder<'a> {
                 total_ms: ms(asked.arrived.elapsed()),
             },
             decision,
+            copied: copied.map(|copied| copied.record),
+            typed: Typed::default(),
         };
         (completion, reason)
     }
@@ -106,7 +123,7 @@ impl<'a> ResponseBuilder<'a> {
     /// An answer that was not worth showing, if the engine would give the same again.
     pub fn suppressed(
         &self,
-        answer: &Answer,
+        Proposal { answer, copied }: &Proposal,
         completion: &Completion,
         reason: Reason,
     ) -> Option<Suppressed> {
@@ -116,7 +133,7 @@ impl<'a> ResponseBuilder<'a> {
         let unwanted = held_back(&completion.decision) || answer.given_up.is_some();
         let is_hidden = unwanted && completion.shown.is_empty() && place.entry.is_none();
         let (healing, adapter) = (completion.healing.len(), completion.adapter);
-        (is_hidden && is_line && is_greedy)
+        (is_hidden && is_line && is_greedy && copied.is_none())
             .then(|| Suppressed::of(answer, healing, reason, adapter, &place.uri, place.cursor))
     }
 
@@ -149,15 +166,35 @@ impl<'a> ResponseBuilder<'a> {
     }
 
     /// Whether an answer may be shown, and why.
-    fn decide(&self, text: &str, answer: &Answer, may_be_defect: bool) -> Decision {
+    fn decide(
+        &self,
+        text: &str,
+        answer: &Answer,
+        copied: Option<&CopiedText>,
+        may_be_defect: bool,
+    ) -> Decision {
         let asked = self.asked;
         let invoked = asked.trigger == Trigger::Invoked;
         let healing = asked.request.prompt.healing.len();
         let generated = answer.offered().get(healing..).unwrap_or_default();
         let defect = find_defect(generated, text).filter(|_| may_be_defect);
         let gate = (!text.is_empty()).then(|| {
+            // Whether a block is shown depends on its first line, which may be taken alone.
+            let line = if invoked { text } else { first_line(text) };
+            let stop = if line.len() < text.len() { StopReason::Newline } else { answer.stop };
             let new = &answer.visible_logprobs[answer.healed..];
-            let seen = |recent| asked.context.surroundings(text, new, answer.stop, recent);
+            let new = if line.len() < text.len() {
+                let end = healing + line.len() + 1;
+                let count = answer.ends.iter().take_while(|&&at| at <= end).count();
+                &new[..count.saturating_sub(answer.healed).clamp(1, new.len())]
+            } else {
+                new
+            };
+            // A copy is a single line, and is judged by how likely both sources find it.
+            let of_copy = copied.map(|copied| [copied.probability.ln()]);
+            let new = of_copy.as_ref().map_or(new, |whole| &whole[..]);
+            let record = copied.map(|copied| copied.record);
+            let seen = |recent| asked.context.surroundings(line, new, stop, record, recent);
             let mut record = ask_gate(self.services, &asked.context.language, seen);
             if invoked {
                 record.propensity = 1.0;
@@ -177,7 +214,8 @@ impl Session {
         asked: PendingRequest,
         generated: Generated,
     ) -> Result<Completed, SessionError> {
-        let answered = ResponseBuilder::new(&self.services, &asked, &generated);
+        let proposals = Proposal::all(asked.copy.as_ref(), &asked.request, &generated);
+        let answered = ResponseBuilder::new(&self.services, &asked, &generated, &proposals);
         let place = &asked.context;
         let mut state = self.state.lock();
         // An edit or a newer request has taken this one's place.
@@ -200,17 +238,26 @@ impl Session {
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let (mut events, mut offers) = (vec![], vec![]);
         let mut reason = Reason::NothingToAdd;
-        for (index, answer) in generated.answers.iter().enumerate() {
-            let (completion, why) = answered.completion(answer);
+        for (index, proposal) in proposals.iter().enumerate() {
+            let (mut completion, why) = answered.completion(proposal);
+            let offer = place.offer(&completion);
             if index == 0 {
-                state.suppressed = answered.suppressed(answer, &completion, why.clone());
+                if offer.text.is_empty() {
+                    self.follow_line(&state, place, &why);
+                } else {
+                    self.follow_offer(&state, place, &offer, &completion.decision);
+                }
+                state.suppressed = answered.suppressed(proposal, &completion, why.clone());
                 reason = why;
             }
-            let offer = place.offer(&completion);
+            if completion.copied.is_some() {
+                state.copied = Some(offer.id.clone());
+            }
             let is_known = texts.iter().any(|(_, known)| *known == offer.text);
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
                 continue;
             }
+            completion.typed = state.typed.take(&place.uri);
             events.push(EventKind::Completion(Box::new(completion)));
             if !offer.text.is_empty() {
                 texts.push((offer.id.clone(), offer.text.clone()));
@@ -238,7 +285,7 @@ fn held_back(decision: &Decision) -> bool {
     decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some())
 }
 
-fn may_store(services: &Services, asked: &PendingRequest, generated: &Generated) -> bool {
+fn may_store(services: &Services, asked: &PendingRequest, proposals: &[Proposal]) -> bool {
     let (place, config) = (&asked.context, services.settings.current());
     if services.privacy.ignores(&place.path, &place.language, &config.not_stored) {
         return false;
@@ -247,7 +294,7 @@ fn may_store(services: &Services, asked: &PendingRequest, generated: &Generated)
     let around = Nearby::of(text, *cursor, asked.window);
     let healing = asked.request.prompt.healing.len();
     // All that was generated counts, shown or not, because its tokens are stored.
-    !generated.answers.iter().any(|answer| {
+    !proposals.iter().any(|Proposal { answer, .. }| {
         let new = answer.text.get(healing..).unwrap_or_default();
         around.holds_secret_with(&String::from_utf8_lossy(new))
     })

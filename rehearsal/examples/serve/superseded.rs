@@ -4,7 +4,8 @@
 //! engine's thread. That thread replies when it has stopped and can take the next request. The edit
 //! itself has no answer.
 
-use crate::{quantile, text_of};
+use crate::quantile;
+use crate::trace::text_of;
 use anyhow::{Context, Result, bail, ensure};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

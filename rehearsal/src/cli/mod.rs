@@ -245,7 +245,7 @@ fn print_report(
     let disagreements = report.disagreements();
     if !disagreements.is_empty() {
         bail!(
-            "the daemon's labels differ from what the typist did:\n  {}",
+            "the daemon's record differs from what the typist saw and did:\n  {}",
             disagreements.join("\n  ")
         );
     }

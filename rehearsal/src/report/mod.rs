@@ -15,6 +15,7 @@ use crate::run::ledger::{LabelCheck, LabelCounts};
 use crate::run::record::{Learned, Swap, Update};
 use crate::run::{ArmResult, RunResult, StreamEnd};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Version of the JSON form.
@@ -104,6 +105,10 @@ pub struct ArmReport {
     pub learned: Learned,
     pub learner_errors: Vec<String>,
     pub labels: Labels,
+    /// How many requests ended for each reason, by its name in the protocol.
+    pub reasons: BTreeMap<String, u64>,
+    /// Requests that ended without a reason.
+    pub unexplained: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -140,6 +145,8 @@ impl Rehearsal {
                 swaps: record.swaps.clone(),
                 learned: arm.learned.clone(),
                 learner_errors: record.learner_errors.clone(),
+                reasons: record.reasons.clone(),
+                unexplained: record.unexplained,
                 labels: Labels {
                     daemon: arm.status.episodes,
                     typist: record.typist,
@@ -227,8 +234,8 @@ impl RehearsalReport {
         }
     }
 
-    /// The labels that nobody gave, and every count in which daemon and typist differ, with the
-    /// names of repository and arm. A formatter, or a bracket that is typed over, may cost an offer
+    /// The requests without a reason, the labels that nobody gave, and every count in which daemon
+    /// and typist differ, with the names of repository and arm. A formatter, or a bracket that is typed over, may cost an offer
     /// its label, so the counts need not agree then.
     pub fn disagreements(&self) -> Vec<String> {
         let Conditions { disturbances, editor, .. } = &self.conditions;
@@ -239,10 +246,13 @@ impl RehearsalReport {
                 let Labels { check, disagreements, .. } = &arm.labels;
                 let not_given = (check.not_given > 0)
                     .then(|| format!("{} labels were not given by the developer", check.not_given));
+                let unexplained = (arm.unexplained > 0)
+                    .then(|| format!("{} requests ended without a reason", arm.unexplained));
                 let counts = disagreements.iter().filter(|_| counts_agree).cloned();
                 all.extend(
-                    not_given
+                    unexplained
                         .into_iter()
+                        .chain(not_given)
                         .chain(counts)
                         .map(|line| format!("{}, {} arm: {line}", rehearsal.repo.path, arm.name)),
                 );
@@ -384,10 +394,12 @@ pub(crate) mod tests {
             "kept_rate",
             "latency_p50_ms",
             "latency_p95_ms",
+            "lines",
             "rating",
             "shown",
             "shown_rate",
             "typed_chars",
+            "wrong_per_100_lines",
         ];
         let counts = [
             "accepted",
@@ -424,6 +436,7 @@ pub(crate) mod tests {
             ".rehearsals[].arms[].swaps[].version",
             ".rehearsals[].arms[].updates[].ms",
             ".rehearsals[].arms[].updates[].number",
+            ".rehearsals[].arms[].unexplained",
             ".rehearsals[].arms[].updates[].place",
             ".rehearsals[].commits[].arms[].accepted",
             ".rehearsals[].commits[].arms[].completed_chars",
@@ -514,5 +527,8 @@ pub(crate) mod tests {
         report.conditions.editor = Editor::Plain;
         let counts = "., ppo arm: accepted: the typist counts 10, the daemon 9";
         assert_eq!(report.disagreements(), [counts, not_given]);
+        report.rehearsals[0].arms[0].unexplained = 1;
+        let unexplained = "., frozen arm: 1 requests ended without a reason";
+        assert_eq!(report.disagreements(), [unexplained, counts, not_given]);
     }
 }

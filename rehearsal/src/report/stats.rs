@@ -20,6 +20,9 @@ pub struct ArmSummary {
     pub shown_rate: Option<f64>,
     /// accepted / shown
     pub accept_rate: Option<f64>,
+    pub lines: usize,
+    /// Offers that were shown and not accepted, for every hundred lines.
+    pub wrong_per_100_lines: Option<f64>,
     pub typed_chars: usize,
     pub completed_chars: usize,
     /// completed characters / all characters of the typed lines, without indentation
@@ -58,12 +61,15 @@ pub fn summary(record: &ArmRecord, places: &Range<usize>) -> ArmSummary {
     let late = asked.iter().filter(|request| request.late).count();
     let mut latencies: Vec<f64> = asked.iter().map(|request| request.latency_ms).collect();
     latencies.sort_by(f64::total_cmp);
+    let lines = lines().count();
     ArmSummary {
         asked: asked.len(),
         shown: counts.shown,
         accepted: counts.accepted,
         shown_rate: ratio(counts.shown, asked.len()),
         accept_rate: ratio(counts.accepted, counts.shown),
+        lines,
+        wrong_per_100_lines: ratio(100 * (counts.shown - counts.accepted), lines),
         typed_chars: counts.typed_chars,
         completed_chars: counts.completed_chars,
         completed_ratio: ratio(counts.completed_chars, counts.typed_chars),
@@ -303,6 +309,7 @@ pub(crate) mod tests {
         let summary = summary(&ArmRecord { lines, ..ArmRecord::default() }, &ALL);
         assert_eq!((summary.asked, summary.shown, summary.accepted), (21, 20, 5));
         assert_eq!(summary.accept_rate, Some(0.25));
+        assert_eq!((summary.lines, summary.wrong_per_100_lines), (21, Some(1500.0 / 21.0)));
         assert_eq!(summary.completed_ratio, Some(48.0 / 250.0));
         assert_eq!(summary.kept_rate, Some(48.0 / 52.0));
         assert_eq!(summary.cancel_rate, Some(6.0 / 21.0));

@@ -86,6 +86,7 @@ struct ArmTotals {
     accepted: usize,
     completed_chars: usize,
     typed_chars: usize,
+    lines: usize,
     updates: usize,
     /// Offers that were accepted or rejected.
     judged: u64,
@@ -126,6 +127,7 @@ impl ArmTotals {
         self.accepted += arm.total.accepted;
         self.completed_chars += arm.total.completed_chars;
         self.typed_chars += arm.total.typed_chars;
+        self.lines += arm.total.lines;
         self.updates += arm.updates.len();
         self.judged += arm.labels.daemon.judged();
         self.labels += arm.labels.check;
@@ -148,6 +150,10 @@ impl ArmTotals {
             facts.push(format!("{} accepted ({})", self.accepted, percent(rate)));
         }
         facts.push(format!("{} of the characters completed", percent(self.completed_ratio())));
+        if self.shown > 0 && self.lines > 0 {
+            let wrong = 100.0 * (self.shown - self.accepted) as f64 / self.lines as f64;
+            facts.push(format!("{wrong:.0} wrong offers per 100 lines"));
+        }
         let single = self.single.as_ref();
         if let Some(ms) = single.and_then(|single| single.latency_p50_ms) {
             facts.push(format!("median answer {ms:.0} ms"));

@@ -40,13 +40,14 @@ fn learning(arm: &ArmReport) -> String {
     let swap_ms: Vec<f64> = arm.swaps.iter().filter_map(|swap| swap.ms).collect();
     let update_ms: Vec<f64> = arm.updates.iter().filter_map(|update| update.ms).collect();
     format!(
-        "{} labels · {} updates{} · {} swaps{}{}",
+        "{} labels · {} updates{} · {} swaps{}{} · {} requests without a reason",
         arm.labels.daemon.total - arm.labels.daemon.unlabelled,
         arm.updates.len(),
         mean(&update_ms).map_or_else(String::new, |ms| format!(" (mean {:.1} s)", ms / 1e3)),
         arm.swaps.len(),
         mean(&swap_ms).map_or_else(String::new, |ms| format!(" (mean {ms:.1} ms)")),
         arm.learned,
+        arm.unexplained,
     )
 }
 

@@ -83,6 +83,8 @@ const TYPED_THROUGH_SHARE: (usize, usize) = (1, 2);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
     Accepted,
+    /// Some of its lines were accepted.
+    PartlyAccepted,
     TypedThrough,
     Escaped,
     TimedOut,
@@ -97,6 +99,7 @@ impl Label {
     fn verdict(self) -> Option<&'static str> {
         match self {
             Label::Accepted => Some("accepted"),
+            Label::PartlyAccepted => Some("partly_accepted"),
             Label::TypedThrough => Some("typed_through"),
             Label::Escaped => Some("rejected_esc"),
             Label::TimedOut => Some("rejected_timeout"),
@@ -115,6 +118,8 @@ struct LiveOffer {
     /// The part that is typed.
     typed: String,
     chars: usize,
+    /// Whether a part of it was accepted.
+    taken: bool,
 }
 
 #[derive(Debug, Default)]
@@ -145,7 +150,7 @@ impl Ledger {
         self.leave(Label::Superseded);
         let chars = text.chars().count();
         let (id, rest, typed) = (id.to_owned(), text.to_owned(), String::new());
-        self.live = Some(LiveOffer { id, rest, typed, chars });
+        self.live = Some(LiveOffer { id, rest, typed, chars, taken: false });
     }
 
     /// Whether this offer is on the screen.
@@ -162,6 +167,21 @@ impl Ledger {
     pub fn accepted(&mut self) {
         if let Some(live) = self.live.take() {
             self.labels.insert(live.id, Label::Accepted);
+        }
+    }
+
+    /// A part of the offer was accepted, and the rest stays on the screen.
+    pub fn took(&mut self, text: &str) {
+        if let Some(live) = &mut self.live {
+            live.taken = true;
+        }
+        self.typed(text);
+    }
+
+    /// The developer changes what they have taken of the offer, which removes the rest.
+    pub fn left_what_is_taken(&mut self) {
+        if self.live.as_ref().is_some_and(|live| live.taken) {
+            self.leave(Label::PartlyAccepted);
         }
     }
 
@@ -218,6 +238,7 @@ impl Ledger {
         for label in self.labels.values() {
             *match label {
                 Label::Accepted => &mut counts.accepted,
+                Label::PartlyAccepted => &mut counts.partly_accepted,
                 Label::TypedThrough => &mut counts.typed_through,
                 Label::Escaped => &mut counts.rejected_esc,
                 Label::TimedOut => &mut counts.rejected_timeout,
@@ -246,7 +267,13 @@ impl Ledger {
         let (part, whole) = TYPED_THROUGH_SHARE;
         let typed_chars = live.typed.chars().count();
         let mostly_typed = typed_chars > 0 && typed_chars * whole >= live.chars * part;
-        self.labels.insert(live.id, if mostly_typed { Label::TypedThrough } else { reason });
+        let label = match live.taken {
+            true if live.rest.is_empty() => Label::Accepted,
+            true => Label::PartlyAccepted,
+            false if mostly_typed => Label::TypedThrough,
+            false => reason,
+        };
+        self.labels.insert(live.id, label);
     }
 }
 
@@ -318,6 +345,21 @@ mod tests {
         });
         assert_eq!(back, one(|c| c.rejected_timeout = 1));
         assert_eq!(counts(|l| l.took_back("x")), one(|c| c.rejected_edit = 1));
+    }
+
+    #[test]
+    fn an_offer_that_is_taken_line_by_line_is_partly_accepted_until_its_end() {
+        let lines = |then: fn(&mut Ledger)| {
+            let mut ledger = Ledger::default();
+            ledger.shown("a", "one\n  two");
+            ledger.took("one");
+            ledger.typed("\n  ");
+            then(&mut ledger);
+            ledger.counts()
+        };
+        assert_eq!(lines(|l| l.took("two")), one(|c| c.accepted = 1));
+        assert_eq!(lines(|l| l.typed("x")), one(|c| c.partly_accepted = 1));
+        assert_eq!(lines(|l| l.left_what_is_taken()), one(|c| c.partly_accepted = 1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::developer::OfferOutcome;
 use crate::run::ledger::{LabelCheck, LabelCounts};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One typed line, with everything that happened on it in one arm.
@@ -85,9 +86,25 @@ pub struct ArmRecord {
     /// How the daemon's verdicts differ from the typist's, offer by offer.
     #[serde(default)]
     pub labels: LabelCheck,
+    /// How many requests ended for each reason.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, u64>,
+    /// Requests that ended without a reason.
+    #[serde(default)]
+    pub unexplained: u64,
     /// The daemon's counts when it was last asked. It counts swaps from its start on.
     pub updates_seen: u64,
     pub swaps_seen: u64,
+}
+
+impl ArmRecord {
+    /// Counts why a request ended.
+    pub fn note_reason(&mut self, reason: Option<String>) {
+        match reason {
+            Some(reason) => *self.reasons.entry(reason).or_default() += 1,
+            None => self.unexplained += 1,
+        }
+    }
 }
 
 /// What an arm's updates report about themselves.

@@ -350,11 +350,12 @@ impl Stream<'_, '_> {
         &mut self,
         arm: usize,
         place: &RequestPlace,
-        CompletionAnswer { latency_ms, offer }: CompletionAnswer,
+        CompletionAnswer { latency_ms, offer, reason }: CompletionAnswer,
         version: u64,
     ) -> Result<(), Failure> {
         let disturbed = self.disturbed();
         let lane = &mut self.lanes[arm];
+        lane.record.note_reason(reason);
         let rating = match (&self.settings.judge, &offer) {
             (Some(judge), Some(offer)) => {
                 let (before, written) = (lane.typist.before(), &place.text[place.at..]);

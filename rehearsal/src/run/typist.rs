@@ -35,6 +35,8 @@ pub struct CompletionAnswer {
     pub latency_ms: f64,
     /// `None` if the server offered nothing.
     pub offer: Option<LineOffer>,
+    /// Why the request ended so. `None` if the server does not say.
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -49,9 +51,19 @@ pub struct LineOffer {
     replaced: String,
     /// The marks that stand behind it then.
     kept: String,
+    /// Whether this is the first line of an offer of several, and its part of the item's text. The
+    /// developer takes such an offer line by line.
+    first_of_several: Option<String>,
 }
 
 impl LineOffer {
+    /// All that the offer adds, of which `text` is the first line.
+    fn whole(&self) -> String {
+        let below =
+            self.first_of_several.as_ref().map_or("", |line| &self.item.insert_text[line.len()..]);
+        format!("{}{}", self.text, below.replace("\r\n", "\n"))
+    }
+
     /// How many of the marks behind it the offer closes again.
     fn doubled(&self) -> usize {
         let quote = format!("{}{}", self.replaced, self.kept).chars().next();
@@ -144,14 +156,15 @@ impl<'c> Typist<'c> {
     /// Asks for a completion at the cursor.
     pub fn ask(&mut self) -> Result<CompletionAnswer, TypistError> {
         let Some(open) = &self.open else {
-            return Ok(CompletionAnswer { latency_ms: 0.0, offer: None });
+            return Ok(CompletionAnswer { latency_ms: 0.0, offer: None, reason: None });
         };
         let cursor = open.document.position(open.cursor());
         let asked = Instant::now();
-        let items = self.client.inline_completion(&open.uri, cursor, TriggerKind::Automatic)?;
+        let automatic = TriggerKind::Automatic;
+        let (items, reason) = self.client.explained_completion(&open.uri, cursor, automatic)?;
         let latency_ms = asked.elapsed().as_secs_f64() * 1e3;
         let offer = items.into_iter().next().map(|item| line_offer(open, item));
-        Ok(CompletionAnswer { latency_ms, offer: self.on_screen(offer)? })
+        Ok(CompletionAnswer { latency_ms, offer: self.on_screen(offer)?, reason })
     }
 
     /// The offer, if the editor shows it.
@@ -181,7 +194,7 @@ impl<'c> Typist<'c> {
         disturbed: &Disturbed,
     ) -> Result<(OfferOutcome, bool), TypistError> {
         self.client.did_show(&offer.item)?;
-        self.ledger.shown(&offer.item.id, &offer.text);
+        self.ledger.shown(&offer.item.id, &offer.whole());
         self.client.advance_clock(limits::LOOK_MS)?;
         let answer = match self.disturb(disturbed)? {
             true => self.decide(offer, draws, noise)?,
@@ -211,6 +224,7 @@ impl<'c> Typist<'c> {
             }
             Action::Mend { head, tail } => {
                 let start = self.accept(offer)?;
+                self.ledger.left_what_is_taken();
                 let end = start + offer.text.len();
                 self.edit(start + head, end - tail, &rest[head..rest.len() - tail])?;
                 self.advance(rest.len());
@@ -220,6 +234,7 @@ impl<'c> Typist<'c> {
             }
             Action::Undo => {
                 let start = self.accept(offer)?;
+                self.ledger.left_what_is_taken();
                 self.edit(start, start + offer.text.len(), &offer.replaced)?;
                 self.set_closers(format!("{}{}", offer.replaced, offer.kept));
                 return Ok((OfferOutcome::Undone { of }, doubled > 0));
@@ -307,14 +322,22 @@ impl<'c> Typist<'c> {
         Ok(self.client.change(&open.uri, Some(range), text)?)
     }
 
-    /// Does what an editor does on Tab: first the change, then the command. Returns where in the
-    /// document the text of the offer begins.
+    /// Does what an editor does on Tab: first the change, then the command. Of an offer of several
+    /// lines it takes the first, as the key for the next line does. Returns where in the document
+    /// the text of the offer begins.
     fn accept(&mut self, offer: &LineOffer) -> Result<usize, TypistError> {
         let Some(open) = &mut self.open else { return Ok(0) };
         let start = open.document.line_start(open.line);
         open.closers.clone_from(&offer.kept);
         let text_at = start + open.typed;
         let (from, to) = (start + offer.columns.start, start + offer.columns.end);
+        if let Some(line) = &offer.first_of_several {
+            self.edit(from, to, line)?;
+            let length = line.encode_utf16().count();
+            self.client.did_partially_accept(&offer.item, length as u32)?;
+            self.ledger.took(&offer.text);
+            return Ok(text_at);
+        }
         self.edit(from, to, &offer.item.insert_text)?;
         self.client.accept(&offer.item.id)?;
         self.ledger.accepted();
@@ -339,11 +362,13 @@ fn line_offer(open: &OpenFile, item: Item) -> LineOffer {
     } else {
         ("", &current[behind..])
     };
-    let line = format!("{}{}{}", &current[..start], item.insert_text, &current[end..]);
+    let first = item.insert_text.split('\n').next().unwrap_or_default().trim_end_matches('\r');
+    let first_of_several = item.insert_text.contains('\n').then(|| first.to_owned());
+    let line = format!("{}{first}{}", &current[..start], &current[end..]);
     let text = line.strip_prefix(&open.truth[..open.typed]);
     let text = text.and_then(|text| text.strip_suffix(kept)).unwrap_or_default().to_owned();
     let (replaced, kept) = (replaced.to_owned(), kept.to_owned());
-    LineOffer { item, columns: start..end, text, replaced, kept }
+    LineOffer { item, columns: start..end, text, replaced, kept, first_of_several }
 }
 
 /// What an offer has to add to be right. `rest` is what is left of the line. The marks that stand

@@ -9,6 +9,7 @@ mod brackets;
 mod clients;
 mod command_line;
 mod context;
+mod copies;
 mod crash;
 mod daemon;
 mod forget;

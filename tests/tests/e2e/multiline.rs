@@ -1,5 +1,5 @@
 //! An invoked completion in an empty block has the block's lines, up to the brace below. A
-//! completion while the user types has one line.
+//! completion while the user types has one line, unless the settings want more.
 
 use feedback::event::{Evidence, Outcome, StopReason};
 use tests::buffer::Buffer;
@@ -73,4 +73,27 @@ fn several_lines_can_be_switched_off() {
     let editor = home.editor();
     let asked = Buffer::open(&editor, "asked.rs", EMPTY).ask();
     assert!(asked.iter().all(|item| !item.insert_text.contains('\n')), "{asked:?}");
+}
+
+/// With `always`, a block comes without being asked for. It is taken line by line, and what is left
+/// of it stays.
+#[test]
+fn a_block_that_nobody_asked_for_is_taken_line_by_line() {
+    let config = format!("{PATIENT}completion.multiline = \"always\"\ngate.enabled = false\n");
+    let home = Home::with(Model::Qwen, &config);
+    let editor = home.editor();
+    let mut buffer = Buffer::open(&editor, "typed.rs", EMPTY);
+    let offer = buffer.offer();
+    let (first, rest) = offer.insert_text.split_once('\n').expect("several lines");
+    buffer.insert(first);
+    let length = first.encode_utf16().count() as u32;
+    editor.did_partially_accept(&offer, length).expect("didPartiallyAccept is sent");
+    let blanks = rest.len() - rest.trim_start_matches(' ').len();
+    buffer.insert(&format!("\n{}", &rest[..blanks]));
+    let left = buffer.complete().expect("the rest stays");
+    assert_eq!((&left.id, left.insert_text.as_str()), (&offer.id, &rest[blanks..]));
+    buffer.accept(&left);
+    editor.status().expect("a status");
+    let accepted = vec![(Outcome::Accepted, Evidence::Document)];
+    assert_eq!(home.outcomes(&offer.id), accepted);
 }

@@ -21,6 +21,36 @@ fn judged(editor: &Client) {
     editor.status().unwrap();
 }
 
+/// What was typed is counted with the next completion of the document, and the report sets what
+/// Hone wrote against it.
+#[test]
+fn what_was_typed_is_counted_and_the_report_says_what_was_kept() {
+    let home = Home::with(Model::Smol, QUICK);
+    let editor = home.editor();
+    let mut buffer = Buffer::open(&editor, "typed.rs", CANARY);
+    let item = buffer.offer();
+    buffer.accept(&item);
+    buffer.insert("\n    ");
+    buffer.type_text("// Canary4410, ");
+    buffer.insert("// Canary4410, which is pasted, ");
+    buffer.complete();
+    editor.status().unwrap();
+    let typed = home
+        .completions()
+        .iter()
+        .map(|c| (c.typed.chars, c.typed.lines))
+        .fold((0, 0), |(chars, lines), (more_chars, more_lines)| {
+            (chars + more_chars, lines + more_lines)
+        });
+    assert_eq!(typed, (15, 1), "neither the accepted nor the pasted text is typed");
+    let report: Value = serde_json::from_str(&home.output(&["report", "--json"])).unwrap();
+    assert_eq!(
+        (&report["all"]["typed_chars"], &report["all"]["typed_lines"]),
+        (&json!(15), &json!(1))
+    );
+    assert!(home.output(&["report"]).contains("completions that you kept"));
+}
+
 fn export(home: &Home, args: &[&str]) -> Vec<Value> {
     let text = home.output(&[&["feedback", "export"], args].concat());
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()

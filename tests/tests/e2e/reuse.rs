@@ -91,3 +91,23 @@ fn the_rest_of_a_typed_answer_is_the_answer_of_a_new_request() {
         assert!((along.logprob - anew.logprob).abs() < NOISE, "{along:?} {anew:?}");
     }
 }
+
+/// While an offer is read, the answer on the next line is computed, so it is there after the accept
+/// and the line break.
+#[test]
+fn the_line_below_an_offer_is_computed_while_the_offer_is_read() {
+    let home = home(Model::Smol);
+    let editor = home.editor();
+    // The time that it takes depends on the machine, so each attempt waits longer.
+    let is_known = (0..6).any(|attempt| {
+        let line = format!("// Week {attempt}: Monday, Tuesday, Wednesday, |");
+        let mut buffer = Buffer::open(&editor, &format!("{attempt}.rs"), &file(&line));
+        let offer = buffer.complete().expect("the rest of the week");
+        sleep(Duration::from_millis(500 << attempt));
+        buffer.accept(&offer);
+        buffer.type_text("\n");
+        buffer.complete();
+        last_timing(&home).prompt_evaluated == 0
+    });
+    assert!(is_known);
+}

@@ -1,5 +1,7 @@
 // Decides what the status bar shows. Nothing here knows the editor.
 
+import type { Reason } from './reason';
+
 /** A request that is answered sooner than this causes no flicker. */
 const THINKING_DELAY_MS = 150;
 
@@ -26,8 +28,8 @@ export interface StatusInputs {
     enabled: boolean;
     /** The language of the active editor, if it is switched off. */
     languageOff: string | undefined;
-    /** Why the last request offered nothing. */
-    silence?: string;
+    /** Why the last request in this document offered nothing. */
+    silence?: Reason;
 }
 
 export interface StatusItem {
@@ -45,6 +47,7 @@ const ICONS = {
     thinking: 'loading~spin',
     learning: 'mortar-board',
     paused: 'debug-pause',
+    snoozed: 'bell-slash',
     warning: 'warning',
     error: 'error',
     off: 'circle-slash',
@@ -54,7 +57,8 @@ const ICONS = {
 /** What the item in the status bar shows. */
 export function statusItem(inputs: StatusInputs): StatusItem {
     const [state, tooltip] = stateOf(inputs);
-    const last = inputs.silence === undefined ? '' : `\nNothing is shown here: ${inputs.silence}`;
+    const { silence } = inputs;
+    const last = silence === undefined ? '' : `\nNothing is shown here: ${silence.sentence}`;
     return { state, text: `$(${ICONS[state]}) Hone`, tooltip: tooltip + last };
 }
 
@@ -71,6 +75,7 @@ function stateOf(inputs: StatusInputs): [state: ItemState, tooltip: string] {
     if (line?.kind === 'Warning') return ['warning', line.message];
     // Completions continue while an update runs.
     if (line?.busy) return ['learning', 'Learning from your labels'];
+    if (inputs.silence?.reason === 'snoozed') return ['snoozed', line?.message ?? 'Snoozed'];
     if (paused) return ['paused', line?.message ?? 'Learning is paused'];
     return ['ready', line?.message ?? 'Ready'];
 }

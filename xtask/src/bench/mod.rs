@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measurements, side by side with a peer where there is one.
 
+mod accept;
 mod beside;
 mod index;
 mod learn;
@@ -35,6 +36,11 @@ pub enum Command {
     /// Both sides serve the same model with the same window, and get every request
     /// in turns. Without `--peer`, Hone is measured alone.
     Serve(serve::Arguments),
+    /// The next offer after an accepted one, and after the line break behind it
+    ///
+    /// Somebody types four files of this repository, reads each offer and accepts those
+    /// that are right: once as installed, and once with nothing computed meanwhile.
+    Accept(accept::Arguments),
     /// The time that the server itself needs for a key, with fifty editors at once
     ///
     /// The connections and the event log are real; the engine answers at once, without
@@ -66,6 +72,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Learn(arguments) => learn::run(workspace, arguments),
         Command::Beside(arguments) => beside::run(workspace, arguments),
         Command::Serve(arguments) => serve::run(workspace, arguments),
+        Command::Accept(arguments) => accept::run(workspace, arguments),
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
         Command::Index(arguments) => index::run(workspace, arguments),
         Command::Quality(arguments) => quality::run(workspace, arguments),

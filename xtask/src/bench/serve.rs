@@ -1,5 +1,5 @@
 //! `cargo xtask bench serve`: a completion at every keystroke, by Hone and by a llama-server on
-//! the same model.
+//! the same model, or by another Hone.
 
 use crate::packages;
 use crate::step::Steps;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// These files are younger than the models, so no model has seen them in training.
-const TYPED: [&str; 4] = [
+pub(super) const TYPED: [&str; 4] = [
     "learner/src/ppo/mod.rs",
     "vscode-extension/src/core/supervisor.ts",
     "neovim/lua/hone/session.lua",
@@ -22,6 +22,12 @@ pub struct Arguments {
     /// A llama-server that gets every request too
     #[arg(long, value_name = "PATH")]
     peer: Option<PathBuf>,
+    /// Another `hone` that types each file too, such as one of an earlier version
+    #[arg(long, value_name = "PATH", conflicts_with = "peer")]
+    against: Option<PathBuf>,
+    /// A line of the other Hone's config.toml. Without --against, the other one is this Hone
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "peer")]
+    against_set: Vec<String>,
     /// A model from `hone model list`
     #[arg(long, default_value = "qwen2.5-coder-0.5b", value_name = "NAME")]
     model: String,
@@ -29,6 +35,9 @@ pub struct Arguments {
     #[arg(long, default_value_t = 60, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     keys: u32,
+    /// Milliseconds between an answer and the next key
+    #[arg(long, default_value_t = 15, value_name = "MS")]
+    pause: u64,
     /// Requests that an edit supersedes: half of them while the prompt is computed, half
     /// while tokens are decoded
     #[arg(long, default_value_t = 60, value_name = "N",
@@ -63,6 +72,15 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if let Some(peer) = &arguments.peer {
         serve.arg("--peer").arg(std::path::absolute(peer)?).arg("--gguf").arg(model);
     }
+    serve.args(["--pause", &arguments.pause.to_string()]);
+    match &arguments.against {
+        Some(hone) => drop(serve.arg("--against").arg(std::path::absolute(hone)?)),
+        None if arguments.against_set.is_empty() => {}
+        None => drop(serve.arg("--against").arg(workspace.binary("hone"))),
+    }
+    for line in &arguments.against_set {
+        serve.args(["--against-set", line]);
+    }
     if arguments.files.is_empty() {
         serve.args(TYPED);
     }
@@ -90,12 +108,17 @@ fn table(measured: &Value) -> String {
         Some(number) => format!("{number:.digits$}"),
         None => String::new(),
     };
-    let mut lines = vec![format!("  {:<34}{:>10}{:>14}{:>8}", "", "Hone", "llama-server", "ratio")];
+    let (other, name) = if measured["against"].is_null() {
+        ("llama_server", "llama-server")
+    } else {
+        ("against", "other Hone")
+    };
+    let mut lines = vec![format!("  {:<34}{:>10}{name:>14}{:>8}", "", "Hone", "ratio")];
     for (label, key, digits) in ROWS {
         lines.push(format!(
             "  {label:<34}{:>10}{:>14}{:>8}",
             cell("hone", key, digits),
-            cell("llama_server", key, digits),
+            cell(other, key, digits),
             cell("ratios", key, 3)
         ));
     }

@@ -8,6 +8,9 @@ pub(super) const LINE_CHARS: usize = 4096;
 /// Lines below the cursor that are searched for the next line that is not blank.
 const LINES_BELOW: usize = 4;
 
+/// Lines on each side of the cursor whose indentations are compared with its own.
+const INDENTED_LINES: usize = 30;
+
 /// The text around the cursor.
 #[derive(Debug, Default)]
 pub struct NearbyText {
@@ -23,6 +26,19 @@ pub struct NearbyText {
     pub keeps_marks: bool,
     /// Whether the lines around the cursor end with `\r\n`.
     pub has_crlf: bool,
+    /// Whether a line close by is indented by one blank more than the cursor's line, in which
+    /// nothing but blanks stands before the cursor.
+    pub is_indented_by_one_more: bool,
+}
+
+/// Whether a line close to this one begins with `indentation`, one blank, and then text.
+fn has_line_indented_by_one_more(text: &Rope, number: usize, indentation: &str) -> bool {
+    let near = number.saturating_sub(INDENTED_LINES)..=number + INDENTED_LINES;
+    near.filter(|line| *line != number).filter_map(|line| text.get_line(line)).any(|line| {
+        let mut chars = line.chars();
+        indentation.chars().chain([' ']).all(|expected| chars.next() == Some(expected))
+            && chars.next().is_some_and(|c| !c.is_whitespace())
+    })
 }
 
 fn ends_with_crlf(text: &Rope, line: usize) -> bool {
@@ -43,8 +59,12 @@ impl NearbyText {
         let end = text.line_to_char(number + 1).min(cursor + LINE_CHARS);
         let rest = text.slice(cursor..end).to_string();
         let mut below = (number + 1..=number + LINES_BELOW).map(whole);
+        let line_before = text.slice(start..cursor).to_string();
+        let is_indentation = line_before.chars().all(char::is_whitespace);
         NearbyText {
-            line_before: text.slice(start..cursor).to_string(),
+            is_indented_by_one_more: is_indentation
+                && has_line_indented_by_one_more(text, number, &line_before),
+            line_before,
             rest_of_line: rest.trim_end_matches(['\n', '\r']).to_owned(),
             above: number.checked_sub(1).map_or_else(String::new, whole),
             below: below.find(|line| !line.trim().is_empty()).unwrap_or_default(),

@@ -17,6 +17,9 @@ const AFTER_CHARS: usize = 1_000;
 /// Ends of a line that opens a block. They decide where there is no grammar.
 const OPENING: &[&str] = &["{", "(", "[", ":", " do", " then"];
 
+/// Beginnings of lines that are doc comments wherever they stand.
+const DOC: &[&str] = &["///", "---"];
+
 /// A cursor and the text around it.
 pub(super) struct CursorLines {
     pub(super) above: String,
@@ -111,6 +114,23 @@ impl CursorLines {
             None if code.ends_with(':') && !scan.is_text(at) => Some(Opener { opens_block: true }),
             None => None,
         }
+    }
+
+    /// Tells whether the cursor's line is empty, and the line above ends a doc comment of what is
+    /// to be written here.
+    pub(super) fn follows_doc_comment(&self) -> bool {
+        let above = self.above.lines().next_back().unwrap_or_default();
+        let (here, comment) = (columns(&self.line), above.trim());
+        let is_doc = DOC.iter().any(|start| comment.starts_with(start));
+        let is_written = self.below.first().is_some_and(|next| columns(next) > here);
+        let ends_doc = is_doc || (comment.ends_with("*/") && self.opens_doc());
+        self.is_blank() && ends_doc && !is_written && columns(above) <= here + 1
+    }
+
+    /// Tells whether the last block comment above the cursor is a doc comment.
+    fn opens_doc(&self) -> bool {
+        let opened = self.above.rfind("/*").map(|at| &self.above[at..]);
+        opened.is_some_and(|comment| comment.starts_with("/**"))
     }
 
     /// Tells whether the block that was opened has no lines below the cursor.

@@ -58,6 +58,29 @@ fn while_typing_an_empty_block_gets_several_lines() {
 }
 
 #[test]
+fn while_typing_what_a_doc_comment_describes_gets_several_lines() {
+    for (language, place, multiline) in [
+        ("rust", "/// Adds two.\n|\n", true),
+        ("rust", "impl A {\n    /// Adds two.\n    |\n}\n", true),
+        ("rust", "/// Adds two.\n|\n\n/// Another.\nfn b() {}\n", true),
+        ("typescript", "/**\n * Adds two.\n */\n|\n", true),
+        ("lua", "--- Adds two.\n|\n", true),
+        ("rust", "// A remark.\n|\n", false),
+        ("rust", "/// Adds two.\n\n|\n", false),
+        ("rust", "/// Adds two.\nfn |\n", false),
+        ("c", "/* A remark. */\n|\n", false),
+        ("rust", "/// Adds two.\n|\n    b: u8,\n", false),
+    ] {
+        assert_eq!(typing(language, place) > 1, multiline, "{language}: {place}");
+    }
+    let place = "impl A {\n    /// Adds two.\n    |\n}\n";
+    let rule = stop_rule("rust", place, false, ALWAYS);
+    let answer = "fn b() {\n        c();\n    }\n\n    fn d() {\n";
+    let shown = rule.within(answer.as_bytes());
+    assert_eq!(shown.trim_ascii_end(), b"fn b() {\n        c();\n    }", "one function");
+}
+
+#[test]
 fn while_typing_every_other_place_gets_one_line() {
     for (language, place) in [
         ("rust", "fn a() {\n    |\n    b();\n}\n"),

@@ -1,12 +1,15 @@
 //! Decoding: from a prompt in the KV to the answers behind it.
 
+mod memory;
 mod repetition;
 
+use super::draft::DraftTokens;
 use super::{Cell, LlamaEngine};
 use crate::sampler::{Chosen, Sampler};
 use crate::{Answer, EngineError, Request};
 use completion::limits::TOKENS_MAX;
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
+pub use memory::AnswerMemory;
 use models::vocab::Vocab;
 use repetition::repeats_from;
 use std::ops::ControlFlow;
@@ -60,6 +63,7 @@ pub struct Decoding<'a> {
     pub sequence: usize,
     pub deadline: Instant,
     pub abort: &'a AtomicBool,
+    pub draft: &'a DraftTokens,
 }
 
 /// The line that decoding is at.
@@ -186,10 +190,12 @@ impl<'a> PartialAnswer<'a> {
 impl LlamaEngine {
     /// Whether what follows the prompt is known from an earlier answer.
     pub fn repeats(&self, request: &Request, sequence: usize, prompt: &[Cell]) -> bool {
+        let healing = request.prompt.healing.as_str();
+        let is_typed_along =
+            || healing.is_empty() && self.sequences[sequence].answered.after(prompt).is_some();
         request.sampling.temperature == 0.0
             && request.alternatives == 0
-            && request.prompt.healing.is_empty()
-            && self.sequences[sequence].answered.after(prompt).is_some()
+            && (self.memory.knows(prompt, healing) || is_typed_along())
     }
 
     /// The first answer behind the prompt, and the alternatives that the request wants.
@@ -261,16 +267,28 @@ impl LlamaEngine {
     ) -> Result<ControlFlow<StopReason, Chosen>, EngineError> {
         let Decoding { request, sequence, deadline, abort, .. } = *decoding;
         // To find forks, the probabilities of other tokens are needed too.
-        let may_repeat =
-            request.sampling.temperature == 0.0 && forks.is_none() && answer.need.is_empty();
+        let is_greedy = request.sampling.temperature == 0.0 && forks.is_none();
+        let healing = request.prompt.healing.as_str();
+        let may_repeat = is_greedy && answer.need.is_empty();
+        if is_greedy && let Some(next) = self.memory.next(decoding.prompt, healing, &answer.tokens)
+        {
+            if may_repeat {
+                let answered = &mut self.sequences[sequence].answered;
+                answered.goes_on(&answer.path, next, request.adapter);
+            }
+            return Ok(ControlFlow::Continue(next));
+        }
         if may_repeat && let Some(next) = self.sequences[sequence].answered.after(&answer.path) {
             return Ok(ControlFlow::Continue(next));
         }
         if !answer.tokens.is_empty() && Instant::now() >= deadline {
             return Ok(ControlFlow::Break(StopReason::Budget));
         }
-        self.reach(sequence, &answer.path, None, abort)?;
-        let logits = self.context.logits();
+        if !self.has_row(sequence, &answer.path) {
+            let ahead = decoding.draft.behind(&answer.tokens, request.adapter);
+            self.reach(sequence, &answer.path, &ahead, None, abort)?;
+        }
+        let logits = self.row(sequence, answer.path.len()).unwrap_or_default();
         let Some(next) = sampler.choose(logits, &self.vocab, answer.need) else {
             return Ok(ControlFlow::Break(StopReason::HealingFailed));
         };
@@ -284,6 +302,9 @@ impl LlamaEngine {
                 token,
                 logprob: answer.logprob + token.logprob,
             }));
+        }
+        if is_greedy {
+            self.memory.note(decoding.prompt, healing, &answer.tokens, next);
         }
         if may_repeat {
             let answered = &mut self.sequences[sequence].answered;

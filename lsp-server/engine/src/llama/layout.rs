@@ -77,7 +77,7 @@ impl LlamaEngine {
     }
 
     /// The tokens of a prompt that no document's KV has.
-    fn missing(&self, cells: &[Cell]) -> usize {
+    pub(super) fn missing(&self, cells: &[Cell]) -> usize {
         let held = self.sequences[..SEQUENCES].iter().map(|s| common_prefix(&s.cells, cells));
         cells.len() - held.max().unwrap_or(0)
     }

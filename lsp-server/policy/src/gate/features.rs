@@ -2,13 +2,17 @@
 //! shown, and of about unit size.
 
 use super::Recent;
-use feedback::event::StopReason;
+use feedback::event::{Copied, CopySource, GateRecord, StopReason};
 
 /// The version of the list. It is raised whenever a feature changes its meaning; the gate does not
 /// learn from verdicts on another version.
-pub const FEATURES_VERSION: u32 = 2;
+pub const FEATURES_VERSION: u32 = 3;
 
-pub const FEATURES: usize = 20;
+pub const FEATURES: usize = 24;
+
+/// The version of the list before copies, and its length. What it has means the same today, and
+/// the features behind it are those of an offer that was not copied: 0.
+pub const FEATURES_BEFORE_COPIES: (u32, usize) = (2, 20);
 
 pub type Features = [f64; FEATURES];
 
@@ -33,6 +37,10 @@ pub const NAMES: [&str; FEATURES] = [
     "rejects in a row",
     "rejects on this line",
     "prose or data",
+    "copied",
+    "copied from the same file",
+    "copied: length of the match",
+    "copied: agreement",
 ];
 
 /// One answer and its surroundings.
@@ -49,6 +57,9 @@ pub struct Surroundings<'a> {
     pub idle_ms: u64,
     pub rejects_here: u32,
     pub recent: Recent,
+    /// Set if the text was copied from where it was written before. `logprobs` then has one entry
+    /// for the whole text.
+    pub copied: Option<Copied>,
 }
 
 /// Log-probs are cut here, in nats: everything below is simply unlikely.
@@ -93,7 +104,21 @@ pub fn features(seen: &Surroundings) -> Features {
         f64::from(seen.recent.rejects).ln_1p() / 2.0,
         f64::from(seen.rejects_here).ln_1p(),
         is(PROSE.contains(&seen.language)),
+        is(seen.copied.is_some()),
+        is(seen.copied.is_some_and(|copied| copied.source == CopySource::OwnFile)),
+        seen.copied.map_or(0.0, |copied| (f64::from(copied.matched) / 50.0).ln_1p()),
+        seen.copied.map_or(0.0, |copied| {
+            f64::from(copied.agreement) * f64::from(copied.places).ln_1p() / 2.0
+        }),
     ]
+}
+
+/// The features of a record, if they mean today what they meant when it was made.
+pub fn recorded(gate: &GateRecord) -> Option<Features> {
+    let is_known = (gate.features_version, gate.features.len()) == (FEATURES_VERSION, FEATURES)
+        || (gate.features_version, gate.features.len()) == FEATURES_BEFORE_COPIES;
+    let feature = |i: usize| gate.features.get(i).map_or(0.0, |&value| f64::from(value));
+    is_known.then(|| std::array::from_fn(feature))
 }
 
 #[cfg(test)]
@@ -111,6 +136,7 @@ mod tests {
             idle_ms: 0,
             rejects_here: 0,
             recent: Recent { rate: 0.25, rejects: 0 },
+            copied: None,
         }
     }
 
@@ -130,6 +156,9 @@ mod tests {
         for (logprobs, text) in cases {
             let mut seen = seen(logprobs, text, "größe = ");
             (seen.idle_ms, seen.rejects_here) = (u64::MAX, u32::MAX);
+            let (matched, places) = (u32::MAX, u32::MAX);
+            seen.copied =
+                Some(Copied { source: CopySource::OwnFile, matched, agreement: 1.0, places });
             let features = features(&seen);
             assert!(features.iter().all(|value| value.abs() < 25.0), "{features:?}");
         }
@@ -143,6 +172,36 @@ mod tests {
         assert!(odds(&[-0.01, -0.01]) > odds(&[-0.7]));
         assert!(odds(&[-0.7]) > odds(&[-0.7, -2.0]));
         assert!((odds(&[-std::f32::consts::LN_2])).abs() < 1e-6, "even odds are zero");
+    }
+
+    #[test]
+    fn a_copy_is_told_by_its_source_its_match_and_its_agreement() {
+        let of = |copied| features(&Surroundings { copied, ..seen(&[-0.4], "x", "") });
+        let own = Copied { source: CopySource::OwnFile, matched: 50, agreement: 0.5, places: 4 };
+        let other = Copied { source: CopySource::Repository, ..own };
+        assert_eq!(of(None)[20..], [0.0; 4]);
+        assert_eq!((of(Some(own))[20], of(Some(own))[21]), (1.0, 1.0));
+        assert_eq!((of(Some(other))[20], of(Some(other))[21]), (1.0, 0.0));
+        let longer = of(Some(Copied { matched: 200, agreement: 1.0, ..own }));
+        assert!(longer[22] > of(Some(own))[22] && longer[23] > of(Some(own))[23]);
+    }
+
+    #[test]
+    fn records_of_the_version_before_copies_are_still_learned_from() {
+        let record = |features_version, count| GateRecord {
+            features_version,
+            features: vec![1.0; count],
+            probability: 0.5,
+            propensity: 1.0,
+            held_back: None,
+        };
+        let (version, count) = FEATURES_BEFORE_COPIES;
+        let before = recorded(&record(version, count)).unwrap();
+        assert_eq!((before[count - 1], before[count]), (1.0, 0.0));
+        assert!(recorded(&record(FEATURES_VERSION, FEATURES)).is_some());
+        assert!(recorded(&record(version, count - 1)).is_none());
+        assert!(recorded(&record(version - 1, count)).is_none());
+        assert!(recorded(&record(FEATURES_VERSION, count)).is_none());
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub mod features;
 pub mod prior;
 
 use crate::regression::{self, Weights};
-use features::{FEATURES, FEATURES_VERSION, Features};
+use features::{FEATURES, FEATURES_VERSION, Features, recorded};
 use feedback::episode::Label;
 use feedback::event::GateRecord;
 use feedback::reward::VALUE;
@@ -131,7 +131,7 @@ impl Gate {
 
     /// The names of the features that speak most against an offer, by the weights of now.
     pub fn weighed_against(&self, record: &GateRecord) -> Vec<&'static str> {
-        let Some(features) = known_features(record) else { return vec![] };
+        let Some(features) = recorded(record) else { return vec![] };
         regression::weighed_against(&self.mean, &features, &features::NAMES, REASONS)
     }
 
@@ -150,7 +150,7 @@ impl Gate {
             self.recent.rate += RECENT * (accepted - self.recent.rate);
             self.recent.rejects = if accepted > 0.0 { 0 } else { self.recent.rejects + 1 };
         }
-        if let Some(features) = label.gate.as_ref().and_then(known_features) {
+        if let Some(features) = label.gate.as_ref().and_then(recorded) {
             self.update(&features, accepted);
         }
     }
@@ -158,7 +158,7 @@ impl Gate {
     /// Judges an offer again whose features are recorded, as before its verdict.
     pub fn judge_again(&self, label: &Label, threshold: f64) -> Option<GateRecord> {
         let gate = label.gate.as_ref().filter(|_| !label.invoked && label.before.is_none())?;
-        known_features(gate).map(|features| self.judge(&features, threshold))
+        recorded(gate).map(|features| self.judge(&features, threshold))
     }
 
     fn update(&mut self, features: &Features, accepted: f64) {
@@ -190,11 +190,6 @@ impl Calibration {
         self.bins[bin].accepted += accepted;
         self.squared_error += (predicted - accepted).powi(2);
     }
-}
-
-fn known_features(gate: &GateRecord) -> Option<Features> {
-    let known = gate.features_version == FEATURES_VERSION && gate.features.len() == FEATURES;
-    known.then(|| std::array::from_fn(|i| f64::from(gate.features[i])))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub struct Prior {
 /// Mean and deviation of each weight, as `hone lab gate --fit HOME…` printed them for rehearsals of
 /// fd, httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). They were fitted with version
 /// 1 of the features, in which the end of a line counted only its own token and not the tokens that
-/// merge the line break.
+/// merge the line break. The last four are assumed: no log has verdicts on copies yet.
 const SHIPPED: [(f64, f64); FEATURES] = [
     (-0.08, 0.34), // bias
     (1.68, 0.31),  // log-odds of the whole text
@@ -36,6 +36,10 @@ const SHIPPED: [(f64, f64); FEATURES] = [
     (0.00, 0.33),  // rejects in a row
     (0.14, 0.34),  // rejects on this line
     (0.00, 0.36),  // prose or data
+    (0.00, 0.50),  // copied
+    (0.00, 0.36),  // copied from the same file
+    (0.00, 0.36),  // copied: length of the match
+    (0.00, 0.36),  // copied: agreement
 ];
 
 pub fn shipped() -> Prior {

@@ -175,6 +175,10 @@ impl Monitors {
 
 impl Conduct {
     fn note(&mut self, completion: &Completion) {
+        // A copied text says nothing about how the adapter writes.
+        if completion.copied.is_some() {
+            return;
+        }
         self.answers += 1;
         self.defective += u64::from(completion.decision.defect.is_some());
         // An answer that the gate held back counts as an offer too.
@@ -215,7 +219,7 @@ fn percent(part: u64, whole: u64) -> String {
 mod tests {
     use super::*;
     use feedback::event::{
-        ArmRecord, Decision, Defect, Evidence, Sampling, StopReason, TokenRecord,
+        ArmRecord, Decision, Defect, Evidence, Sampling, StopReason, TokenRecord, Typed,
     };
 
     const ARMS: Arms = Arms { candidate: 4, incumbent: 3, since: 10 };
@@ -255,6 +259,8 @@ mod tests {
                 shown_from: 0,
                 timing: Default::default(),
                 decision: Decision { arm, defect, ..Decision::default() },
+                copied: None,
+                typed: Typed::default(),
             })));
             id
         }

@@ -37,6 +37,7 @@ fn generated(request: &Request) -> Generated {
         prompt_evaluated: 1,
         prompt_time: Duration::ZERO,
         without_context: false,
+        draft: None,
         answers: texts.iter().map(|text| answer(&prompt.healing, text)).collect(),
     }
 }

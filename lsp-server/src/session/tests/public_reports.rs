@@ -301,6 +301,18 @@ async fn the_blank_before_an_offer_is_part_of_it() {
     assert_eq!(line.as_deref(), Some("let x = 1;"));
 }
 
+/// microsoft/vscode-copilot-release#12676, TabbyML/tabby#3263: behind an indentation, an offer
+/// began with one blank more.
+#[tokio::test]
+async fn an_offer_behind_an_indentation_begins_with_its_first_word() {
+    let marked = "fn f() {\n    let x = 1;\n    |\n}\n";
+    let (_folder, session, cursor) = session_on(marked, "rust", &[" g(x);"]).await;
+    let offer = session.complete(URI, cursor, AUTOMATIC, None).await.unwrap().suggestions.remove(0);
+    assert_eq!(offer.text, "g(x);");
+    session.change(URI, 2, vec![(Some((cursor, cursor)), offer.text.clone())]).unwrap();
+    assert_eq!(session.services.recorder.counts().accepted, 1);
+}
+
 /// TabbyML/tabby#1266: an offer was shown while text was selected. To type over the selection is no
 /// verdict on an offer behind it.
 #[tokio::test]

@@ -4,7 +4,9 @@
 use crate::session::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, Tracker};
 use completion::document::Edit;
 use feedback::episode::Fold;
-use feedback::event::{Completion, Event, EventKind, Evidence, Outcome, Sampling, StopReason};
+use feedback::event::{
+    Completion, Event, EventKind, Evidence, Outcome, Sampling, StopReason, Typed,
+};
 use feedback::reward::RewardVersion;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -102,6 +104,8 @@ impl Story {
                 shown_from: 0,
                 timing: Default::default(),
                 decision: Default::default(),
+                copied: None,
+                typed: Typed::default(),
             };
             self.record(vec![EventKind::Completion(Box::new(completion))]);
             let (uri, healing) = (URI.to_owned(), String::new());

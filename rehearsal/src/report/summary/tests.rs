@@ -96,10 +96,10 @@ fn a_clear_gain() {
         "\
 Typed 80 commits of this repository and paused at 400 places, in 1.5 minutes.
 
-frozen      400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median
-            answer 20 ms
-everything  300 offers shown, 200 accepted (66.7 %), 50.0 % of the characters completed, median
-            answer 20 ms, adapter v2 serves
+frozen      400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, 75
+            wrong offers per 100 lines, median answer 20 ms
+everything  300 offers shown, 200 accepted (66.7 %), 50.0 % of the characters completed, 25
+            wrong offers per 100 lines, median answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 25.0 % were accepted without learning and 66.7 % with it, which
 is 167 % more (95 % interval: 151 to 185 % more).
@@ -118,10 +118,10 @@ fn no_difference() {
         "\
 Typed 80 commits of this repository and paused at 400 places, in 1.5 minutes.
 
-frozen  400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median
-        answer 20 ms
-ppo     400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median
-        answer 20 ms, adapter v2 serves
+frozen  400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, 75 wrong
+        offers per 100 lines, median answer 20 ms
+ppo     400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, 75 wrong
+        offers per 100 lines, median answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 25.0 % were accepted without learning and 25.0 % with it: no
 difference.
@@ -140,10 +140,10 @@ fn a_difference_that_may_be_chance() {
         "\
 Typed 12 commits of this repository and paused at 60 places, in 1.5 minutes.
 
-frozen      60 offers shown, 15 accepted (25.0 %), 25.0 % of the characters completed, median
-            answer 20 ms
-everything  60 offers shown, 18 accepted (30.0 %), 30.0 % of the characters completed, median
-            answer 20 ms, adapter v2 serves
+frozen      60 offers shown, 15 accepted (25.0 %), 25.0 % of the characters completed, 75 wrong
+            offers per 100 lines, median answer 20 ms
+everything  60 offers shown, 18 accepted (30.0 %), 30.0 % of the characters completed, 70 wrong
+            offers per 100 lines, median answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 25.0 % were accepted without learning and 30.0 % with it, which
 is 20 % more (95 % interval: from 7.1 % less to 64 % more).
@@ -161,10 +161,10 @@ fn a_loss() {
         "\
 Typed 80 commits of this repository and paused at 400 places, in 1.5 minutes.
 
-frozen  400 offers shown, 200 accepted (50.0 %), 50.0 % of the characters completed, median
-        answer 20 ms
-ppo     400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, median
-        answer 20 ms, adapter v2 serves
+frozen  400 offers shown, 200 accepted (50.0 %), 50.0 % of the characters completed, 50 wrong
+        offers per 100 lines, median answer 20 ms
+ppo     400 offers shown, 100 accepted (25.0 %), 25.0 % of the characters completed, 75 wrong
+        offers per 100 lines, median answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 50.0 % were accepted without learning and 25.0 % with it, which
 is 50 % less (95 % interval: 47 to 53 % less).
@@ -183,10 +183,10 @@ fn a_gain_in_one_and_a_loss_in_the_other() {
         "\
 Typed 80 commits of this repository and paused at 400 places, in 1.5 minutes.
 
-frozen  400 offers shown, 200 accepted (50.0 %), 50.0 % of the characters completed, median
-        answer 20 ms
-gate    100 offers shown, 50 accepted (50.0 %), 12.5 % of the characters completed, median
-        answer 20 ms
+frozen  400 offers shown, 200 accepted (50.0 %), 50.0 % of the characters completed, 50 wrong
+        offers per 100 lines, median answer 20 ms
+gate    100 offers shown, 50 accepted (50.0 %), 12.5 % of the characters completed, 12 wrong
+        offers per 100 lines, median answer 20 ms
 
 Of the offers that were shown, 50.0 % were accepted without the gate and 50.0 % with it: no
 difference (95 % interval: from 15 % less to 15 % more).
@@ -205,10 +205,10 @@ fn too_few_commits() {
         "\
 Typed 4 commits of this repository and paused at 20 places, in 1.5 minutes.
 
-frozen      20 offers shown, 5 accepted (25.0 %), 25.0 % of the characters completed, median
-            answer 20 ms
-everything  20 offers shown, 10 accepted (50.0 %), 50.0 % of the characters completed, median
-            answer 20 ms, adapter v2 serves
+frozen      20 offers shown, 5 accepted (25.0 %), 25.0 % of the characters completed, 75 wrong
+            offers per 100 lines, median answer 20 ms
+everything  20 offers shown, 10 accepted (50.0 %), 50.0 % of the characters completed, 50 wrong
+            offers per 100 lines, median answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 25.0 % were accepted without learning and 50.0 % with it, which
 is 100 % more (too few commits for an interval).
@@ -228,10 +228,10 @@ fn too_few_accepted_offers() {
         "\
 Typed 20 commits of this repository and paused at 100 places, in 1.5 minutes.
 
-frozen      100 offers shown, 4 accepted (4.0 %), 4.0 % of the characters completed, median
-            answer 20 ms
-everything  100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median
-            answer 20 ms, adapter v2 serves
+frozen      100 offers shown, 4 accepted (4.0 %), 4.0 % of the characters completed, 96 wrong
+            offers per 100 lines, median answer 20 ms
+everything  100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, 50 wrong
+            offers per 100 lines, median answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 4.0 % were accepted without learning and 50.0 % with it, which is
 1150 % more (too few offers for an interval).
@@ -267,8 +267,8 @@ fn nothing_was_shown_with_learning() {
         "\
 Typed 20 commits of this repository and paused at 100 places, in 1.5 minutes.
 
-frozen      100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median
-            answer 20 ms
+frozen      100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, 50 wrong
+            offers per 100 lines, median answer 20 ms
 everything  0 offers shown, 0.0 % of the characters completed, median answer 20 ms, adapter v2
             serves
 
@@ -290,10 +290,10 @@ fn few_offers_were_shown_with_learning() {
         "\
 Typed 20 commits of this repository and paused at 100 places, in 1.5 minutes.
 
-frozen      100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, median
-            answer 20 ms
-everything  10 offers shown, 5 accepted (50.0 %), 5.0 % of the characters completed, median
-            answer 20 ms, adapter v2 serves
+frozen      100 offers shown, 50 accepted (50.0 %), 50.0 % of the characters completed, 50 wrong
+            offers per 100 lines, median answer 20 ms
+everything  10 offers shown, 5 accepted (50.0 %), 5.0 % of the characters completed, 5 wrong
+            offers per 100 lines, median answer 20 ms, adapter v2 serves
 
 Of the offers that were shown, 50.0 % were accepted without learning and 50.0 % with it: no
 difference (too few offers for an interval).
@@ -318,9 +318,12 @@ fn several_arms_over_several_repositories() {
 Typed 40 commits of 2 repositories and paused at 200 places, in 3.0 minutes. The time limit
 ended it.
 
-frozen  200 offers shown, 50 accepted (25.0 %), 25.0 % of the characters completed
-twin    200 offers shown, 50 accepted (25.0 %), 25.0 % of the characters completed
-ppo     200 offers shown, 100 accepted (50.0 %), 50.0 % of the characters completed
+frozen  200 offers shown, 50 accepted (25.0 %), 25.0 % of the characters completed, 75 wrong
+        offers per 100 lines
+twin    200 offers shown, 50 accepted (25.0 %), 25.0 % of the characters completed, 75 wrong
+        offers per 100 lines
+ppo     200 offers shown, 100 accepted (50.0 %), 50.0 % of the characters completed, 50 wrong
+        offers per 100 lines
         an update failed: out of memory
 
 twin compared with frozen:

@@ -1,0 +1,180 @@
+//! What is computed ahead: while an offer is read, the engine computes the answers to the requests
+//! that come once it is accepted, behind it and on the next line. So the next offer stands at once.
+
+use super::{Session, State};
+use crate::services::reason::Reason;
+use crate::services::settings::Current;
+use crate::session::request::{CursorContext, Trigger, as_set, stop_rule};
+use crate::session::tracker::Offer;
+use completion::postprocess::NearbyText;
+use engine::Request;
+use feedback::event::Decision;
+use rand::Rng;
+use ropey::Rope;
+
+/// P(accepted) from which on an offer is followed. What is computed behind the others would be
+/// computed for nobody, more often than not.
+const PROBABILITY_MIN: f32 = 0.5;
+
+/// Lines above the cursor from which the width of an indentation is learned.
+const LINES_ABOVE: usize = 100;
+
+/// The indentation of a text that has none.
+const INDENTATION: &str = "    ";
+
+/// Ends of a line behind which editors indent the next one more.
+const OPENING: &[char] = &['{', '(', '[', ':'];
+
+impl Session {
+    /// Has the requests computed that come once this offer is accepted.
+    pub(super) fn follow_offer(
+        &self,
+        state: &State,
+        place: &CursorContext,
+        offer: &Offer,
+        decision: &Decision,
+    ) {
+        let is_likely =
+            decision.gate.as_ref().is_some_and(|gate| gate.probability >= PROBABILITY_MIN);
+        if !is_likely || place.entry.is_some() {
+            return;
+        }
+        let mut text = place.text.clone();
+        text.insert(place.cursor, &offer.text);
+        let behind = at(place, text, place.cursor + offer.text.chars().count());
+        let next = next_line(&behind);
+        self.compute_ahead(state, [behind, next]);
+    }
+
+    /// Has the request of the next line computed, where the model ends this one.
+    pub(super) fn follow_line(&self, state: &State, place: &CursorContext, reason: &Reason) {
+        let is_written = !place.around.line_before.trim().is_empty();
+        if is_written && *reason == Reason::NothingToAdd && place.entry.is_none() {
+            self.compute_ahead(state, [next_line(place)]);
+        }
+    }
+
+    fn compute_ahead<const N: usize>(&self, state: &State, places: [CursorContext; N]) {
+        let config = self.services.settings.current();
+        let is_line_free = |place: &CursorContext| place.around.rest_of_line.trim().is_empty();
+        // In a rehearsal nobody's time passes.
+        let wanted = config.lab.compute_ahead && self.services.clock.passes();
+        if !wanted || !places.iter().all(is_line_free) {
+            return;
+        }
+        let numbered = (state.asked..).zip(&places);
+        let requests: Vec<Request> = numbered
+            .map_while(|(asked, place)| self.likely(state, place, asked, &config))
+            .collect();
+        if !requests.is_empty() {
+            self.services.engine.ahead(requests);
+        }
+    }
+
+    /// The request that an editor sends at this place, before which `asked` others went to the
+    /// engine.
+    fn likely(
+        &self,
+        state: &State,
+        place: &CursorContext,
+        asked: u64,
+        config: &Current,
+    ) -> Option<Request> {
+        if state.notebooks.is_cell(&place.uri) {
+            return None;
+        }
+        let window = config.lab.window();
+        let prompt = state.prompts.ahead(&place.uri, &place.text, place.cursor, window)?;
+        let draw = place.draws(asked).random();
+        let (adapter, _) = self.services.adapters.draw_arm(draw, config.learning.trial);
+        let (trigger, completion) = (Trigger::Automatic, &config.completion);
+        let rule = stop_rule(&place.text, place.cursor, &place.language, trigger, completion);
+        Some(place.request(as_set(&config.lab, prompt), adapter, rule, trigger, config))
+    }
+}
+
+/// The same document with another text and another cursor.
+fn at(place: &CursorContext, text: Rope, cursor: usize) -> CursorContext {
+    CursorContext {
+        uri: place.uri.clone(),
+        path: place.path.clone(),
+        language: place.language.clone(),
+        around: NearbyText::of(&text, cursor),
+        read: (text.clone(), cursor),
+        text,
+        cursor,
+        position: place.position,
+        entry: None,
+        idle_ms: 0,
+        rejects_here: 0,
+    }
+}
+
+/// The place on a new line below this one, indented as editors do it.
+fn next_line(place: &CursorContext) -> CursorContext {
+    let line = &place.around.line_before;
+    let mut new = if place.around.has_crlf { "\r\n" } else { "\n" }.to_owned();
+    new.push_str(blanks(line));
+    if line.trim_end().ends_with(OPENING) {
+        new.push_str(&indentation(&place.text, place.cursor));
+    }
+    let mut text = place.text.clone();
+    text.insert(place.cursor, &new);
+    at(place, text, place.cursor + new.chars().count())
+}
+
+/// The blanks at the start of a line.
+fn blanks(line: &str) -> &str {
+    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
+}
+
+/// One step of indentation: the least that a line above the cursor has.
+fn indentation(text: &Rope, cursor: usize) -> String {
+    let last = text.char_to_line(cursor);
+    let above = (last.saturating_sub(LINES_ABOVE)..last).filter_map(|line| text.get_line(line));
+    let all = above.filter_map(|line| {
+        let line: String = line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect();
+        (!line.is_empty()).then_some(line)
+    });
+    let least = all.min_by_key(String::len).unwrap_or_else(|| INDENTATION.to_owned());
+    if least.starts_with('\t') { "\t".to_owned() } else { least }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use completion::document::Position;
+
+    /// The text of the next line's place, with `|` at the cursor.
+    fn below(marked: &str) -> String {
+        let cursor = marked.chars().position(|c| c == '|').unwrap();
+        let text = Rope::from_str(&marked.replacen('|', "", 1));
+        let place = CursorContext {
+            uri: "file:///a".into(),
+            path: "/a".into(),
+            language: "rust".into(),
+            around: NearbyText::of(&text, cursor),
+            read: (text.clone(), cursor),
+            text,
+            cursor,
+            position: Position { line: 0, column: 0 },
+            entry: None,
+            idle_ms: 0,
+            rejects_here: 0,
+        };
+        let next = next_line(&place);
+        let mut text = next.text.to_string();
+        text.insert(next.cursor, '|');
+        text
+    }
+
+    #[test]
+    fn the_next_line_is_indented_as_editors_do_it() {
+        assert_eq!(below("a\n  b|\nc"), "a\n  b\n  |\nc");
+        assert_eq!(below("a\n  b:|"), "a\n  b:\n      |", "nothing above shows the width");
+        assert_eq!(below("a {\n  b {|"), "a {\n  b {\n      |");
+        assert_eq!(below("a {\n  b\n  c {|"), "a {\n  b\n  c {\n    |");
+        assert_eq!(below("a {\n\tb\n\tc {|"), "a {\n\tb\n\tc {\n\t\t|");
+        assert_eq!(below("a\r\n  b|\r\n"), "a\r\n  b\r\n  |\r\n");
+    }
+}

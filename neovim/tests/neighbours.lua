@@ -1,0 +1,239 @@
+--- Hone beside what else acts on the text of an insert mode: completion menus, snippets, another
+--- plugin with ghost text, and tools that change the file when it is saved. The plugins are those
+--- of `install-neighbours.sh`, in the folder that $HONE_NEIGHBOURS names.
+
+local check = require('check')
+local wait = require('wait')
+
+--- The model continues this with ` Thursday, Friday, …`.
+local WEEK = '// Monday, Tuesday, Wednesday,'
+local GHOST = WEEK .. ' Thursday, Friday'
+
+--- The menu completes the beginning of this word, which stands in the file.
+local WORD, BEGINNING = 'lanternfish', 'lantern'
+
+local folder = vim.env.HONE_NEIGHBOURS
+
+local BLINK = [[
+require('blink.cmp').setup({
+  keymap = { preset = 'super-tab' },
+  fuzzy = { implementation = 'lua' },
+  sources = { default = { 'buffer' } },
+})
+]]
+
+local CMP = [[
+local cmp = require('cmp')
+cmp.register_source('buffer', require('cmp_buffer'))
+cmp.setup({
+  sources = { { name = 'buffer' } },
+  mapping = {
+    ['<Tab>'] = cmp.mapping(function(fallback)
+      if cmp.visible() then cmp.confirm({ select = true }) else fallback() end
+    end, { 'i' }),
+  },
+})
+]]
+
+--- The lines of an `init.lua` that load plugins.
+local function init(plugins, setup)
+  local lines = vim.tbl_map(function(plugin)
+    return ('vim.opt.rtp:prepend(%q)'):format(folder .. '/' .. plugin)
+  end, plugins)
+  table.insert(lines, setup)
+  return table.concat(lines, '\n')
+end
+
+local function accepted(home, name)
+  return vim.tbl_filter(function(offer)
+    return offer.outcomes[1] and offer.outcomes[1].kind == 'accepted'
+  end, home:offers(name))
+end
+
+--- Opens a file whose first line the model continues, and waits for the offer.
+local function with_ghost(home, name, options)
+  local editor = home:edit(name, WEEK .. '\n\n' .. WORD .. '\n', options)
+  editor:press('A')
+  editor:wait_for(GHOST)
+  return editor
+end
+
+local function tab_takes_the_offer(home, name, options)
+  local editor = with_ghost(home, name, options)
+  editor:press('Tab')
+  wait.until_('the offer in the buffer', function()
+    return vim.startswith(editor:lines()[1], GHOST)
+  end)
+  wait.settle()
+  check.equal('', editor:messages():match('Error.*') or '', 'messages')
+  check.equal(1, #accepted(home, name), 'accepted offers')
+  editor:quit()
+end
+
+--- While the menu is open, Tab takes its entry, and no offer is accepted.
+local function tab_takes_the_entry(home, name, options)
+  local editor = home:edit(name, WORD .. '\n\n', options)
+  editor:type('Go')
+  editor:type(BEGINNING)
+  wait.until_('the menu', function()
+    return editor:eval(options.is_open):find('true')
+  end, function()
+    return editor:screen()
+  end)
+  editor:press('Tab')
+  wait.until_('the entry in the buffer', function()
+    return editor:lines()[3] == WORD
+  end, function()
+    return editor:screen()
+  end)
+  wait.settle()
+  check.equal(WORD, editor:lines()[3], 'nothing else')
+  check.equal({}, accepted(home, name), 'accepted offers')
+  editor:quit()
+end
+
+local neighbours = {
+  {
+    'while Neovim’s own menu is open, Tab does what it did without Hone',
+    function(home)
+      local editor = home:edit('menu.rs', WORD .. '\n\n', {
+        init = [[vim.o.completeopt = 'menuone,noinsert']],
+      })
+      editor:type('Go' .. BEGINNING)
+      editor:press('C-n')
+      wait.until_('the menu', function()
+        return vim.trim(editor:eval('pumvisible()')) == '1'
+      end, function()
+        return editor:screen()
+      end)
+      editor:press('Tab')
+      wait.until_('the indentation in the buffer', function()
+        return editor:lines()[3] == BEGINNING .. ' '
+      end, function()
+        return editor:screen()
+      end)
+      check.equal({}, accepted(home, 'menu.rs'), 'accepted offers')
+      editor:quit()
+    end,
+  },
+  {
+    'in a snippet Tab takes a visible offer, and without one goes to the next place',
+    function(home)
+      local expand = [[vim.keymap.set('i', '<F2>', function()
+        vim.snippet.expand('a($1)\n%s$2\n$3')
+      end)]]
+      local editor = home:edit('snippet.rs', '', { init = expand:format(WEEK) })
+      editor:press('i')
+      editor:press('F2')
+      wait.until_('the snippet', function()
+        return editor:lines()[1] == 'a()'
+      end)
+      wait.settle()
+      editor:press('C-]')
+      editor:press('Tab')
+      editor:wait_for(GHOST)
+      check.equal('a()', editor:lines()[1], 'Tab inserts nothing')
+      editor:press('Tab')
+      wait.until_('the offer in the buffer', function()
+        return vim.startswith(editor:lines()[2], GHOST)
+      end)
+      wait.settle()
+      check.equal(1, #accepted(home, 'snippet.rs'), 'accepted offers')
+      editor:quit()
+    end,
+  },
+  {
+    'a formatter that changes the file on save takes no verdict back',
+    function(home)
+      local editor = with_ghost(home, 'format.rs', {
+        init = [[vim.cmd('autocmd BufWritePre * silent %s/^/  /')]],
+      })
+      editor:press('Tab')
+      editor:press('Escape')
+      editor:type(':w')
+      editor:press('Enter')
+      wait.until_('the formatted text', function()
+        return vim.startswith(editor:lines()[1], '  ' .. GHOST)
+      end)
+      wait.settle()
+      editor:quit()
+      local offer = home:offers('format.rs')[1]
+      check.equal(1, #offer.outcomes, 'verdicts')
+      check.equal('accepted', offer.outcomes[1].kind)
+    end,
+  },
+  {
+    'saving by itself leaves the offer on screen',
+    function(home)
+      local editor = with_ghost(home, 'autosave.rs', {
+        init = [[vim.cmd('autocmd User Save silent update')]],
+      })
+      editor:eval([[execute('doautocmd User Save')]])
+      wait.settle()
+      editor:wait_for(GHOST)
+      editor:press('Tab')
+      check.equal('accepted', home:first_outcome('autosave.rs').outcomes[1].kind)
+      editor:quit()
+    end,
+  },
+}
+
+--- The stories of a plugin. They are played where $HONE_NEIGHBOURS names a folder, because the
+--- plugins come from GitHub, which not every machine reaches.
+local function with(plugins, stories)
+  if not folder then
+    return
+  end
+  for _, plugin in ipairs(plugins) do
+    local found = vim.uv.fs_stat(folder .. '/' .. plugin)
+    assert(found, plugin .. ' is missing; see install-neighbours.sh')
+  end
+  vim.list_extend(neighbours, stories)
+end
+
+with({ 'blink.cmp' }, {
+  {
+    'blink.cmp: without its menu Tab takes the offer',
+    function(home)
+      tab_takes_the_offer(home, 'blink.rs', { init = init({ 'blink.cmp' }, BLINK) })
+    end,
+  },
+  {
+    'blink.cmp: while its menu is open, Tab takes the entry',
+    function(home)
+      tab_takes_the_entry(home, 'blinkmenu.rs', {
+        init = init({ 'blink.cmp' }, BLINK),
+        is_open = [[luaeval('tostring(require("blink.cmp").is_menu_visible())')]],
+      })
+    end,
+  },
+})
+
+with({ 'nvim-cmp', 'cmp-buffer' }, {
+  {
+    'nvim-cmp: without its menu Tab takes the offer',
+    function(home)
+      tab_takes_the_offer(home, 'cmp.rs', { init = init({ 'nvim-cmp', 'cmp-buffer' }, CMP) })
+    end,
+  },
+  {
+    'nvim-cmp: while its menu is open, Tab takes the entry',
+    function(home)
+      tab_takes_the_entry(home, 'cmpmenu.rs', {
+        init = init({ 'nvim-cmp', 'cmp-buffer' }, CMP),
+        is_open = [[luaeval('tostring(require("cmp").visible())')]],
+      })
+    end,
+  },
+})
+
+with({ 'copilot.vim' }, {
+  {
+    'copilot.vim, not signed in: Tab takes the offer',
+    function(home)
+      tab_takes_the_offer(home, 'copilot.rs', { init = init({ 'copilot.vim' }, '') })
+    end,
+  },
+})
+
+return neighbours

@@ -1,0 +1,147 @@
+//! Hone as a side: a daemon in a home of its own, and an editor that is connected to it.
+
+use crate::trace::Trace;
+use crate::{Answer, quantile};
+use anyhow::{Result, ensure};
+use rehearsal::client::{Client, TriggerKind};
+use rehearsal::document::{Document, Encoding, Position, Range};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use tempfile::TempDir;
+
+pub struct Hone {
+    pub client: Client,
+    program: PathBuf,
+    home: TempDir,
+    document: Document,
+    uri: String,
+}
+
+impl Hone {
+    /// Starts a daemon with these lines in its config.toml. Its editor has `folder` open.
+    pub fn start(
+        program: &Path,
+        models: &Path,
+        settings: &[String],
+        folder: &Path,
+    ) -> Result<Hone> {
+        let home = tempfile::tempdir()?;
+        std::os::unix::fs::symlink(std::path::absolute(models)?, home.path().join("models"))?;
+        // The next key follows each answer, so the pause in typing means nothing. The setting has
+        // the name that every version reads.
+        let mut config = "learning.enabled = false\ncompletion.follow_rhythm = false\n".to_owned();
+        for line in settings {
+            config += line;
+            config.push('\n');
+        }
+        std::fs::write(home.path().join("config.toml"), config)?;
+        let client = Client::spawn(command(program, home.path(), "lsp").stderr(Stdio::inherit()))?;
+        client.initialize_in(&[], Some(folder))?;
+        let document = Document::new(String::new(), Encoding::Utf16);
+        Ok(Hone { client, program: program.to_owned(), home, document, uri: String::new() })
+    }
+
+    pub fn open(&mut self, trace: &Trace) -> Result<()> {
+        self.uri = format!("file://{}", trace.path.display());
+        let text = format!("{}{}", trace.before(0), trace.after());
+        self.document = Document::new(text.clone(), Encoding::Utf16);
+        self.client.open(&self.uri, trace.language, &text)?;
+        // The plugins for VS Code and Neovim report in this way where the cursor is.
+        let at = Self::cursor(trace, 0);
+        self.client.notify(
+            "textDocument/didFocus",
+            json!({"textDocument": {"uri": self.uri}, "position": at}),
+        )?;
+        Ok(())
+    }
+
+    pub fn close(&self) -> Result<()> {
+        let document = json!({"textDocument": {"uri": self.uri}});
+        Ok(self.client.notify("textDocument/didClose", document)?)
+    }
+
+    fn cursor(trace: &Trace, key: usize) -> Position {
+        let before = trace.before(key);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Position {
+            line: before.matches('\n').count() as u32,
+            character: line.encode_utf16().count() as u32,
+        }
+    }
+
+    pub fn key(&mut self, trace: &Trace, key: usize) -> Result<Answer> {
+        let started = Instant::now();
+        if key > 0 {
+            let at = Self::cursor(trace, key - 1);
+            let typed = &trace.text[trace.cursors[key - 1]..trace.cursors[key]];
+            self.client.change(&self.uri, Some(Range { start: at, end: at }), typed)?;
+        }
+        let items = self.client.inline_completion(
+            &self.uri,
+            Self::cursor(trace, key),
+            TriggerKind::Automatic,
+        )?;
+        let ms = started.elapsed().as_secs_f64() * 1000.0;
+        let text = items.into_iter().next().map(|item| item.insert_text).unwrap_or_default();
+        Ok(Answer { ms, text })
+    }
+
+    /// What the server recorded about the requests that went to the model: the time to the first
+    /// token with a warm prompt, and the time of a decode step.
+    pub fn timing(&self) -> Result<Value> {
+        let output = command(&self.program, self.home.path(), "events").arg("--json").output()?;
+        ensure!(output.status.success(), "`hone events` failed");
+        timing(&String::from_utf8(output.stdout)?)
+    }
+
+    /// Stops the daemon. The editor leaves first, because it would start another one.
+    pub fn stop(self) -> Result<()> {
+        let Hone { client, program, home, .. } = self;
+        drop(client);
+        command(&program, home.path(), "stop").stdout(Stdio::null()).status()?;
+        Ok(())
+    }
+}
+
+fn command(program: &Path, home: &Path, verb: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("HONE_HOME", home).arg(verb);
+    command
+}
+
+fn timing(events: &str) -> Result<Value> {
+    let (mut first, mut steps, mut computed) = (vec![], vec![], 0);
+    let (mut prompts, mut tokens_read, mut tokens_made) = (0.0, 0.0, 0.0);
+    for line in events.lines() {
+        let event: Value = serde_json::from_str(line)?;
+        let number = |key: &str| event["timing"][key].as_f64();
+        let (Some(reused), Some(evaluated)) = (number("prompt_reused"), number("prompt_evaluated"))
+        else {
+            continue;
+        };
+        computed += 1;
+        prompts += number("prompt_ms").unwrap_or_default();
+        tokens_read += evaluated;
+        let tokens = event["logprobs"].as_array().map_or(0, Vec::len);
+        if reused > 0.0 && evaluated <= 8.0 {
+            first.extend(number("prompt_ms"));
+        }
+        tokens_made += tokens as f64;
+        if let (true, Some(ms)) = (tokens > 1, number("decode_ms")) {
+            steps.push(ms / (tokens - 1) as f64);
+        }
+    }
+    Ok(json!({
+        "computed": computed,
+        "per_computed": {
+            "prompt_ms": prompts / f64::from(computed),
+            "prompt_tokens_evaluated": tokens_read / f64::from(computed),
+            "tokens_generated": tokens_made / f64::from(computed),
+        },
+        "first_token_ms": quantile(&mut first, 0.5),
+        // Tokens that were generated before cost nothing. The slower steps were computed.
+        "decode_step_ms": quantile(&mut steps, 0.75),
+    }))
+}
