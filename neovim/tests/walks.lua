@@ -77,6 +77,17 @@ return {
     end,
   },
   {
+    'a walk that cannot begin: the key says why',
+    function(home)
+      local editor = home:edit('walknot.rs', LOADS)
+      editor:type('ggwwcwfetch')
+      editor:press('Escape')
+      wait.settle()
+      editor:press('M-n')
+      editor:wait_for('hone: You have not just made the same edit twice.')
+    end,
+  },
+  {
     'a walk as you edit: a hint says how far away the next edit is',
     function(home)
       setting(home, 'on')

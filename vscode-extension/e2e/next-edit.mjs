@@ -110,6 +110,11 @@ export const stories = {
         at,
     ) {
         const { window } = at;
+        await window.file('walk.rs');
+        await window.press('Alt+n');
+        const why =
+            /Hone: (You have not just made the same edit twice|What you changed twice fits)/;
+        await window.page.locator('.statusbar-item', { hasText: why }).waitFor();
         await renameTwice(window, 'walk.rs', 'file', 'load', 'fetch');
         await window.dismiss();
         await shows(window, NONE);

@@ -1,5 +1,5 @@
-//! The latest requests for completions and next edits, and why each ended as it did, for `hone
-//! why`. They are kept in memory only, and hold no text of a document.
+//! The latest requests for completions and next edits, and why each ended as it did, for
+//! `hone why`. They are kept in memory only, and hold no text of a document.
 
 use crate::services::reason::Reason;
 use parking_lot::Mutex;

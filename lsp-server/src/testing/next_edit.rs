@@ -10,6 +10,7 @@ use feedback::event::{Event, EventKind, Evidence, NextEdit, NextEditKind, NextEd
 use policy::next_edit::EditGate;
 use policy::next_edit::features::Surroundings;
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -35,12 +36,24 @@ fn name(random: &mut StdRng) -> String {
     format!("name_{}", (random.random::<f32>().powi(3) * NAMES as f32) as usize)
 }
 
+/// The lines of a block of these documents.
+const BLOCK_LINES: u32 = 8;
+
+/// The beginning of a line that calls a method.
+const CALL: &str = "    self.";
+
+/// In the third and the fourth line of each block, the same method is called. The user renames it.
 fn text(random: &mut StdRng) -> String {
+    let mut pair = String::new();
     (0..LINES).fold(String::new(), |mut text, line| {
         let (a, b, c) = (name(random), name(random), name(random));
-        let _ = match line % 8 {
+        if line % BLOCK_LINES == 2 {
+            pair = name(random);
+        }
+        let _ = match line % BLOCK_LINES {
             0 => writeln!(text, "fn {a}({b}: &mut Ledger) -> Result<u64, Error> {{"),
             1 => writeln!(text, "    // What {a} has is counted with \"{b}\"."),
+            2 | 3 => writeln!(text, "{CALL}{pair}(here);"),
             7 => writeln!(text, "}}"),
             _ => writeln!(text, "    let {a} = self.{b}({c}, \"{line}\")?;"),
         };
@@ -52,6 +65,8 @@ fn text(random: &mut StdRng) -> String {
 struct User {
     editor: Editor,
     version: u32,
+    /// The lines of the first document, as they were opened.
+    lines: Vec<String>,
     _daemon: TestDaemon,
 }
 
@@ -62,10 +77,13 @@ impl User {
             TestDaemon::start_as(engine, |config| config.completion.next_edit = setting).await;
         let mut editor = Editor::over(daemon.connect()).await;
         let mut random = StdRng::seed_from_u64(1);
+        let mut lines = vec![];
         for document in (0..DOCUMENTS).rev() {
-            editor.open(&format!("file:///{document}.rs"), &text(&mut random)).await;
+            let text = text(&mut random);
+            editor.open(&format!("file:///{document}.rs"), &text).await;
+            lines = text.lines().map(str::to_owned).collect();
         }
-        User { editor, version: 0, _daemon: daemon }
+        User { editor, version: 0, lines, _daemon: daemon }
     }
 
     /// Replaces so many characters of a line by a text.
@@ -95,13 +113,12 @@ impl User {
         self.editor.until(|message| message["id"] == id && message["method"].is_null()).await
     }
 
-    /// Writes two alike lines and renames what they call; answers how long the next edit takes from
-    /// the second change on, and whether there is one.
-    async fn edit_twice(&mut self, line: u32, old: &str, new: &str) -> (Duration, bool) {
-        for _ in 0..2 {
-            self.change(line, 0, 0, &format!("self.{old}(here);\n")).await;
-        }
-        let (column, length) = ("self.".len() as u32, old.len() as u32);
+    /// Renames what two lines call; answers how long the next edit takes from the second change on,
+    /// and whether there is one.
+    async fn edit_twice(&mut self, line: u32, new: &str) -> (Duration, bool) {
+        let rest = self.lines[line as usize].strip_prefix(CALL).expect("the line calls something");
+        let length = rest.find('(').expect("a call has arguments") as u32;
+        let column = CALL.len() as u32;
         self.change(line, column, length, new).await;
         let began = Instant::now();
         self.change(line + 1, column, length, new).await;
@@ -177,12 +194,13 @@ async fn bench_next_edits() {
     let (mut off, mut on) = (User::of(Setting::Off).await, User::of(Setting::On).await);
     let mut random = StdRng::seed_from_u64(3);
     let (mut offers, mut keys_off, mut keys_on, mut found) = (vec![], vec![], vec![], 0);
-    for round in 0..ROUNDS {
-        let line = random.random_range(0..LINES / 2);
-        let old = name(&mut random);
+    let mut blocks: Vec<u32> = (0..LINES / BLOCK_LINES).collect();
+    blocks.shuffle(&mut random);
+    for (round, block) in blocks.into_iter().take(ROUNDS).enumerate() {
+        let line = block * BLOCK_LINES + 2;
         let new = format!("changed_{round}");
-        let (took, is_found) = on.edit_twice(line, &old, &new).await;
-        let (_, never) = off.edit_twice(line, &old, &new).await;
+        let (took, is_found) = on.edit_twice(line, &new).await;
+        let (_, never) = off.edit_twice(line, &new).await;
         assert!(!never, "they are switched off");
         offers.push(took);
         found += usize::from(is_found);

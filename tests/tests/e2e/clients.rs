@@ -5,7 +5,7 @@
 //! server, and the time at which it was sent. Offer ids differ in every run, so the ids of this
 //! run replace the recorded ones.
 
-use feedback::event::{EventKind, Evidence, Outcome};
+use feedback::event::{EventKind, Evidence, NextEditOutcome, Outcome};
 use rehearsal::client::{Client, Pending};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -82,7 +82,8 @@ impl Replay<'_> {
     }
 }
 
-/// The ids and texts of the offers in an answer, in LSP's form or in that of the older agent.
+/// The ids and texts of the offers in an answer, in LSP's form or in that of the older agent, and
+/// of the next edits.
 fn offers(answer: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let items = answer["items"].as_array().into_iter().flatten();
@@ -90,7 +91,9 @@ fn offers(answer: &Value) -> Vec<(String, String)> {
         items.map(|item| (text(&item["command"]["arguments"][0]), text(&item["insertText"])));
     let completions = answer["completions"].as_array().into_iter().flatten();
     let completions = completions.map(|one| (text(&one["uuid"]), text(&one["displayText"])));
-    items.chain(completions).collect()
+    let edits = answer["edits"].as_array().into_iter().flatten();
+    let edits = edits.map(|one| (text(&one["command"]["arguments"][0]), text(&one["text"])));
+    items.chain(completions).chain(edits).collect()
 }
 
 fn substitute(value: &mut Value, live: &HashMap<String, String>) {
@@ -106,10 +109,9 @@ fn substitute(value: &mut Value, live: &HashMap<String, String>) {
     }
 }
 
-/// Replays a recording; answers the outcome of each offer in their order, and how many offers
-/// were confirmed to be on screen.
-fn play(name: &str) -> (Vec<Outcome>, usize) {
-    let home = Home::with(Model::Smol, QUICK);
+/// Replays a recording with these settings; answers the ids of what was offered, in their order.
+fn replay(name: &str, settings: &str) -> (Home, Vec<String>) {
+    let home = Home::with(Model::Smol, settings);
     let path = format!("{}/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let recording = std::fs::read_to_string(&path).expect(&path);
     let editor = Client::spawn(home.hone().args(["lsp", "--manual-clock"])).expect("hone runs");
@@ -133,6 +135,13 @@ fn play(name: &str) -> (Vec<Outcome>, usize) {
     let offers = replay.offers;
     drop(editor);
     tests::eventually("the session ends", || home.status()["daemon"]["sessions"] == 0);
+    (home, offers)
+}
+
+/// Replays a recording; answers the outcome of each offer in their order, and how many offers
+/// were confirmed to be on screen.
+fn play(name: &str) -> (Vec<Outcome>, usize) {
+    let (home, offers) = replay(name, QUICK);
     let outcome = |id: &String| {
         let strongest = home.outcomes(id).into_iter().max_by_key(|(_, evidence)| *evidence);
         strongest.map(|(outcome, _): (Outcome, Evidence)| outcome).expect("every offer ends")
@@ -181,4 +190,37 @@ fn copilot_lua() {
         Outcome::RejectedEsc,
     ];
     assert_eq!((outcomes.as_slice(), shown), (expected.as_slice(), 5));
+}
+
+/// Replays a recording of next edits; answers the outcome of each in their order.
+fn play_edits(name: &str) -> Vec<NextEditOutcome> {
+    let (home, edits) = replay(name, &format!("{QUICK}completion.next_edit = \"on\"\n"));
+    let events = home.events();
+    let outcome = |edit: &String| {
+        events.iter().find_map(|event| match &event.kind {
+            EventKind::NextEditOutcome { id, outcome, .. } if id == edit => Some(*outcome),
+            _ => None,
+        })
+    };
+    edits.iter().map(|edit| outcome(edit).expect("every edit ends")).collect()
+}
+
+/// Neovim 0.12 with sidekick.nvim. It checks the version, runs the command after the change, and
+/// reports neither what is on screen nor that Escape takes it away. The user makes two edits by
+/// hand, presses Tab four times, then Escape, and writes another line.
+#[test]
+fn sidekick_nvim() {
+    let expected =
+        [NextEditOutcome::Accepted, NextEditOutcome::Accepted, NextEditOutcome::Superseded];
+    assert_eq!(play_edits("sidekick.nvim"), expected);
+}
+
+/// Neovim 0.12 with copilot.lua and the copilot-lsp that it uses for next edits. It reports what is
+/// on screen, never runs the command, and clears the edit on Escape without a word. The user does
+/// the same with its key.
+#[test]
+fn copilot_lua_next_edits() {
+    let expected =
+        [NextEditOutcome::Accepted, NextEditOutcome::Accepted, NextEditOutcome::Superseded];
+    assert_eq!(play_edits("copilot.lua-next-edits"), expected);
 }

@@ -14,9 +14,13 @@ fn home() -> Home {
     Home::with(Model::Smol, &format!("{QUICK}completion.next_edit = \"on\"\n"))
 }
 
-fn name_in(line: u32, length: u32) -> Range {
+fn at(line: u32, columns: std::ops::Range<u32>) -> Range {
     let at = |character| Position { line, character };
-    Range { start: at(5), end: at(5 + length) }
+    Range { start: at(columns.start), end: at(columns.end) }
+}
+
+fn name_in(line: u32, length: u32) -> Range {
+    at(line, 5..5 + length)
 }
 
 /// Opens the text and makes the same edit in its first two lines. The version is 3 then.
@@ -125,4 +129,55 @@ fn by_default_an_edit_comes_with_a_key_alone() {
     });
     let answer = editor.request("textDocument/copilotInlineEdit", params).unwrap();
     assert_eq!(answer["edits"].as_array().map(Vec::len), Some(1));
+}
+
+/// The answer names the other document and its own version, and what was made there is read from
+/// its text.
+#[test]
+fn the_next_edit_may_be_in_another_open_file() {
+    const OTHER: &str = "file:///project/b.rs";
+    let home = home();
+    let editor = home.editor();
+    editor.open(OTHER, "rust", "// 😀\n\tfile.load(6); file.load(7);\n").unwrap();
+    editor.change(OTHER, Some(at(0, 0..0)), "// é\n").unwrap();
+    editor.open(URI, "rust", "file.load(1);\nfile.load(2);\n").unwrap();
+    for line in 0..2 {
+        editor.change(URI, Some(name_in(line, 4)), "fetch").unwrap();
+    }
+    let edit = ask(&editor, 3, 1).remove(0);
+    assert_eq!(edit["textDocument"], json!({ "uri": OTHER, "version": 2 }));
+    assert_eq!(edit["range"]["start"], json!({ "line": 2, "character": 6 }));
+    assert_eq!(edit["_hone"]["old"], "load(6); file.load");
+    editor.change(OTHER, Some(at(2, 6..24)), "fetch(6); file.fetch").unwrap();
+    editor.request("workspace/executeCommand", edit["command"].clone()).unwrap();
+    // The walk goes on from there, and there is nothing left.
+    let params = json!({
+        "textDocument": { "uri": OTHER, "version": 3 },
+        "position": { "line": 2, "character": 0 },
+    });
+    let answer = editor.request("textDocument/copilotInlineEdit", params).unwrap();
+    assert_eq!(answer["edits"], json!([]));
+    drop(editor);
+    assert_eq!(outcomes(&home), [NextEditOutcome::Accepted]);
+}
+
+#[test]
+fn hone_why_says_why_there_was_no_next_edit() {
+    let home = Home::with(Model::Smol, QUICK);
+    let editor = home.editor();
+    editor.open(URI, "rust", TEXT).unwrap();
+    editor.change(URI, Some(name_in(0, 4)), "fetch").unwrap();
+    assert!(ask(&editor, 2, 0).is_empty());
+    let params = json!({
+        "textDocument": { "uri": URI, "version": 2 },
+        "position": { "line": 0, "character": 0 },
+        "context": { "triggerKind": 1 },
+    });
+    let answer = editor.request("textDocument/copilotInlineEdit", params).unwrap();
+    assert_eq!(answer["_hone"]["reason"], "nothing_alike");
+    let told = home.output(&["why"]);
+    assert!(told.contains("a.rs:1 (next edit, invoked)  You have not"), "{told}");
+    assert_eq!(told.lines().count(), 1, "a pause in typing is not told: {told}");
+    let all = home.output(&["why", "--all"]);
+    assert!(all.contains("a.rs:1 (next edit)  Next edits come when you press their key."), "{all}");
 }
