@@ -67,7 +67,7 @@ interface MenuEntry extends vscode.QuickPickItem {
 async function menu({ server, output }: CommandParts): Promise<void> {
     const title = server.state.kind === 'failed' ? server.state.problem : 'Hone';
     const picked = await vscode.window.showQuickPick(menuEntries(server), { title });
-    // A click has put the focus onto the status bar, where the next blank would open the menu again.
+    // A click has put the focus onto the status bar, where a blank would open the menu again.
     await vscode.commands.executeCommand('workbench.action.focusActiveEditorGroup');
     if (picked?.command) await vscode.commands.executeCommand(picked.command);
     else if (picked) output.show();

@@ -235,8 +235,8 @@ impl RehearsalReport {
     }
 
     /// The requests without a reason, the labels that nobody gave, and every count in which daemon
-    /// and typist differ, with the names of repository and arm. A formatter, or a bracket that is typed over, may cost an offer
-    /// its label, so the counts need not agree then.
+    /// and typist differ, with the names of repository and arm. A formatter, or a bracket that is
+    /// typed over, may cost an offer its label, so the counts need not agree then.
     pub fn disagreements(&self) -> Vec<String> {
         let Conditions { disturbances, editor, .. } = &self.conditions;
         let counts_agree = disturbances.is_empty() && *editor == Editor::Plain;
