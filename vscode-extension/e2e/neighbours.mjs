@@ -47,12 +47,11 @@ export const stories = {
         await savedAs(at, 'cursors.rs', new RegExp(`^(${WEEK} ${offer.shown}\n?){2}$`));
     },
 
-    async 'an offer stays while the file saves itself, and what that changes is no verdict'(at) {
+    async 'an offer stays while the file saves itself'(at) {
         const { window, hone, workspace } = at;
         at.set({
             'files.autoSave': 'afterDelay',
             'files.autoSaveDelay': 300,
-            'files.insertFinalNewline': true,
         });
         await window.file('saving.rs');
         await window.insert(WEEK);
