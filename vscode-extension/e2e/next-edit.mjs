@@ -15,6 +15,9 @@ const OPENED = ['one', 'two', 'three', 'four']
     .map((name) => `fn ${name}() {\n    open(${name});\n    read(${name});\n}\n`)
     .join('\n');
 
+/** How late a completion may come. Tab belongs to it and not to the next edit. */
+const LATE_MS = 1_000;
+
 /** Nothing of a next edit is on screen. */
 const NONE = { old: '', line: '', new: '', hint: '' };
 
@@ -44,6 +47,18 @@ async function renameTwice(window, file, object, name, other) {
     await window.dismiss();
     await window.press('ArrowDown');
     await rename(window, object, name, other);
+}
+
+/**
+ * Waits until a completion of the line would be there, and turns it down. Where there is none,
+ * Escape is not pressed, because it would turn down the next edit.
+ */
+async function noCompletion(window) {
+    await window.pause(LATE_MS);
+    while ((await window.ghost()) !== '') {
+        await window.press('Escape');
+        await window.pause(LATE_MS);
+    }
 }
 
 /** Waits until the screen shows this edit, and nothing that a completion offers. */
@@ -116,7 +131,7 @@ export const stories = {
             /Hone: (You have not just made the same edit twice|What you changed twice fits)/;
         await window.page.locator('.statusbar-item', { hasText: why }).waitFor();
         await renameTwice(window, 'walk.rs', 'file', 'load', 'fetch');
-        await window.dismiss();
+        await noCompletion(window);
         await shows(window, NONE);
         await window.press('Alt+n');
         await shows(window, { old: 'load', new: 'fetch' });
@@ -144,7 +159,7 @@ export const stories = {
         at.set({ 'hone.completion.next_edit': 'on' });
         await eventually('config.toml has it', () => setting() === '"on"');
         await renameTwice(window, 'far.rs', 'frame', 'parse', 'decode');
-        await window.dismiss();
+        await noCompletion(window);
         // A pause after any key brings it, if the gate lets it through.
         await shows(window, { hint: '→ 51 lines below (Tab)' });
         await window.shot('next-edit-far');
