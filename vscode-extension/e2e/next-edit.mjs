@@ -15,8 +15,8 @@ const OPENED = ['one', 'two', 'three', 'four']
     .map((name) => `fn ${name}() {\n    open(${name});\n    read(${name});\n}\n`)
     .join('\n');
 
-/** How late a completion may come. Tab belongs to it and not to the next edit. */
-const LATE_MS = 1_000;
+/** No completion is likely enough, because Tab belongs to a completion and not to the next edit. */
+const ALONE = { 'hone.completion.min_probability': 1 };
 
 /** Nothing of a next edit is on screen. */
 const NONE = { old: '', line: '', new: '', hint: '' };
@@ -49,16 +49,27 @@ async function renameTwice(window, file, object, name, other) {
     await rename(window, object, name, other);
 }
 
-/**
- * Waits until a completion of the line would be there, and turns it down. Where there is none,
- * Escape is not pressed, because it would turn down the next edit.
- */
-async function noCompletion(window) {
-    await window.pause(LATE_MS);
-    while ((await window.ghost()) !== '') {
-        await window.press('Escape');
-        await window.pause(LATE_MS);
-    }
+/** Changes the settings, and waits until the server has them. */
+async function set({ set, hone }, settings) {
+    set({ ...ALONE, ...settings });
+    const value = (key) => hone.run('config', 'get', key, '--json').trim();
+    const wanted = settings['hone.completion.next_edit'] ?? 'subtle';
+    await eventually('config.toml has the settings', () => {
+        const isAlone = Number(value('completion.min_probability')) === 1;
+        return isAlone && JSON.parse(value('completion.next_edit')) === wanted;
+    });
+}
+
+/** Plays a story without completions, whose settings end with it. */
+function alone(play) {
+    return async (at) => {
+        await set(at, {});
+        try {
+            await play(at);
+        } finally {
+            at.set({});
+        }
+    };
 }
 
 /** Waits until the screen shows this edit, and nothing that a completion offers. */
@@ -120,7 +131,7 @@ async function goTo(window, number) {
     for (let at = 1; at < number; at += 1) await window.press('ArrowDown');
 }
 
-export const stories = {
+const played = {
     async 'the key shows what comes next, Tab goes there and makes it, and Escape turns it down'(
         at,
     ) {
@@ -131,7 +142,6 @@ export const stories = {
             /Hone: (You have not just made the same edit twice|What you changed twice fits)/;
         await window.page.locator('.statusbar-item', { hasText: why }).waitFor();
         await renameTwice(window, 'walk.rs', 'file', 'load', 'fetch');
-        await noCompletion(window);
         await shows(window, NONE);
         await window.press('Alt+n');
         await shows(window, { old: 'load', new: 'fetch' });
@@ -154,12 +164,9 @@ export const stories = {
     },
 
     async 'as you edit, the next edit comes by itself, and a hint says how far away it is'(at) {
-        const { window, hone } = at;
-        const setting = () => hone.run('config', 'get', 'completion.next_edit', '--json').trim();
-        at.set({ 'hone.completion.next_edit': 'on' });
-        await eventually('config.toml has it', () => setting() === '"on"');
+        const { window } = at;
+        await set(at, { 'hone.completion.next_edit': 'on' });
         await renameTwice(window, 'far.rs', 'frame', 'parse', 'decode');
-        await noCompletion(window);
         // A pause after any key brings it, if the gate lets it through.
         await shows(window, { hint: '→ 51 lines below (Tab)' });
         await window.shot('next-edit-far');
@@ -169,8 +176,6 @@ export const stories = {
         await window.press('Tab');
         await isSaved(at, 'far.rs', FAR.replaceAll('parse', 'decode'));
         await outcomesAre(at, 'far.rs', ['accepted']);
-        at.set({});
-        await eventually('config.toml does not have it', () => setting() === '"subtle"');
     },
 
     async 'lines that were deleted twice are deleted where they come next'(at) {
@@ -226,3 +231,7 @@ export const stories = {
         await outcomesAre(at, 'other.rs', ['accepted']);
     },
 };
+
+export const stories = Object.fromEntries(
+    Object.entries(played).map(([name, play]) => [name, alone(play)]),
+);

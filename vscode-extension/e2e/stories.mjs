@@ -363,9 +363,7 @@ export const stories = {
         assert.equal(labels.includes('proposed API'), at.proposedApi);
     },
 
-    // A completion that comes late takes the Tab of a next edit. The stories wait a second for it,
-    // which a busy machine may exceed, so they are played where this variable is set.
-    ...(process.env.E2E_NEXT_EDITS ? nextEdit.stories : {}),
+    ...nextEdit.stories,
 };
 
 /** These come after all others, because learning loads the machine. */

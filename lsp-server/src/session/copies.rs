@@ -29,7 +29,7 @@ const LONG_MATCH: usize = 50;
 const MATCH_MIN: usize = 26;
 
 /// How often the line behind a long match was the one that was written, and behind a shorter one
-/// (issue 34: 16 of 24 places, and 6 of 22).
+/// (docs/lab/memory.md: 16 of 24 places, and 6 of 22).
 const TRUST_LONG: f32 = 0.67;
 const TRUST_SHORT: f32 = 0.27;
 

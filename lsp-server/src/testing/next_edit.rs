@@ -174,10 +174,9 @@ fn gate_updates() -> Vec<Duration> {
             gate: Some(gate.judge(&seen, 0.5)),
         };
         tell(&mut gate, EventKind::NextEdit(Box::new(edit)));
-        let outcome = match random.random_bool(0.7) {
-            true => NextEditOutcome::Accepted,
-            false => NextEditOutcome::Rejected,
-        };
+        let is_accepted = random.random_bool(0.7);
+        let outcome =
+            if is_accepted { NextEditOutcome::Accepted } else { NextEditOutcome::Rejected };
         let evidence = Evidence::Command;
         let began = Instant::now();
         tell(&mut gate, EventKind::NextEditOutcome { id, outcome, evidence });

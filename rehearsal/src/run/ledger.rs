@@ -267,11 +267,14 @@ impl Ledger {
         let (part, whole) = TYPED_THROUGH_SHARE;
         let typed_chars = live.typed.chars().count();
         let mostly_typed = typed_chars > 0 && typed_chars * whole >= live.chars * part;
-        let label = match live.taken {
-            true if live.rest.is_empty() => Label::Accepted,
-            true => Label::PartlyAccepted,
-            false if mostly_typed => Label::TypedThrough,
-            false => reason,
+        let label = if live.taken && live.rest.is_empty() {
+            Label::Accepted
+        } else if live.taken {
+            Label::PartlyAccepted
+        } else if mostly_typed {
+            Label::TypedThrough
+        } else {
+            reason
         };
         self.labels.insert(live.id, label);
     }

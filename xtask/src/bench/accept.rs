@@ -8,8 +8,10 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 
-/// Hone as installed, and without what is computed while an offer is read.
-const SIDES: [(&str, &str); 2] = [("as_installed", "true"), ("nothing_ahead", "false")];
+/// The names of both sides, what they are called, and whether the next answer is computed while an
+/// offer is read. As installed it is not.
+const SIDES: [(&str, &str, bool); 2] =
+    [("computed_ahead", "computed ahead", true), ("as_installed", "as installed", false)];
 
 #[derive(Args)]
 pub struct Arguments {
@@ -38,7 +40,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     super::build(workspace, &mut steps)?;
     super::pull(workspace, &mut steps, Some(&arguments.model))?;
     let mut measured = json!({ "read_ms": arguments.read_ms });
-    for (side, ahead) in SIDES {
+    for (side, _, ahead) in SIDES {
         eprintln!("── lab.compute_ahead = {ahead}");
         let mut typist = super::example(workspace, "after_accept");
         typist.current_dir(&workspace.root).args(["--model", &arguments.model]);
@@ -57,7 +59,7 @@ fn table(measured: &Value) -> String {
     let head = format!("offers are read for {} ms", measured["read_ms"]);
     let mut lines =
         vec![format!("  {head:<44}{:>8}{:>10}{:>10}{:>10}", "count", "p50 ms", "p95 ms", "max ms")];
-    for (label, side) in [("as installed", SIDES[0].0), ("nothing computed ahead", SIDES[1].0)] {
+    for (side, label, _) in SIDES {
         lines.push(format!("  {label}"));
         for (place, key) in
             [("after an accept", "after_accept"), ("after the line break", "after_line_break")]

@@ -39,13 +39,18 @@ fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
     until(&handle, Resident::Unloaded);
 }
 
-/// An engine that leaves other code out of each prompt that was not computed in advance.
-struct Impatient {
+type Generate =
+    dyn FnMut(&mut ScriptedEngine, &Request, &AtomicBool) -> Result<Generated, EngineError> + Send;
+
+/// A [`ScriptedEngine`] in whose place a test answers requests and notes the prompts that are
+/// computed in advance.
+struct Hooked {
     scripted: ScriptedEngine,
-    warmed: Vec<FimPrompt>,
+    generate: Box<Generate>,
+    warm: Box<dyn FnMut(&FimPrompt) + Send>,
 }
 
-impl Engine for Impatient {
+impl Engine for Hooked {
     fn info(&self) -> EngineInfo {
         self.scripted.info()
     }
@@ -59,12 +64,11 @@ impl Engine for Impatient {
         request: &Request,
         abort: &AtomicBool,
     ) -> Result<Generated, EngineError> {
-        let without_context = !self.warmed.contains(&request.prompt);
-        Ok(Generated { without_context, ..self.scripted.generate(request, abort)? })
+        (self.generate)(&mut self.scripted, request, abort)
     }
 
     fn warm(&mut self, prompt: &FimPrompt, _: &AtomicBool) -> Result<(), EngineError> {
-        self.warmed.push(prompt.clone());
+        (self.warm)(prompt);
         Ok(())
     }
 
@@ -103,7 +107,17 @@ fn request(line: &str) -> Request {
 
 #[test]
 fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
-    let build = || Ok(Impatient { scripted: scripted()?, warmed: vec![] });
+    let warmed = Arc::<std::sync::Mutex<Vec<FimPrompt>>>::default();
+    let known = warmed.clone();
+    let generate = move |scripted: &mut ScriptedEngine, request: &Request, abort: &AtomicBool| {
+        let without_context = !known.lock().unwrap().contains(&request.prompt);
+        Ok(Generated { without_context, ..scripted.generate(request, abort)? })
+    };
+    let warm = move |prompt: &FimPrompt| warmed.lock().unwrap().push(prompt.clone());
+    let build = || {
+        let (generate, warm) = (Box::new(generate), Box::new(warm));
+        Ok(Hooked { scripted: scripted()?, generate, warm })
+    };
     let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let request = request("");
@@ -119,65 +133,27 @@ fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
     }
 }
 
-/// An engine that notes what it is asked, and computes some of it until it is interrupted.
-struct Endless {
-    scripted: ScriptedEngine,
-    asked: Arc<std::sync::Mutex<Vec<String>>>,
-}
-
+/// A line that is computed until it is interrupted.
 const ENDLESS: &str = "endless";
 
-impl Engine for Endless {
-    fn info(&self) -> EngineInfo {
-        self.scripted.info()
-    }
-
-    fn tokenizer(&self) -> Tokenizer {
-        self.scripted.tokenizer()
-    }
-
-    fn generate(
-        &mut self,
-        request: &Request,
-        abort: &AtomicBool,
-    ) -> Result<Generated, EngineError> {
-        self.asked.lock().unwrap().push(request.prompt.line.clone());
+#[test]
+fn what_is_computed_ahead_ends_when_a_request_comes() {
+    let asked = Arc::<std::sync::Mutex<Vec<String>>>::default();
+    let noted = asked.clone();
+    let generate = move |scripted: &mut ScriptedEngine, request: &Request, abort: &AtomicBool| {
+        noted.lock().unwrap().push(request.prompt.line.clone());
         if request.prompt.line == ENDLESS {
             while !abort.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             return Err(EngineError::Aborted);
         }
-        self.scripted.generate(request, abort)
-    }
-
-    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
-        self.scripted.warm(prompt, abort)
-    }
-
-    fn score(
-        &mut self,
-        request: &ScoreRequest,
-        abort: &AtomicBool,
-    ) -> Result<Vec<Score>, EngineError> {
-        self.scripted.score(request, abort)
-    }
-
-    fn load_adapter(
-        &mut self,
-        version: AdapterVersion,
-        path: &std::path::Path,
-        keep: &[AdapterVersion],
-    ) -> Result<(), EngineError> {
-        self.scripted.load_adapter(version, path, keep)
-    }
-}
-
-#[test]
-fn what_is_computed_ahead_ends_when_a_request_comes() {
-    let asked = Arc::<std::sync::Mutex<Vec<String>>>::default();
-    let noted = asked.clone();
-    let build = move || Ok(Endless { scripted: scripted()?, asked: noted });
+        scripted.generate(request, abort)
+    };
+    let build = || {
+        let (generate, warm) = (Box::new(generate), Box::new(|_: &FimPrompt| ()));
+        Ok(Hooked { scripted: scripted()?, generate, warm })
+    };
     let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     handle.ahead(vec![request("first"), request(ENDLESS), request("never")]);
