@@ -140,11 +140,13 @@ const played = {
         await window.press('Alt+n');
         const why =
             /Hone: (You have not just made the same edit twice|What you changed twice fits)/;
-        await window.page.locator('.statusbar-item', { hasText: why }).waitFor();
+        const said = window.page.locator('.statusbar-item', { hasText: why });
+        await said.waitFor();
         await renameTwice(window, 'walk.rs', 'file', 'load', 'fetch');
         await shows(window, NONE);
         await window.press('Alt+n');
         await shows(window, { old: 'load', new: 'fetch' });
+        await said.waitFor({ state: 'detached' });
         await window.shot('next-edit');
         for (const number of [3, 4]) {
             await window.press('Tab');

@@ -51,6 +51,8 @@ export class NextEdits implements vscode.Disposable {
     private asked = 0;
     /** Why the last request brought nothing. */
     private otherwise = NO_EDIT;
+    /** Where it is said. The next step takes it back. */
+    private said: vscode.Disposable | undefined;
     private timer: NodeJS.Timeout | undefined;
     /** The last step of the walk, and how many have not ended. Each waits for the one before. */
     private lastStep = Promise.resolve();
@@ -85,10 +87,14 @@ export class NextEdits implements vscode.Disposable {
 
     /** Goes to the edit, or makes it if the cursor is there. Asks for one if there is none. */
     private async step(): Promise<void> {
+        this.said?.dispose();
         const edit = this.live;
         if (!edit) {
             const found = await this.ask(INVOKED);
-            if (!found) vscode.window.setStatusBarMessage(`Hone: ${this.otherwise}`, SAID_MS);
+            if (!found) {
+                const text = `Hone: ${this.otherwise}`;
+                this.said = vscode.window.setStatusBarMessage(text, SAID_MS);
+            }
             return;
         }
         const editor = vscode.window.activeTextEditor;
