@@ -145,7 +145,7 @@ pub fn free_gpu() -> Result<Option<Gpu>, String> {
 }
 
 pub struct ContextSize {
-    /// KV cells of all sequences together.
+    /// KV cells of all sequences together. Each has the same share of them.
     pub cells: usize,
     pub sequences: usize,
     pub threads: usize,
@@ -207,7 +207,8 @@ impl Context {
             params.n_batch = batch_tokens as u32;
             params.n_ubatch = size.micro_batch as u32;
             params.n_seq_max = size.sequences as u32;
-            params.kv_unified = true;
+            // Each sequence has a buffer of its own, so that attention reads no other sequence.
+            params.kv_unified = false;
             params.n_threads = size.threads as i32;
             params.n_threads_batch = size.threads as i32;
             params.no_perf = true;
@@ -304,15 +305,15 @@ impl Context {
         }
     }
 
-    /// Makes an empty sequence hold the first `length` positions of another sequence too. Both
-    /// share the same keys and values.
+    /// Makes a sequence hold the first `length` positions of another sequence, and nothing else.
     pub fn copy(&mut self, from: usize, to: usize, length: usize) {
-        // SAFETY: the memory handle belongs to this context, whose sequences are in
-        // one buffer (`kv_unified`).
+        // SAFETY: the memory handle belongs to this context. Between two buffers llama.cpp copies
+        // all positions or ends the process, so all are asked for.
         unsafe {
             let memory = sys::llama_get_memory(self.context.as_ptr());
-            sys::llama_memory_seq_cp(memory, from as i32, to as i32, 0, length as i32);
+            sys::llama_memory_seq_cp(memory, from as i32, to as i32, -1, -1);
         }
+        self.forget(to, length);
     }
 
     /// The keys and values that a sequence holds.

@@ -21,7 +21,7 @@ use completion::prompt::FimPrompt;
 use decode::{AnswerMemory, Answered, Decoding};
 use draft::{Rows, without_model};
 use feedback::event::AdapterVersion;
-use layout::Layout;
+use layout::{FileName, Layout, without_other_code};
 use llama_cpp_2::model::LlamaModel;
 pub use loaded::LoadedModel;
 use models::fim::FimTemplate;
@@ -38,6 +38,9 @@ const SEQUENCES: usize = 4;
 
 /// The fewest prompt tokens that are decoded between two looks at the time budget.
 const PROMPT_CHUNK_MIN: usize = 256;
+
+/// How many tokens of a prompt may be missing before it is computed beside the one in use.
+const LAG_TOKENS: usize = 32;
 
 /// The sequence in which texts are scored, so that no document loses its KV.
 const SCORING: usize = SEQUENCES;
@@ -140,6 +143,8 @@ struct Sequence {
     cells: Vec<Cell>,
     used_at: u64,
     answered: Answered,
+    /// The file in whose prompt it shows other code.
+    shows_code_to: Option<FileName>,
 }
 
 impl LlamaEngine {
@@ -331,28 +336,57 @@ impl LlamaEngine {
         self.sequences[sequence].cells.truncate(length);
     }
 
-    /// The sequence that holds most of this prompt, or else the one used longest ago.
-    fn choose_sequence(&self, cells: &[Cell]) -> usize {
+    /// The sequence that holds most of this prompt, or else the one that shows the same file other
+    /// code, or else the one used longest ago.
+    fn choose_sequence(&self, cells: &[Cell], shows_code_to: Option<&FileName>) -> usize {
         let shared = |s: &Sequence| common_prefix(&s.cells, cells);
         let best = (0..SEQUENCES).max_by_key(|&i| shared(&self.sequences[i])).unwrap_or(0);
         // Sharing only a header is no reason to throw another document's KV away.
-        let worth_it = shared(&self.sequences[best]) * 2 >= self.sequences[best].cells.len();
-        let oldest = (0..SEQUENCES).min_by_key(|&i| self.sequences[i].used_at).unwrap_or(0);
-        if worth_it { best } else { oldest }
+        if shared(&self.sequences[best]) * 2 >= self.sequences[best].cells.len() {
+            return best;
+        }
+        // Once other code is chosen, nobody asks for what was shown before.
+        let is_before = |&i: &usize| {
+            shows_code_to.is_some() && self.sequences[i].shows_code_to.as_ref() == shows_code_to
+        };
+        let oldest = || (0..SEQUENCES).min_by_key(|&i| self.sequences[i].used_at);
+        (0..SEQUENCES).find(is_before).or_else(oldest).unwrap_or(0)
     }
 
     /// Chooses a sequence for this prompt, and remembers that it was used last.
-    fn use_sequence(&mut self, cells: &[Cell]) -> usize {
-        let chosen = self.choose_sequence(cells);
+    fn use_sequence(&mut self, layout: &Layout) -> usize {
+        let Layout { cells, shows_code_to, .. } = layout;
+        let chosen = self.choose_sequence(cells, shows_code_to.as_ref());
         self.clock += 1;
-        self.sequences[chosen].used_at = self.clock;
+        let sequence = &mut self.sequences[chosen];
+        sequence.used_at = self.clock;
+        sequence.shows_code_to.clone_from(shows_code_to);
         chosen
+    }
+
+    /// The part of a prompt that the base computes.
+    fn base_layout(&self, prompt: &FimPrompt) -> Layout {
+        let mut layout = self.lay_out(prompt, 0);
+        layout.cells.truncate(layout.adapter_from);
+        layout
+    }
+
+    /// Computes what no document's KV has of a prompt.
+    fn compute(&mut self, layout: &Layout, abort: &AtomicBool) -> Result<(), EngineError> {
+        if self.missing(&layout.cells) == 0 {
+            return Ok(());
+        }
+        let sequence = self.use_sequence(layout);
+        let started = Instant::now();
+        let (_, evaluated) = self.reach(sequence, &layout.cells, &[], None, abort)?;
+        self.speed.note(evaluated, started.elapsed());
+        Ok(())
     }
 
     /// The sequence of a slot for a prompt. The scoring sequence is lent what a document's has.
     fn sequence_of(&mut self, slot: KvSlot, cells: &[Cell]) -> usize {
         match slot {
-            KvSlot::Document => self.choose_sequence(cells),
+            KvSlot::Document => self.choose_sequence(cells, None),
             KvSlot::Scoring => {
                 self.lend(cells);
                 SCORING
@@ -399,11 +433,12 @@ impl Engine for LlamaEngine {
         let whole = self.lay_out(&request.prompt, request.adapter);
         let short = self.shorter(request, &whole);
         let without_context = short.is_some();
-        let Layout { prompt, adapter_from, cells } = short.unwrap_or(whole);
-        if self.takes_too_long(request, &cells) {
-            return Ok(without_model(prompt, adapter_from, without_context));
+        let layout = short.unwrap_or(whole);
+        if self.takes_too_long(request, &layout.cells) {
+            return Ok(without_model(layout.prompt, layout.adapter_from, without_context));
         }
-        let sequence = self.use_sequence(&cells);
+        let sequence = self.use_sequence(&layout);
+        let Layout { prompt, adapter_from, cells, .. } = layout;
         let draft = &self.draft_tokens(request);
         let decoding = Decoding { request, prompt: &cells, sequence, deadline, abort, draft };
         let is_known = !decoding.draft.is_scored() && self.repeats(request, sequence, &cells);
@@ -433,16 +468,22 @@ impl Engine for LlamaEngine {
         })
     }
 
+    /// A prompt that shows other code is computed without it too. Whoever types before the whole one
+    /// is there is answered from the short one, so that comes first unless the whole one is nearly
+    /// there.
     fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
-        let (prompt, adapter_from) = self.prompt_tokens(prompt);
-        let cells = base_cells(&prompt[..adapter_from]);
-        let sequence = self.use_sequence(&cells);
-        if common_prefix(&self.sequences[sequence].cells, &cells) < cells.len() {
-            let started = Instant::now();
-            let (_, evaluated) = self.reach(sequence, &cells, &[], None, abort)?;
-            self.speed.note(evaluated, started.elapsed());
+        self.context.set_threads(self.threads.now());
+        let whole = self.base_layout(prompt);
+        let Some(short) = without_other_code(prompt) else { return self.compute(&whole, abort) };
+        let short = self.base_layout(&short);
+        let is_whole_near = self.missing(&whole.cells) <= LAG_TOKENS;
+        if is_whole_near {
+            self.compute(&whole, abort)?;
         }
-        Ok(())
+        if self.missing(&short.cells) > LAG_TOKENS {
+            self.compute(&short, abort)?;
+        }
+        self.compute(&whole, abort)
     }
 
     fn score(

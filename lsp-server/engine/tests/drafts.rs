@@ -2,15 +2,15 @@
 //! behind healed text, with and without an adapter, whether the draft fits, fits at first, or is
 //! wrong.
 
+mod small_model;
+
 use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;
-use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
-use engine::speed::PromptSpeed;
+use engine::llama::LlamaEngine;
 use engine::{Answer, Draft, Engine, Generated, Request};
 use feedback::event::{AdapterVersion, Sampling};
 use models::adapter::{LoraAdapter, LoraPair};
 use models::fim::template;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -29,14 +29,6 @@ const NOISE: f32 = 0.3;
 
 const ROWS: usize = 576;
 const RANK: usize = 4;
-
-fn model() -> PathBuf {
-    let folder = std::env::var_os("HONE_TEST_MODELS").map(PathBuf::from);
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-home/models");
-    let file = folder.unwrap_or(default).join("SmolLM2-135M-Instruct.Q4_1.gguf");
-    assert!(file.exists(), "{} is needed; run `cargo xtask test`", file.display());
-    file
-}
 
 /// An engine with an adapter that changes what is said: version 1.
 fn engine() -> LlamaEngine {
@@ -61,18 +53,7 @@ fn engine() -> LlamaEngine {
         pairs: vec![query],
     };
     adapter.write(&file).unwrap();
-    let config = LlamaConfig {
-        path: model(),
-        template: template("prefix-only").unwrap(),
-        threads: 1,
-        adapts_threads: false,
-        gpu_layers: Some(0),
-        prompt_tokens: 512,
-        micro_batch: None,
-        loaded: LoadedModel::default(),
-        speed: PromptSpeed::default(),
-    };
-    let mut engine = LlamaEngine::load(&config).unwrap();
+    let mut engine = small_model::load(template("prefix-only").unwrap());
     engine.load_adapter(1, &file, &[]).unwrap();
     engine
 }

@@ -261,6 +261,12 @@ struct LiveOffer {
     is_line: bool,
 }
 
+/// Where a request is, and what is on screen there.
+struct Place {
+    context: CursorContext,
+    live: LiveOffer,
+}
+
 impl Session {
     /// Does everything of a request that must happen in the order of the messages, so there is no
     /// await before it or in it.
@@ -272,46 +278,78 @@ impl Session {
         selected: Option<Selected>,
     ) -> Result<Start, SessionError> {
         let config = self.services.settings.current();
+        let has_entry = selected.is_some();
+        let place = match self.arrive(uri, position, trigger, selected, &config)? {
+            Ok(place) => place,
+            Err(answer) => return Ok(Start::Answered(answer)),
+        };
+        let copy = if has_entry { None } else { self.recall(uri, position, &config) };
+        let choice = match self.choose(&place, trigger, copy, &config) {
+            Ok(choice) => choice,
+            Err(answer) => return Ok(Start::Answered(answer)),
+        };
         let around = self.look_around(uri, position, &config);
-        let copy = if selected.is_none() { self.recall(uri, position, &config) } else { None };
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
+        let state = &mut *self.state.lock();
+        let pending = self.prepare(state, place.context, choice, &place.live, &config, &around)?;
+        if !place.live.goes_on {
+            self.supersede(state);
+        }
+        Ok(Start::Pending(Box::new(pending)))
+    }
+
+    /// Where the request is, and what is on screen there. The inner error is an answer that is
+    /// known without looking any further, as most are while the user types along.
+    fn arrive(
+        &self,
+        uri: &str,
+        position: Position,
+        trigger: Trigger,
+        selected: Option<Selected>,
+        config: &Current,
+    ) -> Result<Result<Place, Completed>, SessionError> {
+        let state = &mut *self.state.lock();
         state.abort_current();
         let now_ms = self.services.clock.elapsed_ms();
         let context = CursorContext::of(state, uri, position, now_ms)?;
         let context = match behind_entry(state, context, selected)? {
             Ok(context) => context,
-            Err(reason) => return Ok(Start::Answered(Completed::nothing(reason))),
+            Err(reason) => return Ok(Err(Completed::nothing(reason))),
         };
         let (live, known) = answer_from_live_offer(state, &context, trigger);
         if let Some(suggestions) = known {
             let reason = Reason::TypedThrough;
-            return Ok(Start::Answered(Completed { suggestions, reason }));
+            return Ok(Err(Completed { suggestions, reason }));
         }
-        let is_automatic = trigger == Trigger::Automatic;
         let snoozed = self.services.snoozes.until(&context.path);
         let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
         let silence = snoozed.or_else(|| config.silence(&context.path, &context.language));
-        if let Some(reason) = silence.filter(|_| is_automatic) {
+        if let Some(reason) = silence.filter(|_| trigger == Trigger::Automatic) {
             self.supersede(state);
-            return Ok(Start::Answered(Completed::nothing(reason)));
+            return Ok(Err(Completed::nothing(reason)));
         }
-        let mut draws = context.draws(state.asked);
+        Ok(Ok(Place { context, live }))
+    }
+
+    /// Draws what a request is decided by. The error is an answer that is nothing again.
+    fn choose(
+        &self,
+        place: &Place,
+        trigger: Trigger,
+        copy: Option<Candidate>,
+        config: &Current,
+    ) -> Result<Choice, Completed> {
+        let state = &mut *self.state.lock();
+        let mut draws = place.context.draws(state.asked);
         let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
         let draw = draws.random();
-        if is_automatic
+        if trigger == Trigger::Automatic
             && copy.is_none()
-            && let Some(reason) = self.still_suppressed(state, &context, adapter, draw)
+            && let Some(reason) = self.still_suppressed(state, &place.context, adapter, draw)
         {
             self.supersede(state);
-            return Ok(Start::Answered(Completed::nothing(reason)));
+            return Err(Completed::nothing(reason));
         }
-        let choice = Choice { trigger, adapter, arm, draw, copy };
-        let pending = self.prepare(state, context, choice, &live, &config, &around)?;
-        if !live.goes_on {
-            self.supersede(state);
-        }
-        Ok(Start::Pending(Box::new(pending)))
+        Ok(Choice { trigger, adapter, arm, draw, copy })
     }
 
     /// Why an answer was suppressed whose rest is known here and is not worth showing either.

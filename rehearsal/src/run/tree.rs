@@ -2,15 +2,15 @@
 //! that is typed. All arms see the same one.
 //!
 //! It is moved from commit to commit by writing only the files that differ. It holds the files as
-//! git has them. Symbolic links, submodules and files over
-//! [`TREE_FILE_BYTES_MAX`](limits::TREE_FILE_BYTES_MAX) are left out, so that nothing is ever
-//! written outside the folder.
+//! git has them. Symbolic links and submodules are left out, so that nothing is ever written
+//! outside the folder, and so are files over [`TREE_FILE_BYTES_MAX`](limits::TREE_FILE_BYTES_MAX)
+//! and those whose content a partial clone has not fetched.
 
 use crate::developer::history::{FileChange, History};
 use crate::limits;
 use crate::run::interrupt;
 use anyhow::{Context, Result, ensure};
-use git2::{Delta, Diff, FileMode, Oid, Repository};
+use git2::{Delta, Diff, ErrorCode, FileMode, Oid, Repository};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
@@ -113,11 +113,16 @@ impl WorkingTree {
         id: Oid,
         mode: i32,
     ) -> Result<()> {
-        let is_file = FILE_MODES.into_iter().any(|file| i32::from(file) == mode);
-        if !is_file || repository.odb()?.read_header(id)?.0 > limits::TREE_FILE_BYTES_MAX {
+        if !FILE_MODES.into_iter().any(|file| i32::from(file) == mode) {
             return self.remove(path);
         }
-        self.write_file(path, repository.find_blob(id)?.content())
+        match repository.odb()?.read_header(id) {
+            Ok((bytes, _)) if bytes <= limits::TREE_FILE_BYTES_MAX => {
+                self.write_file(path, repository.find_blob(id)?.content())
+            }
+            Err(error) if error.code() != ErrorCode::NotFound => Err(error.into()),
+            _ => self.remove(path),
+        }
     }
 
     /// The developer turns to a file that they are about to change. A new one is created, and one
@@ -274,6 +279,20 @@ mod tests {
         assert_eq!(before(3), ["lib/b.py", "link/passwd", "plain/deep/c.py", "small.bin"]);
         assert_eq!(before(4), ["lib/b.py", "link/passwd", "plain", "small.bin"]);
         assert_eq!(before(2), third, "it moves back too");
+    }
+
+    #[test]
+    fn a_file_that_a_partial_clone_has_not_fetched_is_left_out() {
+        let (repo, commits) = repository();
+        let history = history(&repo);
+        let tree = history.tree_before(&commits[3]).unwrap().unwrap();
+        let tree = history.repository().find_tree(tree).unwrap();
+        let blob = tree.get_path(Path::new("lib/b.py")).unwrap().id().to_string();
+        let (folder, name) = blob.split_at(2);
+        fs::remove_file(repo.path(".git/objects").join(folder).join(name)).unwrap();
+        let mut tree = WorkingTree::new(&history).unwrap();
+        tree.move_before(&history, &commits[3]).unwrap();
+        assert_eq!(listed(&tree), ["link/passwd", "plain/deep/c.py", "small.bin"]);
     }
 
     #[test]

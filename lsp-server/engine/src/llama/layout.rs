@@ -10,11 +10,22 @@ use models::fim_tokens::FileMarkers;
 /// Share of the longest prompt that the suffix may take when the prompt is too long.
 const SUFFIX_SHARE: usize = 4;
 
+/// The repository and the path of a file, as the model reads them.
+pub(super) type FileName = (String, String);
+
 /// A prompt as it is computed.
 pub(super) struct Layout {
     pub prompt: Vec<u32>,
     pub adapter_from: usize,
     pub cells: Vec<Cell>,
+    /// The prompt's own file, if the prompt shows other code.
+    pub shows_code_to: Option<FileName>,
+}
+
+/// The same prompt without the excerpts of other code, if it has any.
+pub(super) fn without_other_code(prompt: &FimPrompt) -> Option<FimPrompt> {
+    prompt.context.as_ref()?.shown().next()?;
+    Some(FimPrompt { context: None, ..prompt.clone() })
 }
 
 impl LlamaEngine {
@@ -56,21 +67,22 @@ impl LlamaEngine {
     }
 
     pub(super) fn lay_out(&self, prompt: &FimPrompt, adapter: AdapterVersion) -> Layout {
+        let showing = prompt.context.as_ref().filter(|code| code.shown().next().is_some());
+        let shows_code_to = showing.map(|code| (code.repository.clone(), code.path.clone()));
         let (prompt, adapter_from) = self.prompt_tokens(prompt);
         let (above, line) = prompt.split_at(adapter_from);
         let mut cells = base_cells(above);
         cells.extend(line.iter().map(|&token| (token, adapter)));
-        Layout { prompt, adapter_from, cells }
+        Layout { prompt, adapter_from, cells, shows_code_to }
     }
 
     /// The prompt without its other code, if that code would take longer than the request allows.
     pub(super) fn shorter(&self, request: &Request, whole: &Layout) -> Option<Layout> {
-        request.prompt.context.as_ref()?;
+        let prompt = without_other_code(&request.prompt)?;
         let missing = self.missing(&whole.cells);
         if self.speed.time_of(missing) <= request.context_wait {
             return None;
         }
-        let prompt = FimPrompt { context: None, ..request.prompt.clone() };
         let short = self.lay_out(&prompt, request.adapter);
         let more = missing.saturating_sub(self.missing(&short.cells));
         (self.speed.time_of(more) > request.context_wait).then_some(short)
