@@ -4,10 +4,13 @@
 use super::lost::{self, Instead};
 use super::outline::Outline;
 use crate::protocol::framing::{self, Frame, Frames};
-use serde::Deserialize;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::from_str;
+use std::fmt::{self, Formatter};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc::{Sender, channel};
-use tower_lsp::jsonrpc::{Request, Response};
+use tower_lsp::jsonrpc::{Id, Request, Response};
 
 /// The number of bytes between the guard and the transport. A writer of more waits.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -98,7 +101,80 @@ enum Message {
 }
 
 fn is_message(body: &[u8]) -> bool {
-    std::str::from_utf8(body).is_ok_and(|text| serde_json::from_str::<Message>(text).is_ok())
+    let is_read = |text: &str| is_plain_request(text) || from_str::<Message>(text).is_ok();
+    std::str::from_utf8(body).is_ok_and(is_read)
+}
+
+/// A request as nearly all are written. Reading it copies nothing, which a message at every key
+/// would have to wait for. Whatever it accepts is a [`Message`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainRequest<'a> {
+    jsonrpc: &'a str,
+    #[serde(rename = "method")]
+    _method: &'a str,
+    #[serde(rename = "params")]
+    _params: Option<AnyValue>,
+    #[serde(rename = "id")]
+    _id: Option<Id>,
+}
+
+fn is_plain_request(text: &str) -> bool {
+    from_str::<PlainRequest>(text).is_ok_and(|request| request.jsonrpc == "2.0")
+}
+
+/// A value that is read and not kept. In contrast to [`serde::de::IgnoredAny`] it refuses what no
+/// reader could keep, such as numbers out of range and values in too many others.
+struct AnyValue;
+
+impl<'de> Deserialize<'de> for AnyValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyValue, D::Error> {
+        deserializer.deserialize_any(AnyVisitor)
+    }
+}
+
+struct AnyVisitor;
+
+impl<'de> Visitor<'de> for AnyVisitor {
+    type Value = AnyValue;
+
+    fn expecting(&self, formatter: &mut Formatter) -> fmt::Result {
+        formatter.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<AnyValue, E> {
+        Ok(AnyValue)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<AnyValue, E> {
+        Ok(AnyValue)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<AnyValue, E> {
+        Ok(AnyValue)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<AnyValue, E> {
+        Ok(AnyValue)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<AnyValue, E> {
+        Ok(AnyValue)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<AnyValue, E> {
+        Ok(AnyValue)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<AnyValue, A::Error> {
+        while values.next_element::<AnyValue>()?.is_some() {}
+        Ok(AnyValue)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<AnyValue, A::Error> {
+        while fields.next_entry::<AnyValue, AnyValue>()?.is_some() {}
+        Ok(AnyValue)
+    }
 }
 
 #[cfg(test)]
@@ -140,6 +216,31 @@ mod tests {
         let answers = String::from_utf8(answers).unwrap();
         assert_eq!(answers.matches("-32700").count(), bad.len(), "{answers}");
         assert!(answers.ends_with(&frame("{}")), "{answers}");
+    }
+
+    #[test]
+    fn a_plain_request_is_a_message() {
+        let plain = |params: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"x","params":{params}}}"#);
+            let is_plain = is_plain_request(&text);
+            assert!(!is_plain || from_str::<Message>(&text).is_ok(), "{text}");
+            is_plain
+        };
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        for good in [r#"{"a":[1,-2,3.5,true,null,"\u00e4\n"]}"#, "null", "[]", "7", &nested(100)] {
+            assert!(plain(good), "{good}");
+        }
+        for bad in ["1e999", "[1,]", r#""\ud800""#, r#"{"a":}"#, "{1:2}", "", &nested(200)] {
+            assert!(!plain(bad), "{bad}");
+        }
+        for other in [
+            r#"{"jsonrpc":"1.0","method":"x"}"#,
+            r#"{"jsonrpc":"2.0","method":"x","id":[]}"#,
+            r#"{"jsonrpc":"2.0","method":"x","method":"y"}"#,
+            r#"{"jsonrpc":"2.0","method":"x"} 7"#,
+        ] {
+            assert!(!is_plain_request(other) && !is_message(other.as_bytes()), "{other}");
+        }
     }
 
     /// The transport would take it for the beginning of a message, and wait for the rest.
