@@ -198,6 +198,7 @@ impl<E: KvAccess> Engine for CachedEngine<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::speed::PromptSpeed;
     use completion::stop_rule::StopRule;
     use feedback::event::{Sampling, StopReason, TokenRecord};
     use std::sync::Arc;
@@ -224,7 +225,11 @@ mod tests {
 
     impl Engine for Counting {
         fn info(&self) -> EngineInfo {
-            EngineInfo { backend: "counting".into(), reads_files: false }
+            EngineInfo {
+                backend: "counting".into(),
+                reads_files: false,
+                speed: PromptSpeed::default(),
+            }
         }
 
         fn tokenizer(&self) -> Tokenizer {

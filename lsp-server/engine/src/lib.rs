@@ -24,6 +24,7 @@ use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use serde::{Deserialize, Serialize};
+use speed::PromptSpeed;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -176,6 +177,8 @@ pub struct EngineInfo {
     pub backend: String,
     /// Whether prompts can hold excerpts of several files.
     pub reads_files: bool,
+    /// How fast prompts are computed.
+    pub speed: PromptSpeed,
 }
 
 pub trait Engine {

@@ -162,7 +162,11 @@ impl LlamaEngine {
         let started = gpu_layers.try_gpu(|layers| start(config, layers));
         let ((model, context), gpu_layers) = started.map_err(failed)?;
         config.loaded.set(&model);
-        let info = EngineInfo { backend: gpu_layers.to_string(), reads_files: fim.files.is_some() };
+        let info = EngineInfo {
+            backend: gpu_layers.to_string(),
+            reads_files: fim.files.is_some(),
+            speed: config.speed.clone(),
+        };
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),
@@ -468,9 +472,9 @@ impl Engine for LlamaEngine {
         })
     }
 
-    /// A prompt that shows other code is computed without it too. Whoever types before the whole one
-    /// is there is answered from the short one, so that comes first unless the whole one is nearly
-    /// there.
+    /// A prompt that shows other code is computed without it too. Whoever types before the whole
+    /// one is there is answered from the short one, so that comes first unless the whole one is
+    /// nearly there.
     fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
         self.context.set_threads(self.threads.now());
         let whole = self.base_layout(prompt);

@@ -1,5 +1,6 @@
 //! An engine that gives fixed answers, for unit tests of the code around the engine.
 
+use super::speed::PromptSpeed;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
 };
@@ -26,7 +27,7 @@ pub struct ScriptedEngine {
 
 impl Engine for ScriptedEngine {
     fn info(&self) -> EngineInfo {
-        EngineInfo { backend: "scripted".into(), reads_files: true }
+        EngineInfo { backend: "scripted".into(), reads_files: true, speed: PromptSpeed::default() }
     }
 
     fn tokenizer(&self) -> Tokenizer {

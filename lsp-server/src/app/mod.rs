@@ -19,6 +19,7 @@ use crate::report::status::StatusLine;
 use crate::services::Services;
 use crate::services::adapter_service::{AdapterService, ServedModel};
 use crate::services::checkpoint::Checkpoints;
+use crate::services::context_budget::ContextBudget;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::health::{Health, Source};
 use crate::services::learner_status::{LearnerState, LearnerStatus};
@@ -83,6 +84,7 @@ impl App {
             settings,
             recorder,
             adapters: Arc::new(adapters),
+            context_budget: ContextBudget::new(engine.info().speed.clone()),
             engine,
             privacy,
             clock: clock.clone(),

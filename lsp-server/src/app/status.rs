@@ -2,7 +2,8 @@
 
 use crate::app::App;
 use crate::report::status::{
-    AdapterStatus, DaemonStatus, Evidence, LearnerView, ModelFile, ModelMemory, ModelStatus, Status,
+    AdapterStatus, ContextStatus, DaemonStatus, Evidence, LearnerView, ModelFile, ModelMemory,
+    ModelStatus, Status,
 };
 use engine::unloading::Resident;
 
@@ -28,6 +29,7 @@ impl App {
                 sha256: model.sha256.clone(),
                 backend: Some(services.engine.info().backend.clone()),
                 memory: Some(model_memory(services.engine.resident())),
+                context: Some(self.context_status()),
                 file: Some(if model.path.exists() { ModelFile::Here } else { ModelFile::Missing }),
             },
             adapter: AdapterStatus::of(&registry, services.adapters.swaps()),
@@ -42,6 +44,21 @@ impl App {
             workspaces: services.workspaces.status(),
             // Whoever asks reads the file, which may have changed since this daemon read it.
             settings_problems: vec![],
+        }
+    }
+
+    fn context_status(&self) -> ContextStatus {
+        let services = &self.services;
+        if !services.engine.info().reads_files {
+            let reason = Some("this model does not read several files".into());
+            return ContextStatus { chars: 0, reason };
+        }
+        match services.settings.current().completion.context_chars {
+            Some(chars) => ContextStatus { chars, reason: None },
+            None => ContextStatus {
+                chars: services.context_budget.chars(),
+                reason: Some(services.context_budget.reason()),
+            },
         }
     }
 

@@ -84,6 +84,7 @@ fn from_files(home: &Paths) -> Result<Status> {
             sha256: manifest.sha256.clone(),
             backend: None,
             memory: None,
+            context: None,
             file: Some(ModelFile::of(store.status(manifest), manifest.bytes)),
         },
         adapter: AdapterStatus::of(&registry, Swaps::default()),

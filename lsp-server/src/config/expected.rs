@@ -5,7 +5,8 @@ use feedback::schema::{bounds, field};
 use serde_json::Value;
 
 /// Examples of settings whose default is none, or shows nothing.
-const EXAMPLES: [(&str, &str); 7] = [
+const EXAMPLES: [(&str, &str); 8] = [
+    ("completion.context_chars", "3000"),
     ("completion.ignore", r#"["*.min.js", "~/notes/"]"#),
     ("completion.languages", "{ markdown = false }"),
     ("model.gpu_layers", "24"),

@@ -137,12 +137,13 @@ pub struct CompletionConfig {
     /// Decoding ends as soon as that is known.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_probability: f32,
-    /// Characters of other code that the model sees; 0 means none. They are pieces of the
-    /// documents that you work in and of the files they import, chosen by the names that
-    /// they share with the text around the cursor. At most a quarter is what you changed
-    /// lately.
+    /// Characters of other code that the model sees; 0 means none. If it is not set, there
+    /// are as many as this machine computes while you rest, and no key waits for them. They
+    /// are pieces of the documents that you work in and of the files they import, chosen by
+    /// the names that they share with the text around the cursor. At most a quarter is what
+    /// you changed lately.
     #[schemars(range(max = 20_000))]
-    pub context_chars: usize,
+    pub context_chars: Option<usize>,
     /// Whether an offer may also be a line of the file, of your latest typing or of the open
     /// folder that went on there in the same way, where it is likelier than the model's own.
     pub memory: bool,
@@ -166,7 +167,7 @@ impl Default for CompletionConfig {
             max_tokens: 32,
             budget_ms: 10_000,
             min_probability: 0.02,
-            context_chars: 0,
+            context_chars: None,
             memory: false,
             next_edit: NextEdit::default(),
         }

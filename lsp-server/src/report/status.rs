@@ -100,6 +100,17 @@ pub struct ModelStatus {
     /// Whether the model's file is here. `None` of an older daemon.
     #[serde(default)]
     pub file: Option<ModelFile>,
+    /// The other code that prompts may hold. `None` when no daemon runs.
+    #[serde(default)]
+    pub context: Option<ContextStatus>,
+}
+
+/// How much other code a prompt may hold.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ContextStatus {
+    pub chars: usize,
+    /// Why it is so many, if Hone has chosen it. `None`: the user has.
+    pub reason: Option<String>,
 }
 
 /// A model's file, found without reading it.
@@ -238,6 +249,9 @@ pub fn screen(status: &Status) -> String {
     table.load_preset(presets::NOTHING);
     table.add_row(vec!["daemon".into(), daemon_line(status)]);
     table.add_row(vec!["model".into(), model_line(status)]);
+    if let Some(context) = &status.model.context {
+        table.add_row(vec!["context".into(), context_line(context)]);
+    }
     for (i, problem) in status.settings_problems.iter().enumerate() {
         table.add_row(vec![if i == 0 { "settings" } else { "" }.into(), problem.clone()]);
     }
@@ -312,6 +326,15 @@ fn model_line(status: &Status) -> String {
         None => String::new(),
     };
     format!("{} ({}), {backend}{resident}{file}", status.model.name, status.model.arch)
+}
+
+fn context_line(context: &ContextStatus) -> String {
+    let amount = match context.chars {
+        0 => "no other code in prompts".to_owned(),
+        chars => format!("{chars} characters of other code in a prompt"),
+    };
+    let reason = context.reason.as_deref().unwrap_or("you have set completion.context_chars");
+    format!("{amount}: {reason}")
 }
 
 fn adapter_line(adapter: &AdapterStatus) -> String {

@@ -19,6 +19,7 @@
 pub mod activity;
 pub mod adapter_service;
 pub mod checkpoint;
+pub mod context_budget;
 pub mod derived_state;
 pub mod health;
 pub mod learner_status;
@@ -34,6 +35,7 @@ use crate::workspace::Workspaces;
 use activity::Activity;
 use adapter_service::AdapterService;
 use checkpoint::Checkpoints;
+use context_budget::ContextBudget;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use health::Health;
@@ -48,6 +50,7 @@ pub struct Services {
     pub recorder: Arc<Recorder>,
     pub adapters: Arc<AdapterService>,
     pub engine: EngineHandle,
+    pub context_budget: ContextBudget,
     pub privacy: Arc<Privacy>,
     pub clock: Arc<dyn Clock>,
     pub health: Arc<Health>,

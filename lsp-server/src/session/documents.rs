@@ -228,7 +228,10 @@ impl Session {
 
     /// Characters of other code that a prompt may hold.
     pub(super) fn context_chars(&self, config: &Config) -> usize {
-        let reads_files = self.services.engine.info().reads_files;
-        if reads_files { config.completion.context_chars } else { 0 }
+        if !self.services.engine.info().reads_files {
+            return 0;
+        }
+        let chosen = || self.services.context_budget.chars();
+        config.completion.context_chars.unwrap_or_else(chosen)
     }
 }

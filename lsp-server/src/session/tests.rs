@@ -346,7 +346,7 @@ async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
     std::fs::write(file("ledger.rs"), "pub struct Ledger;\n").unwrap();
 
     let mut config = Config::default();
-    config.completion.context_chars = 1_000;
+    config.completion.context_chars = Some(1_000);
     let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
     let (_folder, session) = session_as_set(config, scripted).await;
     let text = Rope::from_str("use ledger::Ledger;\n    \n");

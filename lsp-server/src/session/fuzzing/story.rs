@@ -68,7 +68,7 @@ impl Story {
         let (home, paths) = fixtures::home();
         let mut config = Config::default();
         config.gate.enabled = habits.gates;
-        config.completion.context_chars = if habits.quotes { 1_000 } else { 0 };
+        config.completion.context_chars = Some(if habits.quotes { 1_000 } else { 0 });
         let clock = Arc::new(ManualClock::starting_at(0));
         let log = Arc::new(MemoryLog::default());
         let app = app::start(&paths, config, answers::engine(), clock.clone(), log.clone()).await;

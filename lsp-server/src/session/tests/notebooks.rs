@@ -37,7 +37,7 @@ impl Editor {
         let engine = HookedEngine { scripted, generate, prepared: Arc::default() };
         let mut config = Config::default();
         config.gate.enabled = false;
-        config.completion.context_chars = context_chars;
+        config.completion.context_chars = Some(context_chars);
         let (folder, session) = session_as_set(config, engine).await;
         Editor { session, prompts, _folder: folder }
     }
