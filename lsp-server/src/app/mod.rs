@@ -84,7 +84,7 @@ impl App {
             settings,
             recorder,
             adapters: Arc::new(adapters),
-            context_budget: ContextBudget::new(engine.info().speed.clone()),
+            context_budget: ContextBudget::new(&engine.info().speed, &*clock),
             engine,
             privacy,
             clock: clock.clone(),

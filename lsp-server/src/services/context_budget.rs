@@ -3,6 +3,7 @@
 //! answer until it is computed.
 
 use engine::speed::PromptSpeed;
+use feedback::clock::Clock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -33,7 +34,9 @@ pub struct ContextBudget {
 }
 
 impl ContextBudget {
-    pub fn new(speed: PromptSpeed) -> ContextBudget {
+    /// Where no time passes, in a rehearsal, the amount does not depend on how busy the machine is.
+    pub fn new(speed: &PromptSpeed, clock: &dyn Clock) -> ContextBudget {
+        let speed = if clock.passes() { speed.clone() } else { PromptSpeed::default() };
         ContextBudget { speed, token: AtomicU64::new(0) }
     }
 
@@ -65,21 +68,32 @@ impl ContextBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedback::clock::{ManualClock, SystemClock};
 
     fn at(token_ms: f64) -> (PromptSpeed, ContextBudget) {
         let speed = PromptSpeed::default();
         speed.note(1_000, Duration::from_secs_f64(token_ms));
-        (speed.clone(), ContextBudget::new(speed))
+        let budget = ContextBudget::new(&speed, &SystemClock::default());
+        (speed, budget)
     }
 
     #[test]
     fn a_faster_machine_shows_the_model_more_code() {
-        assert_eq!(ContextBudget::new(PromptSpeed::default()).chars(), 3_000, "by the guess");
+        let unknown = ContextBudget::new(&PromptSpeed::default(), &SystemClock::default());
+        assert_eq!(unknown.chars(), 3_000, "by the guess");
         assert_eq!(at(5.9).1.chars(), 2_000);
         assert_eq!(at(0.05).1.chars(), MOST);
         assert_eq!(at(11.9).1.chars(), LEAST);
         assert_eq!(at(12.1).1.chars(), 0, "too slow for any");
         assert!(at(4.0).1.reason().contains(" 250 tokens"));
+    }
+
+    #[test]
+    fn a_rehearsal_shows_as_much_on_every_machine() {
+        let clock = ManualClock::starting_at(0);
+        let speed = PromptSpeed::default();
+        speed.note(1_000, Duration::from_secs(20));
+        assert_eq!(ContextBudget::new(&speed, &clock).chars(), MOST);
     }
 
     #[test]
