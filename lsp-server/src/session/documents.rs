@@ -178,10 +178,14 @@ impl Session {
         };
         survival.edit(uri, &edit, now_ms);
         suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
-        let events = if place.is_some_and(|place| tool_edits::may_be(&was, &edit, place)) {
-            tracker.edit_by_tool(uri, &edit, now_ms)
-        } else {
-            tracker.edit(uri, &edit, now_ms)
+        let events = match place {
+            Some(_) if tool_edits::is_final_newline(&was, &edit) => {
+                tracker.final_newline(uri, &edit, now_ms)
+            }
+            Some(place) if tool_edits::may_be(&was, &edit, &place) => {
+                tracker.edit_by_tool(uri, &edit, now_ms)
+            }
+            _ => tracker.edit(uri, &edit, now_ms),
         };
         self.conclude(state, events, Some(&edit), now_ms);
         true

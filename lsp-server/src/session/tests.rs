@@ -472,6 +472,25 @@ async fn a_final_newline_is_no_verdict() {
     assert_eq!(session.services.recorder.counts().rejected_edit, 1, "the Enter key at the offer");
 }
 
+/// The offer was given up when a file that has no final newline got one on save. It was still on
+/// screen, and its acceptance was not counted.
+#[tokio::test]
+async fn an_offer_at_the_end_of_a_file_outlives_its_final_newline() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    session.change(URI, 2, vec![(None, "fn a() {\n    ".into())]).unwrap();
+    let ask = async || session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
+    let offer = ask().await.remove(0);
+    session.shown(&offer.id);
+    let put = |version, text: &str| {
+        session.change(URI, version, vec![(Some((CURSOR, CURSOR)), text.into())]).unwrap();
+    };
+    put(3, "\n");
+    assert_eq!(ask().await.remove(0).id, offer.id, "the editor asks again");
+    put(4, &offer.text);
+    let counts = session.services.recorder.counts();
+    assert_eq!((counts.accepted, counts.superseded), (1, 0));
+}
+
 /// Asks for a completion that never ends by itself, and does `meanwhile` to its document.
 async fn asked_while(meanwhile: impl Fn(&Session)) -> Result<Vec<Suggestion>, SessionError> {
     let (_folder, session) = session(Duration::from_millis(50)).await;

@@ -7,9 +7,13 @@ use std::ops::Range;
 
 /// Whether a tool may have made this edit of the text `was`. `place` is where the live offer
 /// begins, and where its next character would go.
-pub fn may_be(was: &Rope, edit: &Edit, place: Range<usize>) -> bool {
-    let is_final_newline = edit.start == was.len_chars() && is_one_break(&edit.inserted);
-    respaces(was, edit, &place) || is_final_newline || puts_lines_above(was, edit, &place)
+pub fn may_be(was: &Rope, edit: &Edit, place: &Range<usize>) -> bool {
+    respaces(was, edit, place) || puts_lines_above(was, edit, place)
+}
+
+/// Whether this edit of the text `was` may put in the final newline, as editors do on save.
+pub fn is_final_newline(was: &Rope, edit: &Edit) -> bool {
+    edit.start == was.len_chars() && is_one_break(&edit.inserted)
 }
 
 /// A removal, expressed as one of what was typed of an offer last, if that has the same effect on
@@ -69,7 +73,8 @@ mod tests {
             false => (place - 1, edit_at),
         };
         let edit = Edit { start, removed: removed.chars().count(), inserted: inserted.into() };
-        may_be(&Rope::from_str(&text), &edit, place..place)
+        let was = Rope::from_str(&text);
+        may_be(&was, &edit, &(place..place)) || is_final_newline(&was, &edit)
     }
 
     #[test]

@@ -339,16 +339,28 @@ impl Tracker {
 
     /// The document changed.
     pub fn edit(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
-        self.follow(uri, edit, Outcome::RejectedEdit, now_ms)
+        self.follow(uri, edit, Some(Outcome::RejectedEdit), now_ms)
     }
 
     /// The document changed, and a tool may have done it. That is no verdict on the offer.
     pub fn edit_by_tool(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
-        self.follow(uri, edit, Outcome::Superseded, now_ms)
+        self.follow(uri, edit, Some(Outcome::Superseded), now_ms)
     }
 
-    /// `away` is the outcome of an offer that does not fit any more.
-    fn follow(&mut self, uri: &str, edit: &Edit, away: Outcome, now_ms: u64) -> Vec<EventKind> {
+    /// The document ends with a line break now. The offer stays before it, where the editor keeps
+    /// it on screen if this is done on save. If it is the Enter key, the next request is elsewhere.
+    pub fn final_newline(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
+        self.follow(uri, edit, None, now_ms)
+    }
+
+    /// `away` is the outcome of an offer that the edit does not go on with. `None`: it stays.
+    fn follow(
+        &mut self,
+        uri: &str,
+        edit: &Edit,
+        away: Option<Outcome>,
+        now_ms: u64,
+    ) -> Vec<EventKind> {
         let on = |answer: &&mut Answer| answer.current().offer.uri == uri;
         let Some(answer) = self.live.as_mut().filter(on) else { return vec![] };
         if edit.removed == 0 && edit.inserted.is_empty() {
@@ -374,7 +386,8 @@ impl Tracker {
                         answer.current = index;
                         self.decide(Outcome::Accepted, Evidence::Document)
                     }
-                    None => self.leave(away, Evidence::Document, now_ms),
+                    None => away
+                        .map_or_else(Vec::new, |away| self.leave(away, Evidence::Document, now_ms)),
                 }
             }
         }
