@@ -46,6 +46,10 @@ impl PromptSpeed {
         self.token() * u32::try_from(tokens).unwrap_or(u32::MAX)
     }
 
+    pub fn is_measured(&self) -> bool {
+        self.measured().is_some()
+    }
+
     fn measured(&self) -> Option<Duration> {
         let nanoseconds = self.token.load(Ordering::Relaxed);
         (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds))

@@ -49,7 +49,10 @@ impl ContextBudget {
 
     /// Why it is so many, for the user to read.
     pub fn reason(&self) -> String {
-        let speed = 1.0 / self.token().as_secs_f64().max(1e-9);
+        if !self.speed.is_measured() {
+            return "how fast this machine computes prompts is not known yet".into();
+        }
+        let speed = 1.0 / self.speed.token().as_secs_f64().max(1e-9);
         format!("this machine computes {speed:.0} tokens of a prompt a second")
     }
 
@@ -81,6 +84,7 @@ mod tests {
     fn a_faster_machine_shows_the_model_more_code() {
         let unknown = ContextBudget::new(&PromptSpeed::default(), &SystemClock::default());
         assert_eq!(unknown.chars(), 3_000, "by the guess");
+        assert!(unknown.reason().contains("not known yet"));
         assert_eq!(at(5.9).1.chars(), 2_000);
         assert_eq!(at(0.05).1.chars(), MOST);
         assert_eq!(at(11.9).1.chars(), LEAST);

@@ -1,5 +1,6 @@
-//! What is computed ahead: while an offer is read, the engine computes the answers to the requests
-//! that come once it is accepted, behind it and on the next line. So the next offer stands at once.
+//! What is computed ahead: while an offer is read, the engine computes the answer to the request
+//! that comes once it is accepted, and for a likely offer that on the next line too. So the next
+//! offer stands at once. Where the model ends a line, the next one is computed in any case.
 
 use super::{Session, State};
 use crate::services::reason::Reason;
@@ -12,9 +13,10 @@ use feedback::event::Decision;
 use rand::Rng;
 use ropey::Rope;
 
-/// P(accepted) from which on an offer is followed. What is computed behind the others would be
-/// computed for nobody, more often than not.
-const PROBABILITY_MIN: f32 = 0.5;
+/// P(accepted) from which on the next line is computed while an offer is read. It takes as long as
+/// the offer did, and for the others it would be computed for nobody too often. What stands behind
+/// an offer takes little more than one pass, and is computed for each.
+const PROBABILITY_MIN: f32 = 0.3;
 
 /// Lines above the cursor from which the width of an indentation is learned.
 const LINES_ABOVE: usize = 100;
@@ -34,27 +36,27 @@ impl Session {
         offer: &Offer,
         decision: &Decision,
     ) {
-        let is_likely =
-            decision.gate.as_ref().is_some_and(|gate| gate.probability >= PROBABILITY_MIN);
-        if !is_likely || place.entry.is_some() {
+        if place.entry.is_some() {
             return;
         }
         let mut text = place.text.clone();
         text.insert(place.cursor, &offer.text);
         let behind = at(place, text, place.cursor + offer.text.chars().count());
-        let next = next_line(&behind);
-        self.compute_ahead(state, [behind, next]);
+        let is_likely =
+            decision.gate.as_ref().is_some_and(|gate| gate.probability >= PROBABILITY_MIN);
+        let next = is_likely.then(|| next_line(&behind));
+        self.compute_ahead(state, [behind].into_iter().chain(next).collect());
     }
 
     /// Has the request of the next line computed, where the model ends this one.
     pub(super) fn follow_line(&self, state: &State, place: &CursorContext, reason: &Reason) {
         let is_written = !place.around.line_before.trim().is_empty();
         if is_written && *reason == Reason::NothingToAdd && place.entry.is_none() {
-            self.compute_ahead(state, [next_line(place)]);
+            self.compute_ahead(state, vec![next_line(place)]);
         }
     }
 
-    fn compute_ahead<const N: usize>(&self, state: &State, places: [CursorContext; N]) {
+    fn compute_ahead(&self, state: &State, places: Vec<CursorContext>) {
         let config = self.services.settings.current();
         let is_line_free = |place: &CursorContext| place.around.rest_of_line.trim().is_empty();
         // In a rehearsal nobody's time passes.
