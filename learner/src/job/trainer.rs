@@ -4,9 +4,9 @@ use crate::limits::EPISODES_MAX;
 use crate::machine::system;
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
+use crate::model::load::load;
 use crate::model::lora::Lora;
 use crate::model::prompt_pass::PromptKv;
-use crate::model::weights;
 use crate::ppo;
 use crate::ppo::adamw::AdamW;
 use crate::ppo::batch::{Batch, BatchInputs};
@@ -114,8 +114,7 @@ impl Trainer {
         let prompt = update.trained_from.duration_since(prompt_started);
         let train = update.trained_from.elapsed();
 
-        let architecture = &model.shape.architecture;
-        let candidate = update.lora.to_adapter(architecture, &base.sha256, invocation)?;
+        let candidate = update.lora.to_adapter(&model.shape, &base.sha256, invocation)?;
         let adapter_sha256 = write_files(job, &candidate, &update.optimizer)?;
         let times = Times { load, prompt, train, total: started.elapsed() };
         Ok(report(job, &batch, update, adapter_sha256, &times))
@@ -264,15 +263,8 @@ fn load_base<'a>(
         check_base(path, &sha256, &wanted.sha256)?;
         let gguf = Gguf::open(path)?;
         let vocab = Vocab::from_gguf(&gguf)?;
-        let mut model = weights::load(&gguf)?;
+        let mut model = load(&gguf)?;
         use_gpu(&mut model);
-        ensure!(
-            vocab.len() <= model.shape.vocabulary,
-            "the base model {} has {} tokens but embeds only {}",
-            path.display(),
-            vocab.len(),
-            model.shape.vocabulary
-        );
         *kept = Some(LoadedBase { path: path.clone(), sha256, stamp, gguf, vocab, model });
     }
     let Some(loaded) = kept else { bail!("the base model was not kept") };
