@@ -64,6 +64,13 @@ fn shapes_that_cannot_be_are_refused() {
         let error = refused("llama", |gguf| set(gguf, key, value));
         assert!(error.contains(reason), "{key}: {error}");
     }
+    // An array with one number for every layer is read if the numbers are equal.
+    let (_folder, mut gguf) = header("llama");
+    let of_layers = |heads: [u32; 3]| Value::Array(heads.map(Value::U32).to_vec());
+    set(&mut gguf, "llama.attention.head_count_kv", of_layers([2, 2, 2]));
+    assert_eq!(load(&gguf).unwrap().shape.kv_heads, 2);
+    set(&mut gguf, "llama.attention.head_count_kv", of_layers([2, 0, 2]));
+    assert!(load(&gguf).is_err());
     let error = refused("llama", |gguf| drop(gguf.metadata.remove("llama.block_count")));
     assert!(error.contains("llama.block_count is missing"), "{error}");
     let error = refused("granite", |gguf| drop(gguf.metadata.remove("granite.logit_scale")));

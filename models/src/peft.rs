@@ -233,8 +233,9 @@ impl RowOrder {
         let known = known(base)?;
         let permuted = if known.permutes_heads {
             let key = format!("{}.attention.head_count", known.name);
-            let heads = base.u32(&key).with_context(|| format!("the base has no {key}"))?;
-            let kv = base.u32(&format!("{key}_kv")).unwrap_or(heads);
+            let heads =
+                base.u32_of_layers(&key).with_context(|| format!("the base has no {key}"))?;
+            let kv = base.u32_of_layers(&format!("{key}_kv")).unwrap_or(heads);
             Some((heads as usize, kv as usize))
         } else {
             None

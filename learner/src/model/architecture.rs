@@ -122,7 +122,7 @@ impl<'a> Keys<'a> {
         if !self.gguf.metadata.contains_key(&key) {
             return Ok(None);
         }
-        let size = self.gguf.u32(&key);
+        let size = self.gguf.u32_of_layers(&key);
         let size = size.with_context(|| format!("{key} is not one number for all layers"))?;
         ensure!(size > 0, "{key} is 0");
         Ok(Some(size as usize))

@@ -249,10 +249,7 @@ impl PromptKv {
     /// They would need more than [`PROMPT_KV_BYTES_MAX`].
     fn reserve<T: Float>(&mut self, rows: usize, model: &Transformer<T>) -> anyhow::Result<()> {
         self.rows += rows;
-        let shape = &model.shape;
-        let row_bytes =
-            2 * shape.layers * shape.kv_heads * shape.head_width * T::KV.size_in_bytes();
-        if self.rows * row_bytes > PROMPT_KV_BYTES_MAX {
+        if self.rows > rows_max(model) {
             bail!(
                 "the prompts' keys and values need more than {} MiB; send fewer episodes",
                 PROMPT_KV_BYTES_MAX >> 20
@@ -300,6 +297,42 @@ impl PromptKv {
         let of = |x: &Tensor| x.index_select(&path, 0)?.to_dtype(T::DTYPE);
         Ok(Some((of(k)?, of(v)?)))
     }
+}
+
+/// The most rows whose keys and values are kept.
+fn rows_max<T: Float>(model: &Transformer<T>) -> usize {
+    let shape = &model.shape;
+    let row_bytes = 2 * shape.layers * shape.kv_heads * shape.head_width * T::KV.size_in_bytes();
+    PROMPT_KV_BYTES_MAX / row_bytes
+}
+
+/// How many prompts, counted from the first one, have keys and values that are kept together.
+/// `is_cached` says that they may come from a cache, where prompts share no rows.
+pub fn fitting<T: Float>(model: &Transformer<T>, prompts: &[&[u32]], is_cached: bool) -> usize {
+    count_within(rows_max(model), prompts, is_cached)
+}
+
+/// How many prompts, counted from the first one, need no more than `rows_max` rows. Rows are
+/// counted as [`PromptKv::compute_with`] keeps them.
+fn count_within(rows_max: usize, prompts: &[&[u32]], is_cached: bool) -> usize {
+    let (mut rows, mut tree, mut seen) = (0, PrefixTree::default(), HashSet::new());
+    for (index, prompt) in prompts.iter().enumerate() {
+        let own = if is_cached {
+            if seen.insert(*prompt) { prompt.len() } else { 0 }
+        } else {
+            let mut own = prompt.len() - tree.shared(prompt).0;
+            if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
+                (tree, own) = (PrefixTree::default(), prompt.len());
+            }
+            tree.insert(prompt);
+            own
+        };
+        rows += own;
+        if rows > rows_max {
+            return index;
+        }
+    }
+    prompts.len()
 }
 
 /// Runs the base over the rows of one tree. `done` is called with the number of layers that
@@ -476,6 +509,17 @@ fn attention<T: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_prompts_are_kept_as_fit_with_the_rows_that_they_share() {
+        let prompts: [&[u32]; 4] = [&[1, 2, 3, 4], &[1, 2, 9], &[1, 2, 9], &[7]];
+        for (rows_max, shared, cached) in
+            [(3, 0, 0), (4, 1, 1), (5, 3, 1), (6, 4, 1), (7, 4, 3), (8, 4, 4)]
+        {
+            assert_eq!(count_within(rows_max, &prompts, false), shared, "{rows_max} rows");
+            assert_eq!(count_within(rows_max, &prompts, true), cached, "{rows_max} rows");
+        }
+    }
 
     #[test]
     fn prompts_of_one_document_share_their_rows() {
