@@ -15,6 +15,9 @@ use rand::{Rng, SeedableRng};
 /// here, with keys and values of 16 bits.
 const MEAN_OF_F32_MAX: f64 = 0.002;
 
+/// The same for 16-bit matrices. llama.cpp rounds activations to 16 bits then.
+const MEAN_OF_F16_MAX: f64 = 0.002;
+
 /// The same for 8-bit matrices. llama.cpp rounds activations to 8 bits then, and the learner does
 /// so only over the prompt.
 const MEAN_OF_Q8_0_MAX: f64 = 0.03;
@@ -67,6 +70,13 @@ fn check(form: &Form, matrices: Matrices, mean_max: f64) {
 fn the_learner_agrees_with_llama_cpp_on_f32_weights() {
     for form in FORMS {
         check(form, Matrices::F32, MEAN_OF_F32_MAX);
+    }
+}
+
+#[test]
+fn the_learner_agrees_with_llama_cpp_on_f16_weights() {
+    for form in FORMS {
+        check(form, Matrices::F16, MEAN_OF_F16_MAX);
     }
 }
 

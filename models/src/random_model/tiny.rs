@@ -8,6 +8,9 @@ use half::f16;
 use std::io;
 use std::path::Path;
 
+/// ggml's number for 16-bit floats.
+const GGML_F16: u32 = 1;
+
 /// ggml's number for blocks of 32 integers of 8 bits.
 const GGML_Q8_0: u32 = 8;
 const Q8_0_VALUES: usize = 32;
@@ -84,6 +87,7 @@ impl Sizes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matrices {
     F32,
+    F16,
     Q8_0,
 }
 
@@ -306,6 +310,10 @@ impl Tensors {
         let dims = [columns as u64, rows as u64];
         match self.matrices {
             Matrices::F32 => self.builder.tensor(name, &dims, &values),
+            Matrices::F16 => {
+                let halves = values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes());
+                self.builder.tensor_of(name, &dims, GGML_F16, halves);
+            }
             Matrices::Q8_0 => self.builder.tensor_of(name, &dims, GGML_Q8_0, q8_0(&values)),
         }
     }
@@ -339,11 +347,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tiny.gguf");
         for tiny in FORMS {
-            for matrices in [Matrices::F32, Matrices::Q8_0] {
+            for (matrices, expected) in
+                [(Matrices::F32, GGML_F32), (Matrices::F16, GGML_F16), (Matrices::Q8_0, GGML_Q8_0)]
+            {
                 tiny.write(Sizes::SMALL, matrices, 1, &path).unwrap();
                 let gguf = Gguf::open(&path).unwrap();
                 let ggml_type = gguf.tensor("blk.2.ffn_down.weight").unwrap().ggml_type;
-                let expected = if matrices == Matrices::F32 { GGML_F32 } else { GGML_Q8_0 };
                 assert_eq!(ggml_type, expected, "{}", tiny.name);
             }
             assert_eq!(form(tiny.name).unwrap().name, tiny.name);
