@@ -24,9 +24,10 @@ mod gpu {
     use learner::model::gpu::Gpu;
     use learner::model::gpu_layers::move_layers;
     use learner::model::lm_head::Target;
+    use learner::model::load::load;
     use learner::model::lora::Lora;
     use learner::model::prompt_pass::PromptKv;
-    use learner::model::weights::{self, Shape};
+    use learner::model::weights::Shape;
     use learner::model::{Tail, TailBatch, Transformer};
     use models::gguf::Gguf;
     use rand::rngs::StdRng;
@@ -71,7 +72,7 @@ mod gpu {
     }
 
     fn compare(path: &std::path::Path) -> Result<()> {
-        let mut model = weights::load(&Gguf::open(path)?)?;
+        let mut model = load(&Gguf::open(path)?)?;
         let step = Step::new(&model.shape)?;
         // The prompts of both are exact. On a CPU an update rounds activations to 8 bits there.
         let cpu = step.take(&model)?;

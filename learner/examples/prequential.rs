@@ -19,9 +19,9 @@ use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
 use learner::machine::threads::Threads;
+use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
-use learner::model::weights;
 use learner::model::{Tail, TailBatch, Transformer};
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
@@ -128,7 +128,7 @@ fn main() -> anyhow::Result<()> {
     let base = Base {
         sha256: models::file::sha256(&arguments.model)?,
         vocab: Vocab::from_gguf(&gguf)?,
-        model: weights::load(&gguf)?,
+        model: load(&gguf)?,
     };
     let threads = Threads::fixed(rayon::current_num_threads());
     let mut streams = vec![];

@@ -17,9 +17,9 @@ use learner::kernels;
 use learner::machine::system;
 use learner::machine::threads::Threads;
 use learner::model::lm_head::Target;
+use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
-use learner::model::weights;
 use learner::model::weights::Shape;
 use learner::model::{Tail, TailBatch};
 use learner::ppo::adamw::{AdamW, GradientSum};
@@ -83,7 +83,7 @@ fn main() -> anyhow::Result<()> {
         tokens.len() - 1
     );
     let base = Gguf::open(&arguments.model)?;
-    let model = weights::load(&base)?;
+    let model = load(&base)?;
     let learned = tokens.len() - arguments.completion;
     // The adapter acts on the row that predicts the first learned token.
     let past = if arguments.mode == Mode::Everywhere { 0 } else { learned - 1 };
@@ -128,7 +128,7 @@ fn main() -> anyhow::Result<()> {
         // No token occurs twice in the sequence, so that this one tells PEFT where an activated
         // LoRA begins.
         let invocation = if past == 0 { Vec::new() } else { vec![tokens[past]] };
-        let file = lora.to_adapter(&model.shape.architecture, "unchecked", invocation)?;
+        let file = lora.to_adapter(&model.shape, "unchecked", invocation)?;
         file.write(&folder.join("adapter.gguf"))?;
         models::peft::export(&file, &base, &folder.join("peft"))?;
         let batch = tail(kv);

@@ -60,12 +60,14 @@ const TOKEN_JSON_BYTES_MAX: usize = 8;
 /// Episodes of a job by default (`learning.batch_episodes`).
 const DEFAULT_EPISODES: usize = 16;
 
-/// Bytes of the keys and values of one token, with room: Llama 3 8B has half of it.
+/// Bytes of the keys and values of one token, with room, of a model whose heads share them: Llama 3
+/// 8B has half of it. DeepSeek-Coder-6.7B, whose heads do not, has twice as many.
 const TOKEN_KV_BYTES_MAX: usize = 256 << 10;
 
 // A prompt fits into one prompt pass.
 const _: () = assert!(PROMPT_TOKENS_MAX <= PROMPT_PASS_ROWS_MAX);
-// One prompt alone never needs too much memory for its keys and values.
+// One prompt alone never needs too much memory for its keys and values if heads share them. With
+// other models, a job learns from as many prompts as fit.
 const _: () = assert!(PROMPT_TOKENS_MAX * TOKEN_KV_BYTES_MAX <= PROMPT_KV_BYTES_MAX);
 // Only some tails are too long to share a microbatch.
 const _: () = assert!(MICROBATCH_ROWS_MAX < TAIL_TOKENS_MAX);

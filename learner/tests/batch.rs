@@ -65,8 +65,15 @@ fn what_cannot_be_learned_from_is_dropped_and_counted() {
     let batch = batch(&episodes);
     let seqs: Vec<u64> = batch.samples.iter().map(|sample| sample.seq).collect();
     assert_eq!(seqs, [0, 6], "version 1 is four versions away, which is the limit");
-    let expected =
-        Dropped { unlabelled: 2, stale: 2, other_base: 1, empty: 2, copied: 0, equal_groups: 0 };
+    let expected = Dropped {
+        unlabelled: 2,
+        stale: 2,
+        other_base: 1,
+        empty: 2,
+        copied: 0,
+        equal_groups: 0,
+        memory: 0,
+    };
     assert_eq!(batch.dropped, expected);
     assert_eq!(batch.dropped.total(), 7);
 }

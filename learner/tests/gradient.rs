@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ARCHITECTURES, adapter, model, shape};
+use common::{adapter, model};
 use learner::kernels::{matrix, values};
 use learner::machine::threads::Threads;
 use learner::model::lm_head::Target;
@@ -10,6 +10,7 @@ use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::{Tail, TailBatch, Transformer};
 use models::disk_cache::DiskCache;
+use models::random_model::tiny::{FORMS, form};
 use std::sync::Arc;
 
 /// Two prompts that share a prefix.
@@ -52,7 +53,7 @@ fn loss(model: &Transformer<f64>, lora: &Lora, batch: &TailBatch, kv: &PromptKv)
 
 #[test]
 fn a_disk_cache_gives_the_bits_that_were_computed() {
-    let model = model::<f32>(ARCHITECTURES[0], 1);
+    let model = model::<f32>(&FORMS[0], 1);
     let folder = tempfile::TempDir::new().unwrap();
     let cache = || DiskCache::new(folder.path(), "learner").unwrap();
     let compute = |prompts: &[&[u32]], cache: Option<&mut DiskCache>| {
@@ -88,14 +89,14 @@ fn a_disk_cache_gives_the_bits_that_were_computed() {
     );
 }
 
-/// Checks every value of every pair, for both architectures. Central differences with a step
-/// of 1e-5 have an error of about 1e-10 for gradients of order 1.
+/// Checks every value of every pair, for every form of every architecture. Central differences
+/// with a step of 1e-5 have an error of about 1e-10 for gradients of order 1.
 #[test]
 fn every_lora_gradient_matches_central_differences() {
     const STEP: f64 = 1e-5;
     const TOLERANCE: f64 = 1e-7;
-    for architecture in ARCHITECTURES {
-        let model = model::<f64>(architecture, 1);
+    for form in FORMS {
+        let model = model::<f64>(form, 1);
         let mut lora = adapter::<f64>(&model.shape, 2, 2);
         let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
         let batch = batch(&kv);
@@ -122,7 +123,8 @@ fn every_lora_gradient_matches_central_differences() {
                 let error = (numeric - gradient[index][at]).abs();
                 assert!(
                     error < TOLERANCE,
-                    "{architecture}, tensor {index}, value {at}: {numeric} but {}",
+                    "{}, tensor {index}, value {at}: {numeric} but {}",
+                    form.name,
                     gradient[index][at]
                 );
                 largest = largest.max(numeric.abs());
@@ -136,8 +138,8 @@ fn every_lora_gradient_matches_central_differences() {
 /// split into prompt and tail makes no difference.
 #[test]
 fn prompt_and_tail_compute_what_one_sequence_does() {
-    for architecture in ARCHITECTURES {
-        let model = model::<f64>(architecture, 3);
+    for form in FORMS {
+        let model = model::<f64>(form, 3);
         let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
         let split = model.logprobs(None, &batch(&kv), &kv).unwrap();
         let empty =
@@ -153,14 +155,14 @@ fn prompt_and_tail_compute_what_one_sequence_does() {
         let either = Target { equivalents: Arc::from([1, 15]), ..target(4) };
         expected.extend(whole(PROMPTS[1], &[8, 9, 4, 4], vec![either, sharp]));
         for (split, expected) in split.iter().zip(&expected) {
-            assert!((split - expected).abs() < 1e-12, "{architecture}: {split} but {expected}");
+            assert!((split - expected).abs() < 1e-12, "{}: {split} but {expected}", form.name);
         }
     }
 }
 
 #[test]
 fn probabilities_of_all_allowed_tokens_add_up_to_one() {
-    let model = model::<f64>("llama", 4);
+    let model = model::<f64>(form("llama").unwrap(), 4);
     let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
     let sum = |tokens: &[u32], allowed: Option<Arc<[u32]>>| -> f64 {
         let probability = |token: &u32| {
@@ -189,8 +191,8 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
 /// With a mask of one token there is no choice.
 #[test]
 fn a_forced_token_has_logprob_zero_and_no_gradient() {
-    let model = model::<f64>("qwen2", 5);
-    let lora = adapter::<f64>(&shape("qwen2"), 2, 6);
+    let model = model::<f64>(form("qwen2").unwrap(), 5);
+    let lora = adapter::<f64>(&model.shape, 2, 6);
     let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
     let forced = Target { allowed: Some(Arc::from([9])), ..target(9) };
     let tail = Tail { place: kv.place(1), past: 4, tokens: vec![8], targets: vec![forced] };
@@ -207,8 +209,8 @@ fn a_forced_token_has_logprob_zero_and_no_gradient() {
 /// computes only one of the two reference passes.
 #[test]
 fn a_fresh_adapter_changes_no_bit() {
-    for architecture in ARCHITECTURES {
-        let model = model::<f32>(architecture, 7);
+    for form in FORMS {
+        let model = model::<f32>(form, 7);
         let lora = Lora::fresh(&model.shape, 3, 6.0, 8).unwrap();
         let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
         let batch = batch(&kv);

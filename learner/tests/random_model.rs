@@ -4,8 +4,9 @@ mod common;
 
 use learner::machine::threads::Threads;
 use learner::model::lm_head::Target;
+use learner::model::load::load;
 use learner::model::prompt_pass::PromptKv;
-use learner::model::weights::{self, DOWN, Q, V, Weight};
+use learner::model::weights::{DOWN, Q, V, Weight};
 use learner::model::{Tail, TailBatch};
 use models::gguf::Gguf;
 use models::random_model::{self, Shape, Speech};
@@ -36,7 +37,7 @@ fn a_random_model_has_weights_of_the_size_of_a_real_one_and_finite_log_probs() {
     let (like, out) = (folder.path().join("like.gguf"), folder.path().join("out.gguf"));
     common::write_gguf(&like, "qwen2", 1);
     random_model::write(&Gguf::open(&like).unwrap(), &SHAPE, Speech::Words, 1, 2, &out).unwrap();
-    let model = weights::load(&Gguf::open(&out).unwrap()).unwrap();
+    let model = load(&Gguf::open(&out).unwrap()).unwrap();
 
     // Layer 0 has the formats with more bits, layer 1 those with fewer.
     let added = (2.0 * SHAPE.layers as f32).sqrt();
@@ -47,7 +48,7 @@ fn a_random_model_has_weights_of_the_size_of_a_real_one_and_finite_log_probs() {
         (0, DOWN, 1.0 / (512f32.sqrt() * added)),
         (1, DOWN, 1.0 / (512f32.sqrt() * added)),
     ] {
-        let ratio = spread(&model.layers[layer].maps[map], expected);
+        let ratio = spread(&model.layers[layer].maps[map].weight, expected);
         assert!((0.95..1.05).contains(&ratio), "layer {layer}, map {map}: {ratio}");
     }
 

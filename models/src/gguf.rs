@@ -120,6 +120,13 @@ impl Gguf {
         self.metadata.get(key)?.as_u32()
     }
 
+    /// The same, or an array that has one number for every layer, if they are all equal.
+    pub fn u32_of_layers(&self, key: &str) -> Option<u32> {
+        let Some(items) = self.array(key) else { return self.u32(key) };
+        let first = items.first()?.as_u32()?;
+        items.iter().all(|item| item.as_u32() == Some(first)).then_some(first)
+    }
+
     pub fn f32(&self, key: &str) -> Option<f32> {
         match self.metadata.get(key)? {
             Value::F32(number) => Some(*number),
@@ -185,6 +192,7 @@ mod tests {
         builder.f32("llama.scale", 0.5);
         builder.array("tokens", &["a".into(), "Ġb".into()].map(Item::String));
         builder.array("types", &[1u32, 3].map(Item::U32));
+        builder.array("sizes", &[4u32, 4].map(Item::U32));
         builder.tensor("w", &[4, 2], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         builder.tensor("b", &[3], &[1.0, 2.0, 3.0]);
         builder.finish()
@@ -205,6 +213,9 @@ mod tests {
         assert_eq!(gguf.f32("llama.scale"), Some(0.5));
         assert_eq!(gguf.strings("tokens").unwrap().collect::<Vec<_>>(), ["a", "Ġb"]);
         assert!(gguf.strings("types").is_none());
+        assert_eq!(gguf.u32_of_layers("llama.block_count"), Some(2));
+        assert_eq!(gguf.u32_of_layers("sizes"), Some(4));
+        assert_eq!(gguf.u32_of_layers("types"), None, "they differ");
         assert_eq!(gguf.data_offset % DEFAULT_ALIGNMENT, 0);
         let bias = gguf.tensor("b").unwrap();
         assert_eq!((bias.dims.as_slice(), bias.offset, bias.bytes), ([3].as_slice(), 32, 12));

@@ -67,10 +67,20 @@ impl Builder {
     /// A tensor of 32-bit floats. `dims` are in ggml's order.
     pub fn tensor(&mut self, name: &str, dims: &[u64], weights: &[f32]) {
         debug_assert_eq!(dims.iter().product::<u64>(), weights.len() as u64);
-        self.tensor_info(name, dims, GGML_F32, self.data.len() as u64);
-        for weight in weights {
-            self.data.extend(weight.to_le_bytes());
-        }
+        let bytes = weights.iter().flat_map(|weight| weight.to_le_bytes());
+        self.tensor_of(name, dims, GGML_F32, bytes);
+    }
+
+    /// A tensor of any type, as its bytes.
+    pub fn tensor_of(
+        &mut self,
+        name: &str,
+        dims: &[u64],
+        ggml_type: u32,
+        bytes: impl IntoIterator<Item = u8>,
+    ) {
+        self.tensor_info(name, dims, ggml_type, self.data.len() as u64);
+        self.data.extend(bytes);
         pad(&mut self.data);
     }
 

@@ -1,10 +1,10 @@
 //! Checks a model file that has no manifest, as in `--model FILE.gguf`.
 
+use crate::architecture;
 use crate::file;
 use crate::fim::{self, FimTemplate};
 use crate::fim_tokens;
 use crate::gguf::{Gguf, GgufError};
-use crate::manifest::ARCHITECTURES;
 use crate::vocab::{Vocab, VocabError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ pub enum InspectError {
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
     #[error(
-        "{}: architecture {arch:?} is not supported; use a model of architecture {}",
+        "{}: architecture {arch:?} is not supported; use a model of one of {}",
         path.display(),
-        ARCHITECTURES.join(" or ")
+        architecture::served_names()
     )]
     Architecture { path: PathBuf, arch: String },
     #[error("{}: {what}", path.display())]
@@ -45,7 +45,7 @@ pub enum InspectError {
 pub fn inspect(path: &Path, template: Option<&str>) -> Result<InspectedModel, InspectError> {
     let gguf = Gguf::open(path)?;
     let arch = gguf.architecture().unwrap_or_default().to_owned();
-    if !ARCHITECTURES.contains(&arch.as_str()) {
+    if !architecture::is_served(&arch) {
         return Err(InspectError::Architecture { path: path.to_owned(), arch });
     }
     let vocab = Vocab::from_gguf(&gguf)?;
@@ -121,9 +121,7 @@ mod tests {
         builder.string("general.architecture", "mamba");
         let error = refused(&builder.finish(), None);
         assert!(
-            error.contains(
-                r#""mamba" is not supported; use a model of architecture qwen2 or llama"#
-            )
+            error.contains(r#""mamba" is not supported; use a model of one of qwen2, llama, "#)
         );
     }
 

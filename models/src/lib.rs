@@ -5,6 +5,7 @@
 //! trains adapters, and the package `model-fetch` downloads.
 
 pub mod adapter;
+pub mod architecture;
 pub mod delta;
 pub mod disk_cache;
 pub mod file;

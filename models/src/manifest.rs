@@ -1,9 +1,11 @@
 //! Manifests: which model files there are, what they are, and where they come from.
 //!
 //! Those that ship are `models/manifests/*.toml`. A user adds others as `*.toml` files
-//! beside the models. Every model file is pinned by size and SHA-256, so it does not
-//! matter which source it came from.
+//! beside the models. A model file is pinned by size and SHA-256, so it does not matter which
+//! source it came from. Where these were not known when the manifest was written, the first pull
+//! asks the hub for them and writes them beside the models.
 
+use crate::architecture;
 use crate::file;
 use crate::fim::{self, FimTemplate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -11,15 +13,33 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Architectures that both the server and the learner can run.
-pub const ARCHITECTURES: &[&str] = &["qwen2", "llama"];
+/// The name of a manifest's file and its text.
+macro_rules! built_in {
+    ($name:literal) => {
+        (concat!($name, ".toml"), include_str!(concat!("../manifests/", $name, ".toml")))
+    };
+}
 
 const BUILT_IN: &[(&str, &str)] = &[
-    ("qwen2.5-coder-0.5b.toml", include_str!("../manifests/qwen2.5-coder-0.5b.toml")),
-    ("qwen2.5-coder-1.5b.toml", include_str!("../manifests/qwen2.5-coder-1.5b.toml")),
-    ("qwen2.5-coder-3b.toml", include_str!("../manifests/qwen2.5-coder-3b.toml")),
-    ("qwen2.5-coder-7b.toml", include_str!("../manifests/qwen2.5-coder-7b.toml")),
-    ("smollm2-135m.toml", include_str!("../manifests/smollm2-135m.toml")),
+    built_in!("qwen2.5-coder-0.5b"),
+    built_in!("qwen2.5-coder-1.5b"),
+    built_in!("qwen2.5-coder-3b"),
+    built_in!("qwen2.5-coder-7b"),
+    built_in!("qwen2.5-coder-0.5b-base"),
+    built_in!("qwen2.5-coder-1.5b-base"),
+    built_in!("qwen2.5-coder-3b-base"),
+    built_in!("qwen2.5-coder-7b-base"),
+    built_in!("qwen2.5-coder-14b-base"),
+    built_in!("qwen3-coder-30b-a3b"),
+    built_in!("starcoder2-3b"),
+    built_in!("starcoder2-7b"),
+    built_in!("deepseek-coder-1.3b-base"),
+    built_in!("deepseek-coder-6.7b-base"),
+    built_in!("codegemma-2b"),
+    built_in!("codestral-22b"),
+    built_in!("seed-coder-8b-base"),
+    built_in!("mellum-4b-base"),
+    built_in!("smollm2-135m"),
 ];
 
 /// A model file that Hone can fetch, check and serve.
@@ -27,7 +47,7 @@ const BUILT_IN: &[(&str, &str)] = &[
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     pub name: String,
-    /// One of [`ARCHITECTURES`].
+    /// One that is served ([`architecture::is_served`]).
     pub architecture: String,
     #[serde(deserialize_with = "known_template", serialize_with = "template_name")]
     pub template: &'static FimTemplate,
@@ -36,8 +56,10 @@ pub struct Manifest {
     pub licence: String,
     /// The file's name in the models folder.
     pub file: String,
+    /// Exact if the file is pinned, and about as many otherwise.
     pub bytes: u64,
-    /// Lower-case hex.
+    /// Lower-case hex. It is empty if the file is not pinned.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// What a user should know before choosing the model.
     pub notice: Option<String>,
@@ -172,6 +194,16 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Whether size and checksum of the file are known.
+    pub fn is_pinned(&self) -> bool {
+        !self.sha256.is_empty()
+    }
+
+    /// This manifest, pinned to a file of this size and checksum.
+    pub fn pinned(&self, bytes: u64, sha256: String) -> Manifest {
+        Manifest { bytes, sha256, default: false, ..self.clone() }
+    }
+
     /// The manifest of a file that was made from this model's file on this machine, such as
     /// one of another quantisation. It has no source.
     pub fn variant(&self, suffix: &str, notice: String) -> Manifest {
@@ -203,8 +235,8 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<(), String> {
-        if !ARCHITECTURES.contains(&self.architecture.as_str()) {
-            let known = ARCHITECTURES.join(", ");
+        if !architecture::is_served(&self.architecture) {
+            let known = architecture::served_names();
             return Err(format!("unknown architecture {:?}; known: {known}", self.architecture));
         }
         for (field, text) in [("name", &self.name), ("file", &self.file)] {
@@ -218,7 +250,11 @@ impl Manifest {
             Source::Hub { .. } => &[],
             Source::Pypi { wheels } => wheels.as_slice(),
         });
-        for sha256 in wheels.map(|wheel| &wheel.sha256).chain([&self.sha256]) {
+        let of_file = Some(&self.sha256).filter(|_| self.is_pinned());
+        if of_file.is_none() && !matches!(self.sources.as_slice(), [Source::Hub { .. }]) {
+            return Err("without a sha256 it must have one source, of kind hub".into());
+        }
+        for sha256 in wheels.map(|wheel| &wheel.sha256).chain(of_file) {
             if sha256.len() != 64 || !sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
             {
                 return Err(format!("sha256 {sha256:?} must be 64 lower-case hex digits"));
@@ -376,6 +412,11 @@ mod tests {
             assert!(error.contains("must be letters"), "{file}: {error}");
         }
         assert!(refused(&MINE.replace("ba78", "BA78")).contains("sha256"));
+        let unpinned = MINE.replace("sha256 =", "notice =");
+        assert!(refused(&unpinned).contains("without a sha256 it must have one source"));
+        let hub = "[[source]]\nkind = \"hub\"\nrepo = \"org/repo\"\nfile = \"mine.gguf\"";
+        let unpinned = format!("{unpinned}\n{hub}");
+        assert!(!Manifest::parse(&unpinned, Path::new("mine.toml")).unwrap().is_pinned());
         let short = format!(
             "{MINE}\n[[source]]\nkind = \"pypi\"\n[[source.wheels]]\npackage = \"p\"\n\
              version = \"1\"\nmember = \"m\"\nbytes = 6\nsha256 = \"{}\"",

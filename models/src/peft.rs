@@ -2,11 +2,13 @@
 //! `adapter_model.safetensors`.
 //!
 //! PEFT names maps after the layers of the models in transformers, and keeps their order
-//! of rows. In GGUF files of `llama` the rows of q and k are permuted, because llama.cpp's
-//! RoPE turns adjacent pairs and that of transformers turns halves. The B of those maps is
-//! therefore permuted on import and on export.
+//! of rows. In GGUF files of some architectures the rows of q and k are permuted, because
+//! llama.cpp's RoPE turns adjacent pairs there and that of transformers turns halves. The B of
+//! those maps is therefore permuted on import and on export. [`architecture`] has names and
+//! orders.
 
 use crate::adapter::{LoraAdapter, LoraPair};
+use crate::architecture::{self, Architecture};
 use crate::gguf::Gguf;
 use anyhow::{Context, Result, bail, ensure};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -16,17 +18,6 @@ use std::path::Path;
 
 pub const CONFIG_FILE: &str = "adapter_config.json";
 pub const WEIGHTS_FILE: &str = "adapter_model.safetensors";
-
-/// All maps that Hone adapts: the name in GGUF, and the name in transformers.
-const MAPS: [(&str, &str); 7] = [
-    ("attn_q", "self_attn.q_proj"),
-    ("attn_k", "self_attn.k_proj"),
-    ("attn_v", "self_attn.v_proj"),
-    ("attn_output", "self_attn.o_proj"),
-    ("ffn_gate", "mlp.gate_proj"),
-    ("ffn_up", "mlp.up_proj"),
-    ("ffn_down", "mlp.down_proj"),
-];
 
 /// The fields of PEFT's `LoraConfig` that decide what the weights mean.
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,10 +62,11 @@ fn map_is_empty(map: &serde_json::Map<String, serde_json::Value>) -> bool {
 /// Writes `adapter`, which was learned on `base`, into `folder`, which is created.
 pub fn export(adapter: &LoraAdapter, base: &Gguf, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let known = known(base)?;
     let rows = RowOrder::of(base)?;
     let mut tensors: BTreeMap<String, (Vec<usize>, Vec<u8>)> = BTreeMap::new();
     for pair in &adapter.pairs {
-        let (layer, map, module) = locate(&pair.name)?;
+        let (layer, map, module) = locate(&pair.name, known)?;
         let name = |part: &str| tensor_name(layer, module, part);
         let b = rows.of_transformers(map, &pair.b, pair.rows_out, adapter.rank)?;
         tensors.insert(name("lora_A"), (vec![adapter.rank, pair.rows_in], bytes(&pair.a)));
@@ -95,7 +87,9 @@ pub fn export(adapter: &LoraAdapter, base: &Gguf, folder: &Path) -> Result<()> {
         lora_alpha: adapter.alpha,
         lora_dropout: 0.0,
         bias: no_bias(),
-        target_modules: Some(MAPS.iter().map(|(_, module)| module.rsplit('.').next()).collect()),
+        target_modules: Some(
+            known.maps.iter().map(|(_, module)| module.rsplit('.').next()).collect(),
+        ),
         use_rslora: false,
         use_dora: false,
         fan_in_fan_out: false,
@@ -117,7 +111,7 @@ pub fn export(adapter: &LoraAdapter, base: &Gguf, folder: &Path) -> Result<()> {
 ///
 /// # Errors
 /// The adapter does not fit `base`, or means anything but y = Wx + (alpha/r)·B·A·x on all
-/// seven maps of every layer.
+/// maps of every layer.
 pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<LoraAdapter> {
     let path = folder.join(CONFIG_FILE);
     let text = std::fs::read(&path).with_context(|| {
@@ -163,14 +157,16 @@ fn check(config: &LoraConfig) -> Result<()> {
 
 fn pairs(content: &[u8], config: &LoraConfig, base: &Gguf) -> Result<Vec<LoraPair>> {
     let tensors = SafeTensors::deserialize(content).context("it is not a safetensors file")?;
+    let known = known(base)?;
     let rows = RowOrder::of(base)?;
     let mut pairs = Vec::new();
     for layer in 0..layers(base)? {
-        for (map, module) in MAPS {
+        for &(map, module) in known.maps {
             let matrix = |part: &str| -> Result<(Vec<f32>, usize, usize)> {
                 let name = tensor_name(layer, module, part);
                 let tensor = tensors.tensor(&name).ok().with_context(|| {
-                    format!("no {name}; Hone needs all of q, k, v, o, gate, up and down_proj")
+                    let modules: Vec<_> = known.maps.iter().map(|(_, module)| *module).collect();
+                    format!("no {name}; Hone needs all of {}", modules.join(", "))
                 })?;
                 let &[height, width] = tensor.shape() else { bail!("{name} is not a matrix") };
                 Ok((floats(&tensor).with_context(|| name.clone())?, height, width))
@@ -203,13 +199,22 @@ fn tensor_name(layer: usize, module: &str, part: &str) -> String {
 
 /// The layer, the map in GGUF and the module in transformers of a tensor such as
 /// `blk.3.attn_q.weight`.
-fn locate(name: &str) -> Result<(usize, &'static str, &'static str)> {
+fn locate(name: &str, known: &Architecture) -> Result<(usize, &'static str, &'static str)> {
     let parts = name.strip_prefix("blk.").and_then(|name| name.strip_suffix(".weight"));
     let found = parts.and_then(|parts| parts.split_once('.')).and_then(|(layer, map)| {
-        let (map, module) = MAPS.iter().find(|(known, _)| *known == map)?;
+        let (map, module) = known.maps.iter().find(|(known, _)| *known == map)?;
         Some((layer.parse().ok()?, *map, *module))
     });
     found.with_context(|| format!("PEFT has no name for {name}"))
+}
+
+/// What is known of the architecture of a base on which Hone learns.
+fn known(base: &Gguf) -> Result<&'static Architecture> {
+    let name = base.architecture().unwrap_or_default();
+    let known = architecture::of(name).filter(|known| known.learns);
+    known.with_context(|| {
+        format!("the names that PEFT has for a model of architecture {name} are not known")
+    })
 }
 
 fn layers(base: &Gguf) -> Result<usize> {
@@ -225,18 +230,15 @@ struct RowOrder {
 
 impl RowOrder {
     fn of(base: &Gguf) -> Result<RowOrder> {
-        let architecture = base.architecture().unwrap_or_default();
-        let permuted = match architecture {
-            "qwen2" => None,
-            "llama" => {
-                let heads = base.u32("llama.attention.head_count");
-                let heads = heads.context("the base has no llama.attention.head_count")?;
-                let kv = base.u32("llama.attention.head_count_kv").unwrap_or(heads);
-                Some((heads as usize, kv as usize))
-            }
-            other => {
-                bail!("the names that PEFT has for a model of architecture {other} are not known")
-            }
+        let known = known(base)?;
+        let permuted = if known.permutes_heads {
+            let key = format!("{}.attention.head_count", known.name);
+            let heads =
+                base.u32_of_layers(&key).with_context(|| format!("the base has no {key}"))?;
+            let kv = base.u32_of_layers(&format!("{key}_kv")).unwrap_or(heads);
+            Some((heads as usize, kv as usize))
+        } else {
+            None
         };
         Ok(RowOrder { permuted })
     }
@@ -313,8 +315,20 @@ mod tests {
 
     const SHA: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
 
-    /// One layer with 2 heads of 4, 1 key/value head, width 6 and feed-forward width 5.
-    const SHAPES: [(usize, usize); 7] = [(8, 6), (4, 6), (4, 6), (6, 8), (5, 6), (5, 6), (6, 5)];
+    /// The outputs and inputs of each map of one layer with 2 heads of 4, 1 key/value head, width 6
+    /// and feed-forward width 5.
+    fn shapes(architecture: &str) -> impl Iterator<Item = (&'static str, (usize, usize))> {
+        architecture::of(architecture).unwrap().maps.iter().map(|(map, _)| {
+            let shape = match *map {
+                "attn_q" => (8, 6),
+                "attn_k" | "attn_v" => (4, 6),
+                "attn_output" => (6, 8),
+                "ffn_down" => (6, 5),
+                _ => (5, 6),
+            };
+            (*map, shape)
+        })
+    }
 
     fn base(folder: &Path, architecture: &str) -> Gguf {
         let mut builder = Builder::default();
@@ -322,7 +336,7 @@ mod tests {
         builder.u32(&format!("{architecture}.block_count"), 1);
         builder.u32(&format!("{architecture}.attention.head_count"), 2);
         builder.u32(&format!("{architecture}.attention.head_count_kv"), 1);
-        for ((map, _), (rows_out, rows_in)) in MAPS.iter().zip(SHAPES) {
+        for (map, (rows_out, rows_in)) in shapes(architecture) {
             let zeros = vec![0.0; rows_out * rows_in];
             let dims = [rows_in as u64, rows_out as u64];
             builder.tensor(&format!("blk.0.{map}.weight"), &dims, &zeros);
@@ -333,7 +347,7 @@ mod tests {
     }
 
     fn adapter(architecture: &str) -> LoraAdapter {
-        let pairs = MAPS.iter().zip(SHAPES).map(|((map, _), (rows_out, rows_in))| LoraPair {
+        let pairs = shapes(architecture).map(|(map, (rows_out, rows_in))| LoraPair {
             name: format!("blk.0.{map}.weight"),
             rows_out,
             rows_in,
@@ -353,7 +367,7 @@ mod tests {
 
     #[test]
     fn what_is_exported_is_imported_unchanged() {
-        for architecture in ["qwen2", "llama"] {
+        for architecture in architecture::learned() {
             let folder = tempfile::tempdir().unwrap();
             let base = base(folder.path(), architecture);
             let peft = folder.path().join("peft");
@@ -379,7 +393,11 @@ mod tests {
         assert_eq!(rows("llama", "self_attn.q_proj"), [0.0, 2.0, 1.0, 3.0, 4.0, 6.0, 5.0, 7.0]);
         assert_eq!(rows("llama", "self_attn.k_proj"), [0.0, 2.0, 1.0, 3.0]);
         assert_eq!(rows("llama", "self_attn.v_proj"), [0.0, 1.0, 2.0, 3.0]);
-        assert_eq!(rows("qwen2", "self_attn.k_proj"), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(rows("granite", "self_attn.k_proj"), [0.0, 2.0, 1.0, 3.0]);
+        for halves in ["qwen2", "qwen3", "gemma", "starcoder2"] {
+            assert_eq!(rows(halves, "self_attn.k_proj"), [0.0, 1.0, 2.0, 3.0], "{halves}");
+        }
+        assert_eq!(rows("starcoder2", "mlp.c_fc"), [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod shape;
+pub mod tiny;
 
 pub use shape::Shape;
 

@@ -16,11 +16,10 @@ pub struct Store {
 /// The state of a model's file, found without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelStatus {
+    /// The file is not there, or not pinned yet: a pull does both.
     Missing,
     /// A pull was interrupted after this many bytes. The next pull resumes it.
-    Partial {
-        bytes: u64,
-    },
+    Partial { bytes: u64 },
     /// The file has the right size. Its checksum was not taken since it last changed.
     Present,
     /// The file has the right checksum.
@@ -74,7 +73,9 @@ impl Store {
 
     pub fn status(&self, manifest: &Manifest) -> ModelStatus {
         let path = self.path(manifest);
-        let Ok(metadata) = fs::metadata(&path) else {
+        // Of a file that is not pinned nobody can tell whether it is the right one.
+        let metadata = fs::metadata(&path).ok().filter(|_| manifest.is_pinned());
+        let Some(metadata) = metadata else {
             return match fs::metadata(part_path(&path)) {
                 Ok(part) => ModelStatus::Partial { bytes: part.len() },
                 Err(_) => ModelStatus::Missing,
@@ -95,6 +96,9 @@ impl Store {
         let path = self.path(manifest);
         let name = manifest.name.clone();
         let io = |error| StoreError::Io { path: path.clone(), error };
+        if !manifest.is_pinned() {
+            return Err(StoreError::Missing { path, name });
+        }
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -181,6 +185,19 @@ pub(crate) mod tests {
     fn touch(path: &Path) {
         let later = SystemTime::now() + Duration::from_secs(5);
         fs::File::options().write(true).open(path).unwrap().set_modified(later).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_not_pinned_has_to_be_pulled() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let unpinned = Manifest { sha256: String::new(), ..manifest(b"weights") };
+        fs::write(store.path(&unpinned), b"weights").unwrap();
+        assert_eq!(store.status(&unpinned), ModelStatus::Missing);
+        assert!(matches!(store.verified(&unpinned), Err(StoreError::Missing { .. })));
+        let pinned = unpinned.pinned(7, file::sha256_of(b"weights"));
+        assert_eq!(store.status(&pinned), ModelStatus::Present);
+        assert!(store.verified(&pinned).is_ok());
     }
 
     #[test]

@@ -92,10 +92,13 @@ return {
     function()
       local all = models.parse([[{"models":[
         {"name":"big","bytes":491400064,"licence":"MIT","present":false,"configured":true,
-         "expected_line_ms":405},
+         "expected_line_ms":405,"learns":true},
+        {"name":"moe","bytes":1048576,"licence":"MIT","present":false,"configured":false,
+         "learns":false},
         {"name":"old","bytes":1048576,"licence":"MIT","present":true,"configured":false}]}]])
       local size = '469 MiB, about 0.4 s a line, not here yet, MIT'
-      local lines = { '→ big: ' .. size, '  old: 1 MiB, here, MIT' }
+      local moe = '  moe: 1 MiB, not here yet, nothing is learned on it, MIT'
+      local lines = { '→ big: ' .. size, moe, '  old: 1 MiB, here, MIT' }
       check.equal(lines, vim.tbl_map(models.line, all))
     end,
   },

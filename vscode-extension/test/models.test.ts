@@ -37,7 +37,11 @@ test('a user sees size and speed before choosing, and no speed where hone names 
         description({ ...model, expected_line_ms: 405 }),
         '469 MiB, about 0.4 s a line on two cores, not downloaded yet',
     );
-    assert.equal(description({ ...model, present: true }), '469 MiB, downloaded');
+    assert.equal(description({ ...model, present: true, learns: true }), '469 MiB, downloaded');
+    assert.equal(
+        description({ ...model, learns: false }),
+        '469 MiB, not downloaded yet, nothing is learned on it',
+    );
 });
 
 test('a file from the disk is known by the name that hone gives it', () => {

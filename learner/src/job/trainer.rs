@@ -1,12 +1,12 @@
 //! Runs one job: reads its files, trains, writes the candidate, and reports.
 
-use crate::limits::EPISODES_MAX;
+use crate::limits::{EPISODES_MAX, PROMPT_KV_BYTES_MAX};
 use crate::machine::system;
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
+use crate::model::load::load;
 use crate::model::lora::Lora;
-use crate::model::prompt_pass::PromptKv;
-use crate::model::weights;
+use crate::model::prompt_pass::{self, PromptKv};
 use crate::ppo;
 use crate::ppo::adamw::AdamW;
 use crate::ppo::batch::{Batch, BatchInputs};
@@ -101,7 +101,7 @@ impl Trainer {
         let load = started.elapsed();
 
         let prompt_started = Instant::now();
-        let batch = read_batch(job, base)?;
+        let batch = read_batch(job, base, prompt_cache.is_some())?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
         }
@@ -114,8 +114,7 @@ impl Trainer {
         let prompt = update.trained_from.duration_since(prompt_started);
         let train = update.trained_from.elapsed();
 
-        let architecture = &model.shape.architecture;
-        let candidate = update.lora.to_adapter(architecture, &base.sha256, invocation)?;
+        let candidate = update.lora.to_adapter(&model.shape, &base.sha256, invocation)?;
         let adapter_sha256 = write_files(job, &candidate, &update.optimizer)?;
         let times = Times { load, prompt, train, total: started.elapsed() };
         Ok(report(job, &batch, update, adapter_sha256, &times))
@@ -163,8 +162,9 @@ impl StartingAdapter {
     }
 }
 
-/// Turns the episodes of a job into samples.
-fn read_batch(job: &Job, base: &LoadedBase) -> anyhow::Result<Batch> {
+/// Turns the episodes of a job into samples, as many as fit into memory. Models whose heads share
+/// no keys and values need up to 40 times the memory of others for a prompt.
+fn read_batch(job: &Job, base: &LoadedBase, is_cached: bool) -> anyhow::Result<Batch> {
     let inputs = BatchInputs {
         vocab: &base.vocab,
         base_sha256: &base.sha256,
@@ -173,7 +173,29 @@ fn read_batch(job: &Job, base: &LoadedBase) -> anyhow::Result<Batch> {
         reward: job.reward,
         hyper: &job.hyper,
     };
-    Ok(Batch::new(&job.episodes, &job.replay, &inputs)?)
+    let mut batch = Batch::new(&job.episodes, &job.replay, &inputs)?;
+    let prompts = prompts_of(&batch);
+    let fitting = prompt_pass::fitting(&base.model, &prompts, is_cached);
+    if fitting < batch.samples.len() {
+        eprintln!(
+            "hone-learner: {fitting} of {} texts are learned, because the keys and values of more \
+             prompts need over {} MiB with this model",
+            batch.samples.len(),
+            PROMPT_KV_BYTES_MAX >> 20
+        );
+        batch.keep_first(fitting);
+    }
+    ensure!(
+        !batch.samples.is_empty(),
+        "the keys and values of one prompt need over {} MiB with this model; shorten prompts with \
+         lab.prompt_tokens or serve a smaller model",
+        PROMPT_KV_BYTES_MAX >> 20
+    );
+    Ok(batch)
+}
+
+fn prompts_of(batch: &Batch) -> Vec<&[u32]> {
+    batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect()
 }
 
 /// Computes the keys and values of a batch's prompts.
@@ -184,8 +206,7 @@ fn compute_prompts(
     threads: &Threads,
     progress: &mut dyn FnMut(Phase, usize, usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<PromptKv> {
-    let prompts: Vec<&[u32]> =
-        batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect();
+    let prompts = prompts_of(batch);
     let mut disk_cache = match cache_folder {
         Some(folder) => Some(disk_cache(folder, &base.sha256)?),
         None => None,
@@ -264,15 +285,8 @@ fn load_base<'a>(
         check_base(path, &sha256, &wanted.sha256)?;
         let gguf = Gguf::open(path)?;
         let vocab = Vocab::from_gguf(&gguf)?;
-        let mut model = weights::load(&gguf)?;
+        let mut model = load(&gguf)?;
         use_gpu(&mut model);
-        ensure!(
-            vocab.len() <= model.shape.vocabulary,
-            "the base model {} has {} tokens but embeds only {}",
-            path.display(),
-            vocab.len(),
-            model.shape.vocabulary
-        );
         *kept = Some(LoadedBase { path: path.clone(), sha256, stamp, gguf, vocab, model });
     }
     let Some(loaded) = kept else { bail!("the base model was not kept") };

@@ -7,7 +7,7 @@
 use crate::kernels::float::Float;
 use crate::kernels::{dot, matrix, values, with_values};
 use crate::model::attention_forward::attention_f32;
-use crate::model::heads::{Heads, scale};
+use crate::model::heads::Heads;
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;
 
@@ -84,8 +84,8 @@ impl Sequence {
     /// (dq, dk, dv) for the rows of this sequence. The keys and values of the past are
     /// constants and have no gradient.
     ///
-    /// With P = softmax(qkᵀ/√w) and o = Pv: dv = Pᵀdo, dP = do·vᵀ,
-    /// dS = P∘(dP − rowsum(P∘dP)), dq = dS·k/√w, dk = dSᵀq/√w.
+    /// With P = softmax(c·qkᵀ) and o = Pv: dv = Pᵀdo, dP = do·vᵀ,
+    /// dS = P∘(dP − rowsum(P∘dP)), dq = c·dS·k, dk = c·dSᵀq.
     pub fn backward<T: Float>(
         &self,
         heads: Heads,
@@ -102,7 +102,7 @@ impl Sequence {
                 let (k, v) = self.keys_values(heads, &task)?;
                 let p = self.weights::<T>(heads, &task, &q, &k)?;
                 let dp = d_output.matmul(&v.t()?)?;
-                let ds = softmax_backward::<T>(&p, &dp, scale(heads))?;
+                let ds = softmax_backward::<T>(&p, &dp, heads.scale)?;
                 let own = |x: &Tensor| x.narrow(1, self.past, task.from + task.rows);
                 let dq = values(&ds.matmul(&k)?)?;
                 let dk = values(&own(&ds)?.t()?.matmul(&q)?)?;
@@ -128,7 +128,7 @@ impl Sequence {
         Ok((of(&self.k)?, of(&self.v)?))
     }
 
-    /// softmax(q·kᵀ/√width), where future keys have weight 0: `rows·group × seen`.
+    /// softmax(scale·q·kᵀ), where future keys have weight 0: `rows·group × seen`.
     fn weights<T: Float>(
         &self,
         heads: Heads,
@@ -138,7 +138,7 @@ impl Sequence {
     ) -> Result<Tensor> {
         let scores = q.matmul(&k.t()?)?;
         let (rows, seen) = scores.dims2()?;
-        let scale = T::from_f64(scale(heads));
+        let scale = T::from_f64(heads.scale);
         let mut p = values::<T>(&scores)?;
         for (index, row) in p.chunks_mut(seen).enumerate() {
             let visible = self.past + task.from + index / heads.group() + 1;

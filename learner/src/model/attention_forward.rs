@@ -5,7 +5,7 @@
 
 use crate::kernels::float::Float;
 use crate::kernels::tile::{AlignedVec, LINE, TileRows, row_sums};
-use crate::model::heads::{Heads, scale};
+use crate::model::heads::Heads;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
@@ -98,7 +98,7 @@ impl WithSimd for HeadTask<'_> {
         let mut inverse = [0.0; QUERIES];
         for (row, scores) in scores.chunks_exact_mut(padded).enumerate() {
             inverse[row] =
-                1.0 / exponentials(&mut scores[..seen], visible + row, scale(heads) as f32);
+                1.0 / exponentials(&mut scores[..seen], visible + row, heads.scale as f32);
         }
         let weights = TileRows { values: scores, count: q.count, stride: padded, depth: seen };
         let mut sums = vec![0.0; q.count * heads.width];
@@ -158,7 +158,8 @@ mod tests {
         for (query, key_value, width, rows, past) in
             [(14, 2, 64, 70, 0), (6, 3, 24, 50, 81), (2, 2, 80, 1, 130), (1, 1, 6, 3, 0)]
         {
-            let heads = Heads { query, key_value, width };
+            let scale = 1.0 / (width as f64).sqrt();
+            let heads = Heads { query, key_value, width, scale };
             let mut some = |rows: usize, width: usize| -> (Vec<f32>, candle_core::Tensor) {
                 let x: Vec<f32> =
                     (0..rows * width).map(|_| random.random_range(-2f32..2.0)).collect();

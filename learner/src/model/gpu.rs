@@ -192,7 +192,8 @@ fn libraries_present() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::{swiglu, values};
+    use crate::kernels::activation::Activation;
+    use crate::kernels::values;
     use crate::testing::skip;
 
     /// Without a GPU the test checks only that this is the reason for the error.
@@ -233,7 +234,7 @@ mod tests {
         let is = Gpu::feed_forward(on_gpu.each_ref(), &values::<f32>(&x).unwrap()).unwrap();
         let gated = x.matmul(&gate.t().unwrap()).unwrap();
         let raised = x.matmul(&up.t().unwrap()).unwrap();
-        let middle = swiglu::<f32>(&gated, &raised).unwrap();
+        let middle = Activation::Silu.gated::<f32>(&gated, &raised).unwrap();
         let should_be = values::<f32>(&middle.matmul(&down.t().unwrap()).unwrap()).unwrap();
         assert_eq!(is.len(), should_be.len());
         assert!(is.iter().zip(&should_be).all(|(a, b)| (a - b).abs() < 1e-4));

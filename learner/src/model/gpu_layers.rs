@@ -1,12 +1,12 @@
 //! The layers of a model on an NVIDIA GPU (feature `cuda`).
 //!
-//! A step spends most of its time in the seven maps of every layer, and of the rest most in the
+//! A step spends most of its time in the maps of every layer, and of the rest most in the
 //! output matrix. They are dequantised once and stay in GPU memory. All other code is the same with
 //! and without a GPU.
 
 use crate::limits::GPU_SPARE_BYTES;
 use crate::model::gpu::{Gpu, GpuMatrix};
-use crate::model::weights::{MAPS, Transformer, VocabularyMatrix, Weight};
+use crate::model::weights::{Transformer, VocabularyMatrix, Weight};
 use anyhow::ensure;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub fn move_layers(weights: &mut Transformer<f32>) -> anyhow::Result<String> {
     let gpu = Arc::new(Gpu::open()?);
     let shape = &weights.shape;
     let values_a_layer: usize =
-        (0..MAPS.len()).map(|map| shape.map(map)).map(|(out, width)| out * width).sum();
+        shape.maps().iter().map(|map| shape.map(*map)).map(|(out, width)| out * width).sum();
     let needed = shape.layers * values_a_layer * size_of::<f32>() + GPU_SPARE_BYTES;
     let free = gpu.free_bytes()?;
     ensure!(free >= needed, "the GPU has {} MiB free, {} are needed", free >> 20, needed >> 20);
@@ -33,11 +33,11 @@ pub fn move_layers(weights: &mut Transformer<f32>) -> anyhow::Result<String> {
     let moved = weights
         .layers
         .iter()
-        .map(|layer| layer.maps.iter().map(|weight| upload(&gpu, weight)).collect())
+        .map(|layer| layer.maps.iter().map(|map| upload(&gpu, &map.weight)).collect())
         .collect::<anyhow::Result<Vec<Vec<GpuMatrix>>>>()?;
     for (layer, moved) in weights.layers.iter_mut().zip(moved) {
-        for (weight, moved) in layer.maps.iter_mut().zip(moved) {
-            *weight = Weight::Gpu(moved);
+        for (map, moved) in layer.maps.iter_mut().zip(moved) {
+            map.weight = Weight::Gpu(moved);
         }
     }
     move_head(&gpu, &weights.head)?;

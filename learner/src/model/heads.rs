@@ -7,6 +7,8 @@ pub struct Heads {
     pub key_value: usize,
     /// The number of values in one head.
     pub width: usize,
+    /// The factor that scores are multiplied with.
+    pub scale: f64,
 }
 
 impl Heads {
@@ -14,9 +16,4 @@ impl Heads {
     pub fn group(self) -> usize {
         self.query / self.key_value
     }
-}
-
-/// The factor that scores are multiplied with.
-pub fn scale(heads: Heads) -> f64 {
-    1.0 / (heads.width as f64).sqrt()
 }

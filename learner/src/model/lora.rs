@@ -57,7 +57,7 @@ impl LoraLayer {
     }
 }
 
-/// The adapter: seven pairs for each layer, in the order of [`MAPS`].
+/// The adapter: in each layer a pair for every map, in the order of [`Shape::maps`].
 #[derive(Debug, Clone)]
 pub struct Lora {
     pub rank: usize,
@@ -76,9 +76,11 @@ impl Lora {
         let mut random = StdRng::seed_from_u64(seed);
         let layers = (0..shape.layers)
             .map(|_| {
-                (0..MAPS.len())
+                shape
+                    .maps()
+                    .iter()
                     .map(|map| {
-                        let (rows_out, rows_in) = shape.map(map);
+                        let (rows_out, rows_in) = shape.map(*map);
                         let bound = 1.0 / (rows_in as f32).sqrt();
                         let a: Vec<f32> = (0..rank * rows_in)
                             .map(|_| random.random_range(-bound..bound))
@@ -111,15 +113,15 @@ impl Lora {
     /// The adapter in the form that is written to a file.
     pub fn to_adapter(
         &self,
-        architecture: &str,
+        shape: &Shape,
         base_sha256: &str,
         invocation: Vec<u32>,
     ) -> Result<LoraAdapter> {
-        let mut pairs = Vec::with_capacity(self.layers.len() * MAPS.len());
+        let mut pairs = Vec::with_capacity(self.layers.len() * shape.maps().len());
         for (layer, maps) in self.layers.iter().enumerate() {
-            for (name, lora) in MAPS.iter().zip(maps) {
+            for (map, lora) in shape.maps().iter().zip(maps) {
                 pairs.push(LoraPair {
-                    name: format!("blk.{layer}.{name}.weight"),
+                    name: format!("blk.{layer}.{}.weight", MAPS[*map]),
                     rows_out: lora.b.dim(0)?,
                     rows_in: lora.a.dim(1)?,
                     a: values(&lora.a)?,
@@ -128,7 +130,7 @@ impl Lora {
             }
         }
         Ok(LoraAdapter {
-            architecture: architecture.to_owned(),
+            architecture: shape.architecture.clone(),
             base_sha256: base_sha256.to_owned(),
             rank: self.rank,
             alpha: self.alpha,
@@ -142,14 +144,16 @@ impl Lora {
     /// # Errors
     /// A pair is missing, has another shape, or contains a value that is not finite.
     pub fn from_adapter(adapter: &LoraAdapter, shape: &Shape) -> anyhow::Result<Lora> {
-        let expected = shape.layers * MAPS.len();
+        let expected = shape.layers * shape.maps().len();
         if adapter.pairs.len() != expected {
             bail!("the adapter has {} LoRA pairs, {expected} were expected", adapter.pairs.len());
         }
         let layers = (0..shape.layers)
             .map(|layer| {
-                (0..MAPS.len())
-                    .map(|map| {
+                shape
+                    .maps()
+                    .iter()
+                    .map(|&map| {
                         let name = format!("blk.{layer}.{}.weight", MAPS[map]);
                         let pair = adapter
                             .pairs

@@ -1,4 +1,5 @@
-//! The forward pass and the hand-written backward pass of qwen2 and llama models.
+//! The forward pass and the hand-written backward pass of a model. They follow the block that
+//! [`architecture`] describes.
 //!
 //! Both go through the *tail* of an episode: `prompt[adapter_from..]` and the generated
 //! tokens. The keys and values of the prompt before the tail are constants. The adapter acts
@@ -8,6 +9,7 @@
 //! The tails of a batch are concatenated. Each map then takes one matrix product for any
 //! number of episodes; only attention handles the tails one by one.
 
+pub mod architecture;
 pub mod attention;
 pub mod attention_forward;
 #[cfg(feature = "cuda")]
@@ -16,20 +18,19 @@ pub mod gpu;
 pub mod gpu_layers;
 pub mod heads;
 pub mod lm_head;
+pub mod load;
 pub mod lora;
 pub mod prompt_pass;
 pub mod weights;
 
 use crate::kernels::float::Float;
-use crate::kernels::{
-    add, add_bias, matrix, rms_norm, rms_norm_backward, swiglu, swiglu_backward, with_values,
-};
+use crate::kernels::{add, add_bias, matrix, scaled, with_values};
 use crate::model::attention::Sequence;
 use crate::model::heads::Heads;
 use crate::model::lm_head::{Target, predict};
 use crate::model::lora::{Lora, LoraGradient, LoraLayer, Reduced};
 use crate::model::prompt_pass::{PromptKv, PromptPlace};
-use crate::model::weights::{DOWN, GATE, K, Layer, MAPS, O, Q, UP, V};
+use crate::model::weights::{DOWN, GATE, K, Layer, O, Q, UP, V};
 use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -91,13 +92,16 @@ impl TailBatch {
 }
 
 /// What a layer keeps for its gradient. Tensors share memory with the forward pass where
-/// possible. Norms, attention weights and SwiGLU are computed again.
+/// possible. Norms, attention weights and activations are computed again.
 struct SavedLayer {
     x: Tensor,
+    /// q and k before the norms of their heads, if there are any.
+    before_head_norms: Option<[Tensor; 2]>,
     sequences: Vec<Sequence>,
     attended: Tensor,
     middle: Tensor,
-    gate: Tensor,
+    /// `None` if the architecture has no gate.
+    gate: Option<Tensor>,
     up: Tensor,
     reduced: Vec<Reduced>,
 }
@@ -123,6 +127,7 @@ impl<T: Float> Transformer<T> {
             query: self.shape.heads,
             key_value: self.shape.kv_heads,
             width: self.shape.head_width,
+            scale: self.shape.block.attention_scale,
         }
     }
 
@@ -169,7 +174,7 @@ impl<T: Float> Transformer<T> {
     ) -> Result<crate::model::lm_head::Prediction<T>> {
         let rows = Tensor::new(batch.predicting.as_slice(), &Device::Cpu)?;
         let x = x.index_select(&rows, 0)?;
-        let normed = rms_norm(&x, &self.output_norm, self.shape.rms_epsilon)?;
+        let normed = self.output_norm.forward(&x)?;
         predict(&self.head, &normed, &batch.targets, want_gradient)
     }
 
@@ -180,7 +185,8 @@ impl<T: Float> Transformer<T> {
         kv: &PromptKv,
         mut saved: Option<&mut Vec<SavedLayer>>,
     ) -> Result<Tensor> {
-        let mut x = self.embedding.embed::<T>(&batch.tokens)?;
+        let x = self.embedding.embed::<T>(&batch.tokens)?;
+        let mut x = scaled::<T>(&x, self.shape.block.embedding_scale)?;
         for (index, layer) in self.layers.iter().enumerate() {
             let pairs = lora.map(|lora| (lora.layers[index].as_slice(), lora.scale()));
             let (y, kept) = self.layer(index, layer, x, pairs, batch, kv)?;
@@ -201,22 +207,36 @@ impl<T: Float> Transformer<T> {
         batch: &TailBatch,
         kv: &PromptKv,
     ) -> Result<(Tensor, SavedLayer)> {
-        let epsilon = self.shape.rms_epsilon;
-        let maps = &layer.maps;
-        let mut reduced = Vec::with_capacity(MAPS.len());
-        // It is called in the order of MAPS, so that `reduced` has the same order.
+        let block = &self.shape.block;
+        let mut reduced = Vec::with_capacity(layer.maps.len());
+        // It is called in the order of the layer's maps, so that `reduced` has the same order.
         let mut linear = |map: usize, x: &Tensor| -> Result<Tensor> {
-            let y = maps[map].forward(x)?;
-            let Some((pairs, scale)) = lora else { return Ok(y) };
-            let (y, kept) = pairs[map].forward::<T>(x, &y, scale)?;
-            reduced.push(kept);
-            Ok(y)
+            let place = self.shape.place(map);
+            let map = &layer.maps[place];
+            let mut y = map.weight.forward(x)?;
+            if let Some((pairs, scale)) = lora {
+                let kept;
+                (y, kept) = pairs[place].forward::<T>(x, &y, scale)?;
+                reduced.push(kept);
+            }
+            match &map.bias {
+                Some(bias) => add_bias(&y, bias),
+                None => Ok(y),
+            }
         };
 
-        let normed = rms_norm(&x, &layer.attention_norm, epsilon)?;
-        let q = bias(linear(Q, &normed)?, &layer.bias[Q])?;
-        let k = bias(linear(K, &normed)?, &layer.bias[K])?;
-        let v = bias(linear(V, &normed)?, &layer.bias[V])?;
+        let normed = layer.attention_norm.forward(&x)?;
+        let mut q = linear(Q, &normed)?;
+        let mut k = linear(K, &normed)?;
+        let v = linear(V, &normed)?;
+        let before_head_norms = match &layer.head_norms {
+            Some([of_q, of_k]) => {
+                let before = [q, k];
+                (q, k) = (of_q.forward(&before[0])?, of_k.forward(&before[1])?);
+                Some(before)
+            }
+            None => None,
+        };
         let q = self.rope.rotate::<T>(&q, &batch.positions)?;
         let k = self.rope.rotate::<T>(&k, &batch.positions)?;
         let sequences = batch
@@ -239,14 +259,27 @@ impl<T: Float> Transformer<T> {
             .map(|sequence| sequence.forward::<T>(self.heads()))
             .collect::<Result<_>>()?;
         let attended = Tensor::cat(&parts, 0)?;
-        let middle = add::<T>(&x, &linear(O, &attended)?)?;
+        let output = scaled::<T>(&linear(O, &attended)?, block.residual_scale)?;
+        let middle = add::<T>(&x, &output)?;
 
-        let normed = rms_norm(&middle, &layer.feed_forward_norm, epsilon)?;
-        let gate = linear(GATE, &normed)?;
+        let normed = layer.feed_forward_norm.forward(&middle)?;
+        let gate = if block.is_gated { Some(linear(GATE, &normed)?) } else { None };
         let up = linear(UP, &normed)?;
-        let h = swiglu::<T>(&gate, &up)?;
-        let y = add::<T>(&middle, &linear(DOWN, &h)?)?;
-        Ok((y, SavedLayer { x, sequences, attended, middle, gate, up, reduced }))
+        let h = self.activated(gate.as_ref(), &up)?;
+        let output = scaled::<T>(&linear(DOWN, &h)?, block.residual_scale)?;
+        let y = add::<T>(&middle, &output)?;
+        let kept =
+            SavedLayer { x, before_head_norms, sequences, attended, middle, gate, up, reduced };
+        Ok((y, kept))
+    }
+
+    /// The input of the down map.
+    fn activated(&self, gate: Option<&Tensor>, up: &Tensor) -> Result<Tensor> {
+        let activation = self.shape.block.activation;
+        match gate {
+            Some(gate) => activation.gated::<T>(gate, up),
+            None => activation.plain::<T>(up),
+        }
     }
 
     /// The gradient with respect to the layer's input, and the gradients of its pairs.
@@ -259,24 +292,33 @@ impl<T: Float> Transformer<T> {
         scale: f64,
         batch: &TailBatch,
     ) -> Result<(Tensor, Vec<LoraGradient>)> {
-        let epsilon = self.shape.rms_epsilon;
-        let maps = &layer.maps;
-        let mut gradients: [Option<LoraGradient>; 7] = Default::default();
+        let block = &self.shape.block;
+        let mut gradients: Vec<Option<LoraGradient>> = layer.maps.iter().map(|_| None).collect();
         let mut linear = |map: usize, x: &Tensor, dy: &Tensor| -> Result<Tensor> {
-            let (gradient, through) = pairs[map].backward(x, &saved.reduced[map], dy, scale)?;
-            gradients[map] = Some(gradient);
-            add::<T>(&maps[map].backward(dy)?, &through)
+            let place = self.shape.place(map);
+            let reduced = &saved.reduced[place];
+            let (gradient, through) = pairs[place].backward(x, reduced, dy, scale)?;
+            gradients[place] = Some(gradient);
+            add::<T>(&layer.maps[place].weight.backward(dy)?, &through)
         };
 
-        let h = swiglu::<T>(&saved.gate, &saved.up)?;
-        let dh = linear(DOWN, &h, &dy)?;
-        let (d_gate, d_up) = swiglu_backward::<T>(&dh, &saved.gate, &saved.up)?;
-        let normed = rms_norm(&saved.middle, &layer.feed_forward_norm, epsilon)?;
-        let d_normed = add::<T>(&linear(GATE, &normed, &d_gate)?, &linear(UP, &normed, &d_up)?)?;
-        let weight = &layer.feed_forward_norm;
-        let d_middle = rms_norm_backward(&dy, &d_normed, &saved.middle, weight, epsilon)?;
+        let h = self.activated(saved.gate.as_ref(), &saved.up)?;
+        let dh = linear(DOWN, &h, &scaled::<T>(&dy, block.residual_scale)?)?;
+        let normed = layer.feed_forward_norm.forward(&saved.middle)?;
+        let d_normed = match &saved.gate {
+            Some(gate) => {
+                let (d_gate, d_up) = block.activation.gated_backward::<T>(&dh, gate, &saved.up)?;
+                add::<T>(&linear(GATE, &normed, &d_gate)?, &linear(UP, &normed, &d_up)?)?
+            }
+            None => {
+                let d_up = block.activation.plain_backward::<T>(&dh, &saved.up)?;
+                linear(UP, &normed, &d_up)?
+            }
+        };
+        let d_middle = layer.feed_forward_norm.backward(&dy, &d_normed, &saved.middle)?;
 
-        let d_attended = linear(O, &saved.attended, &d_middle)?;
+        let d_output = scaled::<T>(&d_middle, block.residual_scale)?;
+        let d_attended = linear(O, &saved.attended, &d_output)?;
         let parts: Vec<(Tensor, Tensor, Tensor)> = saved
             .sequences
             .par_iter()
@@ -289,14 +331,16 @@ impl<T: Float> Transformer<T> {
         let whole = |part: fn(&(Tensor, Tensor, Tensor)) -> &Tensor| {
             Tensor::cat(&parts.iter().map(part).collect::<Vec<_>>(), 0)
         };
-        let dq = self.rope.rotate_back::<T>(&whole(|part| &part.0)?, &batch.positions)?;
-        let dk = self.rope.rotate_back::<T>(&whole(|part| &part.1)?, &batch.positions)?;
+        let mut dq = self.rope.rotate_back::<T>(&whole(|part| &part.0)?, &batch.positions)?;
+        let mut dk = self.rope.rotate_back::<T>(&whole(|part| &part.1)?, &batch.positions)?;
         let dv = whole(|part| &part.2)?;
-        let normed = rms_norm(&saved.x, &layer.attention_norm, epsilon)?;
+        if let (Some([of_q, of_k]), Some([q, k])) = (&layer.head_norms, &saved.before_head_norms) {
+            (dq, dk) = (of_q.gradient(&dq, q)?, of_k.gradient(&dk, k)?);
+        }
+        let normed = layer.attention_norm.forward(&saved.x)?;
         let d_normed = add::<T>(&linear(Q, &normed, &dq)?, &linear(K, &normed, &dk)?)?;
         let d_normed = add::<T>(&d_normed, &linear(V, &normed, &dv)?)?;
-        let weight = &layer.attention_norm;
-        let dx = rms_norm_backward(&d_middle, &d_normed, &saved.x, weight, epsilon)?;
+        let dx = layer.attention_norm.backward(&d_middle, &d_normed, &saved.x)?;
         Ok((dx, gradients.into_iter().flatten().collect()))
     }
 }
@@ -318,9 +362,7 @@ impl<T: Float> ForwardPass<'_, T> {
         let d_normed = matrix(d_normed, predicting.len(), width)?;
         let index = Tensor::new(predicting.as_slice(), &Device::Cpu)?;
         let x = self.x.index_select(&index, 0)?;
-        let nothing = matrix(vec![T::zero(); predicting.len() * width], predicting.len(), width)?;
-        let weight = &model.output_norm;
-        let at_rows = rms_norm_backward(&nothing, &d_normed, &x, weight, model.shape.rms_epsilon)?;
+        let at_rows = model.output_norm.gradient(&d_normed, &x)?;
         let mut dx = vec![T::zero(); rows * width];
         with_values(&at_rows, |at_rows: &[T]| {
             for (row, values) in predicting.iter().zip(at_rows.chunks(width)) {
@@ -338,13 +380,5 @@ impl<T: Float> ForwardPass<'_, T> {
             by_layer.push(gradients);
         }
         Ok(by_layer.into_iter().rev().flatten().collect())
-    }
-}
-
-/// x plus the bias, if the map has one.
-fn bias<T: Float>(x: Tensor, bias: &Option<Vec<T>>) -> Result<Tensor> {
-    match bias {
-        Some(bias) => add_bias(&x, bias),
-        None => Ok(x),
     }
 }

@@ -7,12 +7,12 @@
 
 use crate::kernels::float::Float;
 use crate::kernels::int8_dot::Int8Unit;
-use crate::kernels::{matrix, rms_norm_rows, swiglu_in_place, values};
+use crate::kernels::{add_to_rows, matrix, scale_in_place, values};
 use crate::limits::{PROMPT_KV_BYTES_MAX, PROMPT_PASS_ROWS_MAX};
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
 use crate::model::attention::Sequence;
-use crate::model::weights::{DOWN, GATE, K, O, Q, UP, V};
+use crate::model::weights::{DOWN, GATE, K, Layer, O, Q, Shape, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
 use models::disk_cache::DiskCache;
@@ -249,10 +249,7 @@ impl PromptKv {
     /// They would need more than [`PROMPT_KV_BYTES_MAX`].
     fn reserve<T: Float>(&mut self, rows: usize, model: &Transformer<T>) -> anyhow::Result<()> {
         self.rows += rows;
-        let shape = &model.shape;
-        let row_bytes =
-            2 * shape.layers * shape.kv_heads * shape.head_width * T::KV.size_in_bytes();
-        if self.rows * row_bytes > PROMPT_KV_BYTES_MAX {
+        if self.rows > rows_max(model) {
             bail!(
                 "the prompts' keys and values need more than {} MiB; send fewer episodes",
                 PROMPT_KV_BYTES_MAX >> 20
@@ -302,6 +299,42 @@ impl PromptKv {
     }
 }
 
+/// The most rows whose keys and values are kept.
+fn rows_max<T: Float>(model: &Transformer<T>) -> usize {
+    let shape = &model.shape;
+    let row_bytes = 2 * shape.layers * shape.kv_heads * shape.head_width * T::KV.size_in_bytes();
+    PROMPT_KV_BYTES_MAX / row_bytes
+}
+
+/// How many prompts, counted from the first one, have keys and values that are kept together.
+/// `is_cached` says that they may come from a cache, where prompts share no rows.
+pub fn fitting<T: Float>(model: &Transformer<T>, prompts: &[&[u32]], is_cached: bool) -> usize {
+    count_within(rows_max(model), prompts, is_cached)
+}
+
+/// How many prompts, counted from the first one, need no more than `rows_max` rows. Rows are
+/// counted as [`PromptKv::compute_with`] keeps them.
+fn count_within(rows_max: usize, prompts: &[&[u32]], is_cached: bool) -> usize {
+    let (mut rows, mut tree, mut seen) = (0, PrefixTree::default(), HashSet::new());
+    for (index, prompt) in prompts.iter().enumerate() {
+        let own = if is_cached {
+            if seen.insert(*prompt) { prompt.len() } else { 0 }
+        } else {
+            let mut own = prompt.len() - tree.shared(prompt).0;
+            if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
+                (tree, own) = (PrefixTree::default(), prompt.len());
+            }
+            tree.insert(prompt);
+            own
+        };
+        rows += own;
+        if rows > rows_max {
+            return index;
+        }
+    }
+    prompts.len()
+}
+
 /// Runs the base over the rows of one tree. `done` is called with the number of layers that
 /// are done.
 fn pass<T: Float>(
@@ -315,12 +348,14 @@ fn pass<T: Float>(
     if tree.tokens.is_empty() {
         return Ok(kept);
     }
+    let mut x = values(&model.embedding.embed::<T>(&tree.tokens)?)?;
+    scale_in_place(&mut x, model.shape.block.embedding_scale);
     let mut rows = TreeRows {
         unit,
         model,
         tree,
         angles: model.rope.angles(&tree.positions, 1.0),
-        x: values(&model.embedding.embed::<T>(&tree.tokens)?)?,
+        x,
         buffers: Default::default(),
     };
     for index in 0..model.layers.len() {
@@ -359,46 +394,83 @@ impl<T: Float> TreeRows<'_, T> {
         let TreeRows { unit, model, tree, angles, x, buffers } = self;
         let shape = &model.shape;
         let layer = &model.layers[index];
+        let maps = Maps { unit: *unit, shape, layer };
         let rows = tree.tokens.len();
         let (q_width, kv_width) = (shape.map(Q).0, shape.map(K).0);
         let [normed, q, k, v] = buffers;
 
         filled(normed, rows, shape.width, None);
-        rms_norm_rows(x, &layer.attention_norm, shape.rms_epsilon, normed);
-        filled(k, rows, kv_width, layer.bias[K].as_deref());
-        layer.maps[K].add_product(*unit, normed, k)?;
+        layer.attention_norm.forward_rows(x, normed);
+        maps.fill(K, normed, k)?;
+        if let Some([_, norm]) = &layer.head_norms {
+            norm.in_place(k);
+        }
         model.rope.rotate_rows(k, kv_width, angles);
-        filled(v, rows, kv_width, layer.bias[V].as_deref());
-        layer.maps[V].add_product(*unit, normed, v)?;
+        maps.fill(V, normed, v)?;
         let as_kept =
             |x: &[T]| Tensor::from_slice(x, (rows, kv_width), &Device::Cpu)?.to_dtype(T::KV);
         let kept = (as_kept(k)?, as_kept(v)?);
         if index + 1 == model.layers.len() {
             return Ok(kept);
         }
-        filled(q, rows, q_width, layer.bias[Q].as_deref());
-        layer.maps[Q].add_product(*unit, normed, q)?;
+        maps.fill(Q, normed, q)?;
+        if let Some([norm, _]) = &layer.head_norms {
+            norm.in_place(q);
+        }
         model.rope.rotate_rows(q, q_width, angles);
-        let attended = attention(model, tree, q, k, v)?;
-        layer.maps[O].add_product(*unit, &attended, x)?;
+        let mut attended = attention(model, tree, q, k, v)?;
+        maps.add(O, &mut attended, x)?;
 
         let [normed, gate, up, _] = buffers;
         for x in x.chunks_mut(FEED_FORWARD_ROWS * shape.width) {
             let rows = x.len() / shape.width;
             filled(normed, rows, shape.width, None);
-            rms_norm_rows(x, &layer.feed_forward_norm, shape.rms_epsilon, normed);
-            if let Some(y) = layer.feed_forward_on_gpu(normed) {
-                x.iter_mut().zip(y?).for_each(|(x, y)| *x += T::from_f64(f64::from(y)));
+            layer.feed_forward_norm.forward_rows(x, normed);
+            if let Some(y) = layer.feed_forward_on_gpu(shape, normed) {
+                let scale = shape.block.residual_scale;
+                x.iter_mut().zip(y?).for_each(|(x, y)| *x += T::from_f64(f64::from(y) * scale));
                 continue;
             }
-            filled(gate, rows, shape.feed_forward, None);
-            layer.maps[GATE].add_product(*unit, normed, gate)?;
-            filled(up, rows, shape.feed_forward, None);
-            layer.maps[UP].add_product(*unit, normed, up)?;
-            swiglu_in_place(gate, up);
-            layer.maps[DOWN].add_product(*unit, gate, x)?;
+            maps.fill(UP, normed, up)?;
+            if shape.block.is_gated {
+                maps.fill(GATE, normed, gate)?;
+                shape.block.activation.gate_in_place(gate, up);
+                maps.add(DOWN, gate, x)?;
+            } else {
+                shape.block.activation.apply_in_place(up);
+                maps.add(DOWN, up, x)?;
+            }
         }
         Ok(kept)
+    }
+}
+
+/// The maps of a layer, which compute rows of activations.
+struct Maps<'a, T> {
+    unit: Option<Int8Unit>,
+    shape: &'a Shape,
+    layer: &'a Layer<T>,
+}
+
+impl<T: Float> Maps<'_, T> {
+    /// y = W·x + b, where `y` gets the length that it needs.
+    fn fill(&self, map: usize, x: &[T], y: &mut Vec<T>) -> Result<()> {
+        let (width_out, width_in) = self.shape.map(map);
+        let map = &self.layer.maps[self.shape.place(map)];
+        filled(y, x.len() / width_in, width_out, map.bias.as_deref());
+        map.weight.add_product(self.unit, x, y)
+    }
+
+    /// y += (W·x + b) · the factor of residuals. This multiplies x with the factor, which costs
+    /// less than to multiply the product.
+    fn add(&self, map: usize, x: &mut [T], y: &mut [T]) -> Result<()> {
+        let factor = self.shape.block.residual_scale;
+        let map = &self.layer.maps[self.shape.place(map)];
+        scale_in_place(x, factor);
+        if let Some(bias) = &map.bias {
+            add_to_rows(y, bias, T::from_f64(factor));
+        }
+        map.weight.add_product(self.unit, x, y)
     }
 }
 
@@ -437,6 +509,17 @@ fn attention<T: Float>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_prompts_are_kept_as_fit_with_the_rows_that_they_share() {
+        let prompts: [&[u32]; 4] = [&[1, 2, 3, 4], &[1, 2, 9], &[1, 2, 9], &[7]];
+        for (rows_max, shared, cached) in
+            [(3, 0, 0), (4, 1, 1), (5, 3, 1), (6, 4, 1), (7, 4, 3), (8, 4, 4)]
+        {
+            assert_eq!(count_within(rows_max, &prompts, false), shared, "{rows_max} rows");
+            assert_eq!(count_within(rows_max, &prompts, true), cached, "{rows_max} rows");
+        }
+    }
 
     #[test]
     fn prompts_of_one_document_share_their_rows() {

@@ -77,12 +77,14 @@ pub struct Dropped {
     pub copied: usize,
     /// The episode's group has the same reward throughout, or only this sample.
     pub equal_groups: usize,
+    /// The keys and values of the prompt did not fit into memory beside those of the others.
+    pub memory: usize,
 }
 
 impl Dropped {
     pub fn total(&self) -> usize {
         let of_policy = self.unlabelled + self.stale + self.empty + self.equal_groups;
-        of_policy + self.other_base + self.copied
+        of_policy + self.other_base + self.copied + self.memory
     }
 
     fn count(&mut self, why: &DropReason) {
@@ -158,6 +160,13 @@ impl Batch {
             builder.add(episode, replayed)?;
         }
         builder.finish(episodes.len() + replay.len())
+    }
+
+    /// Keeps the first `count` samples, because the prompts of more do not fit into memory.
+    pub fn keep_first(&mut self, count: usize) {
+        let left = self.samples.get(count..).unwrap_or_default();
+        self.dropped.memory += left.iter().filter(|sample| sample.verdict.is_some()).count();
+        self.samples.truncate(count);
     }
 
     /// The samples with a verdict.

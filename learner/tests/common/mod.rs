@@ -11,10 +11,14 @@ use feedback::event::{
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job};
 use feedback::reward::RewardVersion;
 use learner::kernels::float::Float;
-use learner::kernels::{Rope, RopePairs, matrix};
+use learner::kernels::matrix;
+use learner::kernels::norm::Norm;
 use learner::model::Transformer;
+use learner::model::load::load;
 use learner::model::lora::{Lora, LoraLayer};
-use learner::model::weights::{Layer, MAPS, Shape, VocabularyMatrix, Weight};
+use learner::model::weights::{Layer, LinearMap, MAPS, Shape, VocabularyMatrix, Weight};
+use models::gguf::Gguf;
+use models::random_model::tiny::{Form, Matrices, Sizes, TOKENS as TINY_TOKENS};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
@@ -23,68 +27,65 @@ use std::sync::Arc;
 /// The rows of a vocabulary block of the models in memory.
 const BLOCK_ROWS: usize = 7;
 
+/// The architectures of [`write_gguf`].
 pub const ARCHITECTURES: [&str; 2] = ["qwen2", "llama"];
-
-/// A shape with grouped-query attention and three vocabulary blocks.
-pub fn shape(architecture: &str) -> Shape {
-    Shape {
-        architecture: architecture.to_owned(),
-        layers: 2,
-        width: 12,
-        heads: 4,
-        kv_heads: 2,
-        head_width: 6,
-        feed_forward: 20,
-        vocabulary: 18,
-        context: 64,
-        rms_epsilon: 1e-5,
-    }
-}
 
 pub fn random<T: Float>(random: &mut StdRng, count: usize, size: f64) -> Vec<T> {
     (0..count).map(|_| T::from_f64(random.random_range(-size..size))).collect()
 }
 
-pub fn model<T: Float>(architecture: &str, seed: u64) -> Transformer<T> {
-    let shape = shape(architecture);
-    let rng = &mut StdRng::seed_from_u64(seed);
-    let qwen = architecture == "qwen2";
-    let plain = |rng: &mut StdRng, rows: usize, width: usize| {
-        let size = 1.5 / (width as f64).sqrt();
-        Weight::Plain(matrix(random::<T>(rng, rows * width, size), rows, width).unwrap())
-    };
-    let vocabulary = |rng: &mut StdRng| {
-        let rows = (0..shape.vocabulary).step_by(BLOCK_ROWS);
-        let rows = rows.map(|from| BLOCK_ROWS.min(shape.vocabulary - from));
-        let blocks = rows.map(|rows| plain(rng, rows, shape.width)).collect();
-        Arc::new(VocabularyMatrix::new(blocks, BLOCK_ROWS, shape.width))
-    };
-    let norm = |rng: &mut StdRng| -> Vec<T> {
-        (0..shape.width).map(|_| T::from_f64(rng.random_range(0.5..1.5))).collect()
-    };
-    let embedding = vocabulary(rng);
-    // The head of qwen2 is the embedding, and llama has a head of its own, so that both cases
-    // are tested.
-    let head = if qwen { embedding.clone() } else { vocabulary(rng) };
-    let layers = (0..shape.layers)
-        .map(|_| {
-            let maps: Vec<Weight> =
-                (0..MAPS.len()).map(|map| plain(rng, shape.map(map).0, shape.map(map).1)).collect();
-            let mut bias = [None, None, None];
-            for (map, bias) in bias.iter_mut().enumerate() {
-                *bias = qwen.then(|| random(rng, shape.map(map).0, 0.3));
-            }
-            Layer {
-                attention_norm: norm(rng),
-                feed_forward_norm: norm(rng),
-                maps: maps.try_into().ok().unwrap(),
-                bias,
-            }
-        })
-        .collect();
-    let pairs = if qwen { RopePairs::Halves } else { RopePairs::Adjacent };
-    let rope = Rope::new(pairs, shape.head_width, 100.0, None);
-    Transformer { output_norm: norm(rng), shape, embedding, head, layers, rope }
+/// The smallest model of a form (`models::random_model::tiny`), in any precision. Its vocabulary
+/// has several blocks.
+pub fn model<T: Float>(form: &Form, seed: u64) -> Transformer<T> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    form.write(Sizes::SMALLEST, Matrices::F32, seed, file.path()).unwrap();
+    let model = load(&Gguf::open(file.path()).unwrap()).unwrap();
+    let embedding = Arc::new(vocabulary::<T>(&model.embedding));
+    let is_tied = Arc::ptr_eq(&model.embedding, &model.head);
+    assert_eq!(is_tied, form.is_tied, "{}", form.name);
+    let layers = model.layers.iter().map(|layer| Layer {
+        attention_norm: norm(&layer.attention_norm),
+        feed_forward_norm: norm(&layer.feed_forward_norm),
+        head_norms: layer.head_norms.as_ref().map(|norms| norms.each_ref().map(norm)),
+        maps: layer.maps.iter().map(linear_map).collect(),
+    });
+    Transformer {
+        layers: layers.collect(),
+        head: if is_tied { embedding.clone() } else { Arc::new(vocabulary::<T>(&model.head)) },
+        embedding,
+        output_norm: norm(&model.output_norm),
+        shape: model.shape,
+        rope: model.rope,
+    }
+}
+
+fn wider<T: Float>(values: &[f32]) -> Vec<T> {
+    values.iter().map(|value| T::from_f64(f64::from(*value))).collect()
+}
+
+fn norm<T: Float>(norm: &Norm<f32>) -> Norm<T> {
+    let bias = norm.bias.as_deref().map(wider);
+    Norm { kind: norm.kind, weight: wider(&norm.weight), bias, epsilon: norm.epsilon }
+}
+
+fn plain<T: Float>(weight: &Weight) -> Weight {
+    let rows = weight.rows().unwrap();
+    let values = weight.rows_of::<T>(&(0..rows as u32).collect::<Vec<_>>()).unwrap();
+    let width = values.len() / rows;
+    Weight::Plain(matrix(values, rows, width).unwrap())
+}
+
+fn linear_map<T: Float>(map: &LinearMap<f32>) -> LinearMap<T> {
+    LinearMap { weight: plain::<T>(&map.weight), bias: map.bias.as_deref().map(wider) }
+}
+
+fn vocabulary<T: Float>(whole: &VocabularyMatrix) -> VocabularyMatrix {
+    let rows: Vec<u32> = (0..TINY_TOKENS.len() as u32).collect();
+    let blocks = rows.chunks(BLOCK_ROWS).map(|rows| {
+        let values = whole.blocks[0].rows_of::<T>(rows).unwrap();
+        Weight::Plain(matrix(values, rows.len(), whole.width).unwrap())
+    });
+    VocabularyMatrix::new(blocks.collect(), BLOCK_ROWS, whole.width)
 }
 
 /// An adapter in which neither factor is zero.
@@ -92,9 +93,11 @@ pub fn adapter<T: Float>(shape: &Shape, rank: usize, seed: u64) -> Lora {
     let rng = &mut StdRng::seed_from_u64(seed);
     let layers = (0..shape.layers)
         .map(|_| {
-            (0..MAPS.len())
+            shape
+                .maps()
+                .iter()
                 .map(|map| {
-                    let (rows_out, rows_in) = shape.map(map);
+                    let (rows_out, rows_in) = shape.map(*map);
                     LoraLayer {
                         a: matrix(random::<T>(rng, rank * rows_in, 0.4), rank, rows_in).unwrap(),
                         b: matrix(random::<T>(rng, rows_out * rank, 0.4), rows_out, rank).unwrap(),

@@ -69,7 +69,8 @@ impl App {
         let waiting = services.recorder.labels_waiting();
         let learner = self.learner.borrow().clone();
         let last_error = services.health.latest();
-        LearnerView::of(learner, &settings.learning, &registry, waiting, last_error)
+        let architecture = &services.adapters.model().architecture;
+        LearnerView::of(learner, &settings.learning, architecture, &registry, waiting, last_error)
     }
 }
 

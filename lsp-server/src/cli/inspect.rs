@@ -71,8 +71,14 @@ fn from_files(home: &Paths) -> Result<Status> {
         DerivedState::of(&*log, &DerivedInputs::of(&registry, &base_sha256))?;
     let evidence = Evidence::of(&learned_state, &registry, config.gate.enabled);
     let waiting = fold.waiting();
-    let learner =
-        LearnerView::of(LearnerStatus::default(), &config.learning, &registry, waiting, trouble);
+    let learner = LearnerView::of(
+        LearnerStatus::default(),
+        &config.learning,
+        &manifest.architecture,
+        &registry,
+        waiting,
+        trouble,
+    );
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").into(),
         paths: home.paths(),

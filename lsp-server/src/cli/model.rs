@@ -15,6 +15,7 @@ use engine::quantize_q4_0;
 use indicatif::ProgressBar;
 use model_fetch::hub;
 use model_fetch::progress::{JsonProgress, PullProgress, TerminalProgress};
+use models::architecture;
 use models::manifest::{Catalogue, Manifest};
 use models::store::{ModelStatus, Store};
 use std::path::{Path, PathBuf};
@@ -168,7 +169,10 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
             serde_json::json!({
                 "name": manifest.name,
                 "template": manifest.template.name,
+                "architecture": manifest.architecture,
+                "learns": architecture::learns(&manifest.architecture),
                 "bytes": manifest.bytes,
+                "pinned": manifest.is_pinned(),
                 "licence": manifest.licence,
                 "expected_line_ms": expected::line_ms(manifest.bytes),
                 "configured": Some(manifest.name.as_str()) == configured,
@@ -186,7 +190,7 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
 fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["", "name", "template", "size", "a line", "licence", "here"]);
+    table.set_header(["", "name", "size", "a line", "learns", "licence", "here"]);
     for manifest in catalogue.iter() {
         let mark = if Some(manifest.name.as_str()) == configured { "→" } else { "" };
         let here = match store.status(manifest) {
@@ -197,13 +201,16 @@ fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Resul
             ModelStatus::Present | ModelStatus::Verified => "yes".into(),
             ModelStatus::Wrong => "damaged".into(),
         };
-        let size = indicatif::HumanBytes(manifest.bytes).to_string();
+        let about = if manifest.is_pinned() { "" } else { "~" };
+        let size = format!("{about}{}", indicatif::HumanBytes(manifest.bytes));
         let line = format!("{:.1} s", expected::line_ms(manifest.bytes) as f64 / 1000.0);
         let (name, licence) = (manifest.name.clone(), manifest.licence.clone());
-        let template = manifest.template.name.to_owned();
-        table.add_row([mark.into(), name, template, size, line, licence, here]);
+        let learns = if architecture::learns(&manifest.architecture) { "yes" } else { "no" };
+        table.add_row([mark.into(), name, size, line, learns.into(), licence, here]);
     }
     say!("{table}")?;
     tell!("a line: estimated for two cores; `hone doctor` tells how fast this machine answers");
+    tell!("learns: no means that the model serves as it is, and nothing is learned on it");
+    tell!("~ before a size: the first pull asks the hub for the exact size and the checksum");
     Ok(())
 }

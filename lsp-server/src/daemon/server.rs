@@ -218,7 +218,7 @@ fn refusal(hello: &Hello) -> Option<String> {
 
 fn learn_now(app: &App, learn: &LearnNow) -> serde_json::Value {
     let waiting = app.services.recorder.labels_waiting();
-    let error = app.services.adapters.serving().learning_refusal();
+    let error = app.services.adapters.learning_refusal();
     if waiting > 0 && error.is_none() {
         let _ = learn.try_send(());
     }

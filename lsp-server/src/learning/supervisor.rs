@@ -109,7 +109,7 @@ impl Supervisor {
                 continue;
             }
             // This comes before any labels are taken, because the update could not be registered.
-            if let Some(reason) = self.services.adapters.serving().learning_refusal() {
+            if let Some(reason) = self.services.adapters.learning_refusal() {
                 tracing::warn!("{reason}");
                 continue;
             }
@@ -424,12 +424,12 @@ async fn resources() -> Option<Resources> {
     tokio::task::spawn_blocking(Resources::now).await.ok()
 }
 
-/// Whether enough labels wait for an update, and the update could be registered.
+/// Whether enough labels wait for an update, and something can be learned.
 fn is_due(services: &Services) -> bool {
     let learning = &services.settings.current().learning;
     learning.enabled
         && services.recorder.labels_waiting() >= learning.batch_episodes
-        && services.adapters.serving().read_only_reason().is_none()
+        && services.adapters.learning_refusal().is_none()
 }
 
 /// Resolves when an automatic update may start.

@@ -452,7 +452,7 @@ impl Backend {
 
     async fn learn_now(&self) -> Result<LearnAnswer> {
         let services = &self.app.services;
-        if let Some(reason) = services.adapters.serving().learning_refusal() {
+        if let Some(reason) = services.adapters.learning_refusal() {
             return Err(failed(reason));
         }
         let waiting = services.recorder.labels_waiting();

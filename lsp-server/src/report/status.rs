@@ -195,12 +195,15 @@ impl LearnerView {
     pub fn of(
         learner: LearnerStatus,
         learning: &LearningConfig,
+        architecture: &str,
         registry: &Registry,
         waiting: usize,
         last_error: Option<String>,
     ) -> LearnerView {
         let batch = learning.batch_episodes;
-        let is_on = learning.enabled && registry.read_only_reason().is_none();
+        let refusal = models::architecture::learning_refusal(architecture);
+        let refusal = refusal.or_else(|| registry.learning_refusal());
+        let is_on = learning.enabled && refusal.is_none();
         let state = match learner.state {
             LearnerState::Idle | LearnerState::Backoff if !is_on => LearnerState::Off,
             LearnerState::Idle if waiting >= batch => LearnerState::Waiting,
@@ -216,7 +219,7 @@ impl LearnerView {
             waiting,
             batch,
             progress: learner.progress,
-            held_back: registry.learning_refusal().or(learner.held_back),
+            held_back: refusal.or(learner.held_back),
         }
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub fn scripted_model() -> ServedModel {
     ServedModel {
         name: "scripted".into(),
-        architecture: "none".into(),
+        architecture: "llama".into(),
         path: "none.gguf".into(),
         sha256: "base".into(),
     }

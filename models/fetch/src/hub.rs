@@ -2,13 +2,15 @@
 //!
 //! It looks into the models folder, then into the hub's own cache folder, and then asks the
 //! manifest's sources in turn. Size and SHA-256 are pinned, so every source gives the same
-//! bytes, and a part that came from one source can be completed from another.
+//! bytes, and a part that came from one source can be completed from another. A manifest without
+//! them is pinned first, to what the hub says of its file (`pinning.rs`).
 
 use crate::download::{self, Fault};
+use crate::pinning;
 use crate::progress::{PullProgress, human};
 use crate::{pypi, route};
 use models::file;
-use models::manifest::{Manifest, Source};
+use models::manifest::{Manifest, ManifestError, Source};
 use models::store::{self, Store, StoreError};
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -32,15 +34,17 @@ pub enum PullError {
     DiskFull { path: PathBuf, missing: u64 },
     #[error(
         "could not fetch {name}: {reasons}. It was asked for {route}. Without a network, place \
-         the file (sha256 {sha256}) at {} or serve another one with --model FILE.gguf",
+         the file ({check}) at {} or serve another one with --model FILE.gguf",
         path.display()
     )]
-    NoSource { name: String, reasons: String, route: String, sha256: String, path: PathBuf },
+    NoSource { name: String, reasons: String, route: String, check: String, path: PathBuf },
     #[error(
-        "its manifest names no source of {name}; place the file (sha256 {sha256}) at {}",
+        "its manifest names no source of {name}; place the file ({check}) at {}",
         path.display()
     )]
-    NoSourceNamed { name: String, sha256: String, path: PathBuf },
+    NoSourceNamed { name: String, check: String, path: PathBuf },
+    #[error("the model is here, and its checksum could not be written: {error}")]
+    NotNoted { error: ManifestError },
 }
 
 /// Where files are fetched from. Tests use servers of their own.
@@ -91,6 +95,60 @@ fn pull_from(
 ) -> Result<PathBuf, PullError> {
     // Held until the end of this function.
     let _lock = lock(store.dir(), progress)?;
+    if manifest.is_pinned() {
+        return pull_pinned(remotes, store, manifest, progress);
+    }
+    let pinned = pinned(remotes, store, manifest, progress)?;
+    let path = pull_pinned(remotes, store, &pinned, progress)?;
+    // The file of this name in the models folder takes the place of the manifest that ships.
+    pinned.write(store.dir()).map_err(|error| PullError::NotNoted { error })?;
+    Ok(path)
+}
+
+/// Asks the hub for size and checksum of the manifest's file.
+fn pinned(
+    remotes: &Remotes,
+    store: &Store,
+    manifest: &Manifest,
+    progress: &mut dyn PullProgress,
+) -> Result<Manifest, PullError> {
+    let [source @ Source::Hub { repo, file }] = manifest.sources.as_slice() else {
+        return Err(PullError::NoSourceNamed {
+            name: manifest.name.clone(),
+            check: expected(manifest),
+            path: store.path(manifest),
+        });
+    };
+    let url = hub_url(remotes, repo, file);
+    match pinning::ask(&remotes.agent, &url) {
+        Ok((bytes, sha256)) => {
+            progress.note(&format!("the hub says that {file} has sha256 {sha256}"));
+            Ok(manifest.pinned(bytes, sha256))
+        }
+        Err(why) => Err(PullError::NoSource {
+            name: manifest.name.clone(),
+            reasons: told(&[url], &why),
+            route: asked(remotes, source),
+            check: expected(manifest),
+            path: store.path(manifest),
+        }),
+    }
+}
+
+/// The file that a manifest means, for a message.
+fn expected(manifest: &Manifest) -> String {
+    match manifest.is_pinned() {
+        true => format!("sha256 {}", manifest.sha256),
+        false => format!("{}, with a manifest that names its sha256", manifest.file),
+    }
+}
+
+fn pull_pinned(
+    remotes: &Remotes,
+    store: &Store,
+    manifest: &Manifest,
+    progress: &mut dyn PullProgress,
+) -> Result<PathBuf, PullError> {
     let name = &manifest.name;
     match store.verified(manifest) {
         Ok(path) => {
@@ -125,13 +183,13 @@ fn pull_from(
             }
         }
     }
-    let (name, sha256) = (name.clone(), manifest.sha256.clone());
+    let (name, check) = (name.clone(), expected(manifest));
     if failed.reasons.is_empty() {
-        return Err(PullError::NoSourceNamed { name, sha256, path });
+        return Err(PullError::NoSourceNamed { name, check, path });
     }
     let reasons: Vec<_> = failed.reasons.iter().map(|(from, why)| told(from, why)).collect();
     let (reasons, route) = (reasons.join("; "), failed.routes.join(", and "));
-    Err(PullError::NoSource { name, reasons, route, sha256, path })
+    Err(PullError::NoSource { name, reasons, route, check, path })
 }
 
 /// The sources that did not work.
@@ -426,6 +484,51 @@ mod tests {
         bench.check_pulled();
         bench.check_pulled();
         assert_eq!(bench.server.requests().len(), 1);
+    }
+
+    /// A hub that stores large files elsewhere and says what they are.
+    fn describing_hub(of: &[u8]) -> Vec<(String, Route)> {
+        let described = Route::redirecting_to("/elsewhere").describing(of);
+        vec![(HUB_PATH.into(), described), ("/elsewhere".into(), Route::new(weights()))]
+    }
+
+    #[test]
+    fn a_manifest_without_a_checksum_is_pinned_to_what_the_hub_says() {
+        let mut bench = Bench::new(describing_hub(&weights()), vec![hub_source()]);
+        bench.manifest = Manifest { sha256: String::new(), bytes: 7, ..bench.manifest };
+        assert_eq!(fs::read(bench.pull().unwrap()).unwrap(), weights());
+        let catalogue = models::manifest::Catalogue::load(bench.store().dir()).unwrap();
+        let noted = catalogue.get("tiny").unwrap();
+        assert_eq!(noted.bytes, weights().len() as u64);
+        assert_eq!(noted.sha256, file::sha256_of(&weights()));
+        assert_eq!(bench.store().status(noted), ModelStatus::Verified);
+        // The file is not fetched again.
+        bench.pull().unwrap();
+        let fetched = bench.server.requests();
+        assert_eq!(fetched.iter().filter(|(path, _)| path == "/elsewhere").count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_not_what_the_hub_says_is_refused() {
+        let mut other = weights();
+        other[0] += 1;
+        let mut bench = Bench::new(describing_hub(&other), vec![hub_source()]);
+        bench.manifest = Manifest { sha256: String::new(), ..bench.manifest };
+        let error = bench.pull().unwrap_err().to_string();
+        assert!(error.contains("the manifest says"), "{error}");
+        assert!(!bench.store().path(&bench.manifest).exists());
+        assert!(!bench.store().dir().join("tiny.toml").exists());
+    }
+
+    #[test]
+    fn a_hub_that_does_not_describe_its_file_is_named() {
+        let routes = vec![(HUB_PATH.into(), Route::new(weights()))];
+        let mut bench = Bench::new(routes, vec![hub_source()]);
+        bench.manifest = Manifest { sha256: String::new(), ..bench.manifest };
+        let error = bench.pull().unwrap_err().to_string();
+        assert!(error.contains("it does not say the file's size and sha256"), "{error}");
+        assert!(error.contains("tiny.gguf, with a manifest that names its sha256"), "{error}");
+        assert!(!error.contains('\n'), "{error}");
     }
 
     #[test]

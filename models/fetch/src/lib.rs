@@ -7,6 +7,7 @@
 mod download;
 pub mod hub;
 pub mod limits;
+mod pinning;
 pub mod progress;
 mod pypi;
 mod route;

@@ -16,11 +16,20 @@ pub(crate) struct Route {
     dies: bool,
     /// The client is redirected to this path.
     redirect: Option<&'static str>,
+    /// What the hub says of a large file beside the redirect.
+    description: String,
 }
 
 impl Route {
     pub fn new(body: Vec<u8>) -> Route {
-        Route { body, cut: None, ranges: true, dies: false, redirect: None }
+        Route {
+            body,
+            cut: None,
+            ranges: true,
+            dies: false,
+            redirect: None,
+            description: String::new(),
+        }
     }
 
     pub fn cutting_at(self, bytes: usize) -> Route {
@@ -33,6 +42,13 @@ impl Route {
 
     pub fn redirecting_to(path: &'static str) -> Route {
         Route { redirect: Some(path), ..Route::new(Vec::new()) }
+    }
+
+    /// The redirect says size and checksum of this content, as the hub does.
+    pub fn describing(self, content: &[u8]) -> Route {
+        let (bytes, sha256) = (content.len(), models::file::sha256_of(content));
+        let description = format!("\r\nX-Linked-Size: {bytes}\r\nX-Linked-Etag: \"{sha256}\"");
+        Route { description, ..self }
     }
 
     pub fn dying(self) -> Route {
@@ -92,7 +108,9 @@ fn answer(
         return write_head(&mut stream, "404 Not Found", 0);
     };
     if let Some(path) = route.redirect {
-        return write_head(&mut stream, &format!("302 Found\r\nLocation: {path}"), 0);
+        let description = &route.description;
+        let head = format!("302 Found\r\nLocation: {path}{description}");
+        return write_head(&mut stream, &head, 0);
     }
     if route.dies && repeated {
         return write_head(&mut stream, "503 Gone Down", 0);

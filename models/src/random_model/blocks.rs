@@ -112,6 +112,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// A number in [-1, 1).
+    pub fn number(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+
     /// Appends random bytes.
     fn fill(&mut self, count: usize, bytes: &mut Vec<u8>) {
         let end = bytes.len() + count;

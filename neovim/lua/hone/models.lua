@@ -11,6 +11,7 @@ local MIB = 1024 * 1024
 ---@field present boolean whether its file is on this machine
 ---@field configured boolean
 ---@field expected_line_ms? integer how long a line takes on two cores, by an estimate
+---@field learns? boolean whether Hone learns on it
 
 ---@param text string what `hone model list --json` prints
 ---@return hone.Model[]
@@ -26,6 +27,9 @@ function M.line(model)
     table.insert(parts, ('about %.1f s a line'):format(model.expected_line_ms / 1000))
   end
   table.insert(parts, model.present and 'here' or 'not here yet')
+  if model.learns == false then
+    table.insert(parts, 'nothing is learned on it')
+  end
   table.insert(parts, model.licence)
   local mark = model.configured and '→ ' or '  '
   return mark .. model.name .. ': ' .. table.concat(parts, ', ')

@@ -101,7 +101,7 @@ fn files_that_are_no_known_model_are_named() {
         (
             "mamba.gguf",
             tiny_gguf("general.architecture", "mamba"),
-            &["\"mamba\"", "qwen2 or llama"][..],
+            &["\"mamba\"", "use a model of one of qwen2, llama, "][..],
         ),
         ("empty.gguf", tiny_gguf("general.architecture", "llama"), &["tokenizer"]),
         ("notes.txt", b"# not a model".to_vec(), &["not a GGUF file", ".gguf"]),

@@ -11,6 +11,8 @@ export interface Model {
     configured: boolean;
     /** How long a line takes on two cores, by an estimate; an older `hone` does not tell. */
     expected_line_ms?: number;
+    /** Whether Hone learns on it; an older `hone` does not tell. */
+    learns?: boolean;
 }
 
 export function parseModels(json: string): Model[] {
@@ -32,6 +34,7 @@ export function description(model: Model): string {
         parts.push(`about ${(model.expected_line_ms / 1000).toFixed(1)} s a line on two cores`);
     }
     parts.push(model.present ? 'downloaded' : 'not downloaded yet');
+    if (model.learns === false) parts.push('nothing is learned on it');
     return parts.join(', ');
 }
 

@@ -25,8 +25,8 @@ pub fn add<'a>(
 
 fn recognise<'a>(store: &Store, catalogue: &'a Catalogue, from: &Path) -> Result<&'a Manifest> {
     let bytes = fs::metadata(from).with_context(|| from.display().to_string())?.len();
-    let of_size: Vec<&Manifest> =
-        catalogue.iter().filter(|manifest| manifest.bytes == bytes).collect();
+    let is_of_size = |manifest: &&Manifest| manifest.is_pinned() && manifest.bytes == bytes;
+    let of_size: Vec<&Manifest> = catalogue.iter().filter(is_of_size).collect();
     let place = from.display();
     if of_size.is_empty() {
         bail!(
