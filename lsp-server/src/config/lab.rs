@@ -61,7 +61,7 @@ impl Default for LabConfig {
             prompt_tokens: 1_536,
             token_healing: true,
             line_behind_middle: true,
-            compute_ahead: false,
+            compute_ahead: true,
             gate_threshold: 0.0,
             replay_episodes: 0,
             index_folders: false,

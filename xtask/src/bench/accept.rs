@@ -9,9 +9,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 /// The names of both sides, what they are called, and whether the next answer is computed while an
-/// offer is read. As installed it is not.
+/// offer is read, as it is as installed.
 const SIDES: [(&str, &str, bool); 2] =
-    [("computed_ahead", "computed ahead", true), ("as_installed", "as installed", false)];
+    [("as_installed", "as installed", true), ("not_ahead", "nothing computed ahead", false)];
 
 #[derive(Args)]
 pub struct Arguments {
