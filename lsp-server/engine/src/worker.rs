@@ -152,10 +152,11 @@ impl EngineHandle {
     }
 
     /// Computes the answers to requests that are likely to come, in their order, while no request
-    /// waits. The engine remembers the answers.
+    /// waits. The engine remembers the answers. A prompt that is computed in advance waits
+    /// meanwhile, because it may take seconds.
     pub fn ahead(&self, requests: Vec<Request>) {
-        // It interrupts nothing. If the queue is full, requests wait already.
-        let _ = self.enqueue(Job::Ahead(requests));
+        // If the queue is full, requests wait already.
+        let _ = self.send(Job::Ahead(requests));
     }
 
     fn send(&self, job: Job) -> Result<(), EngineError> {
@@ -211,9 +212,13 @@ fn serve(
                 Err(EngineError::Aborted) => idle.scores.push_front((request, reply)),
                 answer => drop(reply.send(answer)),
             },
+            Job::Warm(prompt) => {
+                if let Err(EngineError::Aborted) = engine.warm(&prompt, preempted) {
+                    // It goes on behind what is computed ahead, and gives way to anything else.
+                    idle.warm = Some(prompt);
+                }
+            }
             // A request that interrupts this computes its own prompt.
-            Job::Warm(prompt) => drop(engine.warm(&prompt, preempted)),
-            // So does one that interrupts this.
             Job::Ahead(requests) => {
                 let compute = |request| engine.generate(request, preempted).is_ok();
                 let _ = requests.iter().all(compute);
@@ -274,11 +279,11 @@ fn next(
             Ok(job) => job,
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => {
-                if let Some(prompt) = idle.warm.take() {
-                    return Some(Job::Warm(prompt));
-                }
                 if !idle.ahead.is_empty() {
                     return Some(Job::Ahead(std::mem::take(&mut idle.ahead)));
+                }
+                if let Some(prompt) = idle.warm.take() {
+                    return Some(Job::Warm(prompt));
                 }
                 if let Some((request, reply)) = idle.scores.pop_front() {
                     return Some(Job::Score { request, reply });
@@ -294,7 +299,11 @@ fn next(
                 idle.scores.push_back((request, reply));
             }
             Job::Score { reply, .. } => drop(reply.send(Err(EngineError::Busy))),
-            Job::Warm(prompt) => idle.warm = Some(prompt),
+            Job::Warm(prompt) => {
+                idle.warm = Some(prompt);
+                // The user is elsewhere by now.
+                idle.ahead.clear();
+            }
             Job::Ahead(requests) => idle.ahead = requests,
             job => {
                 idle.warm = None;

@@ -42,12 +42,14 @@ fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
 type Generate =
     dyn FnMut(&mut ScriptedEngine, &Request, &AtomicBool) -> Result<Generated, EngineError> + Send;
 
+type Warm = dyn FnMut(&FimPrompt, &AtomicBool) -> Result<(), EngineError> + Send;
+
 /// A [`ScriptedEngine`] in whose place a test answers requests and notes the prompts that are
 /// computed in advance.
 struct Hooked {
     scripted: ScriptedEngine,
     generate: Box<Generate>,
-    warm: Box<dyn FnMut(&FimPrompt) + Send>,
+    warm: Box<Warm>,
 }
 
 impl Engine for Hooked {
@@ -67,9 +69,8 @@ impl Engine for Hooked {
         (self.generate)(&mut self.scripted, request, abort)
     }
 
-    fn warm(&mut self, prompt: &FimPrompt, _: &AtomicBool) -> Result<(), EngineError> {
-        (self.warm)(prompt);
-        Ok(())
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+        (self.warm)(prompt, abort)
     }
 
     fn score(
@@ -113,7 +114,10 @@ fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
         let without_context = !known.lock().unwrap().contains(&request.prompt);
         Ok(Generated { without_context, ..scripted.generate(request, abort)? })
     };
-    let warm = move |prompt: &FimPrompt| warmed.lock().unwrap().push(prompt.clone());
+    let warm = move |prompt: &FimPrompt, _: &AtomicBool| {
+        warmed.lock().unwrap().push(prompt.clone());
+        Ok(())
+    };
     let build = || {
         let (generate, warm) = (Box::new(generate), Box::new(warm));
         Ok(Hooked { scripted: scripted()?, generate, warm })
@@ -136,6 +140,46 @@ fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
 /// A line that is computed until it is interrupted.
 const ENDLESS: &str = "endless";
 
+/// Computes until it is interrupted.
+fn interrupted(abort: &AtomicBool) -> EngineError {
+    while !abort.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    EngineError::Aborted
+}
+
+/// The whole prompt with other code takes seconds. Nothing was computed ahead meanwhile, so the
+/// next offer was not there after an accept.
+#[test]
+fn what_is_computed_ahead_comes_before_a_prompt_which_then_goes_on() {
+    let done = Arc::<std::sync::Mutex<Vec<&str>>>::default();
+    let (warmed, asked) = (done.clone(), done.clone());
+    let warm = move |_: &FimPrompt, abort: &AtomicBool| {
+        let goes_on = !warmed.lock().unwrap().is_empty();
+        warmed.lock().unwrap().push("prompt");
+        if goes_on { Ok(()) } else { Err(interrupted(abort)) }
+    };
+    let generate = move |scripted: &mut ScriptedEngine, request: &Request, abort: &AtomicBool| {
+        asked.lock().unwrap().push("ahead");
+        scripted.generate(request, abort)
+    };
+    let build = || {
+        let (generate, warm) = (Box::new(generate), Box::new(warm));
+        Ok(Hooked { scripted: scripted()?, generate, warm })
+    };
+    let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
+    let until = |count: usize| {
+        while done.lock().unwrap().len() < count {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    handle.warm(prompt());
+    until(1);
+    handle.ahead(vec![request("next")]);
+    until(3);
+    assert_eq!(*done.lock().unwrap(), ["prompt", "ahead", "prompt"]);
+}
+
 #[test]
 fn what_is_computed_ahead_ends_when_a_request_comes() {
     let asked = Arc::<std::sync::Mutex<Vec<String>>>::default();
@@ -143,16 +187,13 @@ fn what_is_computed_ahead_ends_when_a_request_comes() {
     let generate = move |scripted: &mut ScriptedEngine, request: &Request, abort: &AtomicBool| {
         noted.lock().unwrap().push(request.prompt.line.clone());
         if request.prompt.line == ENDLESS {
-            while !abort.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            return Err(EngineError::Aborted);
+            return Err(interrupted(abort));
         }
         scripted.generate(request, abort)
     };
     let build = || {
-        let (generate, warm) = (Box::new(generate), Box::new(|_: &FimPrompt| ()));
-        Ok(Hooked { scripted: scripted()?, generate, warm })
+        let generate = Box::new(generate);
+        Ok(Hooked { scripted: scripted()?, generate, warm: Box::new(|_, _| Ok(())) })
     };
     let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
