@@ -134,13 +134,14 @@ impl Home {
         let checksum = format!("{}.sha256.json", name.to_string_lossy());
         std::fs::copy(file.with_file_name(&checksum), models.join(&checksum))
             .expect("a model's checksum lies beside it");
-        // These hold offers back, draw between adapters, cut offers short, and leave prose out. A
-        // test that is not about them must not depend on them.
+        // These hold offers back, draw between adapters, cut offers short, leave prose out, and
+        // show the model other files. A test that is not about them must not depend on them.
         let off = [
             "gate.enabled = false",
             "learning.trial = false",
             "completion.min_probability = 0",
             "completion.prose = true",
+            "completion.context_chars = 0",
         ];
         let unsaid = off
             .into_iter()

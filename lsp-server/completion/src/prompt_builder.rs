@@ -27,6 +27,9 @@ pub struct PromptBuilder {
 /// The rules for what a prompt may quote of other documents. They answer from memory, because they
 /// are asked while the session's lock is held.
 pub trait QuoteRules {
+    /// Tells whether the rules are known for this file. If not, none of it may be quoted so far.
+    fn knows(&self, path: &str) -> bool;
+
     /// Tells whether any part of a file may be quoted, by its path or URI and its language.
     fn may_quote_file(&self, path: &str, language: &str) -> bool;
 
@@ -160,6 +163,8 @@ impl PromptBuilder {
         }
         let location = PromptLocation { document, cursor, window: layout.shows(text, cursor) };
         let is_ignored = |path: &str, language: &str| !rules.may_quote_file(path, language);
+        // A file may have been read since the rules were asked. The next prompt may quote it.
+        let is_late = related.paths().chain(changes.paths()).any(|path| !rules.knows(path));
         let before = layout.context();
         let shown = text.slice(location.window.clone()).to_string();
         let changes = recent_changes(changes, document, &shown, limits);
@@ -175,6 +180,9 @@ impl PromptBuilder {
             Some(chosen) => Some(Arc::new(PromptContext { changes, ..(*chosen).clone() })),
         };
         layout.set_context(context.clone());
+        if is_late {
+            layout.reconsider_context();
+        }
         Some(FimPrompt { context, ..prompt })
     }
 }
@@ -273,6 +281,10 @@ mod tests {
     struct Rules;
 
     impl QuoteRules for Rules {
+        fn knows(&self, _path: &str) -> bool {
+            true
+        }
+
         fn may_quote_file(&self, path: &str, _language: &str) -> bool {
             !path.starts_with("/p/private/")
         }
@@ -359,6 +371,45 @@ mod tests {
         assert!(!quotes(&mut prompts));
         prompts.add(&document("/p/model.rs", MODEL), &limits);
         assert!(quotes(&mut prompts));
+    }
+
+    /// The rules of somebody who has not been asked about one file yet.
+    struct RulesBefore(&'static str);
+
+    impl QuoteRules for RulesBefore {
+        fn knows(&self, path: &str) -> bool {
+            path != self.0
+        }
+
+        fn may_quote_file(&self, path: &str, _language: &str) -> bool {
+            self.knows(path)
+        }
+
+        fn may_quote_text(&self, _text: &str) -> bool {
+            true
+        }
+    }
+
+    /// Such a file was never quoted, because nothing was chosen again.
+    #[test]
+    fn a_file_that_is_read_after_the_rules_were_asked_is_quoted_in_the_next_prompt() {
+        let window = Window { prefix_chars: 100, suffix_chars: 100 };
+        let limits = |rules| PromptLimits {
+            window,
+            context_chars: 1_000,
+            rules,
+            code: OtherCode::OfDocuments,
+        };
+        let mut prompts = PromptBuilder::default();
+        let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
+        let documents = HashMap::from([(HERE.to_owned(), document("/p/a.rs", text))]);
+        prompts.add(&document("/p/model.rs", MODEL), &limits(&Rules));
+        let quotes = |prompts: &mut PromptBuilder, rules: &dyn QuoteRules| {
+            let limits = PromptLimits { rules, ..limits(&Rules) };
+            prompts.at(&documents, HERE, text.len() - 3, &limits).unwrap().context.is_some()
+        };
+        assert!(!quotes(&mut prompts, &RulesBefore("/p/model.rs")));
+        assert!(quotes(&mut prompts, &Rules));
     }
 
     /// The sources include the files the user worked in, the files that were changed, and the files

@@ -74,8 +74,9 @@ impl Privacy {
     /// Decides which of these files prompts may quote. This resolves links and reads ignore
     /// files, so a session must not hold its lock meanwhile.
     pub fn quotable(&self, paths: HashSet<String>, setting: &Patterns) -> QuotableFiles {
-        let quotable = |path: &String| !self.ignores(path, "", setting);
-        QuotableFiles { paths: paths.into_iter().filter(quotable).collect() }
+        let is_ignored = |path: &&String| self.ignores(path, "", setting);
+        let ignored = paths.iter().filter(is_ignored).cloned().collect();
+        QuotableFiles { asked: paths, ignored }
     }
 
     /// The events that may be stored. The others are counted and dropped.
@@ -102,12 +103,18 @@ impl Privacy {
 /// moment ago. A file that it was not asked about is not among them.
 #[derive(Debug, Default)]
 pub struct QuotableFiles {
-    paths: HashSet<String>,
+    asked: HashSet<String>,
+    /// Those of them that may not be quoted.
+    ignored: HashSet<String>,
 }
 
 impl QuoteRules for QuotableFiles {
+    fn knows(&self, path: &str) -> bool {
+        self.asked.contains(path)
+    }
+
     fn may_quote_file(&self, path: &str, language: &str) -> bool {
-        self.paths.contains(path) && !LANGUAGES.contains(&language)
+        self.knows(path) && !self.ignored.contains(path) && !LANGUAGES.contains(&language)
     }
 
     /// A text that holds a secret is shown to the model only in its own place.
