@@ -138,10 +138,10 @@ pub struct CompletionConfig {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_probability: f32,
     /// Characters of other code that the model sees; 0 means none. If it is not set, there
-    /// are as many as this machine computes while you rest, and no key waits for them. They
-    /// are pieces of the documents that you work in and of the files they import, chosen by
-    /// the names that they share with the text around the cursor. At most a quarter is what
-    /// you changed lately.
+    /// are as many as this machine computes while you rest, and a key waits 0.1 s for them
+    /// at most. They are pieces of the documents that you work in and of the files they
+    /// import, chosen by the names that they share with the text around the cursor. At most
+    /// a quarter is what you changed lately.
     #[schemars(range(max = 20_000))]
     pub context_chars: Option<usize>,
     /// Whether an offer may also be a line of the file, of your latest typing or of the open

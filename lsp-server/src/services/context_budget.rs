@@ -1,6 +1,6 @@
 //! How much other code a prompt may hold where the user has not said it: as much as this machine
-//! computes while its user rests. No key waits for it, because the engine leaves it out of an
-//! answer until it is computed.
+//! computes while its user rests. A key hardly waits for it, because the engine leaves it out of
+//! an answer if little of it is computed.
 
 use engine::speed::PromptSpeed;
 use feedback::clock::Clock;
