@@ -593,6 +593,7 @@ local stories = {
       local screen = editor:screen()
       check.contains(screen, '94 MiB, about 0.1 s a line, here')
       check.contains(screen, 'a file on this disk')
+      check.contains(screen, 'another model')
       local number = screen:match('(%d+): → smollm2')
       editor:type(assert(number, screen))
       editor:press('Enter')

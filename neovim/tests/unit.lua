@@ -92,14 +92,17 @@ return {
     function()
       local all = models.parse([[{"models":[
         {"name":"big","bytes":491400064,"licence":"MIT","present":false,"configured":true,
-         "expected_line_ms":405,"learns":true},
+         "expected_line_ms":405,"learns":true,"suggested":true},
         {"name":"moe","bytes":1048576,"licence":"MIT","present":false,"configured":false,
-         "learns":false},
+         "learns":false,"suggested":false},
         {"name":"old","bytes":1048576,"licence":"MIT","present":true,"configured":false}]}]])
       local size = '469 MiB, about 0.4 s a line, not here yet, MIT'
       local moe = '  moe: 1 MiB, not here yet, nothing is learned on it, MIT'
       local lines = { '→ big: ' .. size, moe, '  old: 1 MiB, here, MIT' }
       check.equal(lines, vim.tbl_map(models.line, all))
+      local first, others = models.suggested(all)
+      check.equal({ lines[1], lines[3] }, vim.tbl_map(models.line, first))
+      check.equal({ moe }, vim.tbl_map(models.line, others))
     end,
   },
   {

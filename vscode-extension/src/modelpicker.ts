@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import {
     addedModel,
+    bySuggestion,
     description,
     downloadEnvironment,
     parseModels,
@@ -14,7 +15,7 @@ import { ask, run } from './core/program';
 import type { Server } from './server';
 import { downloadRoute } from './settings';
 
-/** An entry of the list. The last one is no model: it asks for a file. */
+/** An entry of the list. One is no model: it asks for a file. */
 interface Entry extends vscode.QuickPickItem {
     model?: Model;
 }
@@ -25,13 +26,19 @@ const FROM_FILE = 'Use a File';
 const FILE_ENTRY: Entry = {
     label: '$(folder-opened) A file on this disk',
     description: 'where there is no network',
-    detail: 'One of the models above, copied from another machine; its checksum is compared.',
+    detail: 'One of the models of this list, copied from another machine; its checksum is compared.',
 };
+
+/** The line above the models that are larger, or whose size the hub has yet to tell. */
+const OTHERS: Entry = { label: 'other models', kind: vscode.QuickPickItemKind.Separator };
 
 export async function pickModel(server: Server): Promise<void> {
     const path = server.program();
     const models = parseModels(await ask(path, ['model', 'list', '--json']));
-    const picked = await vscode.window.showQuickPick([...models.map(entry), FILE_ENTRY], {
+    const { first, others } = bySuggestion(models);
+    const entries = [...first.map(entry), FILE_ENTRY];
+    if (others.length > 0) entries.push(OTHERS, ...others.map(entry));
+    const picked = await vscode.window.showQuickPick(entries, {
         title: 'Hone: the model that completes',
     });
     if (!picked) return;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
     addedModel,
+    bySuggestion,
     description,
     downloadEnvironment,
     parseModels,
@@ -42,6 +43,14 @@ test('a user sees size and speed before choosing, and no speed where hone names 
         description({ ...model, learns: false }),
         '469 MiB, not downloaded yet, nothing is learned on it',
     );
+});
+
+test('models that hone does not suggest come behind the others', () => {
+    const model = { bytes: 1, licence: 'MIT', present: false, configured: false };
+    const quick = { ...model, name: 'quick', suggested: true };
+    const large = { ...model, name: 'large', suggested: false };
+    const old = { ...model, name: 'from an older hone' };
+    assert.deepEqual(bySuggestion([large, quick, old]), { first: [quick, old], others: [large] });
 });
 
 test('a file from the disk is known by the name that hone gives it', () => {

@@ -21,6 +21,9 @@ use models::store::{ModelStatus, Store};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How long a line may take with a model that editors show first to those who choose one.
+const SUGGESTED_LINE_MS: u64 = 2000;
+
 #[derive(Subcommand)]
 pub enum ModelCommand {
     /// List the known models and whether they are here
@@ -166,6 +169,13 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
     let models: Vec<_> = catalogue
         .iter()
         .map(|manifest| {
+            let present = matches!(
+                store.status(manifest),
+                ModelStatus::Present | ModelStatus::Verified
+            );
+            let is_configured = Some(manifest.name.as_str()) == configured;
+            let line_ms = expected::line_ms(manifest.bytes);
+            let is_quick = manifest.is_pinned() && line_ms <= SUGGESTED_LINE_MS;
             serde_json::json!({
                 "name": manifest.name,
                 "template": manifest.template.name,
@@ -174,12 +184,10 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
                 "bytes": manifest.bytes,
                 "pinned": manifest.is_pinned(),
                 "licence": manifest.licence,
-                "expected_line_ms": expected::line_ms(manifest.bytes),
-                "configured": Some(manifest.name.as_str()) == configured,
-                "present": matches!(
-                    store.status(manifest),
-                    ModelStatus::Present | ModelStatus::Verified
-                ),
+                "expected_line_ms": line_ms,
+                "configured": is_configured,
+                "present": present,
+                "suggested": present || is_configured || is_quick,
             })
         })
         .collect();

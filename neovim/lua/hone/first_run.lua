@@ -11,7 +11,8 @@ local M = {}
 --- It fits a terminal of 80 columns.
 local QUESTION = 'Which model? Code stays here; the network is used for the download alone'
 
---- The last entry of the list of models.
+--- The last entries of the list of models.
+local OTHERS = '  another model: a larger one, or one whose size the hub has yet to tell'
 local FROM_FILE = '  a file on this disk, where there is no network'
 
 local INSTALL = '`hone` is not installed; https://github.com/hone-dev/hone says how, '
@@ -91,14 +92,22 @@ local function add()
   end)
 end
 
-local function choose(path, all)
-  local entries = vim.list_extend(vim.list_slice(all), { FROM_FILE })
+--- Shows `first`, and `others` to those who ask for another one: all of them fill more than a
+--- terminal, and Neovim would ask for them page by page.
+local function choose(path, first, others)
+  local entries = vim.list_slice(first)
+  if #others > 0 then
+    table.insert(entries, OTHERS)
+  end
+  table.insert(entries, FROM_FILE)
   local options = { prompt = QUESTION, format_item = function(entry)
     return type(entry) == 'table' and models.line(entry) or entry
   end }
   vim.ui.select(entries, options, function(entry)
     if entry == FROM_FILE then
       add()
+    elseif entry == OTHERS then
+      choose(path, others, {})
     elseif entry and entry.present then
       use(entry.name)
     elseif entry then
@@ -115,7 +124,7 @@ function M.start()
   end
   server.run({ 'model', 'list', '--json' }, function(result)
     if result.code == 0 then
-      choose(path, models.parse(result.stdout))
+      choose(path, models.suggested(models.parse(result.stdout)))
     else
       server.say_result(result)
     end

@@ -11,12 +11,24 @@ local MIB = 1024 * 1024
 ---@field present boolean whether its file is on this machine
 ---@field configured boolean
 ---@field expected_line_ms? integer how long a line takes on two cores, by an estimate
+---@field suggested? boolean whether it is among the first to choose from; an older `hone` tells not
 ---@field learns? boolean whether Hone learns on it
 
 ---@param text string what `hone model list --json` prints
 ---@return hone.Model[]
 function M.parse(text)
   return vim.json.decode(text).models
+end
+
+--- Those to choose from first, and all the others.
+---@param all hone.Model[]
+---@return hone.Model[], hone.Model[]
+function M.suggested(all)
+  local first, others = {}, {}
+  for _, model in ipairs(all) do
+    table.insert(model.suggested == false and others or first, model)
+  end
+  return first, others
 end
 
 --- One line for a list: what a user weighs before choosing.

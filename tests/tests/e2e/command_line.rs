@@ -137,6 +137,11 @@ fn a_model_is_taken_from_a_file() {
     let listed: Value = serde_json::from_str(&home.output(&["model", "list", "--json"])).unwrap();
     let models = listed["models"].as_array().unwrap();
     assert!(models.iter().all(|model| model["expected_line_ms"].as_u64().unwrap() > 0), "{listed}");
+    let suggested: Vec<_> = models.iter().filter(|model| model["suggested"] == true).collect();
+    assert!(suggested.iter().any(|model| model["name"] == Model::Smol.name()), "{listed}");
+    // All of them fit a terminal of 24 lines, so that no answer is asked for page by page.
+    assert!((2..10).contains(&suggested.len()), "{listed}");
+    assert!(suggested.len() < models.len(), "{listed}");
 }
 
 /// Whatever the settings are, the commands that repair them work. With two wrong values neither

@@ -11,6 +11,8 @@ export interface Model {
     configured: boolean;
     /** How long a line takes on two cores, by an estimate; an older `hone` does not tell. */
     expected_line_ms?: number;
+    /** Whether it is among the first to choose from; an older `hone` does not tell. */
+    suggested?: boolean;
     /** Whether Hone learns on it; an older `hone` does not tell. */
     learns?: boolean;
 }
@@ -21,6 +23,14 @@ export function parseModels(json: string): Model[] {
         throw new Error('`hone model list --json` printed something unexpected; update hone');
     }
     return models;
+}
+
+/** Those to choose from first, and all the others. */
+export function bySuggestion(models: Model[]): { first: Model[]; others: Model[] } {
+    return {
+        first: models.filter((model) => model.suggested !== false),
+        others: models.filter((model) => model.suggested === false),
+    };
 }
 
 export function size({ bytes }: Model): string {
