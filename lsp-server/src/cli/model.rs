@@ -169,10 +169,8 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
     let models: Vec<_> = catalogue
         .iter()
         .map(|manifest| {
-            let present = matches!(
-                store.status(manifest),
-                ModelStatus::Present | ModelStatus::Verified
-            );
+            let present =
+                matches!(store.status(manifest), ModelStatus::Present | ModelStatus::Verified);
             let is_configured = Some(manifest.name.as_str()) == configured;
             let line_ms = expected::line_ms(manifest.bytes);
             let is_quick = manifest.is_pinned() && line_ms <= SUGGESTED_LINE_MS;
