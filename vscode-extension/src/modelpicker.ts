@@ -26,10 +26,10 @@ const FROM_FILE = 'Use a File';
 const FILE_ENTRY: Entry = {
     label: '$(folder-opened) A file on this disk',
     description: 'where there is no network',
-    detail: 'One of the models of this list, copied from another machine; its checksum is compared.',
+    detail: 'One of the models of this list, from another machine; its checksum is compared.',
 };
 
-/** The line above the models that are larger, or whose size the hub has yet to tell. */
+/** The line above the larger models, and those whose size the hub has yet to tell. */
 const OTHERS: Entry = { label: 'other models', kind: vscode.QuickPickItemKind.Separator };
 
 export async function pickModel(server: Server): Promise<void> {

@@ -7,27 +7,27 @@ use crate::gate::prior::Prior;
 use crate::next_edit::EditGate;
 use crate::references::{Reference, References};
 use crate::trial::{Arms, Rewards, Trial};
+use crate::written::Written;
 use feedback::episode::Label;
-use feedback::event::{AdapterVersion, Event, EventKind};
+use feedback::event::{AdapterVersion, Event};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Values that a sparkline is drawn from.
 const TREND: usize = 320;
 
-/// Rewards and kept shares of offers made as the user typed, the oldest first.
+/// Rewards of offers made as the user typed, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
     pub rewards: VecDeque<f32>,
-    pub kept: VecDeque<f32>,
 }
 
 impl Trend {
-    fn push(values: &mut VecDeque<f32>, value: f32) {
-        if values.len() == TREND {
-            values.pop_front();
+    fn push(&mut self, reward: f32) {
+        if self.rewards.len() == TREND {
+            self.rewards.pop_front();
         }
-        values.push_back(value);
+        self.rewards.push_back(reward);
     }
 }
 
@@ -43,6 +43,7 @@ pub struct LearnedState {
     /// Rewards of offers made as the user typed, for each adapter.
     pub rewards: BTreeMap<AdapterVersion, Rewards>,
     pub trend: Trend,
+    pub written: Written,
     pub trial: Option<Trial>,
     /// A trial that begins with a later event.
     #[serde(skip)]
@@ -61,6 +62,7 @@ impl LearnedState {
             references: References::default(),
             rewards: BTreeMap::new(),
             trend: Trend::default(),
+            written: Written::default(),
             trial: None,
             announced: trial,
             next_seq: 0,
@@ -83,13 +85,11 @@ impl LearnedState {
             if !label.invoked && label.before.is_none() {
                 let reward = f64::from(label.reward.clamp(0.0, 1.0));
                 self.rewards.entry(label.adapter).or_default().note(reward);
-                Trend::push(&mut self.trend.rewards, reward as f32);
+                self.trend.push(reward as f32);
             }
         }
         self.edit_gate.apply(event);
-        if let EventKind::Kept { share, .. } = &event.kind {
-            Trend::push(&mut self.trend.kept, *share);
-        }
+        self.written.apply(event);
         let reference = self.references.apply(event, &self.model_sha256);
         let trial = self.trial.as_mut()?;
         trial.apply(event, label);

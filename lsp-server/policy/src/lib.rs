@@ -9,3 +9,4 @@ pub mod references;
 pub mod regression;
 pub mod regression_suite;
 pub mod trial;
+pub mod written;

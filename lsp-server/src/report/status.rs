@@ -15,6 +15,7 @@ use models::store::ModelStatus as StoreStatus;
 use policy::gate::GateStatus;
 use policy::learned_state::{LearnedState, Trend};
 use policy::trial::{TrialStatus, Verdict};
+use policy::written::{Span, Written};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -53,6 +54,9 @@ pub struct Status {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Evidence {
     pub trend: Trend,
+    /// What the user wrote lately, and how much of it is completions that were kept.
+    #[serde(default)]
+    pub written: Written,
     pub gate: Option<GateStatus>,
     pub gate_enabled: bool,
     pub trial: Option<TrialStatus>,
@@ -66,6 +70,7 @@ impl Evidence {
         let mut ended = ended.filter_map(|entry| Some((entry.version, entry.verdict.clone()?)));
         Evidence {
             trend: learned_state.trend.clone(),
+            written: learned_state.written.clone(),
             gate: Some(learned_state.gate.status()),
             gate_enabled,
             trial: learned_state.trial.as_ref().map(|trial| trial.status()),
@@ -260,12 +265,8 @@ pub fn screen(status: &Status) -> String {
     }
     table.add_row(vec!["adapter".into(), adapter_line(&status.adapter)]);
     table.add_row(vec!["offers".into(), offers_line(&status.episodes)]);
-    for (name, values) in
-        [("accepted", &status.evidence.trend.rewards), ("kept", &status.evidence.trend.kept)]
-    {
-        if let Some(line) = trend_line(values) {
-            table.add_row(vec![name.into(), line]);
-        }
+    if let Some(line) = trend_line(&status.evidence.trend.rewards) {
+        table.add_row(vec!["accepted".into(), line]);
     }
     if let Some(gate) = &status.evidence.gate {
         table.add_row(vec!["gate".into(), gate_line(gate, status.evidence.gate_enabled)]);
@@ -294,7 +295,23 @@ pub fn screen(status: &Status) -> String {
         table.add_row(vec!["last error".into(), error.clone()]);
     }
     table.add_row(vec!["files".into(), status.paths.home.display().to_string()]);
-    format!("Hone {}\n{table}", status.version)
+    let headline = headline(&status.evidence.written);
+    format!("Hone {}\n{headline}{table}", status.version)
+}
+
+/// What Hone is worth to the user, as a line of its own. It is empty before anything was written.
+fn headline(written: &Written) -> String {
+    let total = written.total();
+    let Some(share) = total.kept_share() else { return String::new() };
+    let wrong = match total.wrong_per_100_lines() {
+        Some(wrong) => format!("; {wrong:.0} wrong offers for every 100 lines that you typed"),
+        None => String::new(),
+    };
+    let sparks = sparkline(written.spans().filter_map(Span::kept_share));
+    format!(
+        "{sparks} {:.0} % of what you wrote lately are completions that you kept{wrong}\n",
+        100.0 * share
+    )
 }
 
 fn daemon_line(status: &Status) -> String {
@@ -380,6 +397,11 @@ const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'
 const SPARKS: usize = 16;
 const VALUES_A_SPARK: usize = 20;
 
+/// One mark for each share, from 0 to 1.
+fn sparkline(shares: impl Iterator<Item = f64>) -> String {
+    shares.map(|share| MARKS[((share * 8.0) as usize).min(7)]).collect()
+}
+
 /// A sparkline of the means of blocks of the last values, oldest first. A block that is not full is
 /// left out, unless it is the only one.
 fn trend_line(values: &std::collections::VecDeque<f32>) -> Option<String> {
@@ -389,8 +411,7 @@ fn trend_line(values: &std::collections::VecDeque<f32>) -> Option<String> {
     let values: Vec<f32> = values.iter().copied().collect();
     let mean = |block: &[f32]| block.iter().sum::<f32>() / block.len() as f32;
     let blocks: Vec<f32> = values.rchunks(VALUES_A_SPARK).map(mean).take(SPARKS).collect();
-    let mark = |share: &f32| MARKS[((share * 8.0) as usize).min(7)];
-    let sparks: String = blocks.iter().rev().map(mark).collect();
+    let sparks = sparkline(blocks.iter().rev().map(|share| f64::from(*share)));
     let last = values.len().min(VALUES_A_SPARK);
     Some(format!("{sparks} {:.0} % of the last {last}", 100.0 * blocks[0]))
 }

@@ -14,8 +14,6 @@ pub fn table(report: &Report) -> String {
         "",
         "requested",
         "shown",
-        "judged",
-        "accepted",
         "accept rate (95 %)",
         "kept",
         "saved",
@@ -37,16 +35,13 @@ pub fn table(report: &Report) -> String {
     let outcomes = report.outcomes.iter().filter(|count| count.offers > 0);
     let outcomes: Vec<_> =
         outcomes.map(|count| format!("{} {}", count.offers, count.name)).collect();
+    let headline = headline(&report.all).map_or(String::new(), |sentence| sentence + "\n");
     let mut text = format!(
-        "{}, {from} to {to}\n{table}\n{}\nsaved: characters inserted instead of typed. \
-         `hone report --html` makes a page with charts.",
+        "{}, {from} to {to}\n{headline}{table}\n{}\nsaved: characters inserted instead of \
+         typed. `hone report --html` makes a page with charts.",
         report.model,
         outcomes.join(" · ")
     );
-    if let Some(sentence) = headline(&report.all) {
-        text.push('\n');
-        text.push_str(&sentence);
-    }
     if !report.outlooks.is_empty() {
         let others: Vec<_> = report.outlooks.iter().map(Outlook::sentence).collect();
         text.push_str("\nWith another `completion.eagerness` you would have had, ");
@@ -71,14 +66,12 @@ fn row(name: &str, figures: &Figures) -> Vec<String> {
     let ms = |ms: Option<f64>| ms.map_or("–".into(), |ms| format!("{ms:.0}"));
     let accept = figures.accept.map_or("–".into(), |accept| {
         let [rate, low, high] = [accept.rate, accept.low, accept.high].map(|share| 100.0 * share);
-        format!("{rate:.0} % ({low:.0}–{high:.0})")
+        format!("{rate:.0} % ({low:.0}–{high:.0}) of {}", figures.judged)
     });
     vec![
         name.to_owned(),
         figures.requested.to_string(),
         percent(figures.shown_rate),
-        figures.judged.to_string(),
-        figures.accepted.to_string(),
         accept,
         percent(figures.kept),
         figures.saved.to_string(),

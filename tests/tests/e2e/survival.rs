@@ -36,8 +36,6 @@ fn an_accepted_offer_is_measured_three_times_and_the_log_has_each() {
     editor.advance_clock(480_000).unwrap();
     let checks: Vec<_> = kept(&home).into_iter().map(|(check, _)| check).collect();
     assert_eq!(checks, [KeptCheck::HalfMinute, KeptCheck::TwoMinutes, KeptCheck::TenMinutes]);
-    let screen = home.output(&["status"]);
-    assert!(screen.lines().any(|line| line.contains("kept") && line.contains("100 %")), "{screen}");
 }
 
 #[test]
