@@ -21,6 +21,9 @@ use url::Url;
 /// The command that an item carries and an editor runs when the item is accepted.
 pub const ACCEPT_COMMAND: &str = "hone.accept";
 
+/// The method that asks for the next edit.
+const NEXT_EDIT: &str = "textDocument/copilotInlineEdit";
+
 /// How an inline completion was asked for (LSP 3.18 `InlineCompletionTriggerKind`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriggerKind {
@@ -38,6 +41,33 @@ pub struct Item {
     pub id: String,
     /// The item as the server sent it, for notifications that send it back.
     pub raw: Value,
+}
+
+/// An edit elsewhere, as the server offers it.
+#[derive(Debug, Clone)]
+pub struct OfferedNextEdit {
+    pub uri: String,
+    pub range: Range,
+    pub text: String,
+    pub id: String,
+    /// The command that an editor runs when the edit was made.
+    command: Value,
+}
+
+impl OfferedNextEdit {
+    fn read(raw: Value) -> Result<OfferedNextEdit, RequestError> {
+        let text_of = |value: &Value, what| {
+            value.as_str().map(str::to_owned).ok_or_else(|| malformed_edit(what))
+        };
+        let range = Range::deserialize(&raw["range"]);
+        Ok(OfferedNextEdit {
+            uri: text_of(&raw["textDocument"]["uri"], "an edit without its document")?,
+            range: range.map_err(|_| malformed_edit("an edit with a malformed range"))?,
+            text: text_of(&raw["text"], "an edit without a text")?,
+            id: text_of(&raw["command"]["arguments"][0], "an edit without an id")?,
+            command: raw["command"].clone(),
+        })
+    }
 }
 
 /// The answer to [`Client::learn`].
@@ -282,6 +312,38 @@ impl Client {
         )
     }
 
+    /// Asks for the next edit, as clients of Copilot do. Answers the reason beside it.
+    pub fn next_edit(
+        &self,
+        uri: &str,
+        position: Position,
+    ) -> Result<(Option<OfferedNextEdit>, Option<String>), RequestError> {
+        let version = {
+            let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+            versions.get(uri).copied().unwrap_or(0)
+        };
+        let params = json!({
+            "textDocument": {"uri": uri, "version": version},
+            "position": position,
+        });
+        let mut answer = self.request(NEXT_EDIT, params)?;
+        let reason = answer["_hone"]["reason"].as_str().map(str::to_owned);
+        match answer["edits"].as_array_mut().map(|edits| edits.drain(..).next()) {
+            None => Err(malformed_edit("an answer without a list of edits")),
+            Some(edit) => Ok((edit.map(OfferedNextEdit::read).transpose()?, reason)),
+        }
+    }
+
+    pub fn did_show_next_edit(&self, offered: &OfferedNextEdit) -> Result<(), RequestError> {
+        let command = json!({"item": {"command": offered.command}});
+        self.notify("textDocument/didShowInlineEdit", command)
+    }
+
+    /// Reports that the edit was made. Send the `didChange` first.
+    pub fn accept_next_edit(&self, offered: &OfferedNextEdit) -> Result<(), RequestError> {
+        self.request("workspace/executeCommand", offered.command.clone()).map(drop)
+    }
+
     /// What `hone status --json` prints.
     pub fn status(&self) -> Result<Value, RequestError> {
         self.request("hone/status", Value::Null)
@@ -366,6 +428,10 @@ fn item(raw: Value) -> Result<Item, RequestError> {
         .ok_or_else(|| malformed("an item without command.arguments[0]"))?
         .to_owned();
     Ok(Item { insert_text, range, id, raw })
+}
+
+fn malformed_edit(what: &str) -> RequestError {
+    RequestError::Protocol { method: NEXT_EDIT.to_owned(), what: what.to_owned() }
 }
 
 fn malformed(what: &str) -> RequestError {

@@ -4,6 +4,7 @@
 pub mod adapters;
 pub mod buffer;
 pub mod disk;
+pub mod git;
 pub mod processes;
 pub mod scripts;
 pub mod skip;

@@ -1,13 +1,17 @@
 //! What the user thinks of the edits that were offered.
 
 use crate::places::NextEdit;
-use crate::rules::RuleId;
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use crate::rules::{Rule, RuleId};
+use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 /// A rule ends when so many of its edits in a row were turned down.
 pub const MISSES_MAX: usize = 2;
+
+/// What was turned down is offered again after the user has made such an edit so many more times by
+/// hand.
+pub const EXAMPLES_TO_BEGIN_ANEW: usize = 2;
 
 /// The places that are remembered as turned down. The oldest are forgotten first.
 const PLACES_MAX: usize = 256;
@@ -15,19 +19,28 @@ const PLACES_MAX: usize = 256;
 /// The rules whose misses are remembered.
 const RULES_MAX: usize = 256;
 
+/// Misses of a rule in a row.
+#[derive(Debug, Default)]
+struct Misses {
+    count: usize,
+    /// The support that the rule had at the last one.
+    support: usize,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Feedback {
-    misses: FxHashMap<RuleId, usize>,
+    misses: FxHashMap<RuleId, Misses>,
     /// The rules in the order in which they first missed.
     order: VecDeque<RuleId>,
-    turned_down: FxHashSet<u64>,
+    /// The places that were turned down, with the support that their rules had then.
+    turned_down: FxHashMap<u64, usize>,
     places: VecDeque<u64>,
 }
 
 impl Feedback {
     pub fn taken(&mut self, edit: &NextEdit) {
         if let Some(misses) = self.misses.get_mut(&edit.rule) {
-            *misses = 0;
+            misses.count = 0;
         }
     }
 
@@ -40,9 +53,11 @@ impl Feedback {
             }
             self.order.push_back(edit.rule);
         }
-        *self.misses.entry(edit.rule).or_default() += 1;
+        let misses = self.misses.entry(edit.rule).or_default();
+        misses.count += 1;
+        misses.support = edit.support;
         let place = place(edit);
-        if self.turned_down.insert(place) {
+        if self.turned_down.insert(place, edit.support).is_none() {
             self.places.push_back(place);
         }
         if self.places.len() > PLACES_MAX
@@ -52,13 +67,21 @@ impl Feedback {
         }
     }
 
-    pub fn has_ended(&self, rule: RuleId) -> bool {
-        self.misses.get(&rule).is_some_and(|misses| *misses >= MISSES_MAX)
+    pub fn has_ended(&self, rule: &Rule) -> bool {
+        self.misses.get(&rule.id).is_some_and(|misses| {
+            misses.count >= MISSES_MAX && !begins_anew(rule.support, misses.support)
+        })
     }
 
     pub fn is_turned_down(&self, edit: &NextEdit) -> bool {
-        self.turned_down.contains(&place(edit))
+        let then = self.turned_down.get(&place(edit));
+        then.is_some_and(|then| !begins_anew(edit.support, *then))
     }
+}
+
+/// Whether the user has gone on by hand with what they turned down.
+fn begins_anew(support: usize, then: usize) -> bool {
+    support >= then + EXAMPLES_TO_BEGIN_ANEW
 }
 
 /// A place by its rule, its file and its line's text, which stay when lines above it change.

@@ -7,7 +7,7 @@
 //!
 //! Everything here is pure: no file is read, no model is run, and no setting is looked up. Whoever
 //! shows an edit says whether it was taken or turned down, and a rule ends after
-//! [`MISSES_MAX`] misses.
+//! [`MISSES_MAX`] misses, until the user goes on with it by hand.
 //!
 //! ```
 //! use next_edit::{By, Edit, File, Language, NextEdits, Query};
@@ -42,7 +42,7 @@ mod rules;
 mod template;
 mod tokens;
 
-pub use feedback::MISSES_MAX;
+pub use feedback::{EXAMPLES_TO_BEGIN_ANEW, MISSES_MAX};
 pub use history::{
     By, DOCUMENT_BYTES_MAX, Edit, History, ONGOING_MAX, UNIT_BYTES_MAX, UNIT_LINES_MAX, UNITS_MAX,
     Unit,
@@ -105,7 +105,7 @@ impl NextEdits {
         if rules.is_empty() {
             return Err(Nothing::NoRule);
         }
-        rules.retain(|rule| !self.feedback.has_ended(rule.id));
+        rules.retain(|rule| !self.feedback.has_ended(rule));
         if rules.is_empty() { Err(Nothing::TurnedDown) } else { Ok(rules) }
     }
 

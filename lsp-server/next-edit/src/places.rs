@@ -130,13 +130,14 @@ pub(crate) fn next_edits(
         });
         for Place { rule, pattern, edit } in places {
             let is_chosen = patterns[rule] == Some(pattern) && is_near(&rules[rule], &edit);
+            let reaches = rules[rule].is_firm || rules[rule].has_example_in(&edit.file);
             let is_elsewhere = |other: &NextEdit| {
                 other.file != edit.file
                     || other.range.end < edit.range.start
                     || edit.range.end < other.range.start
             };
             let has_room = edits.len() < query.count && edits.iter().all(is_elsewhere);
-            if is_chosen && has_room && is_wanted(&edit) {
+            if is_chosen && reaches && has_room && is_wanted(&edit) {
                 edits.push(edit);
             }
         }

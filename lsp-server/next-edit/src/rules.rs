@@ -49,6 +49,8 @@ pub struct Rule {
     pub kind: RuleKind,
     /// How many messages have an example of it.
     pub support: usize,
+    /// Whether its patterns have enough around them to be looked for in files without an example.
+    pub(crate) is_firm: bool,
     /// The number of the unit with its latest example, which grows with time.
     pub(crate) latest: usize,
     /// What is looked for. A later pattern finds less than an earlier one: it has more of what

@@ -1,3 +1,4 @@
+mod firmness;
 mod fold;
 mod rules;
 

@@ -333,7 +333,7 @@ impl Backend {
     ) -> Result<Completed> {
         match self.session.complete(uri, at, trigger, selected).await {
             Ok(completed) => Ok(completed),
-            Err(SessionError::Superseded) => Err(superseded()),
+            Err(SessionError::Superseded | SessionError::Loading) => Err(superseded()),
             Err(
                 error @ (SessionError::NotOpen { .. }
                 | SessionError::Unserved { .. }

@@ -13,6 +13,8 @@ pub enum Reason {
     TypedThrough,
     /// A newer request, an edit or the editor itself ended the request.
     Superseded,
+    /// The model was not in memory, and it was still being loaded when the request ended.
+    Loading,
     /// Completions are switched off or paused.
     SwitchedOff,
     /// The user snoozed completions here.
@@ -93,6 +95,7 @@ impl Reason {
             Reason::Shown => "An offer was shown.".into(),
             Reason::TypedThrough => "The offer on screen goes on.".into(),
             Reason::Superseded => "Another key or request came first.".into(),
+            Reason::Loading => "The model is being loaded; the next key may find it ready.".into(),
             Reason::SwitchedOff => "Completions are switched off.".into(),
             Reason::Snoozed { until } => format!("Completions are snoozed {until}."),
             Reason::LanguageOff { language } => {

@@ -31,6 +31,7 @@ impl SessionError {
     pub fn reason(&self) -> Reason {
         match self {
             SessionError::Superseded => Reason::Superseded,
+            SessionError::Loading => Reason::Loading,
             SessionError::NotOpen { .. }
             | SessionError::Unserved { .. }
             | SessionError::PastTheEnd(_) => Reason::OutOfStep,

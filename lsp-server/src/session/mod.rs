@@ -44,6 +44,7 @@ use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use completion::postprocess::replaced_suffix;
 use completion::prompt_builder::PromptBuilder;
 use engine::EngineError;
+use engine::unloading::Resident;
 use feedback::event::{EventKind, OfferId, Outcome};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -124,6 +125,8 @@ pub enum SessionError {
     PastTheEnd(#[from] PastTheEnd),
     #[error("superseded")]
     Superseded,
+    #[error("superseded while the model was being loaded")]
+    Loading,
     #[error(transparent)]
     Engine(EngineError),
 }
@@ -209,25 +212,32 @@ impl Session {
         // It is made before the first await, because a client that cancels drops this future at
         // an await.
         let _current = CurrentRequest { state: &self.state, abort: pending.abort.clone() };
+        let was_loaded = self.services.engine.resident() == Resident::Loaded;
         self.debounce(&pending).await?;
         let started = Instant::now();
         let (request, abort) = (pending.request.clone(), pending.abort.clone());
         let answer = self.services.engine.generate(request, abort).await;
         self.state.lock().debounce.answered(started.elapsed(), answer.is_ok());
-        match answer {
+        let completed = match answer {
             Ok(generated) => {
                 if generated.without_context {
                     pending.request.prompt.context = None;
                 }
                 self.finish(*pending, generated)
             }
-            Err(EngineError::Aborted) => Err(SessionError::Superseded),
+            Err(EngineError::Aborted) if was_loaded => Err(SessionError::Superseded),
+            Err(EngineError::Aborted) => Err(SessionError::Loading),
             Err(EngineError::OverBudget) => {
                 let budget_ms = self.services.settings.current().completion.budget_ms;
                 Ok(Completed::nothing(Reason::TooSlow { budget_ms }))
             }
             Err(error) => Err(SessionError::Engine(error)),
-        }
+        };
+        completed.map(|completed| match completed.reason {
+            // The time went into loading the model.
+            Reason::TooSlow { .. } if !was_loaded => Completed::nothing(Reason::Loading),
+            _ => completed,
+        })
     }
 
     /// Waits for the user's next key, if one is likely soon.

@@ -193,6 +193,7 @@ async fn bench_next_edits() {
     let (mut off, mut on) = (User::of(Setting::Off).await, User::of(Setting::On).await);
     let mut random = StdRng::seed_from_u64(3);
     let (mut offers, mut keys_off, mut keys_on, mut found) = (vec![], vec![], vec![], 0);
+    let (mut between_off, mut between_on) = (vec![], vec![]);
     let mut blocks: Vec<u32> = (0..LINES / BLOCK_LINES).collect();
     blocks.shuffle(&mut random);
     for (round, block) in blocks.into_iter().take(ROUNDS).enumerate() {
@@ -215,6 +216,18 @@ async fn bench_next_edits() {
                 }
             }
         }
+        // Once the last search has its answer, none is under way while a key is pressed.
+        let last = on.ask("textDocument/copilotInlineEdit", line + 1, 0).await;
+        on.answer(last).await;
+        for key in KEYS..2 * KEYS {
+            for which in [key % 2, 1 - key % 2] {
+                if which == 0 {
+                    between_off.push(off.key(line + 2, key).await);
+                } else {
+                    between_on.push(on.key(line + 2, key).await);
+                }
+            }
+        }
     }
     assert!(found > 0, "some rules come next somewhere");
     let report = json!({
@@ -224,6 +237,8 @@ async fn bench_next_edits() {
         "offer": row(offers),
         "keys_off": row(keys_off),
         "keys_on": row(keys_on),
+        "between_off": row(between_off),
+        "between_on": row(between_on),
         "gate": row(gate_updates()),
     });
     // The line break separates the report from the output of the test runner.

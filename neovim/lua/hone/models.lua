@@ -11,7 +11,7 @@ local MIB = 1024 * 1024
 ---@field present boolean whether its file is on this machine
 ---@field configured boolean
 ---@field expected_line_ms? integer how long a line takes on two cores, by an estimate
----@field suggested? boolean whether it is among the first to choose from; an older `hone` tells not
+---@field suggested? boolean whether to show it first; an older `hone` does not tell
 ---@field learns? boolean whether Hone learns on it
 
 ---@param text string what `hone model list --json` prints

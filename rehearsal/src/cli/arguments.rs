@@ -39,6 +39,7 @@ Examples:
   hone rehearse --arm 'hot=ppo,lab.ppo.learning_rate=3e-4'
                                              PPO with another learning rate
   hone rehearse --limit 1000 --adopt         start from what your history teaches
+  hone rehearse --next-edits --limit 500     what next edits would have done for you
   hone rehearse --json > report.json
 
 Arms:
@@ -162,6 +163,12 @@ pub struct Arguments {
     /// and ppo-gate on one repository with the model that you serve
     #[arg(long, alias = "keep", conflicts_with_all = ["arm", "model"])]
     pub adopt: bool,
+    /// Make the commits as edits, and ask for the next edit after each: how many of the
+    /// changed places does it do? No completion is asked for, and --limit counts the
+    /// steps done by hand
+    #[arg(long, conflicts_with_all = ["arm", "noise", "no_tree", "work", "judge", "table",
+                                      "report", "svg", "transcript", "live", "adopt"])]
+    pub next_edits: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
     #[arg(long)]
     pub keep_homes: bool,

@@ -1,6 +1,7 @@
 //! The command line of `hone rehearse`: reads the arguments, runs the rehearsal, prints the report.
 
 mod arguments;
+mod next_edits;
 mod observer;
 mod prompt_cache;
 
@@ -48,6 +49,9 @@ pub fn main() -> ExitCode {
 
 fn rehearse(arguments: &Arguments) -> Result<()> {
     interrupt::install()?;
+    if arguments.next_edits {
+        return next_edits::rehearse(arguments);
+    }
     let setup = Setup::new(arguments)?;
     let repositories = arguments::repositories(arguments)?;
     let mut observer = Observer::new(arguments)?;

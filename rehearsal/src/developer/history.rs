@@ -50,6 +50,15 @@ pub struct FileChange {
     pub hunks: Vec<Hunk>,
 }
 
+impl FileChange {
+    /// Whether there is something to type.
+    fn adds_code(&self) -> bool {
+        let lines = lines(&self.after);
+        let added = self.hunks.iter().flat_map(|hunk| &lines[hunk.added.clone()]);
+        added.into_iter().any(|line| !line.trim().is_empty())
+    }
+}
+
 /// Lines `removed` of the old text became lines `added` of the new text. Both count from 0, and
 /// either may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,10 +133,21 @@ impl History {
     /// Every file change that is worth typing, commit by commit. Each is computed when it is asked
     /// for.
     pub fn changes(&self) -> impl Iterator<Item = Result<FileChange>> + '_ {
-        self.commits.iter().flat_map(|oid| match self.changes_of(*oid) {
-            Ok(changes) => changes.into_iter().map(Ok).collect::<Vec<_>>(),
-            Err(error) => vec![Err(error.context(format!("cannot read commit {oid}")))],
+        self.commits().flat_map(|changes| match changes {
+            Ok(changes) => {
+                let typed = changes.into_iter().filter(FileChange::adds_code);
+                typed.map(Ok).collect::<Vec<_>>()
+            }
+            Err(error) => vec![Err(error)],
         })
+    }
+
+    /// The file changes of each commit, also those that only delete. They are computed when they
+    /// are asked for.
+    pub fn commits(&self) -> impl Iterator<Item = Result<Vec<FileChange>>> + '_ {
+        let changes_of =
+            |oid: &Oid| self.changes_of(*oid).with_context(|| format!("cannot read commit {oid}"));
+        self.commits.iter().map(changes_of)
     }
 
     fn changes_of(&self, oid: Oid) -> Result<Vec<FileChange>> {
@@ -159,19 +179,17 @@ impl History {
                 continue;
             };
             let hunks = hunks(&before, &after)?;
-            if adds_code(&after, &hunks) {
-                let old_path = delta.old_file().path().and_then(Path::to_str);
-                let renamed_from = old_path.filter(|_| delta.status() == Delta::Renamed);
-                changes.push(FileChange {
-                    commit: oid.to_string(),
-                    path: path.to_owned(),
-                    renamed_from: renamed_from.map(str::to_owned),
-                    language,
-                    before,
-                    after,
-                    hunks,
-                });
-            }
+            let old_path = delta.old_file().path().and_then(Path::to_str);
+            let renamed_from = old_path.filter(|_| delta.status() == Delta::Renamed);
+            changes.push(FileChange {
+                commit: oid.to_string(),
+                path: path.to_owned(),
+                renamed_from: renamed_from.map(str::to_owned),
+                language,
+                before,
+                after,
+                hunks,
+            });
         }
         Ok(changes)
     }
@@ -258,11 +276,6 @@ fn hunks(before: &str, after: &str) -> Result<Vec<Hunk>> {
 fn span(start: u32, lines: u32) -> Range<usize> {
     let start = if lines == 0 { start } else { start.saturating_sub(1) } as usize;
     start..start + lines as usize
-}
-
-fn adds_code(after: &str, hunks: &[Hunk]) -> bool {
-    let lines = lines(after);
-    hunks.iter().flat_map(|hunk| &lines[hunk.added.clone()]).any(|line| !line.trim().is_empty())
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod pause;
 mod protocol;
 mod quantize;
 mod rehearse;
+mod rehearse_next_edits;
 mod report;
 mod reuse;
 mod secrets;

@@ -44,3 +44,21 @@ fn an_idle_daemon_holds_no_model_and_the_next_key_has_the_adapter_again() {
     assert!((again - by_the_adapter).abs() < tests::NOISE, "{again} was {by_the_adapter}");
     assert_eq!(home.daemon_pid(), Some(pid), "the daemon did not start anew");
 }
+
+/// A key that comes before the model is there again is told so, and not that the model is slow.
+#[test]
+fn a_key_that_does_not_wait_for_the_model_is_told_that_it_is_being_loaded() {
+    let home = Home::with(Model::Smol, &format!("{QUICK}model.idle_unload_s = 1\n"));
+    home.output(&["config", "set", "completion.budget_ms", "1"]);
+    let editor = home.editor();
+    // Opening another file would load the model before a key is pressed.
+    let week = Buffer::open(&editor, "a.rs", WEEK);
+    let reason = || {
+        week.complete();
+        home.status()["last_request"]["reason"].as_str().expect("a reason").to_owned()
+    };
+    assert_eq!(reason(), "too_slow");
+    eventually("the memory is given back", || home.status()["model"]["memory"] == "given_back");
+    assert_eq!(reason(), "loading");
+    assert!(home.output(&["why"]).contains("The model is being loaded"));
+}

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tests::git::git;
 use tests::{Home, Model, PATIENT, hone};
 
 /// The longest wait until a rehearsal has saved its state.
@@ -16,18 +17,6 @@ const PATIENCE: Duration = Duration::from_secs(240);
 /// Settings with which 36 places are enough for several updates.
 const LEARNS_QUICKLY: &str = "learning.batch_episodes=8,learning.ppo.lora_rank=2,\
                               completion.min_probability=0";
-
-fn git(repo: &Path, arguments: &[&str]) {
-    let done = Command::new("git")
-        .current_dir(repo)
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
-        .args(["-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main"])
-        .args(arguments)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .stdout(Stdio::null())
-        .status();
-    assert!(done.expect("git runs").success(), "git {arguments:?}");
-}
 
 /// Six commits of one file each. The files are so similar that there is something to learn.
 fn repository() -> TempDir {

@@ -74,6 +74,8 @@ fn next_edits(measured: &Value) -> String {
         ("from an edit to the offer", "offer"),
         ("a key, next edits off", "keys_off"),
         ("a key during a search", "keys_on"),
+        ("a later key, next edits off", "between_off"),
+        ("a later key, no search", "between_on"),
         ("an update of the gate", "gate"),
     ] {
         lines.push(format!(
@@ -84,8 +86,12 @@ fn next_edits(measured: &Value) -> String {
             number(row, "max_ms")
         ));
     }
-    let ratio = number("keys_on", "p95_ms") / number("keys_off", "p95_ms");
-    lines.push(format!("  a key's p95 with next edits on against off: {ratio:.3}"));
+    let ratio = |on, off| number(on, "p95_ms") / number(off, "p95_ms");
+    lines.push(format!(
+        "  a key's p95 with next edits on against off: {:.3} during a search, {:.3} without one",
+        ratio("keys_on", "keys_off"),
+        ratio("between_on", "between_off")
+    ));
     lines.push(format!("  {} of the searches found a place", measured["found"]));
     lines.join("\n")
 }

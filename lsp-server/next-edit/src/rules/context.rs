@@ -14,6 +14,17 @@ pub(super) const WORTH_OF_INSERTION_MIN: f32 = 2.0;
 pub(super) const WORTH_WITH_HOLES_MIN: f32 = 2.0;
 pub(super) const WORTH_OF_LINES_MIN: f32 = 1.5;
 
+/// What each example behind the second one makes up for, and what it never makes up for.
+const WORTH_OF_EXAMPLE: f32 = 0.25;
+const WORTH_ALWAYS: f32 = 0.9;
+
+/// What a pattern must be worth if an edit was made so often: who makes it again and again in other
+/// surroundings means the words alone.
+pub(super) fn worth_of_support(worth_min: f32, support: usize) -> f32 {
+    let more = support.saturating_sub(2) as f32;
+    (worth_min - WORTH_OF_EXAMPLE * more).max(WORTH_ALWAYS.min(worth_min))
+}
+
 /// A word of four letters is worth 1, and each more letter so much more.
 const WORTH_OF_LETTER: f32 = 0.05;
 const WORTH_OF_WORD_MAX: f32 = 1.5;
@@ -59,31 +70,45 @@ pub(super) struct Replaced<'a> {
     pub range: Range<usize>,
 }
 
-/// What is the same on one side of all these: the nearest first.
+/// What is the same on one side of all these: the nearest first. One token may differ, if the next
+/// one is the same again and `from`, the distance at which that is allowed, is reached: a hole
+/// stands for it.
 fn common(
     all: &[Replaced],
     token: impl Fn(&Replaced, usize) -> Option<usize>,
     edge: Part,
+    hole_from: usize,
 ) -> Vec<Part> {
-    let mut parts = vec![];
     let (first, others) = all.split_first().expect("a pattern has examples");
-    for distance in 0..CONTEXT_MAX {
-        let Some(at) = token(first, distance) else {
-            if others.iter().all(|other| token(other, distance).is_none()) {
-                parts.push(edge);
-            }
-            break;
-        };
+    let same = |distance| {
+        let at = token(first, distance)?;
         let mut class = first.line.tokens[at].class;
         let is_same = others.iter().all(|other| {
             let Some(at_other) = token(other, distance) else { return false };
             class = common_class(class, other.line.tokens[at_other].class);
             other.line.word(at_other) == first.line.word(at)
         });
-        if !is_same {
+        is_same.then(|| Part::Word(first.line.word(at).into(), class))
+    };
+    let mut parts = vec![];
+    let mut has_hole = false;
+    for distance in 0..CONTEXT_MAX {
+        if all.iter().all(|one| token(one, distance).is_none()) {
+            parts.push(edge);
             break;
         }
-        parts.push(Part::Word(first.line.word(at).into(), class));
+        match same(distance) {
+            Some(part) => parts.push(part),
+            None if !has_hole && distance >= hole_from && same(distance + 1).is_some() => {
+                parts.push(Part::Hole);
+                has_hole = true;
+            }
+            None => break,
+        }
+    }
+    // The token behind a hole may be farther away than the context reaches.
+    if parts.last() == Some(&Part::Hole) {
+        parts.pop();
     }
     parts
 }
@@ -91,11 +116,19 @@ fn common(
 /// Patterns of the replaced parts with what stands around all examples: first with as little of it
 /// as makes the pattern worth enough, then with all of it. None if all is not enough.
 pub(super) fn patterns(middle: Vec<Part>, all: &[Replaced], worth_min: f32) -> Vec<Pattern> {
-    let left = common(all, |one, distance| one.range.start.checked_sub(1 + distance), Part::Start);
+    // Two holes side by side would not know where one ends.
+    let hole_from = |beside: Option<&Part>| usize::from(beside == Some(&Part::Hole));
+    let left = common(
+        all,
+        |one, distance| one.range.start.checked_sub(1 + distance),
+        Part::Start,
+        hole_from(middle.first()),
+    );
     let right = common(
         all,
         |one, distance| Some(one.range.end + distance).filter(|at| *at < one.line.tokens.len()),
         Part::End,
+        hole_from(middle.last()),
     );
     let build = |to_left: usize, to_right: usize| {
         let mut parts: Vec<Part> = left[..to_left].iter().rev().cloned().collect();
@@ -109,6 +142,9 @@ pub(super) fn patterns(middle: Vec<Part>, all: &[Replaced], worth_min: f32) -> V
     if to_left > left.len() || to_right > right.len() {
         return vec![];
     }
+    let past_hole = |side: &[Part], to: usize| {
+        to + usize::from(to > 0 && side.get(to - 1) == Some(&Part::Hole))
+    };
     while worth_of(&build(to_left, to_right).parts) < worth_min {
         match (to_left < left.len(), to_right < right.len()) {
             (false, false) => return vec![],
@@ -117,6 +153,7 @@ pub(super) fn patterns(middle: Vec<Part>, all: &[Replaced], worth_min: f32) -> V
             (true, true) if to_left < to_right => to_left += 1,
             (true, true) => to_right += 1,
         }
+        (to_left, to_right) = (past_hole(&left, to_left), past_hole(&right, to_right));
     }
     let mut patterns = vec![build(to_left, to_right), build(left.len(), right.len())];
     patterns.dedup();

@@ -37,6 +37,7 @@ pub(super) fn add(earlier: &Example, example: &Example, rules: &mut Rules) {
         id: id((RuleKind::RewriteWithHoles, &middle, &pieces)),
         kind: RuleKind::RewriteWithHoles,
         support: 2,
+        is_firm: true,
         latest: example.number,
         patterns,
         action: Action::Replace { pieces, gaps: second.gaps(&old[1].range, &new_second) },

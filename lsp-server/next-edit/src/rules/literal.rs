@@ -1,6 +1,6 @@
 //! Some tokens of a line that became the same others in several places.
 
-use super::context::{Replaced, WORTH_MIN, WORTH_OF_INSERTION_MIN, patterns};
+use super::context::{Replaced, WORTH_MIN, WORTH_OF_INSERTION_MIN, patterns, worth_of_support};
 use super::{Action, Example, Rule, RuleKind, Rules, id, places, support};
 use crate::change::{Change, Rewrite, common_class};
 use crate::pattern::Part;
@@ -72,15 +72,26 @@ fn rule(key: Key, group: &[Span]) -> Option<Rule> {
         .iter()
         .map(|span| Replaced { line: &span.rewrite.old, range: span.old.clone() })
         .collect();
-    let patterns = patterns(middle, &replaced, worth_min);
-    if patterns.is_empty() {
-        return None;
-    }
+    let all = patterns(middle.clone(), &replaced, worth_min);
+    let is_firm = !all.is_empty();
+    let patterns = match is_firm {
+        true => all,
+        false => {
+            // All examples may have nothing around them in common, and the latest ones more.
+            let worth_min = worth_of_support(worth_min, support);
+            let latest = [replaced.len(), 3, 2].into_iter();
+            let mut patterns_of = latest
+                .filter_map(|count| replaced.len().checked_sub(count))
+                .map(|from| patterns(middle.clone(), &replaced[from..], worth_min));
+            patterns_of.find(|patterns| !patterns.is_empty())?
+        }
+    };
     let new = Tokens { line: &last.rewrite.new, range: last.new.clone() };
     Some(Rule {
         id: id((kind, &key)),
         kind,
         support,
+        is_firm,
         latest: last.example.number,
         patterns,
         action: Action::Replace {
