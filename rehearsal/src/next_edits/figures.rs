@@ -82,8 +82,8 @@ impl EditFigures {
         *times += 1;
     }
 
-    /// The developer edited a place by hand, of this many lines. Where lines are only written, there
-    /// are none.
+    /// The developer edited a place by hand, of this many lines. It is none where lines are only
+    /// written.
     pub fn by_hand(&mut self, lines: usize) {
         self.places += usize::from(lines > 0);
         self.lines += lines;
@@ -193,10 +193,10 @@ pub fn table(all: &[EditFigures]) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     format!(
-        "{table}\nplaces: lines changed in place, and runs of deleted lines. repeated: changed as two \
-         others before in\nthe commit. keys saved: letters, \
-         deletions and moves\nthat right edits spared, less {TAKE_KEYS} for each that was taken and \
-         {ESCAPE_KEYS} for each that was turned down.\n"
+        "{table}\nplaces: lines changed in place, and runs of deleted lines. repeated: changed as \
+         two others before\nin the commit. keys saved: letters, deletions and moves that right \
+         edits spared, less {TAKE_KEYS} for\neach that was taken and {ESCAPE_KEYS} for each that \
+         was turned down.\n"
     )
 }
 
