@@ -44,11 +44,6 @@ pub struct Listener {
     next: NamedPipeServer,
 }
 
-// SAFETY: nothing changes a security descriptor after it was made, so any thread may read it.
-unsafe impl Send for SecurityDescriptor {}
-// SAFETY: as above.
-unsafe impl Sync for SecurityDescriptor {}
-
 impl Listener {
     /// Listens where only this user can connect. The caller must be the elected daemon.
     ///
