@@ -104,7 +104,7 @@ fn begins_with_drive(text: &str) -> bool {
 
 /// The text with its paths as [`name_of_file`] writes them.
 fn with_slashes(text: &str) -> String {
-    let text = text.replace('\\', "/");
+    let text = text.replace('\\', "/").replace("//?/", "");
     let mut parts = text.split(":/");
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {
