@@ -11,9 +11,9 @@
 //! | 56–   | the content, which carries a version of its own                   |
 
 use crate::limits::CHECKPOINT_BYTES_MAX;
-use models::file::{beside, publish};
+use models::file::{beside, private, publish};
 use sha2::{Digest, Sha256};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -119,10 +119,7 @@ fn remove_file(path: &Path) -> io::Result<()> {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.create(true).truncate(true).write(true).open(path)
+    private().create(true).truncate(true).write(true).open(path)
 }
 
 fn checksum(position: &[u8], content: &[u8]) -> Vec<u8> {

@@ -9,7 +9,8 @@
 //! | 0–7   | the next sequence number, u64 big-endian      |
 //! | 8–15  | its checksum: the same with every bit flipped |
 
-use std::fs::{File, OpenOptions};
+use models::file::private;
+use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -53,10 +54,7 @@ impl Mark {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.create(true).truncate(false).write(true).open(path)
+    private().create(true).truncate(false).write(true).open(path)
 }
 
 fn read(path: &Path) -> Option<u64> {

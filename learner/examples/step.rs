@@ -14,7 +14,7 @@ use anyhow::{Context, bail, ensure};
 use clap::{Parser, ValueEnum};
 use feedback::job::Hyper;
 use learner::kernels;
-use learner::machine::system;
+use learner::machine::platform;
 use learner::machine::threads::Threads;
 use learner::model::lm_head::Target;
 use learner::model::load::load;
@@ -152,7 +152,7 @@ fn main() -> anyhow::Result<()> {
             ("step", _) => step(&kv)?,
             ("check", folder) => check(Path::new(folder))?,
             ("end", _) => {
-                writeln!(out, r#"{{"peak_mb": {}}}"#, system::peak_memory_mb())?;
+                writeln!(out, r#"{{"peak_mb": {}}}"#, platform::peak_memory_mb())?;
                 break;
             }
             (other, _) => bail!("{other:?} is not one of prompt, step, check and end"),

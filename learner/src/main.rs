@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use feedback::job::LearnerLine;
 use learner::job::lines;
 use learner::job::trainer::Trainer;
-use learner::machine::system;
+use learner::machine::platform;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if !system::lower_priority() {
+    if !platform::lower_priority() {
         eprintln!("hone-learner: cannot lower the priority; completions may become slower");
     }
     let result = match arguments.command {

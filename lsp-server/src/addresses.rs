@@ -8,8 +8,12 @@
 //! those of another machine or those that are not saved yet, are named by their whole address. So
 //! neither the rules for files of this machine nor the forgetting of one concern them.
 
+mod drives;
+
+use crate::platform::files::HAS_DRIVES;
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
+use std::path::Path;
 
 /// The scheme of an address that has none and is no path: no file holds such a document.
 const UNSAVED: &str = "untitled";
@@ -20,7 +24,8 @@ const NOTEBOOK_CELL: &str = "vscode-notebook-cell";
 /// The normal form of an address. It is always a valid URI.
 pub fn normal(address: &str) -> String {
     if let Some(path) = local_path(address) {
-        return format!("file://{}", encoded(&path, is_path));
+        let path = encoded(&path, is_path);
+        return if HAS_DRIVES { drives::address(&path) } else { format!("file://{path}") };
     }
     let (scheme, rest) = split_scheme(address).unwrap_or((UNSAVED, address));
     let (rest, fragment) = split_before(rest, '#');
@@ -45,9 +50,16 @@ pub fn normal(address: &str) -> String {
 pub fn name(address: &str) -> String {
     let path = local_path(address).or_else(|| notebook_of_cell(address));
     match path {
+        Some(path) if HAS_DRIVES => drives::name(&String::from_utf8_lossy(&path)),
         Some(path) => String::from_utf8_lossy(&path).into_owned(),
         None => normal(address),
     }
+}
+
+/// The name under which a file of this machine is recorded.
+pub fn name_of_file(path: &Path) -> Cow<'_, str> {
+    let text = path.to_string_lossy();
+    if HAS_DRIVES { Cow::Owned(drives::name(&text)) } else { text }
 }
 
 /// The name that the same document has in logs of versions that dropped scheme and host. It is
@@ -60,7 +72,7 @@ pub fn earlier_name(address: &str) -> Option<String> {
 
 /// Whether this is an address and not a path.
 pub fn is_address(text: &str) -> bool {
-    !text.starts_with('/') && split_scheme(text).is_some()
+    !text.starts_with('/') && !(HAS_DRIVES && drives::is_path(text)) && split_scheme(text).is_some()
 }
 
 /// The path within a name, without scheme, host, query and fragment. For a file of another machine
@@ -82,6 +94,9 @@ pub fn path_in(name: &str) -> Cow<'_, str> {
 /// The path of a file of this machine. A `?` and a `#` in it belong to the path, because neither
 /// means anything else for a file.
 fn local_path(address: &str) -> Option<Vec<u8>> {
+    if HAS_DRIVES {
+        return drives::local_path(address);
+    }
     if address.starts_with('/') {
         return Some(address.as_bytes().to_vec());
     }

@@ -12,6 +12,7 @@ pub mod config;
 pub mod daemon;
 mod learning;
 mod paths;
+mod platform;
 mod privacy;
 pub mod protocol;
 mod report;

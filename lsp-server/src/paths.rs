@@ -1,15 +1,11 @@
 //! The paths of Hone's files. All of them lie in one folder, which `HONE_HOME` can move.
 
+use crate::platform::{connection, files};
 use anyhow::{Context, Result, anyhow};
 use directories::ProjectDirs;
-use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-
-/// The longest path that a Unix socket can have on Linux and macOS, in bytes.
-const SOCKET_PATH_BYTES: usize = 103;
 
 #[derive(Debug, Clone)]
 pub struct Paths {
@@ -32,7 +28,7 @@ impl Paths {
             Some(root) => std::path::absolute(root).context("HONE_HOME is not a usable path")?,
             None => ProjectDirs::from("dev", "hone", "hone")
                 .context("no home folder found; set HONE_HOME to a folder for Hone's files")?
-                .data_dir()
+                .data_local_dir()
                 .to_owned(),
         };
         Ok(Paths::at(root))
@@ -85,12 +81,7 @@ impl Paths {
     /// The path is too long for a socket. The error says how to fix that.
     pub fn socket(&self) -> Result<PathBuf> {
         let path = self.socket_path();
-        anyhow::ensure!(
-            path.as_os_str().len() <= SOCKET_PATH_BYTES,
-            "{}: too long for a socket ({SOCKET_PATH_BYTES} bytes at most); set HONE_HOME to a \
-             shorter path",
-            path.display()
-        );
+        connection::check_path(&path)?;
         Ok(path)
     }
 
@@ -121,11 +112,6 @@ impl Paths {
     }
 }
 
-/// The user that this process runs as.
-pub fn user() -> u32 {
-    rustix::process::geteuid().as_raw()
-}
-
 /// What to do about a folder that cannot be written.
 pub const MAKE_WRITABLE: &str = "make the folder writable for yourself, or set HONE_HOME to \
                                  another folder";
@@ -144,33 +130,19 @@ pub fn cannot_open(path: &Path, error: &std::io::Error) -> anyhow::Error {
     anyhow!("{}: cannot be opened: {error}; {fix}", path.display())
 }
 
-/// The access of others than the owner, in a file's mode.
-const OTHERS: u32 = 0o077;
-
 /// Makes a folder that only this user can read. It refuses a folder, or a link to a folder, that
 /// belongs to another user, because the owner of a folder decides what lies in it.
 fn private_folder(path: &Path) -> Result<()> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| cannot_make(path, &error))?;
-    let metadata = [std::fs::symlink_metadata(path), std::fs::metadata(path)];
-    let [link, folder] =
-        metadata.map(|metadata| metadata.map_err(|error| cannot_make(path, &error)));
-    let (link, folder) = (link?, folder?);
+    files::make_private_folder(path).map_err(|error| cannot_make(path, &error))?;
     anyhow::ensure!(
-        link.uid() == user() && folder.uid() == user(),
+        files::is_own(path).map_err(|error| cannot_make(path, &error))?,
         "{}: belongs to another user; set HONE_HOME to a folder of your own",
         path.display()
     );
-    if folder.mode() & OTHERS != 0 {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).with_context(
-            || format!("{}: others can read it, and that cannot be changed", path.display()),
-        )?;
-    }
-    rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
-        let reason = std::io::Error::from(error);
+    files::close_to_others(path).with_context(|| {
+        format!("{}: others can read it, and that cannot be changed", path.display())
+    })?;
+    files::check_writable(path).map_err(|reason| {
         anyhow!("{}: cannot be written: {reason}; {MAKE_WRITABLE}", path.display())
     })
 }
@@ -190,6 +162,15 @@ fn cannot_make(path: &Path, error: &std::io::Error) -> anyhow::Error {
         (_, None) => "set HONE_HOME to another folder".to_owned(),
     };
     anyhow!("{}: cannot make this folder: {error}; {fix}", path.display())
+}
+
+/// The path without its root, and without its drive or server where there are such.
+pub fn below_root(path: &Path) -> &Path {
+    let mut parts = path.components();
+    while let Some(Component::Prefix(_) | Component::RootDir) = parts.clone().next() {
+        parts.next();
+    }
+    parts.as_path()
 }
 
 /// The path without `.` and `..`, which an editor's URI may contain.
@@ -237,8 +218,10 @@ mod tests {
 
     /// The mode of a folder was set at every start. On a file system that is read-only this fails,
     /// also where the mode is right.
+    #[cfg(unix)]
     #[test]
     fn a_folder_that_is_private_already_is_left_as_it_is() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("home");
         let mode = |mode| std::fs::Permissions::from_mode(mode);

@@ -1,10 +1,11 @@
 //! Files that are written whole or not at all, and their checksums.
 
 use crate::limits::CHUNK_BYTES;
+use crate::platform;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,7 +85,7 @@ fn is_temporary(path: &Path) -> bool {
 
 /// Renames a finished, synced file to its final name and makes the name durable.
 pub fn publish(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)?;
+    platform::rename(from, to)?;
     sync_folder_of(to)
 }
 
@@ -112,16 +113,14 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Makes a change of the folder's entries durable.
-#[cfg(unix)]
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    platform::sync_folder(folder.unwrap_or(Path::new(".")))
 }
 
-/// A folder cannot be opened for syncing here. The file system's journal keeps a rename.
-#[cfg(not(unix))]
-pub fn sync_folder_of(_path: &Path) -> io::Result<()> {
-    Ok(())
+/// Options for a file that only this user can read.
+pub fn private() -> OpenOptions {
+    platform::private()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod inspect;
 pub mod limits;
 pub mod manifest;
 pub mod peft;
+mod platform;
 pub mod random_model;
 pub mod store;
 pub mod vocab;

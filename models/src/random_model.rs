@@ -12,11 +12,11 @@ pub use shape::Shape;
 
 use crate::gguf::{DEFAULT_ALIGNMENT, Gguf, Value};
 use crate::gguf_write::Builder;
+use crate::platform::write_all_at;
 use anyhow::{Context, Result, ensure};
 use blocks::{Format, Random};
 use shape::Matrix;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -75,7 +75,7 @@ pub fn write(
     }
     let head = builder.finish();
     let file = File::create(out).with_context(|| out.display().to_string())?;
-    file.write_all_at(&head, 0).with_context(|| out.display().to_string())?;
+    write_all_at(&file, &head, 0).with_context(|| out.display().to_string())?;
     file.set_len(head.len() as u64 + offset).with_context(|| out.display().to_string())?;
 
     let starts = offsets.iter().map(|offset| head.len() as u64 + offset);
@@ -94,7 +94,7 @@ pub fn write(
                 let size = of_token.copied().unwrap_or(1.0);
                 chunk.matrix.row(size, &mut random, &mut bytes);
             }
-            file.write_all_at(&bytes, chunk.at).with_context(|| out.display().to_string())?;
+            write_all_at(&file, &bytes, chunk.at).with_context(|| out.display().to_string())?;
         }
         Ok(())
     };

@@ -1,5 +1,6 @@
 //! The base of the end-to-end tests: a temporary `HONE_HOME` with a real model in it, the real
 //! `hone` that serves it, and a small editor that drives `hone`.
+#![cfg(unix)]
 
 pub mod adapters;
 pub mod buffer;

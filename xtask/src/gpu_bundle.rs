@@ -36,7 +36,7 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    ensure!(cfg!(target_os = "linux"), "bundles can be made on Linux only");
+    ensure!(std::env::consts::OS == "linux", "bundles can be made on Linux only");
     packages::ensure()?;
     let mut steps = Steps::default();
     let target = workspace.target.join("dist");

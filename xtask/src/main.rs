@@ -1,6 +1,7 @@
 //! `cargo xtask`: the commands of this project, such as `cargo xtask test`.
 
 mod bench;
+mod check_windows;
 mod demo;
 mod dist;
 mod docs;
@@ -11,6 +12,7 @@ mod layers;
 mod lints;
 mod packages;
 mod picture;
+mod platform;
 mod screencast;
 mod smoke;
 mod soak;
@@ -38,6 +40,8 @@ enum Command {
     /// Build the book, check the links of every document, and check the pages that are
     /// made from the programs
     Docs(docs::Arguments),
+    /// Check that the programs still compile for Windows
+    CheckWindows,
     /// Hold the imports between modules and crates to the tables in ARCHITECTURE.md
     Layers,
     /// Run the tests of faults, hostile input and load in their long form (hours)
@@ -81,6 +85,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
         Command::Test(arguments) => suite::run(&workspace, &arguments),
         Command::Docs(arguments) => docs::run(&workspace, &arguments),
+        Command::CheckWindows => check_windows::run(&workspace),
         Command::Layers => layers::run(&workspace),
         Command::Soak(arguments) => soak::run(&workspace, &arguments),
         Command::Bench(command) => bench::run(&workspace, &command),

@@ -97,7 +97,7 @@ pub fn ensure_for_picture() -> Result<()> {
 fn ensure_all(packages: &[Package]) -> Result<()> {
     let mut missing: Vec<&Package> =
         packages.iter().filter(|package| !is_present(package)).collect();
-    if !cfg!(target_os = "linux") {
+    if std::env::consts::OS != "linux" {
         // Other systems have other library folders. The build itself says if one is missing.
         missing.retain(|package| !matches!(package.sign, Sign::Library(_)));
     }

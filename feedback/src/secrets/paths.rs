@@ -5,7 +5,8 @@
 pub fn is_sensitive_path(path: &str) -> bool {
     let lower = path.to_ascii_lowercase().replace('\\', "/");
     // In an address they end the path; in the path of a file they are characters like any other.
-    let ends = |c| !lower.starts_with('/') && matches!(c, '?' | '#');
+    let is_path = lower.starts_with('/') || lower.get(1..3) == Some(":/");
+    let ends = |c| !is_path && matches!(c, '?' | '#');
     let lower = lower.split(ends).next().unwrap_or_default();
     let name = lower.rsplit('/').next().unwrap_or_default();
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));

@@ -3,7 +3,7 @@
 use crate::limits::LOG_ROOM_BYTES_MIN;
 use models::file::{beside, publish, sync_folder_of};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub fn rewrite_of(path: &Path) -> PathBuf {
@@ -25,8 +25,11 @@ pub fn probe_of(path: &Path) -> PathBuf {
 /// Writes a file beside the log and removes it, to see whether there is room.
 pub fn check_room(path: &Path) -> io::Result<()> {
     let probe = probe_of(path);
-    let written = std::fs::write(&probe, vec![0; LOG_ROOM_BYTES_MIN])
-        .and_then(|()| File::open(&probe)?.sync_all());
+    // Windows syncs only files that are open for writing.
+    let written = File::create(&probe).and_then(|mut file| {
+        file.write_all(&vec![0; LOG_ROOM_BYTES_MIN])?;
+        file.sync_all()
+    });
     let removed = std::fs::remove_file(&probe);
     written.and(removed)
 }

@@ -23,7 +23,7 @@ pub struct Store {
     pub db: sled::Db,
     pub events: sled::Tree,
     pub generation: u64,
-    /// The file that sled writes to.
+    /// The file that sled writes to. It is open to be synced, and nothing is written by it.
     file: File,
 }
 
@@ -41,7 +41,9 @@ impl Store {
                 drawn
             }
         };
-        let file = File::open(path.join(DATABASE)).map_err(|error| cannot_open(path, &error))?;
+        // Windows syncs only files that are open for writing.
+        let file = File::options().read(true).write(true).open(path.join(DATABASE));
+        let file = file.map_err(|error| cannot_open(path, &error))?;
         Ok(Store { db, events, generation, file })
     }
 

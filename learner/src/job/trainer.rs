@@ -1,7 +1,8 @@
 //! Runs one job: reads its files, trains, writes the candidate, and reports.
 
 use crate::limits::{EPISODES_MAX, PROMPT_KV_BYTES_MAX};
-use crate::machine::system;
+use crate::machine::memory::memory_mb;
+use crate::machine::platform;
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
 use crate::model::load::load;
@@ -91,7 +92,7 @@ impl Trainer {
             check_memory(job.memory_limit_mb)
         };
         check_job(job)?;
-        system::limit_memory(job.memory_limit_mb);
+        platform::limit_memory(job.memory_limit_mb);
 
         progress(Phase::Load, 0, 1)?;
         let Trainer { loaded, threads, prompt_cache } = self;
@@ -122,7 +123,7 @@ impl Trainer {
 }
 
 fn check_memory(limit_mb: u64) -> anyhow::Result<()> {
-    let held_mb = system::memory_mb();
+    let held_mb = memory_mb();
     ensure!(
         limit_mb == 0 || held_mb <= limit_mb,
         "the learner holds {held_mb} MiB, its limit is {limit_mb} MiB; raise \
@@ -257,7 +258,7 @@ fn report(
         prompt_ms: milliseconds(times.prompt),
         train_ms: milliseconds(times.train),
         total_ms: milliseconds(times.total),
-        peak_memory_mb: system::peak_memory_mb(),
+        peak_memory_mb: platform::peak_memory_mb(),
     }
 }
 

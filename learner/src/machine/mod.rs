@@ -1,4 +1,5 @@
 //! The machine that the learner runs on: its threads, its memory and its GPU.
 
-pub mod system;
+pub mod memory;
+pub mod platform;
 pub mod threads;

@@ -5,6 +5,7 @@
 //! machine makes room for a compiler that starts while it runs. The results do not depend
 //! on the number of threads.
 
+use super::platform::parent;
 use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
@@ -110,16 +111,6 @@ impl MachineLoad {
         let ours = self.ours.iter().map(usage).sum::<f32>() / 100.0;
         (all - ours).max(0.0)
     }
-}
-
-#[cfg(unix)]
-fn parent() -> Option<u32> {
-    Some(std::os::unix::process::parent_id())
-}
-
-#[cfg(not(unix))]
-fn parent() -> Option<u32> {
-    None
 }
 
 #[cfg(test)]

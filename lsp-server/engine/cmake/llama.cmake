@@ -8,6 +8,13 @@ function(hone_change_llama)
     set_property(TARGET llama-common PROPERTY
         SOURCES "${CMAKE_CURRENT_SOURCE_DIR}/common/log.cpp")
 
+    # With MinGW, ggml gives its libraries names that the linker does not look for.
+    if(MINGW)
+        foreach(target IN ITEMS ggml ggml-base ggml-cpu)
+            set_property(TARGET ${target} PROPERTY PREFIX "lib")
+        endforeach()
+    endif()
+
     # The AMX header of GCC before 14 says of `ldtilecfg` that it reads eight bytes, where it reads
     # 64. The compiler leaves out the stores of the others, and the program ends with a general
     # protection fault on a CPU with AMX.

@@ -91,15 +91,6 @@ pub fn load_vocabulary(path: &Path) -> Result<Arc<LlamaModel>, String> {
         .map_err(|error| format!("{}: llama.cpp cannot load it: {error}", path.display()))
 }
 
-/// Returns memory that was freed to the operating system. glibc keeps it otherwise.
-pub fn return_free_memory() {
-    // SAFETY: takes a number, and only touches memory that nobody owns.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0)
-    };
-}
-
 /// Writes a copy of a model file with its matrices in Q4_0. llama.cpp lays this format out for the
 /// widest instructions of the CPU when it loads the file.
 pub fn quantize_q4_0(from: &Path, to: &Path, threads: usize) -> Result<(), String> {

@@ -10,6 +10,7 @@ mod ffi;
 mod gpu_layers;
 mod line_end;
 pub mod llama;
+mod platform;
 mod sampler;
 pub mod scripted;
 pub mod speed;

@@ -129,7 +129,7 @@ impl<E: Engine, L: FnMut() -> Result<E, EngineError>> Engine for UnloadingEngine
 
     fn unload(&mut self) {
         if self.engine.take().is_some() {
-            super::ffi::return_free_memory();
+            super::platform::return_free_memory();
             self.residence.set(Resident::Unloaded);
         }
     }

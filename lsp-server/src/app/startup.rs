@@ -195,5 +195,6 @@ pub fn learner_program() -> Result<PathBuf> {
 /// The path of a program in the same folder as this one.
 pub fn sibling(name: &str) -> Result<PathBuf> {
     let this = std::env::current_exe().context("cannot tell where this program is")?;
-    Ok(this.parent().unwrap_or(Path::new(".")).join(name))
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    Ok(this.parent().unwrap_or(Path::new(".")).join(file))
 }

@@ -25,11 +25,11 @@ use crate::daemon::election::{ALREADY_RUNNING, AlreadyRunning};
 use crate::daemon::forwarder::forward;
 use crate::daemon::server;
 use crate::paths::Paths;
+use crate::platform::process::replace_by;
 use crate::protocol::handlers;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use engine::leave;
-use std::os::unix::process::CommandExt;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
@@ -205,7 +205,9 @@ fn one_line(error: &anyhow::Error) -> String {
 fn run(command: Command) -> Result<()> {
     if let Command::Rehearse { args } = command {
         let program = startup::sibling("hone-rehearse")?;
-        let error = std::process::Command::new(&program).args(args).exec();
+        let mut command = std::process::Command::new(&program);
+        command.args(args);
+        let error = replace_by(command);
         return Err(error).with_context(|| format!("{}: cannot be run", program.display()));
     }
     let home = Paths::from_env()?;

@@ -1,6 +1,7 @@
 //! Settings that name files by patterns of a `.gitignore`.
 
-use crate::paths::without_dots;
+use crate::addresses::name_of_file;
+use crate::paths::{below_root, without_dots};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::path::Path;
@@ -26,7 +27,8 @@ impl Patterns {
         for line in lines {
             let at_home = line.strip_prefix("~/").zip(std::env::home_dir());
             let line = match at_home {
-                Some((rest, home)) => format!("{}/{rest}", home.display()),
+                // Patterns have slashes on every system, and no drives.
+                Some((rest, home)) => format!("/{}/{rest}", name_of_file(below_root(&home))),
                 None => line.clone(),
             };
             builder.add_line(None, &line).map_err(|_| NoPattern(line.clone()))?;
@@ -47,8 +49,7 @@ impl Patterns {
             return None;
         }
         let path = without_dots(path);
-        let below_root = path.strip_prefix("/").unwrap_or(&path);
-        match self.0.matched_path_or_any_parents(below_root, false) {
+        match self.0.matched_path_or_any_parents(below_root(&path), false) {
             Match::Ignore(pattern) => Some(pattern.original().to_owned()),
             Match::Whitelist(_) | Match::None => None,
         }
@@ -57,7 +58,7 @@ impl Patterns {
     /// `Some(false)` where a line with `!` takes an absolute path out again, `None` where no line
     /// says anything about it.
     pub fn verdict(&self, path: &Path) -> Option<bool> {
-        verdict(&self.0, path.strip_prefix("/").unwrap_or(path))
+        verdict(&self.0, below_root(path))
     }
 }
 

@@ -4,18 +4,17 @@
 use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
-use crate::paths::{self, Paths, cannot_open};
+use crate::paths::{Paths, cannot_open};
+use crate::platform::connection::{self, ReadHalf, WriteHalf};
+use crate::platform::{files, process::detach};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, BufReader, copy};
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 // Unlike the standard library's `Child`, tokio's leaves no zombie of a daemon that died.
 use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep};
@@ -37,8 +36,8 @@ const POLL: Duration = Duration::from_millis(50);
 const LOG_BYTES: u64 = 4 * 1024 * 1024;
 
 pub struct Connection {
-    pub read: BufReader<OwnedReadHalf>,
-    pub write: OwnedWriteHalf,
+    pub read: BufReader<ReadHalf>,
+    pub write: WriteHalf,
 }
 
 enum Refusal {
@@ -80,17 +79,17 @@ fn means_no_daemon(error: ErrorKind) -> bool {
 
 async fn dial(home: &Paths, command: Command) -> Result<Result<Connection, Refusal>> {
     let path = home.socket()?;
-    let stream = match UnixStream::connect(&path).await {
+    let stream = match connection::connect(&path).await {
         Ok(stream) => stream,
         Err(error) if means_no_daemon(error.kind()) => return Ok(Err(Refusal::NoDaemon)),
         Err(error) => return Err(cannot_open(&path, &error)),
     };
     anyhow::ensure!(
-        stream.peer_cred()?.uid() == paths::user(),
+        connection::is_with_own_user(&stream)?,
         "{}: another user listens there; set HONE_HOME to a folder of your own",
         path.display()
     );
-    let (read, mut write) = stream.into_split();
+    let (read, mut write) = connection::split(stream);
     let mut read = BufReader::new(read);
     let sent = write_line(&mut write, &Hello::new(command)).await;
     let welcome: Welcome = match (sent, read_line(&mut read).await) {
@@ -163,25 +162,22 @@ fn start_daemon(home: &Paths, options: &ServeOptions) -> Result<Child> {
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_BYTES) {
         let _ = std::fs::rename(&path, path.with_extension("log.1"));
     }
-    let log = OpenOptions::new()
+    let log = files::private()
         .create(true)
         .append(true)
-        .mode(0o600)
-        // A link in its place is not followed.
-        .custom_flags(libc::O_NOFOLLOW)
         .open(&path)
         .map_err(|error| cannot_open(&path, &error))?;
     let this = std::env::current_exe().context("cannot tell where this program is")?;
-    process::Command::new(this)
+    let mut command = process::Command::new(this);
+    command
         .arg("serve")
         .args(options.to_args())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(log)
-        // An editor's Ctrl-C or end must not reach the other editors' daemon.
-        .process_group(0)
-        .spawn()
-        .context("cannot start the daemon")
+        .stderr(log);
+    // An editor's Ctrl-C or end must not reach the other editors' daemon.
+    detach(command.as_std_mut());
+    command.spawn().context("cannot start the daemon")
 }
 
 fn lock_is_held(home: &Paths) -> Result<bool> {

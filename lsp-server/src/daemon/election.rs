@@ -2,10 +2,10 @@
 //! `daemon.lock`.
 
 use crate::paths::{Paths, cannot_open};
+use crate::platform::files;
 use anyhow::{Context, Result};
 use models::file::remove_unfinished;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,12 +38,10 @@ pub fn elect(home: &Paths) -> Result<File> {
 
 fn lock(home: &Paths) -> Result<File> {
     let path = home.daemon_lock();
-    let file = OpenOptions::new()
+    let file = files::private()
         .create(true)
         .truncate(false)
         .write(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
         .open(&path)
         .map_err(|error| cannot_open(&path, &error))?;
     let began = std::time::Instant::now();

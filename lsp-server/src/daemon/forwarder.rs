@@ -5,6 +5,7 @@ use crate::app::startup::ServeOptions;
 use crate::daemon::client::{Connection, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
 use crate::paths::Paths;
+use crate::platform::connection::CLOSES_ONE_DIRECTION;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::lost::{self, Instead};
 use crate::protocol::outline::Outline;
@@ -29,6 +30,10 @@ const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
 /// The time in which a new daemon must answer the handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
+
+/// What tells the daemon that the editor is gone, where a connection cannot be closed in one
+/// direction.
+const EXIT: &[u8] = br#"{"jsonrpc":"2.0","method":"exit"}"#;
 
 /// The end of the connection that is gone.
 #[derive(Debug, PartialEq, Eq)]
@@ -102,7 +107,12 @@ async fn carry(editor: &mut Editor, mut connection: Connection, replay: Replay) 
             state.lock().from_editor(&message);
             framing::write(&mut write, &message).await?;
         }
-        write.shutdown().await
+        if CLOSES_ONE_DIRECTION {
+            write.shutdown().await
+        } else {
+            // The daemon still has answers to send.
+            framing::write(&mut write, EXIT).await
+        }
     };
     let to_editor = async {
         let mut frames = Frames::new(read);

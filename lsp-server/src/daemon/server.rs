@@ -6,17 +6,15 @@ use crate::config::Config;
 use crate::daemon::election::elect;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
 use crate::learning::LearnNow;
-use crate::paths::{self, Paths};
+use crate::paths::Paths;
+use crate::platform::connection::{self, Listener, Stream};
+use crate::platform::process::Termination;
 use crate::protocol::handlers;
 use crate::report::export;
-use anyhow::{Context, Result};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -38,7 +36,7 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     let socket = home.socket()?;
     let _elected = elect(&home)?;
     let (app, learn) = startup::start(home, options).await?;
-    let listener = listen(&socket)?;
+    let mut listener = Listener::open(&socket)?;
     tracing::info!("serving {} on {}", app.services.adapters.model().name, socket.display());
 
     let server = Server {
@@ -47,12 +45,11 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
         stop: Arc::new(Notify::new()),
         connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
     };
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut termination = Termination::listen()?;
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => server.accept(stream),
+                Ok(stream) => server.accept(stream),
                 // There are no more file descriptors. The client still waits, and another attempt
                 // at once would fail in the same way.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -62,29 +59,13 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
                 break;
             }
             () = server.stop.notified() => break,
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
+            () = termination.requested() => break,
         }
     }
     let _ = std::fs::remove_file(&socket);
     drop(listener);
     server.drain().await;
     Ok(())
-}
-
-/// Opens the daemon's socket, which only its user can reach.
-fn listen(socket: &Path) -> Result<UnixListener> {
-    // This process is the elected daemon, so a socket that is there belongs to a dead one.
-    match std::fs::remove_file(socket) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("{}: stale socket", socket.display()));
-        }
-        _ => {}
-    }
-    let listener = UnixListener::bind(socket)
-        .with_context(|| format!("{}: cannot listen", socket.display()))?;
-    std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 /// What all connections share.
@@ -99,9 +80,9 @@ struct Server {
 
 impl Server {
     /// Serves a connection in the background, or drops it if it is not allowed.
-    fn accept(&self, stream: UnixStream) {
+    fn accept(&self, stream: Stream) {
         // The folder's mode keeps other users out, unless the user has loosened it.
-        if stream.peer_cred().map_or(true, |peer| peer.uid() != paths::user()) {
+        if !connection::is_with_own_user(&stream).unwrap_or(false) {
             tracing::warn!("a connection of another user was refused");
             return;
         }
@@ -142,13 +123,8 @@ async fn idle(app: &App) -> u64 {
     limit_s()
 }
 
-async fn connection(
-    stream: UnixStream,
-    app: &Arc<App>,
-    stop: &Notify,
-    learn: LearnNow,
-) -> Result<()> {
-    let (read, mut write) = stream.into_split();
+async fn connection(stream: Stream, app: &Arc<App>, stop: &Notify, learn: LearnNow) -> Result<()> {
+    let (read, mut write) = connection::split(stream);
     let mut read = BufReader::new(read);
     let hello: Hello = read_line(&mut read).await?;
     if let Some(error) = refusal(&hello) {

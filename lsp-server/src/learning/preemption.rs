@@ -2,10 +2,10 @@
 //!
 //! A low priority is not enough. The engine's threads wait for each other, so a thread that has
 //! lost its core to the learner delays them all, and the learner's matrix products evict the
-//! engine's weights from the shared caches. SIGSTOP takes effect within microseconds and needs no
-//! cooperation. The learner is a process group of its own, so if it is orphaned while it is
-//! stopped, the kernel sends it SIGHUP and SIGCONT (POSIX, `_exit`), and it ends.
+//! engine's weights from the shared caches. A stop by the system (`platform::process`) takes effect
+//! within microseconds and needs no cooperation. A learner that is orphaned while it is stopped ends.
 
+use crate::platform::process;
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,8 @@ impl State {
             self.resume();
         } else if let Some(learner) = self.learner
             && self.stopped_at.is_none()
-            && signal(learner, Signal::Stop)
+            // Otherwise the learner runs on at its low priority.
+            && process::stop(learner)
         {
             self.stopped_at = Some(Instant::now());
         }
@@ -67,31 +68,9 @@ impl State {
     fn resume(&mut self) {
         if let (Some(since), Some(learner)) = (self.stopped_at.take(), self.learner) {
             self.stopped += since.elapsed();
-            signal(learner, Signal::Continue);
+            process::resume(learner);
         }
     }
-}
-
-enum Signal {
-    Stop,
-    Continue,
-}
-
-/// Sends a signal; false if that fails. The learner then runs on at its low priority.
-#[cfg(unix)]
-fn signal(process: u32, signal: Signal) -> bool {
-    use rustix::process::{Pid, Signal as Posix, kill_process};
-    let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
-    let posix = match signal {
-        Signal::Stop => Posix::STOP,
-        Signal::Continue => Posix::CONT,
-    };
-    kill_process(pid, posix).is_ok()
-}
-
-#[cfg(not(unix))]
-fn signal(_: u32, _: Signal) -> bool {
-    false
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -2,6 +2,7 @@
 //! with its parent.
 
 use crate::learning::preemption::LearnerPreemption;
+use crate::platform::process::{EndWithParent, prepare_worker};
 use anyhow::{Context, Result, bail, ensure};
 use completion::limits::TOKENS_MAX;
 use feedback::job::{Cancel, Job, LearnerLine};
@@ -40,6 +41,7 @@ pub struct Learner {
     /// The part of the next line that has been read.
     line: Vec<u8>,
     preemption: Arc<LearnerPreemption>,
+    _end_with_parent: EndWithParent,
 }
 
 impl Learner {
@@ -48,9 +50,7 @@ impl Learner {
         if let Some(folder) = &program.prompt_cache {
             command.arg("--prompt-cache").arg(folder);
         }
-        // A stopped learner that is orphaned then ends; see `preemption`.
-        #[cfg(unix)]
-        command.process_group(0);
+        prepare_worker(command.as_std_mut());
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -58,9 +58,12 @@ impl Learner {
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("{}: cannot be started", program.path.display()))?;
+        let end =
+            EndWithParent::of(&child).context("the learner cannot be tied to this process")?;
         let stdin = child.stdin.take().context("the learner has no stdin")?;
         let stdout = child.stdout.take().context("the learner has no stdout")?;
-        Ok(Learner { child, stdin, stdout: BufReader::new(stdout), line: vec![], preemption })
+        let stdout = BufReader::new(stdout);
+        Ok(Learner { child, stdin, stdout, line: vec![], preemption, _end_with_parent: end })
     }
 
     pub async fn send(&mut self, job: &Job) -> Result<()> {

@@ -184,7 +184,7 @@ fn is_later_measurement(kind: &EventKind) -> bool {
 /// editor has for a document. The names are the given one, that of the address, the absolute path,
 /// and the path behind its links.
 pub fn names_of(file: &str) -> Vec<String> {
-    let text = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
+    let text = |path: std::path::PathBuf| addresses::name_of_file(&path).into_owned();
     let mut names = vec![file.to_owned()];
     let mut path = file.to_owned();
     if addresses::is_address(file) {

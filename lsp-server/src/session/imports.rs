@@ -1,6 +1,7 @@
 //! The files that a document imports, as far as its import lines and the folders beside it tell.
 //! No build system is asked. A file that is missed is only not quoted in a prompt.
 
+use crate::addresses::name_of_file;
 use crate::paths::without_dots;
 use completion::document::Document;
 use ropey::Rope;
@@ -120,7 +121,7 @@ fn document(file: &Path) -> Option<Document> {
     let short = fs::metadata(file).ok().filter(|file| file.len() <= FILE_BYTES);
     let text = short.and_then(|_| fs::read_to_string(file).ok())?;
     Some(Document {
-        path: file.to_string_lossy().into_owned(),
+        path: name_of_file(file).into_owned(),
         language: String::new(),
         version: 0,
         text: Rope::from_str(&text),

@@ -3,6 +3,7 @@
 //! they happen before the lock on the state is taken.
 
 use super::{Session, State};
+use crate::addresses::name_of_file;
 use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
 use crate::workspace::OpenFolder;
@@ -130,7 +131,7 @@ fn found(folder: &OpenFolder, path: &str, hits: Vec<Hit>) -> FoundCode {
     let root = folder.root();
     let below = |path: &str| {
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(path));
-        below.to_string_lossy().into_owned()
+        name_of_file(below).into_owned()
     };
     let pieces = hits.into_iter().filter(|hit| hit.share >= SHARE_MIN).map(|hit| Excerpt {
         source: hit.file.to_string(),

@@ -2,8 +2,9 @@
 //! what it needs of memory, and what look-ups take at random places of its files.
 
 use crate::config::patterns::Patterns;
+use crate::platform::process::lower_thread_priority;
 use crate::workspace::status::FolderState;
-use crate::workspace::{Snapshot, Workspaces, lower_priority};
+use crate::workspace::{Snapshot, Workspaces};
 use feedback::clock::SystemClock;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -124,7 +125,7 @@ fn texts(snapshot: &Snapshot) -> Vec<(String, Arc<str>)> {
 fn times_to_build(files: &[(String, Arc<str>)]) -> (f64, f64) {
     std::thread::scope(|scope| {
         let building = scope.spawn(|| {
-            lower_priority();
+            lower_thread_priority();
             let started = Instant::now();
             let mut index = retrieval::Index::default();
             files.iter().for_each(|(name, text)| {

@@ -4,6 +4,7 @@
 //! The list has no names, because a name would tell what was forgotten: it has their SHA-256. Each
 //! line of the file is one, in hexadecimal digits.
 
+use crate::addresses::name_of_file;
 use crate::privacy::forget_scope::Scope;
 use crate::workspace::limits::FORGOTTEN_MAX;
 use anyhow::{Context, Result, ensure};
@@ -54,7 +55,7 @@ impl Forgotten {
 }
 
 fn hash(path: &Path) -> String {
-    let name = path.to_string_lossy();
+    let name = name_of_file(path);
     let name = match name.trim_end_matches('/') {
         "" => &name,
         name => name,

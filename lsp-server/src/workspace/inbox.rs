@@ -1,5 +1,6 @@
 //! What a folder's thread has to do. Sessions and the system put it here, and wait for nothing.
 
+use crate::addresses::name_of_file;
 use crate::workspace::limits::{
     CHANGED_MAX, CHECK_EVERY, DOCUMENT_BYTES_MAX, DOCUMENTS_MAX, QUIET,
 };
@@ -143,7 +144,7 @@ impl Inbox {
                 work.documents.push((path.clone(), open.language.clone(), text));
             }
         }
-        let is_on_disk = |path: &PathBuf| !documents.contains_key(&*path.to_string_lossy());
+        let is_on_disk = |path: &PathBuf| !documents.contains_key(&*name_of_file(path));
         work.changed = changed.into_iter().filter(is_on_disk).collect();
         work
     }

@@ -1,5 +1,7 @@
 //! The thread of a folder: it lists, reads and follows the files, and puts them into the index.
 
+use crate::addresses::name_of_file;
+use crate::platform::process::lower_thread_priority;
 use crate::workspace::access::Access;
 use crate::workspace::contents::TypedPiece;
 use crate::workspace::folder::{Folder, Progress};
@@ -18,10 +20,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
-
-/// The niceness of the threads that index. Anything else on the machine comes first.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 19;
 
 /// What became of a file.
 #[derive(PartialEq, Eq)]
@@ -66,7 +64,7 @@ impl Indexer {
 
     /// Runs until the folder is closed.
     fn run(mut self) {
-        lower_priority();
+        lower_thread_priority();
         self.folder.inbox.rest(START_DELAY);
         if is_refused(self.folder.root()) {
             self.folder.progress.lock().state = FolderState::Refused;
@@ -211,7 +209,10 @@ impl Indexer {
     /// Indexes a file as it lies on the disk, unless it is open or has not changed.
     fn index(&mut self, path: &Path) -> Indexed {
         // A name that is no UTF-8 has no URI that an editor could open it by.
-        let Some(name) = path.to_str() else { return Indexed::No };
+        if path.to_str().is_none() {
+            return Indexed::No;
+        }
+        let name = &*name_of_file(path);
         let folder = self.folder.clone();
         let may_read =
             !reader::is_generated(path) && folder.ask_disk(|| self.access.may_read(name, ""));
@@ -272,11 +273,4 @@ impl Indexer {
 /// Whether a folder is no workspace: the whole file system, or the user's home.
 fn is_refused(root: &Path) -> bool {
     root.parent().is_none() || std::env::home_dir().is_some_and(|home| home == root)
-}
-
-/// Makes everything else on the machine come before this thread. On macOS a priority holds for a
-/// whole process, so there the rests between batches must do.
-pub fn lower_priority() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, NICENESS);
 }

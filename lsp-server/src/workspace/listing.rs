@@ -1,12 +1,11 @@
 //! Lists the files of a folder: those that git knows or would add. Without git, a walk that heeds
 //! ignore files finds them.
 
+use crate::platform::{files, process};
 use crate::workspace::limits::{DEPTH_MAX, LISTED_MAX, LISTING_BYTES_MAX, LISTING_TIME_MAX};
 use ignore::WalkBuilder;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -44,6 +43,7 @@ fn by_git(root: &Path) -> Option<Listing> {
     // A repository's own settings must not start a program.
     git.args(["-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others"]);
     git.arg("--exclude-standard").stdin(Stdio::null()).stderr(Stdio::null());
+    process::hide_window(&mut git);
     let mut child = git.stdout(Stdio::piped()).spawn().ok()?;
     let output = child.stdout.take()?;
     let (sender, receiver) = mpsc::channel();
@@ -65,16 +65,16 @@ fn by_git(root: &Path) -> Option<Listing> {
     let succeeded = child.wait().is_ok_and(|status| status.success());
     let bytes = bytes.filter(|_| succeeded || is_cut)?;
     let names = bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    let mut files = BTreeSet::new();
+    let mut listed = BTreeSet::new();
     let mut limit = is_cut.then(listed_limit);
     for name in names {
-        if files.len() == LISTED_MAX {
+        if listed.len() == LISTED_MAX {
             limit = Some(listed_limit());
             break;
         }
-        files.insert(PathBuf::from(OsStr::from_bytes(name)));
+        listed.extend(files::path_from_git(name));
     }
-    Some(Listing { files: files.into_iter().collect(), limit })
+    Some(Listing { files: listed.into_iter().collect(), limit })
 }
 
 fn by_walk(root: &Path) -> Listing {

@@ -21,13 +21,10 @@ mod tests;
 mod typed;
 mod watch;
 
-pub use contents::Snapshot;
-#[cfg(test)]
-pub use indexer::lower_priority;
-
 use crate::config::patterns::Patterns;
 use crate::privacy::forget_scope::Scope;
 use access::Access;
+pub use contents::Snapshot;
 use feedback::clock::Clock;
 use folder::Folder;
 use indexer::Indexer;

@@ -1,9 +1,9 @@
 //! Reads one file of a workspace, whatever lies there.
 
+use crate::platform::files;
 use crate::workspace::limits::FILE_BYTES_MAX;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -68,8 +68,7 @@ pub fn read(path: &Path) -> Result<(String, Stamp), Unread> {
     let before = stamp(path)?;
     // A link or a pipe may have taken the file's place meanwhile. It must not be followed or waited
     // for.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unread)?;
+    let mut file = files::open_without_waiting(path).map_err(unread)?;
     let opened = file.metadata().map_err(unread)?;
     if !opened.is_file() {
         return Err(Unread::NoFile);

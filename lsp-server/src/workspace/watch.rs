@@ -1,16 +1,16 @@
 //! Follows what changes on the disk, as the system reports it.
 //!
 //! Only folders that hold indexed files are watched, each by itself. So a folder of a hundred
-//! thousand build products costs nothing. On macOS the system reports whole trees at no more cost.
+//! thousand build products costs nothing. On macOS and Windows the system reports whole
+//! trees at no more cost.
 
+use crate::platform::files::WATCHES_TREES;
 use crate::workspace::inbox::Inbox;
 use crate::workspace::limits::WATCHED_MAX;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
-
-const WATCHES_TREES: bool = cfg!(target_os = "macos");
 
 /// Files that decide which others are ignored.
 const IGNORE_FILES: &[&str] = &[".gitignore", ".honeignore"];

@@ -1,5 +1,6 @@
 //! End to end: the real binary, the real models, the real database.
 //! `cargo xtask test` builds and fetches what these need.
+#![cfg(unix)]
 
 mod adapters;
 mod addresses;

@@ -4,6 +4,7 @@
 use super::contents::{Contents, LIBRARIES, NOTICES, Release};
 use crate::editors::{self, Tools};
 use crate::packages;
+use crate::platform;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
@@ -57,21 +58,9 @@ fn lay_out(contents: &Contents, folder: &Path) -> Result<()> {
         for file in files {
             let path = folder.join(&file.name);
             fs::write(&path, &file.bytes).with_context(|| path.display().to_string())?;
-            set_mode(&path, mode)?;
+            // The packager copies the mode of each file, where files have one.
+            platform::set_mode(&path, mode).with_context(|| path.display().to_string())?;
         }
     }
-    Ok(())
-}
-
-/// The packager copies the mode of each file, where files have one.
-#[cfg(unix)]
-fn set_mode(path: &Path, mode: u32) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-        .with_context(|| path.display().to_string())
-}
-
-#[cfg(not(unix))]
-fn set_mode(_: &Path, _: u32) -> Result<()> {
     Ok(())
 }

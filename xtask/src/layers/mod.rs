@@ -5,6 +5,7 @@ mod crates;
 mod modules;
 mod paths;
 mod rules;
+mod systems;
 mod table;
 #[cfg(test)]
 mod tests;

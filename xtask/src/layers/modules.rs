@@ -1,6 +1,7 @@
 //! The modules of one library or program, and which of them imports which.
 
 use super::paths::{self, Found, Path};
+use super::systems::{self, SystemUse};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path as FilePath, PathBuf};
@@ -9,6 +10,8 @@ use std::path::{Path as FilePath, PathBuf};
 pub struct Tree {
     pub modules: Vec<Module>,
     pub imports: Vec<Import>,
+    /// The whole of it is compiled for one operating system only.
+    pub is_for_one_system: bool,
 }
 
 /// One file.
@@ -17,6 +20,8 @@ pub struct Module {
     pub path: Vec<String>,
     /// Relative to the workspace.
     pub file: PathBuf,
+    /// What in it depends on the operating system.
+    pub systems: Vec<SystemUse>,
 }
 
 pub struct Import {
@@ -40,10 +45,12 @@ impl Tree {
     pub fn read(workspace: &FilePath, root: &FilePath, externs: &HashSet<String>) -> Result<Tree> {
         let mut reader =
             Reader { workspace, modules: vec![], found: vec![], names: BTreeMap::new() };
+        let text = std::fs::read_to_string(workspace.join(root)).unwrap_or_default();
+        let is_for_one_system = systems::is_for_one(&text);
         let folder = root.parent().context("a crate's root lies in a folder")?;
         reader.read(vec![], root, folder)?;
         let imports = reader.imports(externs);
-        Ok(Tree { modules: reader.modules, imports })
+        Ok(Tree { modules: reader.modules, imports, is_for_one_system })
     }
 }
 
@@ -62,9 +69,11 @@ impl Reader<'_> {
         let text = std::fs::read_to_string(self.workspace.join(file))
             .with_context(|| file.display().to_string())?;
         let parsed = syn::parse_file(&text).with_context(|| file.display().to_string())?;
-        self.found.push(paths::of(&parsed));
+        let found = paths::of(&parsed);
+        let systems = systems::of(&found);
+        self.found.push(found);
         let index = self.modules.len();
-        self.modules.push(Module { path: path.clone(), file: file.to_owned() });
+        self.modules.push(Module { path: path.clone(), file: file.to_owned(), systems });
         self.names.insert(path.clone(), index);
         self.read_children(&path, index, &parsed.items, folder)
     }

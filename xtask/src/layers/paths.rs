@@ -24,6 +24,8 @@ pub struct Found {
     /// The names that `use` brings into the file. A path that begins with one of them is
     /// counted where the `use` stands.
     pub bound: HashSet<String>,
+    /// The conditions of `#[cfg(…)]` and `cfg!(…)`, each with its line.
+    pub conditions: Vec<(TokenStream, usize)>,
     inside: Vec<String>,
 }
 
@@ -116,6 +118,12 @@ impl Found {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
         while at < tokens.len() {
+            if let [TokenTree::Ident(name), mark, TokenTree::Group(group), ..] = &tokens[at..]
+                && name == "cfg"
+                && is_punct(mark, '!')
+            {
+                self.conditions.push((group.stream(), name.span().start().line));
+            }
             match &tokens[at] {
                 TokenTree::Group(group) => {
                     self.scan(group.stream());
@@ -232,12 +240,19 @@ impl<'ast> Visit<'ast> for Found {
 
     fn visit_macro(&mut self, item: &'ast syn::Macro) {
         visit::visit_macro(self, item);
+        if let Some(name) = item.path.get_ident().filter(|name| *name == "cfg") {
+            self.conditions.push((item.tokens.clone(), name.span().start().line));
+        }
         self.scan(item.tokens.clone());
     }
 
     /// `#[serde(with = "crate::a::b")]` calls what the string names.
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
         if let syn::Meta::List(list) = &attribute.meta {
+            if list.path.is_ident("cfg") || list.path.is_ident("cfg_attr") {
+                let line = attribute.pound_token.spans[0].start().line;
+                self.conditions.push((list.tokens.clone(), line));
+            }
             self.scan(list.tokens.clone());
             self.scan_strings(list.tokens.clone());
         }

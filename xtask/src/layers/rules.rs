@@ -49,6 +49,7 @@ pub fn check(rules: &Rules, packages: &[Package], crates: &[Crate]) -> Vec<Probl
         }
         checker.bans(one);
         checker.circles(one);
+        checker.systems(one);
     }
     checker.packages(packages);
     checker.stale_exceptions();
@@ -90,6 +91,20 @@ fn ident(package: &str) -> String {
 impl Checker<'_> {
     fn floor(&self, folder: &str) -> Option<&Floor> {
         self.rules.floors.iter().find(|floor| floor.folders.iter().any(|name| name == folder))
+    }
+
+    /// Only modules named `platform` ask which operating system this is.
+    fn systems(&mut self, one: &Crate) {
+        let modules = one.tree.modules.iter().filter(|module| {
+            !one.tree.is_for_one_system && module.path.iter().all(|name| name != "platform")
+        });
+        for module in modules {
+            for system in &module.systems {
+                let what = format!("`{}` depends on the operating system", system.what);
+                let advice = "let a module named `platform` do it, under a name that all have";
+                self.problems.push(Problem::new(&module.file, system.line, what, advice));
+            }
+        }
     }
 
     /// Each top-level module has a floor, and each floor's modules exist.

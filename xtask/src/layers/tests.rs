@@ -283,3 +283,34 @@ fn a_path_include_is_forbidden_everywhere() {
     let told = problems_of("fuzz/targets/one.rs", include);
     assert_eq!(told, ["fuzz/targets/one.rs:2: `#[path]` includes a file of another place"]);
 }
+
+#[test]
+fn only_a_module_named_platform_asks_which_operating_system_this_is() {
+    let advice = "depends on the operating system";
+    for (code, what) in [
+        ("#[cfg(unix)]\nfn f() {}", "cfg(unix)"),
+        ("fn f() { if cfg!(target_os = \"macos\") {} }", "cfg(target_os)"),
+        ("fn f() { assert!(cfg!(windows)) }", "cfg(windows)"),
+        ("#[cfg_attr(not(windows), allow(dead_code))]\nfn f() {}", "cfg(windows)"),
+        ("fn f() { #[cfg(all(feature = \"x\", unix))]\nlet x = 1; }", "cfg(unix)"),
+        ("use std::os::unix::fs::MetadataExt;", "std::os::unix::fs::MetadataExt"),
+        ("use tokio::net::{TcpStream, UnixStream};", "tokio::net::UnixStream"),
+        ("fn f() { rustix::process::getpid(); }", "rustix::process::getpid"),
+    ] {
+        let told = problems_of("app/src/paths.rs", code);
+        assert_eq!(told.len(), 1, "{code}: {told:?}");
+        assert!(told[0].ends_with(&format!("`{what}` {advice}")), "{code}: {told:?}");
+        let module = [("engine/src/lib.rs", "mod platform;"), ("engine/src/platform.rs", code)];
+        assert_eq!(Workshop::of(&module).problems(), [""; 0], "{code}");
+    }
+    for code in [
+        "#[cfg(test)]\nmod tests { use std::os::unix::fs::symlink; }",
+        "#[cfg(all(test, target_os = \"linux\"))]\nmod checks { fn f() {} }",
+        "#[cfg(feature = \"unix\")]\nfn f() {}",
+        "fn f() { std::env::consts::OS; }",
+    ] {
+        assert_eq!(problems_of("app/src/paths.rs", code), [""; 0], "{code}");
+    }
+    let one = [("engine/src/lib.rs", "#![cfg(unix)]\nuse std::os::unix::net::UnixStream;")];
+    assert_eq!(Workshop::of(&one).problems(), [""; 0]);
+}

@@ -3,11 +3,11 @@
 
 use super::index::REGISTRY_FILE;
 use super::{Entry, IMPORT_PREFIX, JOB_PREFIX, KEPT_FILES, Registry};
+use crate::platform::files::is_one_file;
 use anyhow::{Context, Result};
 use models::file::sync_folder_of;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 impl Registry {
@@ -70,12 +70,6 @@ impl Registry {
 fn has_no_number(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     [JOB_PREFIX, IMPORT_PREFIX].iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Whether both paths are names of the same file.
-fn is_one_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
-    identity(one).is_some() && identity(one) == identity(other)
 }
 
 /// Removes files. A file that cannot be removed only costs space.

@@ -2,7 +2,8 @@
 //! their folders and settings, and starts none of them.
 
 use super::Check;
-use super::surroundings::{Surroundings, is_executable};
+use super::surroundings::Surroundings;
+use crate::platform::files::is_executable;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -151,7 +152,8 @@ fn vscode_integration(kind: &VsCode, around: &Surroundings) -> Option<Integratio
     let version = extension.file_name()?.to_string_lossy().replace(EXTENSION, "");
     let text = read(&kind.settings(around).join("settings.json")).unwrap_or_default();
     let configured = json_text(&text, "hone.path").filter(|path| !path.trim().is_empty());
-    let bundled = extension.join("bin").join(node_platform()).join("hone");
+    let bundled = extension.join("bin").join(node_platform());
+    let bundled = bundled.join(format!("hone{}", std::env::consts::EXE_SUFFIX));
     let program = match configured {
         Some(path) => Program::Named(around.expand(path.trim())),
         None if is_executable(&bundled) => Program::Named(bundled),
@@ -163,7 +165,11 @@ fn vscode_integration(kind: &VsCode, around: &Surroundings) -> Option<Integratio
 
 /// The name of this platform in Node.js.
 fn node_platform() -> String {
-    let system = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        "windows" => "win32",
+        other => other,
+    };
     let arch = match std::env::consts::ARCH {
         "x86_64" => "x64",
         "aarch64" => "arm64",

@@ -3,7 +3,7 @@
 use super::{Check, Patient};
 use crate::app::startup;
 use crate::config::Config;
-use std::path::Path;
+use crate::platform::files::{free_room, is_executable};
 
 /// Less free room than this, in bytes, and learning and pulling may fail.
 const ROOM_MIN: u64 = 1 << 30;
@@ -27,7 +27,7 @@ pub fn program(patient: &Patient) -> Vec<Check> {
         ),
     };
     let learner = startup::learner_program().ok();
-    let is_there = learner.as_ref().is_some_and(|path| super::surroundings::is_executable(path));
+    let is_there = learner.as_ref().is_some_and(|path| is_executable(path));
     if is_there {
         return vec![first];
     }
@@ -70,11 +70,6 @@ pub fn home(patient: &Patient) -> Vec<Check> {
         Some(room) => Check::good(NAME, format!("{found}; {} GiB free", room >> 30)),
         None => Check::good(NAME, found),
     }]
-}
-
-fn free_room(folder: &Path) -> Option<u64> {
-    let system = rustix::fs::statvfs(folder).ok()?;
-    Some(system.f_bavail * system.f_frsize)
 }
 
 pub fn settings(patient: &Patient) -> Vec<Check> {

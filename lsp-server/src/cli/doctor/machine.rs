@@ -1,17 +1,13 @@
 //! The daemon, its socket, the GPU, and what failed last.
 
 use super::{Check, Patient};
-use crate::paths;
+use crate::platform::files;
 use crate::report::status::DaemonStatus;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Why there is no status although a daemon runs.
 pub const NO_ANSWER: &str = "a daemon runs and does not answer";
-
-/// The access of others than the owner, in a file's mode.
-const OTHERS: u32 = 0o077;
 
 /// The end of the daemon's log that is read, in bytes, and the lines of it that are shown.
 const LOG_END: u64 = 64 * 1024;
@@ -71,20 +67,18 @@ fn socket(patient: &Patient) -> Check {
         Ok(path) => path,
         Err(error) => return Check::wrong(NAME, error.to_string(), "set HONE_HOME"),
     };
-    match std::fs::symlink_metadata(&path) {
+    let access = files::is_own(&path).and_then(|is_own| Ok((is_own, files::is_private(&path)?)));
+    match access {
         Err(error) => Check::wrong(NAME, format!("{}: {error}", path.display()), restart),
-        Ok(socket) if socket.uid() != paths::user() => Check::wrong(
+        Ok((false, _)) => Check::wrong(
             NAME,
             format!("{} belongs to another user", path.display()),
             "set HONE_HOME to a folder of your own",
         ),
-        Ok(socket) if socket.mode() & OTHERS != 0 => {
-            let mode = socket.mode() & 0o777;
-            Check::wrong(NAME, format!("others can open it (mode {mode:o})"), restart)
+        Ok((true, (false, how))) => {
+            Check::wrong(NAME, format!("others can open it ({how})"), restart)
         }
-        Ok(socket) => {
-            Check::good(NAME, format!("private to you (mode {:o})", socket.mode() & 0o777))
-        }
+        Ok((true, (true, how))) => Check::good(NAME, format!("private to you ({how})")),
     }
 }
 

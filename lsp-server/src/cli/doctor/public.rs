@@ -3,7 +3,9 @@
 //! or a project.
 
 use super::surroundings::Surroundings;
+use crate::addresses::name_of_file;
 use crate::paths::Paths;
+use crate::platform::files::HAS_DRIVES;
 use std::path::Path;
 
 /// Folders that are the same on every machine.
@@ -24,7 +26,7 @@ pub struct Public {
 
 impl Public {
     pub fn new(home: &Paths, around: &Surroundings) -> Public {
-        let text = |path: &Path| path.display().to_string();
+        let text = |path: &Path| name_of_file(path).into_owned();
         let program = around.program.parent().map(text);
         let editors = super::editors::folders(around);
         let mut own = vec![text(&home.paths().home)];
@@ -36,7 +38,10 @@ impl Public {
 
     /// The text with what is private taken out of it.
     pub fn text(&self, text: &str) -> String {
-        let text = without_passwords(text);
+        let mut text = without_passwords(text);
+        if HAS_DRIVES {
+            text = with_slashes(&text);
+        }
         let mut shown = String::with_capacity(text.len());
         let mut rest = text.as_str();
         while let Some(at) = path_start(rest, shown.chars().next_back()) {
@@ -69,7 +74,7 @@ impl Public {
         }
         let mut words = text.split(|c: char| c.is_whitespace() || "\"'`,;)".contains(c));
         let word = words.next().unwrap_or_default();
-        if word.ends_with("/hone") {
+        if word.ends_with("/hone") || word.ends_with("/hone.exe") {
             return (self.shortened(word), &text[word.len()..]);
         }
         // A name may have blanks, so the path goes on to what cannot be a part of it.
@@ -93,13 +98,33 @@ fn begins_with_folder(text: &str, folder: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || "-_.".contains(c)))
 }
 
+fn begins_with_drive(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.get(1..3) == Some(":/")
+}
+
+/// The text with its paths as [`name_of_file`] writes them.
+fn with_slashes(text: &str) -> String {
+    let text = text.replace('\\', "/").replace("//?/", "");
+    let mut parts = text.split(":/");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // The letter before the colon is a drive, or the end of a scheme, which is small anyway.
+        if let Some(letter) = shown.pop() {
+            shown.push(letter.to_ascii_lowercase());
+        }
+        shown.push_str(":/");
+        shown.push_str(part);
+    }
+    shown
+}
+
 /// Where the next path begins. `before` is the character before the text.
 fn path_start(text: &str, before: Option<char>) -> Option<usize> {
     let mut before = before;
     for (at, c) in text.char_indices() {
         let rest = &text[at..];
         let begins = rest.starts_with("file:///")
-            || ((rest.starts_with('/') || rest.starts_with("~/"))
+            || ((rest.starts_with('/') || rest.starts_with("~/") || begins_with_drive(rest))
                 && rest.chars().nth(1).is_some_and(|next| !next.is_whitespace()));
         if begins && before.is_none_or(|before| BEFORE.contains(&before)) {
             return Some(at);
@@ -135,6 +160,15 @@ mod tests {
             ..Surroundings::default()
         };
         Public::new(&Paths::at("/home/alice/.local/share/hone".into()), &around)
+    }
+
+    #[test]
+    fn a_path_with_a_drive_is_shown_in_one_way() {
+        assert_eq!(with_slashes(r"C:\Users\a: no file; D:/b"), "c:/Users/a: no file; d:/b");
+        let public = public();
+        assert_eq!(public.text("c:/Users/alice/x: no file"), "<path>: no file");
+        assert_eq!(public.text("\"d:/x/hone.exe\" is it"), "\"d:/x/hone.exe\" is it");
+        assert_eq!(public.text("https://host/a"), "https://host/a");
     }
 
     #[test]

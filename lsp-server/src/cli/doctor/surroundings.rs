@@ -1,5 +1,6 @@
 //! The user's folders and the program search path, as the environment names them.
 
+use crate::platform::files::is_executable;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,7 @@ impl Surroundings {
         let config = folder("XDG_CONFIG_HOME", ".config");
         let electron = match std::env::consts::OS {
             "macos" => home.join("Library/Application Support"),
+            "windows" => folder("APPDATA", "AppData/Roaming"),
             _ => config.clone(),
         };
         let program = std::env::current_exe().unwrap_or_default();
@@ -50,7 +52,8 @@ impl Surroundings {
     pub fn on_path(&self, name: &str) -> Option<PathBuf> {
         let folders =
             std::env::split_paths(&self.search_path).filter(|folder| folder.is_absolute());
-        folders.map(|folder| folder.join(name)).find(|path| is_executable(path))
+        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        folders.map(|folder| folder.join(&file)).find(|path| is_executable(path))
     }
 
     /// Whether a path leads to this program.
@@ -65,8 +68,4 @@ impl Surroundings {
             None => PathBuf::from(path),
         }
     }
-}
-
-pub fn is_executable(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -1,25 +1,24 @@
-//! The calls to the operating system that the standard library lacks.
+//! Linux and macOS.
 
+#[cfg(target_os = "linux")]
 use crate::limits::MEMORY_HEADROOM_MB;
 
 /// The learner's niceness. Completions are served with niceness 0 and come first.
 const NICENESS: i32 = 10;
 
 /// Lowers this process's priority. Returns false if the system refuses.
-#[cfg(unix)]
 pub fn lower_priority() -> bool {
     rustix::process::setpriority_process(None, NICENESS).is_ok()
 }
 
-#[cfg(not(unix))]
-pub fn lower_priority() -> bool {
-    false
+/// The process that started this one.
+pub fn parent() -> Option<u32> {
+    Some(std::os::unix::process::parent_id())
 }
 
 /// The largest resident memory of this process so far, in MiB; 0 if it is unknown.
 ///
 /// `unsafe` because rustix has no `getrusage`.
-#[cfg(unix)]
 #[allow(unsafe_code)]
 pub fn peak_memory_mb() -> u64 {
     // Linux counts in KiB, macOS in bytes.
@@ -32,11 +31,6 @@ pub fn peak_memory_mb() -> u64 {
         usage.assume_init()
     };
     u64::try_from(usage.ru_maxrss).unwrap_or(0) / UNITS_PER_MIB
-}
-
-#[cfg(not(unix))]
-pub fn peak_memory_mb() -> u64 {
-    0
 }
 
 /// Makes the system refuse this process memory beyond `limit_mb` and
@@ -60,13 +54,3 @@ pub fn limit_memory(limit_mb: u64) {
 
 #[cfg(not(target_os = "linux"))]
 pub fn limit_memory(_: u64) {}
-
-/// The resident memory of this process now, in MiB; 0 if it is unknown.
-pub fn memory_mb() -> u64 {
-    use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
-    let Ok(own) = sysinfo::get_current_pid() else { return 0 };
-    let mut system = System::new();
-    let memory = ProcessRefreshKind::nothing().with_memory();
-    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, memory);
-    system.process(own).map_or(0, |own| own.memory() >> 20)
-}

@@ -1,0 +1,83 @@
+//! Files and folders: who may read them, and what lies at a path.
+
+use super::user;
+use rustix::fs::Access;
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The access of others than the owner, in a file's mode.
+const OTHERS: u32 = 0o077;
+
+/// Whether a path begins with the letter of a drive or the name of a server, and `\\` parts it.
+pub const HAS_DRIVES: bool = false;
+
+/// Whether the system reports the changes of a whole tree at the cost of one folder.
+pub const WATCHES_TREES: bool = cfg!(target_os = "macos");
+
+/// Options for a file that only this user can read. A link in its place is not followed.
+pub fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+/// Opens a file for reading. A link is not followed, and a pipe is not waited for.
+pub fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Makes a folder, and those above it, that only this user can read.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Whether this user owns what lies at the path, and what it links to.
+pub fn is_own(path: &Path) -> io::Result<bool> {
+    Ok(path.symlink_metadata()?.uid() == user() && path.metadata()?.uid() == user())
+}
+
+/// Keeps others out of a folder. A folder that keeps them out already is not changed.
+pub fn close_to_others(folder: &Path) -> io::Result<()> {
+    match folder.metadata()?.mode() & OTHERS {
+        0 => Ok(()),
+        _ => std::fs::set_permissions(folder, Permissions::from_mode(0o700)),
+    }
+}
+
+/// # Errors
+/// Files cannot be made in the folder.
+pub fn check_writable(folder: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
+/// Whether only this user can open the file, and how that is written.
+pub fn is_private(path: &Path) -> io::Result<(bool, String)> {
+    let mode = path.symlink_metadata()?.mode();
+    Ok((mode & OTHERS == 0, format!("mode {:o}", mode & 0o777)))
+}
+
+pub fn is_executable(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}
+
+/// The bytes that this user may still write in a folder.
+pub fn free_room(folder: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(folder).ok()?;
+    Some(system.f_bavail * system.f_frsize)
+}
+
+/// Whether both paths are names of the same file.
+pub fn is_one_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
+    identity(one).is_some() && identity(one) == identity(other)
+}
+
+/// The path that git prints as these bytes.
+pub fn path_from_git(bytes: &[u8]) -> Option<PathBuf> {
+    Some(PathBuf::from(OsStr::from_bytes(bytes)))
+}

@@ -1,0 +1,85 @@
+//! Processes: how they are started, stopped, continued and ended.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use tokio::process::Child;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The niceness of threads that work in the background.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 19;
+
+/// The requests of the system or the user that this process end.
+pub struct Termination {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Termination {
+    pub fn listen() -> io::Result<Termination> {
+        Ok(Termination {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    pub async fn requested(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Lets the program that `command` starts outlive this process. Ctrl-C in this process's terminal
+/// does not reach it.
+pub fn detach(command: &mut Command) {
+    command.process_group(0);
+}
+
+/// Lets the program that `command` starts show no window of its own.
+pub fn hide_window(_command: &mut Command) {}
+
+/// Prepares a child that [`stop`] is used on. It is a process group of its own: if it is orphaned
+/// while it is stopped, the kernel sends it SIGHUP and SIGCONT (POSIX, `_exit`), and it ends.
+pub fn prepare_worker(command: &mut Command) {
+    command.process_group(0);
+}
+
+/// What ends a worker when this process ends. Here the kernel and the end of the worker's stdin do.
+pub struct EndWithParent;
+
+impl EndWithParent {
+    pub fn of(_worker: &Child) -> io::Result<EndWithParent> {
+        Ok(EndWithParent)
+    }
+}
+
+/// Stops a child, which has not been waited for; false if that fails.
+pub fn stop(child: u32) -> bool {
+    send(child, Signal::STOP)
+}
+
+/// Continues a stopped child.
+pub fn resume(child: u32) -> bool {
+    send(child, Signal::CONT)
+}
+
+fn send(child: u32, signal: Signal) -> bool {
+    let Some(pid) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return false };
+    kill_process(pid, signal).is_ok()
+}
+
+/// Runs another program in the place of this one; answers only if that fails.
+pub fn replace_by(mut command: Command) -> io::Error {
+    command.exec()
+}
+
+/// Makes everything else on the machine come before this thread. On macOS a priority holds for a
+/// whole process, so nothing is done there.
+pub fn lower_thread_priority() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, NICENESS);
+}

@@ -1,0 +1,103 @@
+//! Files and folders: who may read them, and what lies at a path.
+#![allow(unsafe_code)]
+
+use super::security::{
+    ADMINISTRATORS, SecurityDescriptor, lets_in_nobody_but, own_user, owner_and_list,
+};
+use super::{check, wide};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::windows::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use windows_sys::Win32::Storage::FileSystem::{
+    CreateDirectoryW, FILE_FLAG_OPEN_REPARSE_POINT, GetDiskFreeSpaceExW,
+};
+
+/// Whether a path begins with the letter of a drive or the name of a server, and `\\` parts it.
+pub const HAS_DRIVES: bool = true;
+
+/// Whether the system reports the changes of a whole tree at the cost of one folder.
+pub const WATCHES_TREES: bool = true;
+
+/// Options for a file that only this user can read: it inherits the access list of its folder. A
+/// link in its place is not followed.
+pub fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
+    options
+}
+
+/// Opens a file for reading. A link is not followed.
+pub fn open_without_waiting(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT).open(path)
+}
+
+/// Makes a folder, and those above it, that only this user can read.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above)?;
+    }
+    let descriptor = SecurityDescriptor::of_own_folder()?;
+    let attributes = descriptor.attributes();
+    let wide = wide(path);
+    // SAFETY: the path ends with a zero, and the descriptor outlives the call.
+    match check(unsafe { CreateDirectoryW(wide.as_ptr(), &attributes) }) {
+        // Another process has made it meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// Whether this user owns what lies at the path.
+pub fn is_own(path: &Path) -> io::Result<bool> {
+    let (owner, _) = owner_and_list(path)?;
+    Ok(owner == own_user()? || owner == ADMINISTRATORS)
+}
+
+/// Keeps others out of a folder. A folder that keeps them out already is not changed.
+pub fn close_to_others(folder: &Path) -> io::Result<()> {
+    match is_private(folder)? {
+        (true, _) => Ok(()),
+        (false, _) => SecurityDescriptor::of_own_folder()?.give_to(folder),
+    }
+}
+
+/// # Errors
+/// Files cannot be made in the folder.
+pub fn check_writable(folder: &Path) -> io::Result<()> {
+    tempfile::tempfile_in(folder).map(drop)
+}
+
+/// Whether only this user can open the file, and how that is written.
+pub fn is_private(path: &Path) -> io::Result<(bool, String)> {
+    let (_, list) = owner_and_list(path)?;
+    Ok((lets_in_nobody_but(&own_user()?, &list), "by its access list".to_owned()))
+}
+
+pub fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// The bytes that this user may still write in a folder.
+pub fn free_room(folder: &Path) -> Option<u64> {
+    let (folder, mut free) = (wide(folder), 0);
+    // SAFETY: the path ends with a zero, and the number that is written to outlives the call.
+    check(unsafe {
+        GetDiskFreeSpaceExW(folder.as_ptr(), &mut free, std::ptr::null_mut(), std::ptr::null_mut())
+    })
+    .ok()?;
+    Some(free)
+}
+
+/// Whether both paths are names of the same file.
+pub fn is_one_file(one: &Path, other: &Path) -> bool {
+    same_file::is_same_file(one, other).unwrap_or(false)
+}
+
+/// The path that git prints as these bytes: UTF-8, with slashes.
+pub fn path_from_git(bytes: &[u8]) -> Option<PathBuf> {
+    std::str::from_utf8(bytes).ok().map(PathBuf::from)
+}
