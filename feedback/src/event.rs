@@ -9,6 +9,7 @@ mod next_edit;
 
 pub use next_edit::{NextEdit, NextEditKind, NextEditOutcome};
 
+use crate::experts::ChosenExperts;
 use serde::{Deserialize, Serialize};
 
 /// Version of the stored form of [`Event`], written beside every record.
@@ -133,6 +134,10 @@ pub struct Completion {
     pub copied: Option<Copied>,
     #[serde(default, skip_serializing_if = "Typed::is_nothing")]
     pub typed: Typed,
+    /// The experts that `prompt[adapter_from..]` and the generated tokens went through. `None` if
+    /// the model has no experts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experts: Option<ChosenExperts>,
 }
 
 /// Where a copied text stands, and how well that place fits.

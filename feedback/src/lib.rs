@@ -11,6 +11,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod episode;
 pub mod event;
+pub mod experts;
 pub mod job;
 pub mod limits;
 pub mod log;

@@ -21,6 +21,10 @@ pub const REPLAY_EPISODES_MAX: usize = 256;
 /// Episodes of one job: all that can wait, and all that can be replayed beside them.
 pub const JOB_EPISODES_MAX: usize = WAITING_EPISODES_MAX + REPLAY_EPISODES_MAX;
 
+/// Bytes of the experts that are recorded with a completion, before they are encoded. Those of
+/// Qwen3-Coder-30B-A3B have room for 64 tokens. Of a longer completion the first are recorded.
+pub const CHOSEN_EXPERTS_BYTES_MAX: usize = 24 * 1024;
+
 /// LoRA rank. An adapter of a higher one is larger and no better.
 pub const LORA_RANK_MAX: usize = 256;
 
@@ -55,6 +59,10 @@ pub const SCAN_EVENTS_MAX: usize = 64;
 const _: () = assert!(MEMORY_LIMIT_MB_MAX < u64::MAX >> 20);
 // Every offer without a label is one whose outcome is remembered.
 const _: () = assert!(UNLABELLED_OFFERS_MAX <= KNOWN_OFFERS_MAX);
+// A checkpoint has room for the experts of every episode in it, which base64 makes a third longer.
+const _: () = assert!(
+    (JOB_EPISODES_MAX * CHOSEN_EXPERTS_BYTES_MAX) as u64 * 4 / 3 < CHECKPOINT_BYTES_MAX * 3 / 4
+);
 // A job that replays is mostly about what is new.
 const _: () = assert!(REPLAY_EPISODES_MAX <= WAITING_EPISODES_MAX);
 // A daemon that is ending has time for a last flush before its successor gives up.

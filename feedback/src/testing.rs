@@ -37,6 +37,7 @@ pub fn completion(id: &str) -> Completion {
         decision: Decision::default(),
         copied: None,
         typed: Typed::default(),
+        experts: None,
     }
 }
 

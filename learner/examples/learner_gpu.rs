@@ -171,6 +171,7 @@ mod gpu {
                 past: PROMPT_TOKENS - 1,
                 tokens: [last].into_iter().chain(fed).collect(),
                 targets: learned.iter().map(target).collect(),
+                experts: Vec::new(),
             }
         }
     }

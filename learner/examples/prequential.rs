@@ -186,6 +186,7 @@ fn run(
         vocab: &base.vocab,
         base_sha256: &base.sha256,
         context_tokens: base.model.shape.context,
+        experts: base.model.shape.expert_layout(),
         parent: 0,
         reward: RewardVersion::V1,
         hyper,
@@ -252,7 +253,8 @@ fn score_texts(
             target.temperature = temperature.unwrap_or(target.temperature);
         }
         let tokens = sample.tail.clone();
-        Tail { place: kv.place(index), past: sample.prompt.len(), tokens, targets }
+        let (past, experts) = (sample.prompt.len(), sample.experts.clone());
+        Tail { place: kv.place(index), past, tokens, targets, experts }
     };
     let mut texts = vec![];
     for few in written.chunks(TEXTS_AT_ONCE) {

@@ -108,6 +108,7 @@ fn main() -> anyhow::Result<()> {
                     allowed: None,
                 })
                 .collect(),
+            experts: Vec::new(),
         }])
     };
     // The loss is the mean negative log-likelihood. Any loss on log-probs takes the same time.

@@ -26,11 +26,13 @@ pub const MICROBATCH_ROWS_MAX: usize = 128;
 pub const LOG_RATIO_NATS_MAX: f64 = 10.0;
 
 /// Bytes of a job line.
-pub const JOB_LINE_BYTES_MAX: usize = 128 * 1024 * 1024;
+pub const JOB_LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes of a long episode in it: some 1,600 token ids of 7 bytes for the longest prompt that
-/// the server makes, and 128 tokens with their log-probabilities.
-const EPISODE_JSON_BYTES: usize = 24 * 1024;
+/// the server makes, 128 tokens with their log-probabilities, and the experts that they went
+/// through, which base64 makes a third longer.
+const EPISODE_JSON_BYTES: usize =
+    24 * 1024 + feedback::limits::CHOSEN_EXPERTS_BYTES_MAX.div_ceil(3) * 4;
 
 /// Bytes of a cancel line. A longer line is a job, which must not be parsed twice.
 pub const CANCEL_LINE_BYTES_MAX: usize = 256;

@@ -5,6 +5,7 @@ mod common;
 use common::{CLOSED, CLOSED_BEFORE_AN_EMPTY_LINE, MIDDLE, NEWLINE, episode, write_gguf};
 use feedback::episode::Episode;
 use feedback::event::{Copied, CopySource, Outcome, Sampling, StopReason, TokenRecord};
+use feedback::experts::{ChosenExperts, ExpertLayout};
 use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
 use learner::ppo::batch::{Batch, BatchError, BatchInputs, Dropped, Sample};
@@ -12,6 +13,9 @@ use models::gguf::Gguf;
 use models::vocab::Vocab;
 
 const SHA256: &str = "base";
+
+/// The experts of the base.
+const EXPERTS: ExpertLayout = ExpertLayout { experts: 8, used: 2, layers: 2 };
 
 /// The batch of `episodes` for a job whose parent is version 5.
 fn batch(episodes: &[Episode]) -> Batch {
@@ -27,6 +31,7 @@ fn try_batch(episodes: &[Episode], replay: &[Episode], hyper: &Hyper) -> Result<
         vocab: &vocab,
         base_sha256: SHA256,
         context_tokens: 256,
+        experts: Some(EXPERTS),
         parent: 5,
         reward: RewardVersion::V1,
         hyper,
@@ -96,6 +101,61 @@ fn the_tail_is_the_adapters_part_of_the_prompt_and_all_but_the_last_token() {
     assert_eq!(sample.tail, [MIDDLE, 0, 1]);
     assert_eq!(sample.targets.len(), 3);
     assert!(sample.verdict.unwrap().by_parent);
+}
+
+/// An episode with a record of `tokens` tokens. Each of them went through other experts.
+fn routed(mut episode: Episode, tokens: usize) -> Episode {
+    let mut choices = EXPERTS.unknown(tokens);
+    for token in 0..tokens {
+        let id = token as u16;
+        EXPERTS.put(&mut choices, token, 0, &[id, id + 1]);
+        EXPERTS.put(&mut choices, token, 1, &[id + 2, id]);
+    }
+    episode.completion.experts = ChosenExperts::new(EXPERTS, &choices);
+    episode
+}
+
+/// The first expert of each row in the first layer.
+fn first_experts(sample: &Sample) -> Vec<u16> {
+    sample.experts.chunks(4).map(|row| row[0]).collect()
+}
+
+#[test]
+fn a_sample_has_the_experts_of_the_rows_that_were_served() {
+    assert!(only(accepted(0, &[0, 1, 2])).experts.is_empty(), "none are recorded");
+    // The tail is the middle token and all but the last generated one.
+    let whole = only(routed(accepted(0, &[0, 1, 2]), 3));
+    assert_eq!(whole.experts, [0, 1, 2, 0, 1, 2, 3, 1, 2, 3, 4, 2]);
+    let mut cut = routed(accepted(0, &[0, 1, 2]), 3);
+    cut.completion.shown = "ab".into();
+    assert_eq!(first_experts(&only(cut)), [0, 1], "the rows of the tokens that were shown");
+    assert_eq!(first_experts(&only(routed(accepted(0, &[0, 1, 2]), 1))), [0], "a short record");
+    // What was typed instead agrees with what was offered in its first token.
+    let mut typed = routed(accepted(0, &[0, 1, 2]), 3);
+    typed.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
+    typed.replacement = Some(vec![0, 3, 4]);
+    let hyper = Hyper { demonstration_coefficient: 1.0, ..Hyper::default() };
+    let batch = try_batch(&[typed], &[], &hyper).unwrap();
+    let demonstration = batch.samples.iter().find(|sample| sample.verdict.is_none()).unwrap();
+    assert_eq!(demonstration.tail, [MIDDLE, 0, 3]);
+    assert_eq!(first_experts(demonstration), [0, 1]);
+}
+
+#[test]
+fn experts_of_another_model_are_refused() {
+    let mut other = accepted(7, &[0, 1]);
+    let layout = ExpertLayout { layers: 3, ..EXPERTS };
+    other.completion.experts = ChosenExperts::new(layout, &layout.unknown(2));
+    let error = try_batch(&[other], &[], &Hyper::default()).unwrap_err().to_string();
+    let expected =
+        "episode 7: it has 2 of 8 experts in 3 layers, and the model 2 of 8 in 2; drop it";
+    assert!(error.starts_with(expected), "{error}");
+    let mut twice = accepted(8, &[0, 1]);
+    let mut choices = EXPERTS.unknown(1);
+    EXPERTS.put(&mut choices, 0, 1, &[5, 5]);
+    twice.completion.experts = ChosenExperts::new(EXPERTS, &choices);
+    let error = try_batch(&[twice], &[], &Hyper::default()).unwrap_err().to_string();
+    assert!(error.contains("episode 8: it has the same expert twice in layer 1"), "{error}");
 }
 
 #[test]

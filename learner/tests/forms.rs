@@ -71,8 +71,8 @@ fn an_update_learns_on_every_form_and_the_next_goes_on_from_it() {
 #[test]
 fn a_job_on_a_model_that_cannot_learn_fails_with_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    let moe = Form { name: "other", architecture: "qwen3moe", ..FORMS[0] };
-    let error = run(&job_on(&moe, folder.path(), "other")).unwrap_err();
+    let other = Form { name: "other", architecture: "mamba", ..FORMS[0] };
+    let error = run(&job_on(&other, folder.path(), "other")).unwrap_err();
     assert!(error.contains("base.gguf") && !error.contains('\n'), "{error}");
-    assert!(error.contains("does not learn on the architecture qwen3moe"), "{error}");
+    assert!(error.contains("does not learn on the architecture mamba"), "{error}");
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{adapter, model};
+use feedback::experts::NOT_CHOSEN;
 use learner::kernels::{matrix, values};
 use learner::machine::threads::Threads;
 use learner::model::lm_head::Target;
@@ -22,25 +23,30 @@ fn target(token: u32) -> Target {
 
 /// Two tails with different lengths and starts. One token has a healing mask that spans two
 /// vocabulary blocks, one has another temperature, and one has equivalents.
-fn batch(kv: &PromptKv) -> TailBatch {
+fn tails(kv: &PromptKv) -> [Tail; 2] {
     let healed = Target { allowed: Some(Arc::from([3, 8, 9, 14])), ..target(9) };
     let sharp = Target { temperature: 0.7, ..target(17) };
     let either = Target { equivalents: Arc::from([1, 15]), ..target(4) };
-    let tails = [
+    [
         Tail {
             place: kv.place(0),
             past: 5,
             tokens: vec![8, 9, 6],
             targets: vec![healed, target(6), target(2)],
+            experts: vec![],
         },
         Tail {
             place: kv.place(1),
             past: 4,
             tokens: vec![8, 9, 4, 4],
             targets: vec![either, sharp],
+            experts: vec![],
         },
-    ];
-    TailBatch::new(&tails)
+    ]
+}
+
+fn batch(kv: &PromptKv) -> TailBatch {
+    TailBatch::new(&tails(kv))
 }
 
 /// The weights of the log-probs in the loss of the tests.
@@ -89,49 +95,90 @@ fn a_disk_cache_gives_the_bits_that_were_computed() {
     );
 }
 
-/// Checks every value of every pair, for every form of every architecture. Central differences
-/// with a step of 1e-5 have an error of about 1e-10 for gradients of order 1.
-#[test]
-fn every_lora_gradient_matches_central_differences() {
+/// Checks every value of every pair of an adapter. Central differences with a step of 1e-5 have an
+/// error of about 1e-10 for gradients of order 1.
+fn check_gradient(name: &str, model: &Transformer<f64>, batch: &TailBatch, kv: &PromptKv) {
     const STEP: f64 = 1e-5;
     const TOLERANCE: f64 = 1e-7;
+    let mut lora = adapter::<f64>(&model.shape, 2, 2);
+    let gradient = model.forward(&lora, batch, kv).unwrap().backward(&LOSS).unwrap();
+    let gradient: Vec<Vec<f64>> =
+        gradient.iter().flat_map(|pair| [&pair.a, &pair.b]).map(|t| values(t).unwrap()).collect();
+    let tensors: Vec<_> = lora.tensors().cloned().collect();
+    let mut largest = 0f64;
+    for (index, tensor) in tensors.iter().enumerate() {
+        let (rows, width) = tensor.dims2().unwrap();
+        for at in 0..rows * width {
+            let mut moved = |step: f64| {
+                let mut changed = tensors.clone();
+                let mut numbers = values::<f64>(tensor).unwrap();
+                numbers[at] += step;
+                changed[index] = matrix(numbers, rows, width).unwrap();
+                lora.replace(changed);
+                loss(model, &lora, batch, kv)
+            };
+            let numeric = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+            let error = (numeric - gradient[index][at]).abs();
+            assert!(
+                error < TOLERANCE,
+                "{name}, tensor {index}, value {at}: {numeric} but {}",
+                gradient[index][at]
+            );
+            largest = largest.max(numeric.abs());
+        }
+    }
+    assert!(largest > 0.01, "the loss must depend on the adapter at all");
+}
+
+/// For every form of every architecture.
+#[test]
+fn every_lora_gradient_matches_central_differences() {
     for form in FORMS {
         let model = model::<f64>(form, 1);
-        let mut lora = adapter::<f64>(&model.shape, 2, 2);
         let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
-        let batch = batch(&kv);
-        let gradient = model.forward(&lora, &batch, &kv).unwrap().backward(&LOSS).unwrap();
-        let gradient: Vec<Vec<f64>> = gradient
-            .iter()
-            .flat_map(|pair| [&pair.a, &pair.b])
-            .map(|t| values(t).unwrap())
-            .collect();
-        let tensors: Vec<_> = lora.tensors().cloned().collect();
-        let mut largest = 0f64;
-        for (index, tensor) in tensors.iter().enumerate() {
-            let (rows, width) = tensor.dims2().unwrap();
-            for at in 0..rows * width {
-                let mut moved = |step: f64| {
-                    let mut changed = tensors.clone();
-                    let mut numbers = values::<f64>(tensor).unwrap();
-                    numbers[at] += step;
-                    changed[index] = matrix(numbers, rows, width).unwrap();
-                    lora.replace(changed);
-                    loss(&model, &lora, &batch, &kv)
-                };
-                let numeric = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
-                let error = (numeric - gradient[index][at]).abs();
-                assert!(
-                    error < TOLERANCE,
-                    "{}, tensor {index}, value {at}: {numeric} but {}",
-                    form.name,
-                    gradient[index][at]
-                );
-                largest = largest.max(numeric.abs());
-            }
-        }
-        assert!(largest > 0.01, "the loss must depend on the adapter at all");
+        check_gradient(form.name, &model, &batch(&kv), &kv);
     }
+}
+
+/// The server chose experts that the router finds unlikely, which makes all weights count.
+#[test]
+fn the_gradient_through_recorded_experts_matches_central_differences() {
+    let model = model::<f64>(form("qwen3moe").unwrap(), 1);
+    let layout = model.shape.expert_layout().unwrap();
+    let (used, layers) = (usize::from(layout.used), usize::from(layout.layers));
+    let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
+    let mut tails = tails(&kv);
+    // In each row and layer the experts i, i + 1 and i + 2 with another i. The last row has none.
+    let rows = tails[0].tokens.len() - 1;
+    let first = (0..rows * layers).map(|place| (5 * place as u16 + 1) % layout.experts);
+    let ids = first.flat_map(|first| (0..layout.used).map(move |i| (first + i) % layout.experts));
+    let mut experts: Vec<u16> = ids.collect();
+    // The server did not compute the first row in its last layer.
+    experts[used..2 * used].fill(NOT_CHOSEN);
+    tails[0].experts = experts.clone();
+    let recorded = TailBatch::new(&tails);
+    check_gradient("qwen3moe", &model, &recorded, &kv);
+
+    let lora = adapter::<f64>(&model.shape, 2, 2);
+    let pass = model.forward(&lora, &recorded, &kv).unwrap();
+    let unrecorded = batch(&kv);
+    let live = model.forward(&lora, &unrecorded, &kv).unwrap();
+    for (layer, (chosen, live)) in pass.chosen_experts().zip(live.chosen_experts()).enumerate() {
+        for row in 0..rows {
+            let place = row * used..(row + 1) * used;
+            let recorded = &experts[(row * layers + layer) * used..][..used];
+            if recorded[0] == NOT_CHOSEN {
+                continue;
+            }
+            assert_eq!(&chosen[place.clone()], recorded, "row {row} of layer {layer}");
+            assert_ne!(&live[place], recorded, "the record changes nothing");
+        }
+        // The second tail has no record.
+        assert_eq!(chosen.len(), 7 * used);
+    }
+    let of_last = |pass: &learner::model::ForwardPass<f64>| pass.logprobs[3..].to_vec();
+    assert_eq!(of_last(&pass), of_last(&live), "a record concerns its own tail only");
+    assert_ne!(pass.logprobs[..3], live.logprobs[..3]);
 }
 
 /// The same tokens as one tail without a prompt give the same log-probs under the base: the
@@ -146,7 +193,7 @@ fn prompt_and_tail_compute_what_one_sequence_does() {
             PromptKv::compute(&model, &[&[][..]], None, &Threads::fixed(2), |_| Ok(())).unwrap();
         let whole = |prompt: &[u32], tokens: &[u32], targets: Vec<Target>| {
             let tokens = [prompt, tokens].concat();
-            let tail = Tail { place: empty.place(0), past: 0, tokens, targets };
+            let tail = Tail { place: empty.place(0), past: 0, tokens, targets, experts: vec![] };
             model.logprobs(None, &TailBatch::new([&tail]), &empty).unwrap()
         };
         let healed = Target { allowed: Some(Arc::from([3, 8, 9, 14])), ..target(9) };
@@ -167,7 +214,13 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
     let sum = |tokens: &[u32], allowed: Option<Arc<[u32]>>| -> f64 {
         let probability = |token: &u32| {
             let target = Target { temperature: 0.5, allowed: allowed.clone(), ..target(*token) };
-            let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets: vec![target] };
+            let tail = Tail {
+                place: kv.place(0),
+                past: 5,
+                tokens: vec![8],
+                targets: vec![target],
+                experts: vec![],
+            };
             model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp()
         };
         tokens.iter().map(probability).sum()
@@ -177,11 +230,17 @@ fn probabilities_of_all_allowed_tokens_add_up_to_one() {
     let all: Vec<u32> = (0..model.shape.vocabulary as u32).collect();
     assert!((sum(&all, None) - 1.0).abs() < 1e-9);
     let together = Target { equivalents: Arc::from([13, 6, 17]), ..target(0) };
-    let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets: vec![together] };
+    let tail = Tail {
+        place: kv.place(0),
+        past: 5,
+        tokens: vec![8],
+        targets: vec![together],
+        experts: vec![],
+    };
     let together = model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp();
     let one_by_one = |token: &u32| {
         let targets = vec![target(*token)];
-        let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets };
+        let tail = Tail { place: kv.place(0), past: 5, tokens: vec![8], targets, experts: vec![] };
         model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap()[0].exp()
     };
     let sum: f64 = [0, 6, 13, 17].iter().map(one_by_one).sum();
@@ -195,7 +254,13 @@ fn a_forced_token_has_logprob_zero_and_no_gradient() {
     let lora = adapter::<f64>(&model.shape, 2, 6);
     let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
     let forced = Target { allowed: Some(Arc::from([9])), ..target(9) };
-    let tail = Tail { place: kv.place(1), past: 4, tokens: vec![8], targets: vec![forced] };
+    let tail = Tail {
+        place: kv.place(1),
+        past: 4,
+        tokens: vec![8],
+        targets: vec![forced],
+        experts: vec![],
+    };
     let batch = TailBatch::new([&tail]);
     let pass = model.forward(&lora, &batch, &kv).unwrap();
     assert_eq!(pass.logprobs, [0.0]);

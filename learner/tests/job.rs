@@ -4,6 +4,7 @@ mod common;
 
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
 use feedback::event::Outcome;
+use feedback::experts::{ChosenExperts, ExpertLayout};
 use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport};
 use feedback::limits::{JOB_EPISODES_MAX, REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
 use learner::job::lines;
@@ -376,6 +377,17 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
         job.episodes[4].completion.healing = "zz".into();
     });
     check("its limit is 1 MiB; raise learning.memory_limit_mb", &|job| job.memory_limit_mb = 1);
+    check("needs 3072 MiB of memory, and the learner may hold 2048; raise learning.", &|job| {
+        let large = std::fs::File::create(fixture.folder.path().join("large.gguf")).unwrap();
+        large.set_len(3 << 30).unwrap();
+        job.base.path = fixture.folder.path().join("large.gguf");
+        job.memory_limit_mb = 2048;
+    });
+    check("episode 2: it has chosen experts, and the model has none", &|job| {
+        let layout = ExpertLayout { experts: 8, used: 3, layers: 2 };
+        let experts = ChosenExperts::new(layout, &layout.unknown(2));
+        job.episodes[2].completion.experts = experts;
+    });
     check("lora_rank must be from 1 to 256", &|job| job.hyper.lora_rank = 0);
     check("learning_rate must be at least 0", &|job| job.hyper.learning_rate = f32::NAN);
     check("clip_low must be at least 0 and below 1", &|job| job.hyper.clip_low = 1.0);

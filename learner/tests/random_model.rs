@@ -62,6 +62,7 @@ fn a_random_model_has_weights_of_the_size_of_a_real_one_and_finite_log_probs() {
         past: prompt.len(),
         tokens: vec![6, 7, 21],
         targets: vec![target(7), target(21), target(22)],
+        experts: vec![],
     };
     let logprobs = model.logprobs(None, &TailBatch::new([&tail]), &kv).unwrap();
     assert!(logprobs.iter().all(|logprob| logprob.is_finite() && *logprob < 0.0), "{logprobs:?}");

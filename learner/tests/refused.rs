@@ -46,7 +46,7 @@ fn an_architecture_that_is_not_computed_is_named_with_those_that_are() {
 #[test]
 fn shapes_that_cannot_be_are_refused() {
     for (key, value, reason) in [
-        ("llama.expert_count", Value::U32(8), "a mixture of experts, and it has 8"),
+        ("llama.expert_count", Value::U32(8), "llama.expert_used_count is missing"),
         ("llama.attention.head_count", Value::U32(3), "3 heads of 32 over 2 key/value heads"),
         ("llama.attention.head_count_kv", Value::U32(3), "4 heads of 32 over 3 key/value heads"),
         ("llama.attention.head_count_kv", Value::U32(0), "llama.attention.head_count_kv is 0"),
@@ -124,6 +124,37 @@ fn a_missing_tensor_and_one_too_many_are_named() {
         set(gguf, "general.architecture", Value::String("qwen2".into()));
     });
     assert!(error.contains("a qwen2 model with blk.0.attn_q_norm.weight"), "{error}");
+}
+
+/// Each as the error says it.
+#[test]
+fn experts_that_cannot_be_are_refused() {
+    for (key, value, reason) in [
+        ("expert_count", Value::U32(0), "qwen3moe.expert_count is missing"),
+        ("expert_count", Value::U32(7), "has shape [64, 96, 8], [64, 96, 7] was expected"),
+        ("expert_used_count", Value::U32(0), "its tokens use 0 of 8 experts"),
+        ("expert_used_count", Value::U32(9), "its tokens use 9 of 8 experts"),
+        ("expert_feed_forward_length", Value::U32(64), "[64, 64, 8] was expected"),
+        ("expert_feed_forward_length", Value::U32(0), "expert_feed_forward_length is 0"),
+        ("expert_weights_scale", Value::F32(2.5), "with qwen3moe.expert_weights_scale"),
+        ("expert_group_count", Value::U32(4), "a model with 4 groups of experts"),
+    ] {
+        let error = refused("qwen3moe", |gguf| set(gguf, &format!("qwen3moe.{key}"), value));
+        assert!(error.contains(reason), "{key}: {error}");
+    }
+    let error = refused("qwen3moe", |gguf| remove(gguf, "blk.1.ffn_gate_inp.weight"));
+    assert!(error.contains("blk.1.ffn_gate_inp.weight is missing"), "{error}");
+    let error = refused("qwen3moe", |gguf| {
+        let down = gguf.tensors.iter_mut().find(|tensor| tensor.name.contains("down_exps"));
+        down.unwrap().dims.swap(0, 1);
+    });
+    assert!(error.contains("ffn_down_exps.weight has shape [64, 96, 8]"), "{error}");
+    // A dense architecture with experts, as Mixtral has them.
+    let error = refused("llama", |gguf| {
+        set(gguf, "llama.expert_count", Value::U32(8));
+        set(gguf, "llama.expert_used_count", Value::U32(2));
+    });
+    assert!(error.contains("a llama model with experts, and it has 8"), "{error}");
 }
 
 #[test]

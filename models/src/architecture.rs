@@ -28,6 +28,15 @@ const GATED: &[MapName] = &[
     ("ffn_down", "mlp.down_proj"),
 ];
 
+/// The maps of a mixture of experts: those of attention. An expert that few tokens choose would
+/// learn from few labels, and the adapter of all experts would be 60 times as large.
+const ATTENTION: &[MapName] = &[
+    ("attn_q", "self_attn.q_proj"),
+    ("attn_k", "self_attn.k_proj"),
+    ("attn_v", "self_attn.v_proj"),
+    ("attn_output", "self_attn.o_proj"),
+];
+
 const STARCODER2: &[MapName] = &[
     ("attn_q", "self_attn.q_proj"),
     ("attn_k", "self_attn.k_proj"),
@@ -47,7 +56,7 @@ const ARCHITECTURES: &[Architecture] = &[
     Architecture { name: "qwen3", ..QWEN2 },
     Architecture { name: "starcoder2", maps: STARCODER2, ..QWEN2 },
     Architecture { name: "gemma", ..QWEN2 },
-    Architecture { name: "qwen3moe", learns: false, maps: &[], ..QWEN2 },
+    Architecture { name: "qwen3moe", maps: ATTENTION, ..QWEN2 },
 ];
 
 /// The architecture of this name, if Hone serves it.

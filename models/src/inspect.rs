@@ -1,6 +1,7 @@
 //! Checks a model file that has no manifest, as in `--model FILE.gguf`.
 
 use crate::architecture;
+use crate::experts::Experts;
 use crate::file;
 use crate::fim::{self, FimTemplate};
 use crate::fim_tokens;
@@ -35,6 +36,8 @@ pub enum InspectError {
     Architecture { path: PathBuf, arch: String },
     #[error("{}: {what}", path.display())]
     Template { path: PathBuf, what: String },
+    #[error("{}: {what}; use another model", path.display())]
+    Experts { path: PathBuf, what: String },
 }
 
 /// Checks a file, and reads all of it once. `template` names its FIM template. With `None`
@@ -48,6 +51,7 @@ pub fn inspect(path: &Path, template: Option<&str>) -> Result<InspectedModel, In
     if !architecture::is_served(&arch) {
         return Err(InspectError::Architecture { path: path.to_owned(), arch });
     }
+    Experts::of(&gguf).map_err(|what| InspectError::Experts { path: path.to_owned(), what })?;
     let vocab = Vocab::from_gguf(&gguf)?;
     let template_error = |what| InspectError::Template { path: path.to_owned(), what };
     let template = match template {
@@ -123,6 +127,17 @@ mod tests {
         assert!(
             error.contains(r#""mamba" is not supported; use a model of one of qwen2, llama, "#)
         );
+    }
+
+    /// llama.cpp would end the process.
+    #[test]
+    fn experts_that_cannot_be_are_refused() {
+        let mut builder = Builder::default();
+        builder.string("general.architecture", "qwen3moe");
+        builder.u32("qwen3moe.expert_count", 8);
+        builder.u32("qwen3moe.expert_used_count", 9);
+        let error = refused(&builder.finish(), None);
+        assert!(error.contains("use 9 of 8 experts, which cannot be; use another"), "{error}");
     }
 
     #[test]

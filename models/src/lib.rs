@@ -8,6 +8,7 @@ pub mod adapter;
 pub mod architecture;
 pub mod delta;
 pub mod disk_cache;
+pub mod experts;
 pub mod file;
 pub mod fim;
 pub mod fim_tokens;

@@ -3,18 +3,24 @@
 //! architecture that the learner computes. It is a package of its own because no program links
 //! both.
 
+use completion::prompt::FimPrompt;
+use completion::stop_rule::StopRule;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
-use engine::{Engine, ScorePrompt, ScoreRequest};
-use feedback::event::AdapterVersion;
+use engine::{Engine, Generated, Request, ScorePrompt, ScoreRequest};
+use feedback::event::{AdapterVersion, Sampling};
+use learner::kernels::matrix;
 use learner::machine::threads::Threads;
 use learner::model::lm_head::Target;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::{Tail, TailBatch, Transformer};
 use models::fim::FimTemplate;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// A sequence, and from which of its tokens on the adapter acts. Behind each of those tokens the
 /// first `predicted` tokens of the vocabulary are predicted. Those that end a text are not among
@@ -46,6 +52,53 @@ pub fn engine(path: &Path, template: &'static FimTemplate) -> LlamaEngine {
         speed: PromptSpeed::default(),
     };
     LlamaEngine::load(&config).expect("llama.cpp loads the model")
+}
+
+/// An adapter whose B is not zero, so that it changes what is said.
+pub fn adapter(model: &Transformer<f32>, rank: usize) -> Lora {
+    let mut lora = Lora::fresh(&model.shape, rank, 8.0, 3).expect("an adapter fits the model");
+    let mut random = StdRng::seed_from_u64(4);
+    for layer in lora.layers.iter_mut().flatten() {
+        let (rows, width) = layer.b.dims2().expect("B is a matrix");
+        let b = (0..rows * width).map(|_| random.random_range(-0.3..0.3)).collect();
+        layer.b = matrix::<f32>(b, rows, width).expect("the numbers fit the matrix");
+    }
+    lora
+}
+
+/// A token that is predicted as the engine samples at temperature 1.
+pub fn target(token: u32) -> Target {
+    Target { token, equivalents: [].into(), temperature: 1.0, allowed: None }
+}
+
+/// What the engine answers behind the lines of a prefix and the beginning of a line.
+pub fn generate(
+    engine: &mut LlamaEngine,
+    [prefix, line]: [&str; 2],
+    adapter: AdapterVersion,
+    temperature: f32,
+    seed: u64,
+) -> Generated {
+    let request = Request {
+        prompt: FimPrompt {
+            context: None,
+            prefix: prefix.into(),
+            typed: String::new(),
+            line: line.into(),
+            healing: String::new(),
+            suffix: "cd".into(),
+        },
+        adapter,
+        sampling: Sampling { temperature, seed },
+        stop_rule: StopRule::LINE,
+        max_tokens: 12,
+        budget: Duration::from_secs(300),
+        min_probability: 0.0,
+        alternatives: 0,
+        context_wait: Duration::MAX,
+        draft: None,
+    };
+    engine.generate(&request, &AtomicBool::default()).expect("llama.cpp answers")
 }
 
 /// The log-probs of the predicted tokens at all places by llama.cpp.
@@ -81,12 +134,8 @@ pub fn learned(model: &Transformer<f32>, sequence: &Sequence, lora: Option<&Lora
             place: kv.place(0),
             past: prompt.len(),
             tokens: tail[..place - prompt.len()].to_vec(),
-            targets: vec![Target {
-                token,
-                equivalents: [].into(),
-                temperature: 1.0,
-                allowed: None,
-            }],
+            targets: vec![target(token)],
+            experts: vec![],
         })
         .collect();
     let logprobs = model.logprobs(lora, &TailBatch::new(&tails), &kv);

@@ -3,13 +3,10 @@
 
 use engine::Engine;
 use learner::model::load::load;
-use learner::model::lora::Lora;
 use models::fim::template;
 use models::gguf::Gguf;
 use models::random_model::tiny::{FORMS, Form, Matrices, Sizes, TOKENS};
-use parity::{Sequence, difference, engine, learned, served};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use parity::{Sequence, adapter, difference, engine, learned, served};
 
 /// How far the mean of all absolute differences may be from 0, in nats. llama.cpp computes in f32
 /// here, with keys and values of 16 bits.
@@ -24,18 +21,6 @@ const MEAN_OF_Q8_0_MAX: f64 = 0.03;
 
 /// The least that the adapter of the test changes in the mean, in nats.
 const ADAPTER_CHANGES_MIN: f64 = 0.1;
-
-/// An adapter whose B is not zero, so that it changes what is said.
-fn adapter(model: &learner::model::Transformer<f32>, rank: usize) -> Lora {
-    let mut lora = Lora::fresh(&model.shape, rank, 8.0, 3).unwrap();
-    let mut random = StdRng::seed_from_u64(4);
-    for layer in lora.layers.iter_mut().flatten() {
-        let (rows, width) = layer.b.dims2().unwrap();
-        let b = (0..rows * width).map(|_| random.random_range(-0.3..0.3)).collect();
-        layer.b = learner::kernels::matrix::<f32>(b, rows, width).unwrap();
-    }
-    lora
-}
 
 fn check(form: &Form, matrices: Matrices, mean_max: f64) {
     let folder = tempfile::tempdir().unwrap();

@@ -96,7 +96,7 @@ impl Trainer {
 
         progress(Phase::Load, 0, 1)?;
         let Trainer { loaded, threads, prompt_cache } = self;
-        let base = load_base(loaded, &job.base)?;
+        let base = load_base(loaded, &job.base, job.memory_limit_mb)?;
         let StartingAdapter { lora, optimizer, mut invocation } = StartingAdapter::of(job, base)?;
         progress(Phase::Load, 1, 1)?;
         let load = started.elapsed();
@@ -170,6 +170,7 @@ fn read_batch(job: &Job, base: &LoadedBase, is_cached: bool) -> anyhow::Result<B
         vocab: &base.vocab,
         base_sha256: &base.sha256,
         context_tokens: base.model.shape.context,
+        experts: base.model.shape.expert_layout(),
         parent: job.parent.as_ref().map_or(0, |parent| parent.version),
         reward: job.reward,
         hyper: &job.hyper,
@@ -271,10 +272,12 @@ fn disk_cache(folder: &Path, base_sha256: &str) -> anyhow::Result<DiskCache> {
 fn load_base<'a>(
     kept: &'a mut Option<LoadedBase>,
     wanted: &Base,
+    memory_limit_mb: u64,
 ) -> anyhow::Result<&'a LoadedBase> {
     let path = &wanted.path;
     let metadata = std::fs::metadata(path)
         .with_context(|| format!("cannot read the base model {}", path.display()))?;
+    check_size(path, metadata.len() >> 20, memory_limit_mb)?;
     let stamp = FileStamp::of(&metadata);
     let current = kept.take_if(|loaded| loaded.path != *path || loaded.stamp != stamp);
     // The old one is freed before the next one is read: memory never has to hold both.
@@ -307,6 +310,18 @@ fn use_gpu(model: &mut Transformer<f32>) {
 
 #[cfg(not(feature = "cuda"))]
 fn use_gpu(_: &mut Transformer<f32>) {}
+
+/// Refuses a base model that is larger than the learner may be. All of it is in memory, the experts
+/// that no token uses included.
+fn check_size(path: &Path, megabytes: u64, limit_mb: u64) -> anyhow::Result<()> {
+    ensure!(
+        limit_mb == 0 || megabytes <= limit_mb,
+        "the base model {} needs {megabytes} MiB of memory, and the learner may hold {limit_mb}; \
+         raise learning.memory_limit_mb or serve a smaller model",
+        path.display()
+    );
+    Ok(())
+}
 
 fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
     ensure!(

@@ -7,6 +7,7 @@ use crate::kernels::activation::Activation;
 use crate::kernels::norm::NormKind;
 use crate::kernels::rope::{RopeFrequencies, RopePairs};
 use anyhow::{Context, bail, ensure};
+use models::experts::Experts;
 use models::gguf::Gguf;
 
 /// How the layers of a model are built, and what is multiplied between them.
@@ -15,8 +16,7 @@ pub struct Block {
     pub norm: NormKind,
     pub norm_epsilon: f64,
     pub activation: Activation,
-    /// Whether the feed-forward part has a gate beside its up map.
-    pub is_gated: bool,
+    pub feed_forward: FeedForward,
     /// Whether every head of q and k has a norm before it is rotated.
     pub has_head_norms: bool,
     /// What embeddings are multiplied with.
@@ -30,12 +30,24 @@ pub struct Block {
     pub logit_scale: f64,
 }
 
+/// What the feed-forward part of a layer consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedForward {
+    /// A down map behind an up map.
+    Plain,
+    /// The same with a gate beside the up map.
+    Gated,
+    /// Several gated parts, of which the router chooses some for each row. They have no adapter.
+    Experts(Experts),
+}
+
 /// What all models of one architecture have in common.
 struct Family {
     name: &'static str,
     norm: NormKind,
     activation: Activation,
     is_gated: bool,
+    has_experts: bool,
     has_head_norms: bool,
     pairs: RopePairs,
     /// Whether embeddings are multiplied with √width.
@@ -49,6 +61,7 @@ const LLAMA: Family = Family {
     norm: NormKind::Rms,
     activation: Activation::Silu,
     is_gated: true,
+    has_experts: false,
     has_head_norms: false,
     pairs: RopePairs::Adjacent,
     scales_embeddings: false,
@@ -72,6 +85,7 @@ const FAMILIES: &[Family] = &[
     },
     // The converter has added the 1 to the weights of the norms.
     Family { name: "gemma", activation: Activation::Gelu, scales_embeddings: true, ..QWEN2 },
+    Family { name: "qwen3moe", has_head_norms: true, has_experts: true, ..QWEN2 },
 ];
 
 /// The names of all architectures that the learner computes.
@@ -181,6 +195,37 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// The feed-forward part of a family's layers.
+    ///
+    /// # Errors
+    /// The file has experts where the family has none, or the reverse, or experts that are chosen
+    /// or weighted in a way that the learner does not compute.
+    fn feed_forward(&self, family: &Family) -> anyhow::Result<FeedForward> {
+        let experts = Experts::of(self.gguf).map_err(anyhow::Error::msg)?;
+        let Some(experts) = experts.filter(|_| family.has_experts) else {
+            if let Some(Experts { count, .. }) = experts {
+                bail!(
+                    "Hone does not learn on a {} model with experts, and it has {count}",
+                    family.name
+                );
+            }
+            ensure!(!family.has_experts, "{} is missing", self.key("expert_count"));
+            return Ok(if family.is_gated { FeedForward::Gated } else { FeedForward::Plain });
+        };
+        ensure!(
+            self.multiplier("expert_weights_scale", 1.0)? == 1.0,
+            "Hone does not learn on a model with {}",
+            self.key("expert_weights_scale")
+        );
+        let groups = self.optional_size("expert_group_count")?.unwrap_or(1);
+        ensure!(
+            groups == 1,
+            "Hone does not learn on a model with {groups} groups of experts ({})",
+            self.key("expert_group_count")
+        );
+        Ok(FeedForward::Experts(experts))
+    }
+
     /// How the layers of a model with these sizes are built.
     pub fn architecture_of(&self, width: usize, head: usize) -> anyhow::Result<Architecture> {
         let family = FAMILIES.iter().find(|family| family.name == self.architecture);
@@ -195,7 +240,7 @@ impl<'a> Keys<'a> {
             norm: family.norm,
             norm_epsilon: epsilon,
             activation: family.activation,
-            is_gated: family.is_gated,
+            feed_forward: self.feed_forward(family)?,
             has_head_norms: family.has_head_norms,
             embedding_scale: 1.0,
             residual_scale: 1.0,

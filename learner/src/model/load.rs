@@ -4,8 +4,10 @@ use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::norm::Norm;
 use crate::kernels::quant_blocks::Format;
 use crate::kernels::rope::{Rope, RopePairs};
-use crate::model::architecture::{Architecture, Block, Keys};
-use crate::model::weights::{Layer, LinearMap, MAPS, Shape, Transformer, VocabularyMatrix, Weight};
+use crate::model::architecture::{Architecture, Block, FeedForward, Keys};
+use crate::model::weights::{
+    Expert, Experts, Layer, LinearMap, MAPS, Shape, Transformer, VocabularyMatrix, Weight,
+};
 use anyhow::{Context, bail, ensure};
 use models::gguf::{Gguf, TensorInfo};
 use std::collections::HashSet;
@@ -87,6 +89,12 @@ impl WeightsReader<'_> {
                 Ok(LinearMap { weight, bias })
             })
             .collect::<anyhow::Result<_>>()?;
+        let experts = match shape.block.feed_forward {
+            FeedForward::Experts(experts) => {
+                Some(self.experts(&format!("blk.{layer}."), experts.count, shape)?)
+            }
+            _ => None,
+        };
         let head_norms = if shape.block.has_head_norms {
             let mut norm = |part| self.norm(&name(part), shape.head_width, &shape.block);
             Some([norm("attn_q_norm")?, norm("attn_k_norm")?])
@@ -98,13 +106,38 @@ impl WeightsReader<'_> {
             feed_forward_norm: self.norm(&name("ffn_norm"), shape.width, &shape.block)?,
             head_norms,
             maps,
+            experts,
         })
     }
 
+    /// The router and the experts of the layer whose tensors begin with `layer`.
+    fn experts(&mut self, layer: &str, count: usize, shape: &Shape) -> anyhow::Result<Experts> {
+        let (width, between) = (shape.width, shape.feed_forward);
+        let mut stack = |name: &str, rows, columns| {
+            self.stack(&format!("{layer}{name}.weight"), count, rows, columns)
+        };
+        let gates = stack("ffn_gate_exps", between, width)?;
+        let ups = stack("ffn_up_exps", between, width)?;
+        let downs = stack("ffn_down_exps", width, between)?;
+        let experts = gates.into_iter().zip(ups).zip(downs);
+        let router = self.matrix(&format!("{layer}ffn_gate_inp.weight"), count, width)?;
+        let experts = experts.map(|((gate, up), down)| Expert { gate, up, down }).collect();
+        Ok(Experts { router, experts })
+    }
+
+    /// `count` matrices that stand one after the other in a tensor of three dimensions.
+    fn stack(
+        &mut self,
+        name: &str,
+        count: usize,
+        rows: usize,
+        width: usize,
+    ) -> anyhow::Result<Vec<Weight>> {
+        self.info(name, &[width as u64, rows as u64, count as u64])?;
+        (0..count).map(|index| self.rows(name, index * rows, rows, width)).collect()
+    }
+
     fn shape(&self, keys: &Keys) -> anyhow::Result<(Shape, RopePairs)> {
-        if let Some(experts) = self.gguf.u32(&keys.key("expert_count")).filter(|count| *count > 0) {
-            bail!("Hone does not learn on a mixture of experts, and it has {experts}");
-        }
         let (width, heads) = (keys.size("embedding_length")?, keys.size("attention.head_count")?);
         let kv_heads = keys.optional_size("attention.head_count_kv")?.unwrap_or(heads);
         let head_width = match keys.optional_size("attention.key_length")? {
@@ -141,6 +174,16 @@ impl WeightsReader<'_> {
             );
         }
         let Architecture { block, pairs } = keys.architecture_of(width, head_width)?;
+        let feed_forward = match block.feed_forward {
+            FeedForward::Experts(experts) => {
+                // Without the key, llama.cpp divides the width among the experts of a token.
+                match keys.optional_size("expert_feed_forward_length")? {
+                    Some(width) => width,
+                    None => keys.size("feed_forward_length")? / experts.used,
+                }
+            }
+            _ => keys.size("feed_forward_length")?,
+        };
         let shape = Shape {
             architecture: keys.architecture().to_owned(),
             layers: keys.size("block_count")?,
@@ -148,7 +191,7 @@ impl WeightsReader<'_> {
             heads,
             kv_heads,
             head_width,
-            feed_forward: keys.size("feed_forward_length")?,
+            feed_forward,
             vocabulary,
             context: keys.size("context_length")?,
             block,

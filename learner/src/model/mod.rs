@@ -12,6 +12,7 @@
 pub mod architecture;
 pub mod attention;
 pub mod attention_forward;
+pub mod experts;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 #[cfg(feature = "cuda")]
@@ -24,14 +25,17 @@ pub mod prompt_pass;
 pub mod weights;
 
 use crate::kernels::float::Float;
-use crate::kernels::{add, add_bias, matrix, scaled, with_values};
+use crate::kernels::{add, add_bias, matrix, scaled, values, with_values};
+use crate::model::architecture::FeedForward;
 use crate::model::attention::Sequence;
+use crate::model::experts::{ExpertRows, Routing};
 use crate::model::heads::Heads;
 use crate::model::lm_head::{Target, predict};
 use crate::model::lora::{Lora, LoraGradient, LoraLayer, Reduced};
 use crate::model::prompt_pass::{PromptKv, PromptPlace};
-use crate::model::weights::{DOWN, GATE, K, Layer, O, Q, UP, V};
+use crate::model::weights::{DOWN, Experts, GATE, K, Layer, O, Q, UP, V};
 use candle_core::{Device, Result, Tensor};
+use feedback::experts::NOT_CHOSEN;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -47,6 +51,9 @@ pub struct Tail {
     pub tokens: Vec<u32>,
     /// The tokens that the last `targets.len()` rows predict.
     pub targets: Vec<Target>,
+    /// The experts that the server chose: for each row, those of each layer. They may end before the
+    /// rows do, or hold [`NOT_CHOSEN`]; there the router chooses. Empty for a model without experts.
+    pub experts: Vec<u16>,
 }
 
 /// Concatenated tails.
@@ -58,6 +65,8 @@ pub struct TailBatch {
     /// The row that predicts each target.
     predicting: Vec<u32>,
     targets: Vec<Target>,
+    /// [`Tail::experts`] of each tail.
+    experts: Vec<Vec<u16>>,
 }
 
 impl TailBatch {
@@ -68,6 +77,7 @@ impl TailBatch {
             tails: Vec::new(),
             predicting: Vec::new(),
             targets: Vec::new(),
+            experts: Vec::new(),
         };
         for tail in tails {
             let first = batch.tokens.len();
@@ -77,6 +87,7 @@ impl TailBatch {
             batch.tails.push((tail.place, tail.past, first..end));
             batch.predicting.extend((end - tail.targets.len()..end).map(|row| row as u32));
             batch.targets.extend_from_slice(&tail.targets);
+            batch.experts.push(tail.experts.clone());
         }
         batch
     }
@@ -89,21 +100,44 @@ impl TailBatch {
     pub fn is_empty(&self) -> bool {
         self.tails.is_empty()
     }
+
+    /// The experts of each row in one of `layers` layers; `None` where none are recorded.
+    fn recorded(&self, layer: usize, layers: usize, used: usize) -> Vec<Option<&[u16]>> {
+        let tails = self.tails.iter().zip(&self.experts);
+        let rows = tails.flat_map(|((_, _, rows), experts)| {
+            (0..rows.len()).map(move |row| {
+                let ids = experts.get((row * layers + layer) * used..)?.get(..used)?;
+                (ids[0] != NOT_CHOSEN).then_some(ids)
+            })
+        });
+        rows.collect()
+    }
 }
 
 /// What a layer keeps for its gradient. Tensors share memory with the forward pass where
 /// possible. Norms, attention weights and activations are computed again.
-struct SavedLayer {
+struct SavedLayer<T> {
     x: Tensor,
     /// q and k before the norms of their heads, if there are any.
     before_head_norms: Option<[Tensor; 2]>,
     sequences: Vec<Sequence>,
     attended: Tensor,
     middle: Tensor,
-    /// `None` if the architecture has no gate.
-    gate: Option<Tensor>,
-    up: Tensor,
+    feed_forward: SavedFeedForward<T>,
     reduced: Vec<Reduced>,
+}
+
+/// What a feed-forward part keeps for its gradient.
+enum SavedFeedForward<T> {
+    /// `gate` is `None` if the architecture has none.
+    Dense {
+        gate: Option<Tensor>,
+        up: Tensor,
+    },
+    Experts {
+        routing: Routing<T>,
+        by_expert: Vec<ExpertRows>,
+    },
 }
 
 /// A forward pass that can be differentiated.
@@ -115,7 +149,7 @@ pub struct ForwardPass<'a, T> {
     pub logprobs: Vec<T>,
     x: Tensor,
     d_logprob: Tensor,
-    saved: Vec<SavedLayer>,
+    saved: Vec<SavedLayer<T>>,
 }
 
 /// The gradient of every pair, in the order of the adapter.
@@ -183,7 +217,7 @@ impl<T: Float> Transformer<T> {
         lora: Option<&Lora>,
         batch: &TailBatch,
         kv: &PromptKv,
-        mut saved: Option<&mut Vec<SavedLayer>>,
+        mut saved: Option<&mut Vec<SavedLayer<T>>>,
     ) -> Result<Tensor> {
         let x = self.embedding.embed::<T>(&batch.tokens)?;
         let mut x = scaled::<T>(&x, self.shape.block.embedding_scale)?;
@@ -206,7 +240,7 @@ impl<T: Float> Transformer<T> {
         lora: Option<(&[LoraLayer], f64)>,
         batch: &TailBatch,
         kv: &PromptKv,
-    ) -> Result<(Tensor, SavedLayer)> {
+    ) -> Result<(Tensor, SavedLayer<T>)> {
         let block = &self.shape.block;
         let mut reduced = Vec::with_capacity(layer.maps.len());
         // It is called in the order of the layer's maps, so that `reduced` has the same order.
@@ -263,14 +297,43 @@ impl<T: Float> Transformer<T> {
         let middle = add::<T>(&x, &output)?;
 
         let normed = layer.feed_forward_norm.forward(&middle)?;
-        let gate = if block.is_gated { Some(linear(GATE, &normed)?) } else { None };
-        let up = linear(UP, &normed)?;
-        let h = self.activated(gate.as_ref(), &up)?;
-        let output = scaled::<T>(&linear(DOWN, &h)?, block.residual_scale)?;
-        let y = add::<T>(&middle, &output)?;
+        let (output, feed_forward) = match &layer.experts {
+            Some(experts) => {
+                let (rows, width) = normed.dims2()?;
+                let normed = values::<T>(&normed)?;
+                let routing = self.route(experts, index, &normed, batch)?;
+                let (output, by_expert) =
+                    experts.forward(None, block.activation, &normed, &routing)?;
+                let kept = SavedFeedForward::Experts { routing, by_expert };
+                (matrix(output, rows, width)?, kept)
+            }
+            None => {
+                let is_gated = block.feed_forward == FeedForward::Gated;
+                let gate = if is_gated { Some(linear(GATE, &normed)?) } else { None };
+                let up = linear(UP, &normed)?;
+                let h = self.activated(gate.as_ref(), &up)?;
+                (linear(DOWN, &h)?, SavedFeedForward::Dense { gate, up })
+            }
+        };
+        let y = add::<T>(&middle, &scaled::<T>(&output, block.residual_scale)?)?;
         let kept =
-            SavedLayer { x, before_head_norms, sequences, attended, middle, gate, up, reduced };
+            SavedLayer { x, before_head_norms, sequences, attended, middle, feed_forward, reduced };
         Ok((y, kept))
+    }
+
+    /// Through which experts of a layer the rows of a batch go.
+    fn route(
+        &self,
+        experts: &Experts,
+        layer: usize,
+        normed: &[T],
+        batch: &TailBatch,
+    ) -> Result<Routing<T>> {
+        let FeedForward::Experts(sizes) = self.shape.block.feed_forward else {
+            candle_core::bail!("a layer has experts, and its architecture has none")
+        };
+        let recorded = batch.recorded(layer, self.layers.len(), sizes.used);
+        experts.route(normed, sizes.used, |row| recorded[row])
     }
 
     /// The input of the down map.
@@ -286,7 +349,7 @@ impl<T: Float> Transformer<T> {
     fn layer_backward(
         &self,
         layer: &Layer<T>,
-        saved: SavedLayer,
+        saved: SavedLayer<T>,
         dy: Tensor,
         pairs: &[LoraLayer],
         scale: f64,
@@ -302,18 +365,30 @@ impl<T: Float> Transformer<T> {
             add::<T>(&layer.maps[place].weight.backward(dy)?, &through)
         };
 
-        let h = self.activated(saved.gate.as_ref(), &saved.up)?;
-        let dh = linear(DOWN, &h, &scaled::<T>(&dy, block.residual_scale)?)?;
+        let d_output = scaled::<T>(&dy, block.residual_scale)?;
         let normed = layer.feed_forward_norm.forward(&saved.middle)?;
-        let d_normed = match &saved.gate {
-            Some(gate) => {
-                let (d_gate, d_up) = block.activation.gated_backward::<T>(&dh, gate, &saved.up)?;
-                add::<T>(&linear(GATE, &normed, &d_gate)?, &linear(UP, &normed, &d_up)?)?
+        let d_normed = match (&saved.feed_forward, &layer.experts) {
+            (SavedFeedForward::Experts { routing, by_expert }, Some(experts)) => {
+                let (rows, width) = normed.dims2()?;
+                let (x, dy) = (values::<T>(&normed)?, values::<T>(&d_output)?);
+                let dx = experts.backward(block.activation, &x, &dy, routing, by_expert)?;
+                matrix(dx, rows, width)?
             }
-            None => {
-                let d_up = block.activation.plain_backward::<T>(&dh, &saved.up)?;
-                linear(UP, &normed, &d_up)?
+            (SavedFeedForward::Dense { gate, up }, _) => {
+                let h = self.activated(gate.as_ref(), up)?;
+                let dh = linear(DOWN, &h, &d_output)?;
+                match gate {
+                    Some(gate) => {
+                        let (d_gate, d_up) = block.activation.gated_backward::<T>(&dh, gate, up)?;
+                        add::<T>(&linear(GATE, &normed, &d_gate)?, &linear(UP, &normed, &d_up)?)?
+                    }
+                    None => {
+                        let d_up = block.activation.plain_backward::<T>(&dh, up)?;
+                        linear(UP, &normed, &d_up)?
+                    }
+                }
             }
+            _ => candle_core::bail!("a layer without experts kept rows of experts"),
         };
         let d_middle = layer.feed_forward_norm.backward(&dy, &d_normed, &saved.middle)?;
 
@@ -346,6 +421,15 @@ impl<T: Float> Transformer<T> {
 }
 
 impl<T: Float> ForwardPass<'_, T> {
+    /// The experts that the rows went through, one layer after the other; nothing for a layer
+    /// without experts.
+    pub fn chosen_experts(&self) -> impl Iterator<Item = &[u16]> {
+        self.saved.iter().filter_map(|saved| match &saved.feed_forward {
+            SavedFeedForward::Experts { routing, .. } => Some(routing.chosen.as_slice()),
+            SavedFeedForward::Dense { .. } => None,
+        })
+    }
+
     /// The gradient of a loss, where `d_loss[i] = ∂loss/∂logprobs[i]`.
     pub fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
         let model = self.model;

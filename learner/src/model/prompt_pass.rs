@@ -11,6 +11,7 @@ use crate::kernels::{add_to_rows, matrix, scale_in_place, values};
 use crate::limits::{PROMPT_KV_BYTES_MAX, PROMPT_PASS_ROWS_MAX};
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
+use crate::model::architecture::FeedForward;
 use crate::model::attention::Sequence;
 use crate::model::weights::{DOWN, GATE, K, Layer, O, Q, Shape, UP, V};
 use anyhow::bail;
@@ -431,14 +432,25 @@ impl<T: Float> TreeRows<'_, T> {
                 x.iter_mut().zip(y?).for_each(|(x, y)| *x += T::from_f64(f64::from(y) * scale));
                 continue;
             }
-            maps.fill(UP, normed, up)?;
-            if shape.block.is_gated {
-                maps.fill(GATE, normed, gate)?;
-                shape.block.activation.gate_in_place(gate, up);
-                maps.add(DOWN, gate, x)?;
-            } else {
-                shape.block.activation.apply_in_place(up);
-                maps.add(DOWN, up, x)?;
+            match (shape.block.feed_forward, &layer.experts) {
+                (FeedForward::Experts(sizes), Some(experts)) => {
+                    let routing = experts.route(normed, sizes.used, |_| None)?;
+                    let activation = shape.block.activation;
+                    let (mut y, _) = experts.forward(*unit, activation, normed, &routing)?;
+                    scale_in_place(&mut y, shape.block.residual_scale);
+                    x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
+                }
+                (FeedForward::Plain, _) => {
+                    maps.fill(UP, normed, up)?;
+                    shape.block.activation.apply_in_place(up);
+                    maps.add(DOWN, up, x)?;
+                }
+                _ => {
+                    maps.fill(UP, normed, up)?;
+                    maps.fill(GATE, normed, gate)?;
+                    shape.block.activation.gate_in_place(gate, up);
+                    maps.add(DOWN, gate, x)?;
+                }
             }
         }
         Ok(kept)

@@ -10,8 +10,9 @@ use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::norm::Norm;
 use crate::kernels::rope::Rope;
 use crate::kernels::{matrix, with_values};
-use crate::model::architecture::Block;
+use crate::model::architecture::{Block, FeedForward};
 use candle_core::{Device, Tensor};
+use feedback::experts::ExpertLayout;
 use std::sync::Arc;
 #[cfg(feature = "cuda")]
 use std::sync::OnceLock;
@@ -37,6 +38,7 @@ pub struct Shape {
     pub heads: usize,
     pub kv_heads: usize,
     pub head_width: usize,
+    /// The width between up and down map, or that of one expert.
     pub feed_forward: usize,
     pub vocabulary: usize,
     /// The context length that the model was trained with, in tokens.
@@ -47,12 +49,27 @@ pub struct Shape {
 impl Shape {
     /// The maps that each layer has, in the order of [`Layer::maps`] and of an adapter's pairs.
     pub fn maps(&self) -> &'static [usize] {
-        if self.block.is_gated { &[Q, K, V, O, GATE, UP, DOWN] } else { &[Q, K, V, O, UP, DOWN] }
+        match self.block.feed_forward {
+            FeedForward::Plain => &[Q, K, V, O, UP, DOWN],
+            FeedForward::Gated => &[Q, K, V, O, GATE, UP, DOWN],
+            FeedForward::Experts(_) => &[Q, K, V, O],
+        }
+    }
+
+    /// How the server records the experts of this model; `None` if it has none.
+    pub fn expert_layout(&self) -> Option<ExpertLayout> {
+        let FeedForward::Experts(experts) = self.block.feed_forward else { return None };
+        let short = |number: usize| u16::try_from(number).ok();
+        Some(ExpertLayout {
+            experts: short(experts.count)?,
+            used: short(experts.used)?,
+            layers: short(self.layers)?,
+        })
     }
 
     /// Where a map stands in [`Shape::maps`].
     pub fn place(&self, map: usize) -> usize {
-        map - usize::from(!self.block.is_gated && map > GATE)
+        map - usize::from(self.block.feed_forward == FeedForward::Plain && map > GATE)
     }
 
     /// The numbers of outputs and inputs of a map.
@@ -157,6 +174,20 @@ pub struct LinearMap<T> {
     pub bias: Option<Vec<T>>,
 }
 
+/// The frozen weights of the experts of one layer, and of the router that chooses among them.
+pub struct Experts {
+    /// `experts × width`.
+    pub router: Weight,
+    pub experts: Vec<Expert>,
+}
+
+/// One expert: down · (f(gate · x) · (up · x)).
+pub struct Expert {
+    pub gate: Weight,
+    pub up: Weight,
+    pub down: Weight,
+}
+
 /// The frozen weights of one layer.
 pub struct Layer<T> {
     pub attention_norm: Norm<T>,
@@ -165,6 +196,8 @@ pub struct Layer<T> {
     pub head_norms: Option<[Norm<T>; 2]>,
     /// In the order of [`Shape::maps`].
     pub maps: Vec<LinearMap<T>>,
+    /// The experts, if the feed-forward part consists of them.
+    pub experts: Option<Experts>,
 }
 
 impl<T: Float> Layer<T> {
@@ -177,7 +210,8 @@ impl<T: Float> Layer<T> {
         x: &[T],
     ) -> Option<candle_core::Result<Vec<f32>>> {
         use crate::kernels::activation::Activation;
-        if !shape.block.is_gated || shape.block.activation != Activation::Silu {
+        let is_gated = shape.block.feed_forward == FeedForward::Gated;
+        if !is_gated || shape.block.activation != Activation::Silu {
             return None;
         }
         let [gate, up, down] = [GATE, UP, DOWN].map(|map| &self.maps[shape.place(map)]);

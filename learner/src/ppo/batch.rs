@@ -14,6 +14,7 @@ use crate::limits::{PROMPT_TOKENS_MAX, TAIL_TOKENS_MAX};
 use crate::model::lm_head::Target;
 use feedback::episode::Episode;
 use feedback::event::{AdapterVersion, Completion};
+use feedback::experts::ExpertLayout;
 use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
 use models::vocab::Vocab;
@@ -37,6 +38,9 @@ pub struct Sample {
     pub tail: Vec<u32>,
     /// The trained tokens, and the softmax that each was drawn from.
     pub targets: Vec<Target>,
+    /// The experts that the server chose for the first rows of the tail
+    /// ([`Tail::experts`](crate::model::Tail::experts)).
+    pub experts: Vec<u16>,
     /// `None` for a demonstration: the user typed these tokens. If there is a judged
     /// sample with the same `seq`, they were typed instead of it.
     pub verdict: Option<Verdict>,
@@ -127,6 +131,8 @@ pub struct BatchInputs<'a> {
     pub base_sha256: &'a str,
     /// The context length that the base was trained with.
     pub context_tokens: usize,
+    /// How the experts of the base are recorded, if it has any.
+    pub experts: Option<ExpertLayout>,
     /// The version of the adapter that the job starts from. 0 is the base.
     pub parent: AdapterVersion,
     pub reward: RewardVersion,
@@ -437,7 +443,28 @@ fn check(completion: &Completion, inputs: &BatchInputs) -> Result<(), String> {
     if !temperature.is_finite() {
         return Err(format!("its temperature is {temperature}"));
     }
-    Ok(())
+    served_experts(completion, inputs).map(drop)
+}
+
+/// The experts that the server chose from `prompt[adapter_from..]` on, for each token those of each
+/// layer. There are none if none are recorded.
+fn served_experts(completion: &Completion, inputs: &BatchInputs) -> Result<Vec<u16>, String> {
+    match (&completion.experts, inputs.experts) {
+        (None, _) => Ok(Vec::new()),
+        (Some(record), Some(layout)) => record.ids(layout),
+        (Some(_), None) => Err("it has chosen experts, and the model has none".into()),
+    }
+}
+
+/// The same for the rows of a sample with the tokens `ids`. Where they differ from what was served,
+/// the server has chosen for other tokens.
+fn experts_of_rows(completion: &Completion, ids: &[u32], inputs: &BatchInputs) -> Vec<u16> {
+    let Some(layout) = inputs.experts else { return Vec::new() };
+    let mut experts = served_experts(completion, inputs).unwrap_or_default();
+    let same = ids.iter().zip(&completion.tokens).take_while(|(id, token)| **id == token.id);
+    let rows = completion.prompt.len() - completion.adapter_from + same.count();
+    experts.truncate(rows * usize::from(layout.used) * usize::from(layout.layers));
+    experts
 }
 
 /// The index of a token that does not reproduce the text that healing has cut.
@@ -468,11 +495,13 @@ fn sample(
     }
     let (prompt, ours) = completion.prompt.split_at(completion.adapter_from);
     let fed = &ids[..ids.len() - 1];
+    let experts = experts_of_rows(completion, fed, inputs);
     Ok(Sample {
         seq: episode.seq,
         prompt: prompt.to_vec(),
         tail: ours.iter().chain(fed).copied().collect(),
         targets,
+        experts,
         verdict: None,
         in_demonstration_loss: false,
         replayed: false,

@@ -140,6 +140,7 @@ pub(super) fn microbatches(
                     past: sample.prompt.len(),
                     tokens: sample.tail.clone(),
                     targets: sample.targets.clone(),
+                    experts: sample.experts.clone(),
                 }
             })
             .collect();
@@ -163,6 +164,7 @@ mod tests {
             prompt: vec![],
             tail: vec![0; rows],
             targets: vec![],
+            experts: vec![],
             verdict: None,
             in_demonstration_loss: true,
             replayed: false,

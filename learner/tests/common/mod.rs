@@ -16,7 +16,9 @@ use learner::kernels::norm::Norm;
 use learner::model::Transformer;
 use learner::model::load::load;
 use learner::model::lora::{Lora, LoraLayer};
-use learner::model::weights::{Layer, LinearMap, MAPS, Shape, VocabularyMatrix, Weight};
+use learner::model::weights::{
+    Expert, Experts, Layer, LinearMap, MAPS, Shape, VocabularyMatrix, Weight,
+};
 use models::gguf::Gguf;
 use models::random_model::tiny::{Form, Matrices, Sizes, TOKENS as TINY_TOKENS};
 use rand::rngs::StdRng;
@@ -48,6 +50,7 @@ pub fn model<T: Float>(form: &Form, seed: u64) -> Transformer<T> {
         feed_forward_norm: norm(&layer.feed_forward_norm),
         head_norms: layer.head_norms.as_ref().map(|norms| norms.each_ref().map(norm)),
         maps: layer.maps.iter().map(linear_map).collect(),
+        experts: layer.experts.as_ref().map(experts::<T>),
     });
     Transformer {
         layers: layers.collect(),
@@ -73,6 +76,15 @@ fn plain<T: Float>(weight: &Weight) -> Weight {
     let values = weight.rows_of::<T>(&(0..rows as u32).collect::<Vec<_>>()).unwrap();
     let width = values.len() / rows;
     Weight::Plain(matrix(values, rows, width).unwrap())
+}
+
+fn experts<T: Float>(experts: &Experts) -> Experts {
+    let of = experts.experts.iter().map(|Expert { gate, up, down }| Expert {
+        gate: plain::<T>(gate),
+        up: plain::<T>(up),
+        down: plain::<T>(down),
+    });
+    Experts { router: plain::<T>(&experts.router), experts: of.collect() }
 }
 
 fn linear_map<T: Float>(map: &LinearMap<f32>) -> LinearMap<T> {
@@ -235,6 +247,7 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
             decision: Default::default(),
             copied: None,
             typed: Typed::default(),
+            experts: None,
         },
         shown: true,
         outcome: Some((outcome, Evidence::Command)),

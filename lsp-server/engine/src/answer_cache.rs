@@ -119,6 +119,7 @@ mod tests {
             given_up: None,
             stop,
             decode_time: Duration::from_micros(1_234),
+            experts: None,
         }
     }
 

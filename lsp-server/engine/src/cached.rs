@@ -252,6 +252,7 @@ mod tests {
                 given_up: None,
                 stop: self.stop.unwrap_or(StopReason::Newline),
                 decode_time: Duration::ZERO,
+                experts: None,
             };
             Ok(Generated {
                 prompt,

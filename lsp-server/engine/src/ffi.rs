@@ -6,12 +6,17 @@
 //! misused: one owner, one thread, and every pointer dies with [`Context`].
 #![allow(unsafe_code)]
 
+mod experts;
+
 use super::gpu_layers::{Gpu, GpuLayers};
+use experts::{ExpertReader, eval_callback};
 use feedback::event::AdapterVersion;
+use feedback::experts::ExpertLayout;
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_void};
 use std::io::Write;
@@ -142,6 +147,8 @@ pub struct ContextSize {
     pub threads: usize,
     /// Tokens that are computed at once.
     pub micro_batch: usize,
+    /// The model's experts, if it has any. Their choices can then be read.
+    pub experts: Option<ExpertLayout>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -162,6 +169,8 @@ pub struct Context {
     active: AdapterVersion,
     /// What the abort callback reads: null, or the flag of the decode under way.
     abort: Box<AtomicPtr<AtomicBool>>,
+    /// What the evaluation callback writes to.
+    experts: Option<Box<Mutex<ExpertReader>>>,
     /// The model is dropped last, because the context points into it.
     model: Arc<LlamaModel>,
 }
@@ -190,7 +199,8 @@ impl Context {
     pub fn new(model: Arc<LlamaModel>, size: &ContextSize) -> Result<Context, String> {
         let abort = Box::new(AtomicPtr::new(null_mut()));
         let batch_tokens = size.micro_batch.max(BATCH_TOKENS_MIN);
-        // SAFETY: the model outlives the context (held below), the callback's
+        let experts = size.experts.map(|layout| Box::new(Mutex::new(ExpertReader::new(layout))));
+        // SAFETY: the model outlives the context (held below), the callbacks'
         // data is boxed and moves with `Context`, and null results are checked.
         unsafe {
             let mut params = sys::llama_context_default_params();
@@ -205,6 +215,10 @@ impl Context {
             params.no_perf = true;
             params.abort_callback = Some(abort_callback);
             params.abort_callback_data = std::ptr::from_ref(&*abort).cast_mut().cast();
+            if let Some(experts) = &experts {
+                params.cb_eval = Some(eval_callback);
+                params.cb_eval_user_data = std::ptr::from_ref(&**experts).cast_mut().cast();
+            }
             let context = NonNull::new(sys::llama_init_from_model(raw(&model), params))
                 .ok_or("llama.cpp could not create a context; is there enough memory?")?;
             let batch = sys::llama_batch_init(batch_tokens as i32, 0, 1);
@@ -218,6 +232,7 @@ impl Context {
                 adapters,
                 active: 0,
                 abort,
+                experts,
                 model,
             })
         }
@@ -273,6 +288,19 @@ impl Context {
             }
         }
         Ok(())
+    }
+
+    /// Reads the experts of the next decode, which has this many tokens and keeps the logits from
+    /// `first_logits` on.
+    pub fn read_experts(&mut self, tokens: usize, first_logits: usize) {
+        if let Some(experts) = &self.experts {
+            experts.lock().begin(tokens, first_logits);
+        }
+    }
+
+    /// The experts of that decode, as [`ExpertLayout`] lays them out. Empty if the model has none.
+    pub fn experts_read(&mut self) -> Vec<u8> {
+        self.experts.as_ref().map(|experts| experts.lock().end()).unwrap_or_default()
     }
 
     /// The logits after the `back`th last token of the last decode, counted from 1. `None` where

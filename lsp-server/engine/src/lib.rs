@@ -24,6 +24,7 @@ pub use gpu_layers::Gpu;
 use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
+use feedback::experts::ChosenExperts;
 use serde::{Deserialize, Serialize};
 use speed::PromptSpeed;
 use std::path::Path;
@@ -110,6 +111,10 @@ pub struct Answer {
     pub given_up: Option<usize>,
     pub stop: StopReason,
     pub decode_time: Duration,
+    /// The experts that the prompt from [`Generated::adapter_from`] on and `tokens` went through, if
+    /// the model has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experts: Option<ChosenExperts>,
 }
 
 impl Answer {

@@ -3,6 +3,7 @@
 
 mod decode;
 mod draft;
+mod experts;
 mod layout;
 mod loaded;
 
@@ -20,10 +21,13 @@ use completion::limits::TOKENS_MAX;
 use completion::prompt::FimPrompt;
 use decode::{AnswerMemory, Answered, Decoding};
 use draft::{Rows, without_model};
+use experts::AnswerExperts;
 use feedback::event::AdapterVersion;
+use feedback::experts::ExpertLayout;
 use layout::{FileName, Layout, without_other_code};
 use llama_cpp_2::model::LlamaModel;
 pub use loaded::LoadedModel;
+use models::experts::Experts;
 use models::fim::FimTemplate;
 use models::fim_tokens::FimTokens;
 use models::gguf::Gguf;
@@ -99,14 +103,32 @@ pub fn placement(
     Ok(GpuLayers::choose(&gguf, free_gpu()?, gpu_layers, cells(prompt_tokens)).to_string())
 }
 
+/// How the choices of a model's experts are laid out; `None` if it has none.
+///
+/// # Errors
+/// The experts cannot be. llama.cpp would end the process.
+fn expert_layout(gguf: &Gguf) -> Result<Option<ExpertLayout>, String> {
+    let Some(Experts { count, used }) = Experts::of(gguf)? else { return Ok(None) };
+    let key = format!("{}.block_count", gguf.architecture().unwrap_or_default());
+    let layers = gguf.u32(&key).and_then(|layers| u16::try_from(layers).ok());
+    let layers = layers.ok_or_else(|| format!("{key} is missing or too large"))?;
+    let short = |number: usize| u16::try_from(number).map_err(|error| error.to_string());
+    Ok(Some(ExpertLayout { experts: short(count)?, used: short(used)?, layers }))
+}
+
 /// Loads the model where `layers` says.
-fn start(config: &LlamaConfig, layers: &GpuLayers) -> Result<(Arc<LlamaModel>, Context), String> {
+fn start(
+    config: &LlamaConfig,
+    experts: Option<ExpertLayout>,
+    layers: &GpuLayers,
+) -> Result<(Arc<LlamaModel>, Context), String> {
     let model = load_model(&config.path, layers)?;
     let size = ContextSize {
         cells: cells(config.prompt_tokens),
         sequences: SEQUENCES + 1,
         threads: config.threads,
         micro_batch: config.micro_batch.unwrap_or(layers.micro_batch),
+        experts,
     };
     Context::new(model.clone(), &size).map(|context| (model, context))
 }
@@ -123,6 +145,9 @@ pub struct LlamaEngine {
     /// What each sequence's KV holds, and when it was last used.
     sequences: Vec<Sequence>,
     memory: AnswerMemory,
+    /// How the choices of the model's experts are laid out, if it has any.
+    experts: Option<ExpertLayout>,
+    answer_experts: AnswerExperts,
     clock: u64,
     speed: PromptSpeed,
     /// The places after which the context has logits.
@@ -141,6 +166,8 @@ pub struct LlamaEngine {
 #[derive(Default)]
 struct Sequence {
     cells: Vec<Cell>,
+    /// The experts that each cell went through. Empty if the model has none.
+    experts: Vec<u8>,
     used_at: u64,
     answered: Answered,
     /// The file in whose prompt it shows other code.
@@ -151,6 +178,8 @@ impl LlamaEngine {
     pub fn load(config: &LlamaConfig) -> Result<LlamaEngine, EngineError> {
         let failed = |error: String| EngineError::Failed(error);
         let gguf = Gguf::open(&config.path).map_err(|error| failed(error.to_string()))?;
+        let experts = expert_layout(&gguf)
+            .map_err(|what| failed(format!("{}: {what}", config.path.display())))?;
         let vocab = Vocab::from_gguf(&gguf).map_err(|error| failed(error.to_string()))?;
         let fim = config
             .template
@@ -159,7 +188,7 @@ impl LlamaEngine {
         let gpu = free_gpu().map_err(failed)?;
         let cells = cells(config.prompt_tokens);
         let gpu_layers = GpuLayers::choose(&gguf, gpu, config.gpu_layers, cells);
-        let started = gpu_layers.try_gpu(|layers| start(config, layers));
+        let started = gpu_layers.try_gpu(|layers| start(config, experts, layers));
         let ((model, context), gpu_layers) = started.map_err(failed)?;
         config.loaded.set(&model);
         let info = EngineInfo {
@@ -175,6 +204,8 @@ impl LlamaEngine {
             fim,
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
             memory: AnswerMemory::default(),
+            experts,
+            answer_experts: AnswerExperts::default(),
             clock: 0,
             speed: config.speed.clone(),
             rows: None,
@@ -259,6 +290,8 @@ impl LlamaEngine {
             self.truncate(SCORING, 0);
             self.context.copy(best, SCORING, held);
             self.sequences[SCORING].cells.extend_from_slice(&prompt[..held]);
+            let experts = self.experts_of(best, 0, held).to_vec();
+            self.sequences[SCORING].experts = experts;
         }
     }
 
@@ -311,13 +344,17 @@ impl LlamaEngine {
         let tokens: Vec<u32> = cells.iter().map(|cell| cell.0).collect();
         self.rows = None;
         self.passes += 1;
+        self.context.read_experts(tokens.len(), first_row);
         let decoded = self.context.decode(&tokens, position, sequence, first_row, abort);
+        let experts = self.context.experts_read();
         // After an abort the finished micro-batches are in the KV: keep them.
         let kept = match decoded {
             Ok(()) => cells.len(),
             Err(_) => self.context.length(sequence).saturating_sub(position).min(cells.len()),
         };
         self.sequences[sequence].cells.extend_from_slice(&cells[..kept]);
+        let experts = experts.get(..kept * self.expert_bytes()).unwrap_or_default();
+        self.sequences[sequence].experts.extend_from_slice(experts);
         match decoded {
             Ok(()) => {
                 let (first, last) = (position + first_row + 1, position + kept);
@@ -338,6 +375,8 @@ impl LlamaEngine {
     fn truncate(&mut self, sequence: usize, length: usize) {
         self.context.forget(sequence, length);
         self.sequences[sequence].cells.truncate(length);
+        let experts = length * self.expert_bytes();
+        self.sequences[sequence].experts.truncate(experts);
     }
 
     /// The sequence that holds most of this prompt, or else the one that shows the same file other
@@ -444,7 +483,8 @@ impl Engine for LlamaEngine {
         let sequence = self.use_sequence(&layout);
         let Layout { prompt, adapter_from, cells, .. } = layout;
         let draft = &self.draft_tokens(request);
-        let decoding = Decoding { request, prompt: &cells, sequence, deadline, abort, draft };
+        let decoding =
+            Decoding { request, prompt: &cells, adapter_from, sequence, deadline, abort, draft };
         let is_known = !decoding.draft.is_scored() && self.repeats(request, sequence, &cells);
         let (prompt_reused, prompt_evaluated) = if is_known {
             (cells.len() as u32, 0)
@@ -454,7 +494,8 @@ impl Engine for LlamaEngine {
         };
         let prompt_time = started.elapsed();
         self.speed.note(prompt_evaluated, prompt_time);
-        let draft = self.scored_draft(request, &cells, sequence, decoding.draft);
+        let prompt_cells = (cells.as_slice(), adapter_from);
+        let draft = self.scored_draft(request, prompt_cells, sequence, decoding.draft);
         let is_certain = request.draft.as_ref().is_some_and(|draft| draft.is_certain);
         let answers = match &draft {
             Some((_, false)) if is_certain => vec![],
@@ -523,6 +564,7 @@ impl Engine for LlamaEngine {
         self.context.load_adapter(version, path).map_err(EngineError::Failed)?;
         self.sequences.iter_mut().for_each(|sequence| sequence.answered = Answered::default());
         self.memory.forget();
+        self.answer_experts.forget();
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())
@@ -567,6 +609,8 @@ impl KvAccess for LlamaEngine {
         let is_restored =
             self.context.restore(sequence, state) && self.context.length(sequence) == cells.len();
         if is_restored {
+            let experts = self.experts.map(|layout| layout.unknown(cells.len()));
+            self.sequences[sequence].experts = experts.unwrap_or_default();
             self.sequences[sequence].cells = cells;
         } else {
             self.context.forget(sequence, 0);

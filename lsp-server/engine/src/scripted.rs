@@ -68,6 +68,7 @@ impl Engine for ScriptedEngine {
                 given_up: None,
                 stop: StopReason::Newline,
                 decode_time: self.takes,
+                experts: None,
             }
         };
         let scored = draft.filter(|draft| draft.is_scored && takes == self.takes);

@@ -144,6 +144,7 @@ mod tests {
             decision: Decision::default(),
             copied: None,
             typed: Typed::default(),
+            experts: None,
         }))
     }
 

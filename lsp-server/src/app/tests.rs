@@ -74,13 +74,13 @@ async fn a_hack_ends_its_trial_and_the_status_names_it() {
 #[tokio::test]
 async fn a_model_that_only_serves_says_so_and_starts_no_update() {
     let (_folder, home) = home();
-    let model = ServedModel { architecture: "qwen3moe".into(), ..testing::app::scripted_model() };
+    let model = ServedModel { architecture: "mamba".into(), ..testing::app::scripted_model() };
     let engine = fixtures::engine(ANSWERS);
     let engine = EngineHandle::start(move || Ok(engine), |_| (), Default::default()).unwrap();
     let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
     let app = App::start(&home, Config::default(), model, engine, clock, log).await.unwrap();
     let refusal = app.services.adapters.learning_refusal().unwrap();
-    assert!(refusal.starts_with("nothing is learned: Hone serves qwen3moe models"), "{refusal}");
+    assert!(refusal.starts_with("nothing is learned: Hone serves mamba models"), "{refusal}");
     let screen = screen(&app.status());
     assert!(screen.contains("does not learn on them; `hone model list` shows"), "{screen}");
     assert!(!screen.contains("until the next update"), "{screen}");

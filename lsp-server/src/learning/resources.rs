@@ -32,11 +32,23 @@ impl Resources {
 
     /// The reason why no update may start, if there is one.
     pub fn reason_not_to_start(&self, config: &LearningConfig, model_bytes: u64) -> Option<String> {
-        self.power(config).or_else(|| {
+        self.power(config).or_else(|| self.too_large(config, model_bytes >> 20)).or_else(|| {
             let needed = (model_bytes >> 20) + UPDATE_MB + SPARE_MB;
             (self.available_mb < needed).then(|| {
                 format!("{} MiB of memory are free, an update needs {needed}", self.available_mb)
             })
+        })
+    }
+
+    /// The learner holds a whole model, the experts that no token uses included. One that is too
+    /// large for it never learns on this machine, however much memory is free.
+    fn too_large(&self, config: &LearningConfig, model_mb: u64) -> Option<String> {
+        let limit_mb = self.learner_limit_mb(config);
+        (model_mb > limit_mb).then(|| {
+            format!(
+                "the learner holds the whole model, which has {model_mb} MiB, and may hold \
+                 {limit_mb}; raise learning.memory_limit_mb or serve a smaller model"
+            )
         })
     }
 
@@ -106,6 +118,17 @@ mod tests {
         assert_eq!(tight.reason_to_stop(&config), None, "a running update has its memory already");
         let starved = Resources { available_mb: 511, ..PLUGGED };
         assert_eq!(starved.reason_to_stop(&config).unwrap(), "only 511 MiB of memory are free");
+    }
+
+    /// Qwen3-Coder-30B-A3B on a machine with 32 GiB.
+    #[test]
+    fn a_model_that_is_larger_than_the_learner_may_be_never_starts() {
+        let config = LearningConfig::default();
+        let machine = Resources { memory_mb: 32 << 10, available_mb: 30 << 10, ..PLUGGED };
+        let reason = machine.reason_not_to_start(&config, 18_556_689_568).unwrap();
+        assert!(reason.contains("which has 17697 MiB, and may hold 16384; raise"), "{reason}");
+        let raised = LearningConfig { memory_limit_mb: 20_000, ..config };
+        assert_eq!(machine.reason_not_to_start(&raised, 18_556_689_568), None);
     }
 
     #[test]

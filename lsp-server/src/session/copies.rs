@@ -261,6 +261,7 @@ fn unscored(text: &str) -> Answer {
         given_up: None,
         stop: StopReason::Newline,
         decode_time: Duration::ZERO,
+        experts: None,
     }
 }
 

@@ -108,6 +108,7 @@ impl<'a> ResponseBuilder<'a> {
             decision,
             copied: copied.map(|copied| copied.record),
             typed: Typed::default(),
+            experts: answer.experts.clone(),
         };
         (completion, reason)
     }

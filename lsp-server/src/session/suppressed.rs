@@ -128,6 +128,7 @@ mod tests {
             given_up: None,
             stop: StopReason::Newline,
             decode_time: Duration::ZERO,
+            experts: None,
         };
         Suppressed::of(&answer, healing, Reason::NothingToAdd, 0, "a", 10)
     }

@@ -2,6 +2,7 @@
 //! compare the learner with llama.cpp and with central differences on them.
 
 use super::blocks::Random;
+use crate::experts::Experts;
 use crate::gguf::Value;
 use crate::gguf_write::Builder;
 use half::f16;
@@ -107,6 +108,8 @@ pub struct Form {
     /// Whether the head is the embedding.
     pub is_tied: bool,
     pub has_rope_factors: bool,
+    /// The experts of a layer and how many of them a token uses, if there are any.
+    pub experts: Option<Experts>,
     /// Metadata beside the sizes, without the architecture's name.
     pub floats: &'static [(&'static str, f32)],
     pub texts: &'static [(&'static str, &'static str)],
@@ -125,6 +128,7 @@ const LLAMA: Form = Form {
     biases: &[],
     is_tied: false,
     has_rope_factors: false,
+    experts: None,
     floats: &[],
     texts: &[],
 };
@@ -173,6 +177,13 @@ pub const FORMS: &[Form] = &[
         ..LLAMA
     },
     Form { name: "gemma", architecture: "gemma", is_tied: true, ..LLAMA },
+    Form {
+        name: "qwen3moe",
+        architecture: "qwen3moe",
+        has_head_norms: true,
+        experts: Some(Experts { count: 8, used: 3 }),
+        ..LLAMA
+    },
 ];
 
 /// The form with this name.
@@ -233,13 +244,21 @@ impl Form {
                 tensors.vector(&name("attn_k_norm.weight"), sizes.head_width, 1.0, 0.5);
             }
             for (map, (rows, columns)) in MAPS.iter().zip(shapes) {
-                if *map == "ffn_gate" && !self.is_gated {
+                if (*map == "ffn_gate" && !self.is_gated)
+                    || (map.starts_with("ffn_") && self.experts.is_some())
+                {
                     continue;
                 }
                 tensors.matrix(&name(&format!("{map}.weight")), rows, columns);
                 if self.biases.contains(map) {
                     tensors.vector(&name(&format!("{map}.bias")), rows, 0.0, 0.3);
                 }
+            }
+            if let Some(Experts { count, .. }) = self.experts {
+                tensors.router(&name("ffn_gate_inp.weight"), count, width);
+                tensors.stack(&name("ffn_gate_exps.weight"), count, feed_forward, width);
+                tensors.stack(&name("ffn_up_exps.weight"), count, feed_forward, width);
+                tensors.stack(&name("ffn_down_exps.weight"), count, width, feed_forward);
             }
         }
         std::fs::write(path, tensors.builder.finish())
@@ -268,6 +287,11 @@ impl Form {
             ("rope.dimension_count", sizes.head_width),
         ] {
             builder.u32(&key(name), size as u32);
+        }
+        if let Some(Experts { count, used }) = self.experts {
+            builder.u32(&key("expert_count"), count as u32);
+            builder.u32(&key("expert_used_count"), used as u32);
+            builder.u32(&key("expert_feed_forward_length"), sizes.feed_forward as u32);
         }
         let epsilon = if self.norms_have_biases {
             "attention.layer_norm_epsilon"
@@ -305,16 +329,35 @@ struct Tensors {
 impl Tensors {
     /// Values are uniform, and rows are about as long as those of a real model.
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) {
+        let values = self.values(rows, columns);
+        self.add(name, &[columns as u64, rows as u64], &values);
+    }
+
+    /// The matrices of all experts, one after the other.
+    fn stack(&mut self, name: &str, count: usize, rows: usize, columns: usize) {
+        let values = self.values(count * rows, columns);
+        self.add(name, &[columns as u64, rows as u64, count as u64], &values);
+    }
+
+    /// The matrix that gives each expert its logit. Real files have it in 32 bits.
+    fn router(&mut self, name: &str, experts: usize, columns: usize) {
+        let values = self.values(experts, columns);
+        self.builder.tensor(name, &[columns as u64, experts as u64], &values);
+    }
+
+    fn values(&mut self, rows: usize, columns: usize) -> Vec<f32> {
         let spread = 1.5 / (columns as f32).sqrt();
-        let values: Vec<f32> = (0..rows * columns).map(|_| spread * self.random.number()).collect();
-        let dims = [columns as u64, rows as u64];
+        (0..rows * columns).map(|_| spread * self.random.number()).collect()
+    }
+
+    fn add(&mut self, name: &str, dims: &[u64], values: &[f32]) {
         match self.matrices {
-            Matrices::F32 => self.builder.tensor(name, &dims, &values),
+            Matrices::F32 => self.builder.tensor(name, dims, values),
             Matrices::F16 => {
                 let halves = values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes());
-                self.builder.tensor_of(name, &dims, GGML_F16, halves);
+                self.builder.tensor_of(name, dims, GGML_F16, halves);
             }
-            Matrices::Q8_0 => self.builder.tensor_of(name, &dims, GGML_Q8_0, q8_0(&values)),
+            Matrices::Q8_0 => self.builder.tensor_of(name, dims, GGML_Q8_0, q8_0(values)),
         }
     }
 
@@ -352,7 +395,8 @@ mod tests {
             {
                 tiny.write(Sizes::SMALL, matrices, 1, &path).unwrap();
                 let gguf = Gguf::open(&path).unwrap();
-                let ggml_type = gguf.tensor("blk.2.ffn_down.weight").unwrap().ggml_type;
+                let down = if tiny.experts.is_some() { "ffn_down_exps" } else { "ffn_down" };
+                let ggml_type = gguf.tensor(&format!("blk.2.{down}.weight")).unwrap().ggml_type;
                 assert_eq!(ggml_type, expected, "{}", tiny.name);
             }
             assert_eq!(form(tiny.name).unwrap().name, tiny.name);

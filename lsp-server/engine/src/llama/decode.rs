@@ -9,6 +9,7 @@ use crate::sampler::{Chosen, Sampler};
 use crate::{Answer, EngineError, Request};
 use completion::limits::TOKENS_MAX;
 use feedback::event::{AdapterVersion, StopReason, TokenRecord};
+use feedback::experts::ChosenExperts;
 pub use memory::AnswerMemory;
 use models::vocab::Vocab;
 use repetition::repeats_from;
@@ -60,6 +61,8 @@ impl Answered {
 pub struct Decoding<'a> {
     pub request: &'a Request,
     pub prompt: &'a [Cell],
+    /// The cell from which on the adapter acts.
+    pub adapter_from: usize,
     pub sequence: usize,
     pub deadline: Instant,
     pub abort: &'a AtomicBool,
@@ -172,7 +175,12 @@ impl<'a> PartialAnswer<'a> {
         Some(self.healed + first)
     }
 
-    fn end(self, stop: StopReason, decode_time: Duration) -> Answer {
+    fn end(
+        self,
+        stop: StopReason,
+        decode_time: Duration,
+        experts: Option<ChosenExperts>,
+    ) -> Answer {
         let unlikely = (stop == StopReason::LowConfidence).then_some(self.line.first_byte);
         Answer {
             tokens: self.tokens,
@@ -183,6 +191,7 @@ impl<'a> PartialAnswer<'a> {
             given_up: self.given_up.or(unlikely),
             stop,
             decode_time,
+            experts,
         }
     }
 }
@@ -254,7 +263,10 @@ impl LlamaEngine {
                 break stop;
             }
         };
-        Ok(answer.end(stop, started.elapsed()))
+        let Decoding { sequence, adapter_from, .. } = *decoding;
+        let experts = self.experts_along(sequence, &answer.path, adapter_from);
+        self.remember_experts(sequence, &answer.path, adapter_from);
+        Ok(answer.end(stop, started.elapsed(), experts))
     }
 
     /// The token that follows, or why none does.

@@ -102,7 +102,7 @@ impl LlamaEngine {
     pub(super) fn scored_draft(
         &self,
         request: &Request,
-        prompt: &[Cell],
+        (prompt, adapter_from): (&[Cell], usize),
         sequence: usize,
         draft: &DraftTokens,
     ) -> Option<(Answer, bool)> {
@@ -117,6 +117,7 @@ impl LlamaEngine {
             given_up: None,
             stop: StopReason::Newline,
             decode_time: Duration::ZERO,
+            experts: None,
         };
         for (index, id) in draft.tokens.iter().enumerate().filter(|_| draft.is_scored) {
             let logits = self.row(sequence, prompt.len() + index)?;
@@ -134,6 +135,9 @@ impl LlamaEngine {
             answer.text.extend_from_slice(piece);
             answer.ends.push(answer.text.len());
         }
+        let said = draft.tokens.iter().map(|token| (*token, request.adapter));
+        let path: Vec<Cell> = prompt.iter().copied().chain(said).collect();
+        answer.experts = self.experts_along(sequence, &path, adapter_from);
         (!answer.tokens.is_empty()).then_some((answer, is_greedy))
     }
 }

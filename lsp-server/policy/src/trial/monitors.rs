@@ -261,6 +261,7 @@ mod tests {
                 decision: Decision { arm, defect, ..Decision::default() },
                 copied: None,
                 typed: Typed::default(),
+                experts: None,
             })));
             id
         }

@@ -54,6 +54,7 @@ fn answer(healing: &str, text: &str) -> Answer {
         given_up: None,
         stop: StopReason::Newline,
         decode_time: Duration::ZERO,
+        experts: None,
     }
 }
 

@@ -106,6 +106,7 @@ impl Story {
                 decision: Default::default(),
                 copied: None,
                 typed: Typed::default(),
+                experts: None,
             };
             self.record(vec![EventKind::Completion(Box::new(completion))]);
             let (uri, healing) = (URI.to_owned(), String::new());
