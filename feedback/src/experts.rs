@@ -84,8 +84,8 @@ impl ChosenExperts {
     /// The expert of each token, layer and place, or [`NOT_CHOSEN`].
     ///
     /// # Errors
-    /// It was not recorded of a model with this layout, or not by a correct daemon. The message says
-    /// what is wrong with the record.
+    /// It was not recorded of a model with this layout, or not by a correct daemon. The message
+    /// says what is wrong with the record.
     pub fn ids(&self, model: ExpertLayout) -> Result<Vec<u16>, String> {
         let ExpertLayout { experts, used, layers } = self.layout;
         if self.layout != model {

@@ -1,5 +1,5 @@
-//! `cargo xtask check-windows`: whether the programs still compile for Windows. Nothing is linked or
-//! run.
+//! `cargo xtask check-windows`: whether the programs still compile for Windows. Nothing is linked
+//! or run.
 
 use crate::step::Steps;
 use crate::workspace::Workspace;

@@ -117,8 +117,8 @@ impl Experts {
         self.experts[0].down.rows()
     }
 
-    /// The outputs for normed rows, and what [`Experts::backward`] needs of each expert. If there is
-    /// a `unit`, the experts round activations as the server does on a CPU.
+    /// The outputs for normed rows, and what [`Experts::backward`] needs of each expert. If there
+    /// is a `unit`, the experts round activations as the server does on a CPU.
     pub fn forward<T: Float>(
         &self,
         unit: Option<Int8Unit>,

@@ -51,8 +51,9 @@ pub struct Tail {
     pub tokens: Vec<u32>,
     /// The tokens that the last `targets.len()` rows predict.
     pub targets: Vec<Target>,
-    /// The experts that the server chose: for each row, those of each layer. They may end before the
-    /// rows do, or hold [`NOT_CHOSEN`]; there the router chooses. Empty for a model without experts.
+    /// The experts that the server chose: for each row, those of each layer. They may end before
+    /// the rows do, or hold [`NOT_CHOSEN`]; there the router chooses. Empty for a model without
+    /// experts.
     pub experts: Vec<u16>,
 }
 

@@ -111,8 +111,8 @@ pub struct Answer {
     pub given_up: Option<usize>,
     pub stop: StopReason,
     pub decode_time: Duration,
-    /// The experts that the prompt from [`Generated::adapter_from`] on and `tokens` went through, if
-    /// the model has any.
+    /// The experts that the prompt from [`Generated::adapter_from`] on and `tokens` went through,
+    /// if the model has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experts: Option<ChosenExperts>,
 }

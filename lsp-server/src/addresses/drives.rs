@@ -1,8 +1,8 @@
 //! Paths of a system that has drives and servers (Windows), as names and as addresses.
 //!
-//! There are many ways to write such a path: `C:\a`, `c:/a`, `\\?\C:\a`, `file:///c%3A/a`. The name has
-//! slashes and a small letter for the drive, as VS Code's own addresses have: `c:/a`. A file of a
-//! server is `//server/share/a`.
+//! There are many ways to write such a path: `C:\a`, `c:/a`, `\\?\C:\a`, `file:///c%3A/a`. The name
+//! has slashes and a small letter for the drive, as VS Code's own addresses have: `c:/a`. A file of
+//! a server is `//server/share/a`.
 
 use super::{decoded, split_scheme};
 

@@ -3,7 +3,8 @@
 //! A low priority is not enough. The engine's threads wait for each other, so a thread that has
 //! lost its core to the learner delays them all, and the learner's matrix products evict the
 //! engine's weights from the shared caches. A stop by the system (`platform::process`) takes effect
-//! within microseconds and needs no cooperation. A learner that is orphaned while it is stopped ends.
+//! within microseconds and needs no cooperation. A learner that is orphaned while it is stopped
+//! ends.
 
 use crate::platform::process;
 use parking_lot::Mutex;

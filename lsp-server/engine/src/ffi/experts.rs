@@ -8,8 +8,8 @@ use feedback::experts::ExpertLayout;
 use parking_lot::Mutex;
 use std::ffi::{CStr, c_void};
 
-/// The name of the tensor with a layer's choices, before the number of the layer. Its rows are those
-/// of the tokens, and its type is I32.
+/// The name of the tensor with a layer's choices, before the number of the layer. Its rows are
+/// those of the tokens, and its type is I32.
 const CHOSEN: &[u8] = b"ffn_moe_topk-";
 
 /// Collects the choices of the tokens of one decode.
@@ -41,8 +41,8 @@ impl ExpertReader {
         std::mem::take(&mut self.choices)
     }
 
-    /// Notes the choices of a micro-batch in one layer. `row_bytes` is the stride of the rows, which
-    /// hold the ranking of all experts and begin with the chosen ones.
+    /// Notes the choices of a micro-batch in one layer. `row_bytes` is the stride of the rows,
+    /// which hold the ranking of all experts and begin with the chosen ones.
     fn note(&mut self, layer: usize, rows: usize, row_bytes: usize, bytes: &[u8]) {
         let Some(read) = self.read.get_mut(layer) else { return };
         let is_last = layer + 1 == usize::from(self.layout.layers);
