@@ -72,7 +72,8 @@ pub fn earlier_name(address: &str) -> Option<String> {
 
 /// Whether this is an address and not a path.
 pub fn is_address(text: &str) -> bool {
-    !text.starts_with('/') && !(HAS_DRIVES && drives::is_path(text)) && split_scheme(text).is_some()
+    let is_path = text.starts_with('/') || HAS_DRIVES && drives::is_path(text);
+    !is_path && split_scheme(text).is_some()
 }
 
 /// The path within a name, without scheme, host, query and fragment. For a file of another machine

@@ -150,6 +150,8 @@ pub struct CompletionConfig {
     /// When the next place is offered for an edit that you made twice: `off`, `subtle` (when
     /// you press the key for it) or `on` (as you edit).
     pub next_edit: NextEdit,
+    /// The same for single languages, by their editor's id.
+    pub next_edit_for: BTreeMap<String, NextEdit>,
 }
 
 impl Default for CompletionConfig {
@@ -170,6 +172,7 @@ impl Default for CompletionConfig {
             context_chars: None,
             memory: false,
             next_edit: NextEdit::default(),
+            next_edit_for: BTreeMap::new(),
         }
     }
 }
@@ -208,6 +211,10 @@ impl CompletionConfig {
 
     pub fn eagerness_in(&self, language: &str) -> Eagerness {
         self.eagerness_for.get(language).copied().unwrap_or(self.eagerness)
+    }
+
+    pub fn next_edit_in(&self, language: &str) -> NextEdit {
+        self.next_edit_for.get(language).copied().unwrap_or(self.next_edit)
     }
 }
 

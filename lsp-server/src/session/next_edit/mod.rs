@@ -107,7 +107,7 @@ impl Session {
         state.next_edits.asked += 1;
         let number = state.next_edits.asked;
         let document = state.documents.get(uri).ok_or(Reason::OutOfStep)?;
-        let silence = match (config.completion.next_edit, trigger) {
+        let silence = match (config.completion.next_edit_in(&document.language), trigger) {
             (Setting::Off, _) => Some(Reason::NextEditsOff),
             (Setting::Subtle, Trigger::Automatic) => Some(Reason::NextEditsByKey),
             (Setting::Subtle | Setting::On, Trigger::Invoked) => None,

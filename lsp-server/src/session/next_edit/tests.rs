@@ -33,6 +33,10 @@ impl User {
     async fn as_set(text: &str, setting: Setting) -> User {
         let mut config = Config::default();
         config.completion.next_edit = setting;
+        User::with(text, config).await
+    }
+
+    async fn with(text: &str, config: Config) -> User {
         let engine = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
         let (home, session) = session_as_set(config, engine).await;
         let document = open(&session, URI, text);
@@ -149,6 +153,19 @@ async fn subtle_offers_come_with_a_key_alone_and_off_is_off() {
         user.replace(1, "load", "fetch");
         assert_eq!(user.ask(1).await.is_some(), by_itself, "{setting:?}");
         assert_eq!(user.ask_by(1, Trigger::Invoked).await.is_some(), by_key, "{setting:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_language_may_have_a_setting_of_its_own() {
+    for (language, is_asked) in [("rust", false), ("go", true)] {
+        let mut config = Config::default();
+        config.completion.next_edit = Setting::On;
+        config.completion.next_edit_for.insert(language.into(), Setting::Off);
+        let mut user = User::with(LINES, config).await;
+        user.replace(0, "load", "fetch");
+        user.replace(1, "load", "fetch");
+        assert_eq!(user.ask(1).await.is_some(), is_asked, "off for {language}");
     }
 }
 
