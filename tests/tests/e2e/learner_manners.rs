@@ -129,7 +129,8 @@ fn pausing_gives_an_update_up_and_its_labels_wait() {
 
 #[test]
 fn an_update_past_its_memory_says_so_and_costs_no_label() {
-    let config = format!("{QUICK}learning.memory_limit_mb = 40\n");
+    // The model has room, and the update beside it has not.
+    let config = format!("{QUICK}learning.memory_limit_mb = 110\n");
     let home = Home::with(Model::Smol, &config);
     let editor = home.editor();
     accept_one(&editor, "week.rs");
@@ -137,7 +138,7 @@ fn an_update_past_its_memory_says_so_and_costs_no_label() {
     eventually("the update fails", || home.status()["learner"]["state"] == "backoff");
     let status = home.status();
     let error = status["learner"]["last_error"].as_str().unwrap_or_default();
-    assert!(error.contains("its limit is 40 MiB; raise learning.memory_limit_mb"), "{error}");
+    assert!(error.contains("its limit is 110 MiB; raise learning.memory_limit_mb"), "{error}");
     assert_eq!(status["learner"]["waiting"], 1);
 }
 
