@@ -21,7 +21,8 @@ impl Encoding {
         [Encoding::Utf8, Encoding::Utf16].into_iter().find(|encoding| encoding.name() == name)
     }
 
-    fn units(self, text: &str) -> usize {
+    /// How long a text is in the units of a position.
+    pub fn units(self, text: &str) -> usize {
         match self {
             Encoding::Utf8 => text.len(),
             Encoding::Utf16 => text.encode_utf16().count(),

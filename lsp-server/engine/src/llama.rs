@@ -106,7 +106,7 @@ pub fn placement(
 /// How the choices of a model's experts are laid out; `None` if it has none.
 ///
 /// # Errors
-/// The experts cannot be. llama.cpp would end the process.
+/// The numbers of experts are impossible, and llama.cpp would end the process on them.
 fn expert_layout(gguf: &Gguf) -> Result<Option<ExpertLayout>, String> {
     let Some(Experts { count, used }) = Experts::of(gguf)? else { return Ok(None) };
     let key = format!("{}.block_count", gguf.architecture().unwrap_or_default());

@@ -2,7 +2,6 @@
 //! are written. The server sees it key by key.
 
 use super::plan::{Fate, FilePlan, Slot, Step};
-use super::units;
 use super::words::common_ends;
 use crate::client::{Client, RequestError};
 use crate::document::{Position, Range};
@@ -29,7 +28,7 @@ struct Keys<'a> {
 
 impl Keys<'_> {
     fn units(&self, text: &str) -> usize {
-        units(self.client.encoding(), text)
+        self.client.encoding().units(text)
     }
 
     fn replace(&self, start: Cursor, end: Cursor, text: &str) -> Result<(), RequestError> {

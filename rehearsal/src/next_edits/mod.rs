@@ -14,7 +14,7 @@ mod words;
 
 use crate::client::{Client, OfferedNextEdit, RequestError};
 use crate::developer::history::{FileChange, History};
-use crate::document::{Encoding, Position};
+use crate::document::Position;
 use crate::limits;
 use crate::run::arm::{self, Arm, ArmKind, ArmSpec};
 use crate::run::interrupt;
@@ -166,13 +166,5 @@ impl Developer<'_> {
         self.figures.latencies_ms.push(asked.elapsed().as_secs_f64() * 1e3);
         *self.figures.reasons.entry(reason.unwrap_or_default()).or_default() += 1;
         Ok(offered)
-    }
-}
-
-/// How long a text is in the units of a position.
-fn units(encoding: Encoding, text: &str) -> usize {
-    match encoding {
-        Encoding::Utf8 => text.len(),
-        Encoding::Utf16 => text.encode_utf16().count(),
     }
 }
