@@ -161,4 +161,25 @@ return {
       check.equal({ 'queue.append(2);', 'queue.append(3);' }, editor:lines())
     end,
   },
+  {
+    'a walk into a file that is not open',
+    function(home)
+      local shut = ('%s/project/%s'):format(home.path, 'walkshut.rs')
+      vim.fn.writefile({ 'end();', 'stack.pop_one(1);' }, shut)
+      vim.fn.mkdir(home.path .. '/project/.git', 'p')
+      local editor = home:edit('walkshutters.rs', 'stack.pop_one(2);\nstack.pop_one(3);\n')
+      change_twice(editor, 'take_one')
+      editor:press('M-n')
+      editor:wait_for('→ walkshut.rs:2 (<M-n>)')
+      editor:type(':set hidden')
+      editor:press('Enter')
+      editor:press('M-n')
+      editor:wait_for('pop_onetake_one(1);')
+      check.contains(editor:eval('expand("%:t")'), 'walkshut.rs')
+      wait_for_cursor(editor, 2)
+      editor:press('M-n')
+      wait_for_lines(editor, { 'end();', 'stack.take_one(1);' })
+      outcomes_are(home, 'walkshut.rs', { 'accepted' })
+    end,
+  },
 }

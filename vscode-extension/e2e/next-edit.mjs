@@ -28,6 +28,8 @@ export const files = {
     'here.rs': 'queue.push(2);\nqueue.push(3);\n',
     'inserted.rs': OPENED,
     'other.rs': 'queue.push(1);\n',
+    'shut.rs': 'end();\nstack.pop_one(1);\n',
+    'shutters.rs': 'stack.pop_one(2);\nstack.pop_one(3);\n',
     'walk.rs': LOADS,
 };
 
@@ -231,6 +233,21 @@ const played = {
         await window.press('Tab');
         await isSaved(at, 'other.rs', 'queue.append(1);\n');
         await outcomesAre(at, 'other.rs', ['accepted']);
+    },
+
+    async 'the key finds the next edit in a file that is not open, and Tab opens it'(at) {
+        const { window } = at;
+        await renameTwice(window, 'shutters.rs', 'stack', 'pop_one', 'take_one');
+        await window.press('Alt+n');
+        await shows(window, { old: '', new: '', hint: '→ shut.rs:2 (Tab)' });
+        await window.shot('next-edit-shut');
+        await window.press('Tab');
+        await window.page.locator('.tab.active[data-resource-name="shut.rs"]').waitFor();
+        await isAt(window, 2);
+        await shows(window, { old: 'pop_one', new: 'take_one', hint: '' });
+        await window.press('Tab');
+        await isSaved(at, 'shut.rs', 'end();\nstack.take_one(1);\n');
+        await outcomesAre(at, 'shut.rs', ['accepted']);
     },
 };
 

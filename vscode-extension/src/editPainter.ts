@@ -49,13 +49,22 @@ export class EditPainter implements vscode.Disposable {
         const first = place && new vscode.Range(place.start, place.start);
         editor.setDecorations(this.arrow, at(drawn?.range ?? first));
         editor.setDecorations(this.new, drawn ? [drawn] : []);
+        if (hint === undefined) editor.setDecorations(this.hint, []);
+        else this.drawHint(editor, hint);
+    }
+
+    /** Draws a hint alone: the edit is in a file that is not open. */
+    point(editor: vscode.TextEditor, hint: string): void {
+        this.clear();
+        this.painted = editor;
+        this.drawHint(editor, hint);
+    }
+
+    private drawHint(editor: vscode.TextEditor, hint: string): void {
         const line = editor.selection.active.line;
         const end = editor.document.lineAt(line).range.end;
-        const contentText = `${hint ?? ''} (Tab)`;
-        const hints = [
-            { range: new vscode.Range(end, end), renderOptions: { after: { contentText } } },
-        ];
-        editor.setDecorations(this.hint, hint === undefined ? [] : hints);
+        const renderOptions = { after: { contentText: `${hint} (Tab)` } };
+        editor.setDecorations(this.hint, [{ range: new vscode.Range(end, end), renderOptions }]);
     }
 
     clear(): void {

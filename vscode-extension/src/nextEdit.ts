@@ -3,7 +3,15 @@
 
 import * as vscode from 'vscode';
 import { DOCUMENTS } from './client';
-import { direction, moved, tabIndents, type NextEdit } from './core/nextEdit';
+import {
+    direction,
+    elsewhereOf,
+    fileName,
+    moved,
+    tabIndents,
+    type Elsewhere,
+    type NextEdit,
+} from './core/nextEdit';
 import {
     ACCEPT_COMMAND,
     didReject,
@@ -38,6 +46,8 @@ export class NextEdits implements vscode.Disposable {
     private readonly subscriptions: vscode.Disposable[];
     private readonly painter = new EditPainter();
     private live: NextEdit | undefined;
+    /** Without a live edit: where the next one is, in a file that is not open. */
+    private elsewhere: Elsewhere | undefined;
     /** How the live edit was asked for. After it, the next one is asked for in the same way. */
     private kind = AUTOMATIC;
     /**
@@ -90,6 +100,7 @@ export class NextEdits implements vscode.Disposable {
         this.said?.dispose();
         const edit = this.live;
         if (!edit) {
+            if (this.elsewhere) await this.open(this.elsewhere);
             const found = await this.ask(INVOKED);
             if (!found) {
                 const text = `Hone: ${this.otherwise}`;
@@ -119,6 +130,22 @@ export class NextEdits implements vscode.Disposable {
         this.bring(editor, place.start);
         editor.revealRange(place, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
         this.draw();
+    }
+
+    /** Opens the file in which the next edit is, and goes there. */
+    private async open({ path, line }: Elsewhere): Promise<void> {
+        this.drop();
+        let editor: vscode.TextEditor;
+        try {
+            editor = await vscode.window.showTextDocument(vscode.Uri.file(path));
+        } catch {
+            // The file has gone since, and the editor has said so.
+            return;
+        }
+        const place = editor.document.validatePosition(new vscode.Position(line, 0));
+        this.bring(editor, place);
+        const range = new vscode.Range(place, place);
+        editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
     }
 
     private bring(editor: vscode.TextEditor, position: vscode.Position): void {
@@ -169,6 +196,7 @@ export class NextEdits implements vscode.Disposable {
             if (!this.live) this.drop();
         }
         if (document !== vscode.window.activeTextEditor?.document) return;
+        this.elsewhere = undefined;
         this.draw();
         clearTimeout(this.timer);
         this.timer = setTimeout(() => void this.ask(AUTOMATIC), RESTS_MS);
@@ -201,10 +229,11 @@ export class NextEdits implements vscode.Disposable {
                 return this.live !== undefined;
             const before = this.live?.id;
             this.live = found && editOf(found);
+            this.elsewhere = this.live ? undefined : elsewhereOf(answer);
             this.kind = kind;
             if (kind === INVOKED) this.rest(editor);
             this.draw();
-            if (!this.live) return false;
+            if (!this.live) return this.elsewhere !== undefined;
             if (this.live.id !== before) {
                 void client.sendNotification(didShowEdit, itemReference(this.live.id));
             }
@@ -224,16 +253,29 @@ export class NextEdits implements vscode.Disposable {
 
     private draw(): void {
         const [editor, edit] = [vscode.window.activeTextEditor, this.live];
+        if (!edit && editor && this.elsewhere) return this.point(editor, this.elsewhere);
         if (!edit || !editor) return this.hide();
         const document = documentOf(edit.uri);
         const place = document && rangeOf(document, edit);
         if (!place) return this.drop();
         const isHere = document === editor.document;
         const cursor = editor.selection.active;
-        const file = isHere ? undefined : edit.uri.slice(edit.uri.lastIndexOf('/') + 1);
+        const file = isHere ? undefined : fileName(edit.uri);
         const isVisible = isHere && editor.visibleRanges.some((range) => range.intersection(place));
         const hint = isVisible ? undefined : direction(cursor.line, place.start.line, file);
         this.painter.draw(editor, isHere ? place : undefined, edit, hint);
+        this.takeKeys(editor);
+    }
+
+    /** Shows where the next edit is, in a file that is not open. */
+    private point(editor: vscode.TextEditor, { path, line }: Elsewhere): void {
+        this.painter.point(editor, direction(editor.selection.active.line, line, fileName(path)));
+        this.takeKeys(editor);
+    }
+
+    /** Tab and Escape belong to the edit, unless Tab indents where the cursor is. */
+    private takeKeys(editor: vscode.TextEditor): void {
+        const cursor = editor.selection.active;
         const before = editor.document.lineAt(cursor.line).text.slice(0, cursor.character);
         setContext(this.isBrought(editor) || !tabIndents(before));
     }
@@ -250,6 +292,7 @@ export class NextEdits implements vscode.Disposable {
 
     private drop(): void {
         this.live = undefined;
+        this.elsewhere = undefined;
         this.asked++;
         this.hide();
     }

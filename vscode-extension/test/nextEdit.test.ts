@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
     direction,
+    elsewhereOf,
+    fileName,
     insertsBelow,
     moved,
     onOneLine,
@@ -67,4 +69,16 @@ test('inserted lines are shown behind the line above them', () => {
 test('Tab keeps its meaning where it indents', () => {
     assert.ok(tabIndents('') && tabIndents('\t  '));
     assert.ok(!tabIndents('  x'));
+});
+
+test('an answer may name a place in a file that is not open', () => {
+    const note = { reason: 'in_another_file', sentence: 'There.', path: '/p/b.rs', line: 3 };
+    assert.deepEqual(elsewhereOf({ edits: [], _hone: note }), { path: '/p/b.rs', line: 2 });
+    const others = [null, {}, { _hone: { ...note, reason: 'shown' } }];
+    for (const answer of [...others, { _hone: { ...note, line: '3' } }]) {
+        assert.equal(elsewhereOf(answer), undefined);
+    }
+    assert.equal(fileName('/p/b.rs'), 'b.rs');
+    assert.equal(fileName('C:\\p\\b.rs'), 'b.rs');
+    assert.equal(fileName('b.rs'), 'b.rs');
 });

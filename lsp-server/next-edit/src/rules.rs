@@ -61,6 +61,16 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Whether it may be looked for in files in which it has no example.
+    pub fn is_firm(&self) -> bool {
+        self.is_firm
+    }
+
+    /// Words of which a text has at least one, if the rule fits somewhere in it.
+    pub fn needles(&self) -> impl Iterator<Item = &str> {
+        self.patterns.iter().filter_map(Pattern::needle).map(|(_, word)| word)
+    }
+
     pub(crate) fn has_example_in(&self, file: &str) -> bool {
         self.examples.iter().any(|place| *place.file == *file)
     }

@@ -70,6 +70,11 @@ pub enum Reason {
     NothingAlike,
     /// What the user changed twice fits no other place of the open documents.
     NoOtherPlace,
+    /// What the user changed twice comes next in a file that is not open. The line counts from 1.
+    InAnotherFile {
+        path: String,
+        line: u32,
+    },
     /// The user turned the next edit down.
     TurnedDown,
     /// The user had something forgotten while the completion was computed.
@@ -138,6 +143,9 @@ impl Reason {
             Reason::NoOtherPlace => {
                 "What you changed twice fits no other place of the open files.".into()
             }
+            Reason::InAnotherFile { path, line } => {
+                format!("What you changed twice comes next in {path}:{line}, which is not open.")
+            }
             Reason::TurnedDown => "You turned this edit down.".into(),
             Reason::Forgotten => "Something was forgotten while the offer was computed.".into(),
             Reason::OutOfStep => "Hone does not know this text of the document.".into(),
@@ -166,6 +174,7 @@ impl Reason {
             Reason::TooSlow { budget_ms } => {
                 format!("hone config set completion.budget_ms {}", 2 * budget_ms)
             }
+            Reason::InAnotherFile { .. } => "open that file, and ask for the next edit".into(),
             Reason::OutOfStep => "open the file again".into(),
             Reason::Failed { .. } => "hone stop, and look into logs/daemon.log".into(),
             _ => return None,

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::session::other_code::Quotable;
 use crate::session::request::as_set;
 use crate::session::{imports, tool_edits};
+use crate::workspace::limits::FOLDERS_MAX;
 use completion::document::{Document, Position};
 use completion::prompt_builder::PromptLimits;
 use std::path::Path;
@@ -53,6 +54,11 @@ impl Session {
 
     /// The editor has opened a folder, whose code is indexed from now on if the settings say so.
     pub fn open_folder(&self, path: &Path) {
+        let mut roots = self.roots.lock();
+        if roots.len() < FOLDERS_MAX && !roots.iter().any(|root| root == path) {
+            roots.push(path.to_owned());
+        }
+        drop(roots);
         if !self.services.settings.current().indexes_folders() {
             return;
         }
@@ -60,6 +66,7 @@ impl Session {
     }
 
     pub fn close_folder(&self, path: &Path) {
+        self.roots.lock().retain(|root| root != path);
         self.folders.lock().retain(|open| open.root() != path);
     }
 

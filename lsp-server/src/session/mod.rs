@@ -48,6 +48,7 @@ use engine::unloading::Resident;
 use feedback::event::{EventKind, OfferId, Outcome};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -56,7 +57,8 @@ pub struct Session {
     services: Arc<Services>,
     state: Mutex<State>,
     search: next_edit::Search,
-    /// The folders that the editor has open.
+    /// The folders that the editor has open, and those of them that are indexed.
+    roots: Mutex<Vec<PathBuf>>,
     folders: Mutex<Vec<Arc<OpenFolder>>>,
 }
 
@@ -168,8 +170,9 @@ impl Session {
             forgotten: HashSet::new(),
             copied: None,
         };
-        let (search, folders) = (next_edit::Search::default(), Mutex::default());
-        Session { services, state: Mutex::new(state), search, folders }
+        let (search, roots) = (next_edit::Search::default(), Mutex::default());
+        let folders = Mutex::default();
+        Session { services, state: Mutex::new(state), search, roots, folders }
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {

@@ -6,9 +6,11 @@
 
 use crate::services::reason::Reason;
 use completion::document::Edit;
+use completion::prompt::PromptContext;
 use completion::stop_rule::valid_utf8_prefix;
 use engine::Answer;
 use feedback::event::{AdapterVersion, StopReason};
+use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suppressed {
@@ -16,6 +18,8 @@ pub struct Suppressed {
     pub stop: StopReason,
     /// Why it was not shown.
     pub reason: Reason,
+    /// The code from elsewhere that its prompt quoted.
+    pub quoted: Option<Arc<PromptContext>>,
     uri: String,
     /// The cursor it was for, in characters.
     start: usize,
@@ -37,14 +41,15 @@ pub struct Remainder<'a> {
 }
 
 impl Suppressed {
-    /// `healing`: bytes at the start of the answer that reproduce what was typed.
+    /// `healing`: bytes at the start of the answer that reproduce what was typed. `(uri, start)` is
+    /// the place it was for.
     pub fn of(
         answer: &Answer,
         healing: usize,
         reason: Reason,
         adapter: AdapterVersion,
-        uri: &str,
-        start: usize,
+        quoted: Option<Arc<PromptContext>>,
+        (uri, start): (&str, usize),
     ) -> Suppressed {
         let said = answer.text.get(healing..).unwrap_or_default();
         let line = valid_utf8_prefix(said).split(['\n', '\r']).next().unwrap_or_default();
@@ -54,6 +59,7 @@ impl Suppressed {
             adapter,
             stop: answer.stop,
             reason,
+            quoted,
             uri: uri.to_owned(),
             start,
             text: line.to_owned(),
@@ -130,7 +136,7 @@ mod tests {
             decode_time: Duration::ZERO,
             experts: None,
         };
-        Suppressed::of(&answer, healing, Reason::NothingToAdd, 0, "a", 10)
+        Suppressed::of(&answer, healing, Reason::NothingToAdd, 0, None, ("a", 10))
     }
 
     fn typed(start: usize, inserted: &str) -> Edit {

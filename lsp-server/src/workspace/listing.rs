@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub struct Listing {
     /// The files from the folder on, each once.
@@ -20,7 +20,12 @@ pub struct Listing {
 
 /// Lists a folder. The files nearest to `center`, a folder, come first.
 pub fn list(root: &Path, center: &Path) -> Listing {
-    let mut listing = by_git(root).unwrap_or_else(|| by_walk(root));
+    list_within(root, center, LISTING_TIME_MAX)
+}
+
+/// The same in less time. What is not listed by then is missing.
+pub fn list_within(root: &Path, center: &Path, time: Duration) -> Listing {
+    let mut listing = by_git(root, time).unwrap_or_else(|| by_walk(root, time));
     let center = center.strip_prefix(root).unwrap_or(Path::new("")).to_owned();
     listing.files.sort_by_cached_key(|file| (steps_between(file, &center), file.clone()));
     listing
@@ -34,7 +39,7 @@ fn steps_between(file: &Path, folder: &Path) -> usize {
 }
 
 /// `None`: there is no git, or it does not know this folder.
-fn by_git(root: &Path) -> Option<Listing> {
+fn by_git(root: &Path, time: Duration) -> Option<Listing> {
     let mut git = Command::new("git");
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"] {
         git.env_remove(name);
@@ -53,7 +58,7 @@ fn by_git(root: &Path) -> Option<Listing> {
         // Nobody listens after the time limit.
         let _ = sender.send(read.map(|_| bytes));
     });
-    let output = receiver.recv_timeout(LISTING_TIME_MAX);
+    let output = receiver.recv_timeout(time);
     if output.is_err() {
         let _ = child.kill();
     }
@@ -77,7 +82,7 @@ fn by_git(root: &Path) -> Option<Listing> {
     Some(Listing { files: listed.into_iter().collect(), limit })
 }
 
-fn by_walk(root: &Path) -> Listing {
+fn by_walk(root: &Path, time: Duration) -> Listing {
     let started = Instant::now();
     let mut listing = Listing { files: vec![], limit: None };
     let mut walk = WalkBuilder::new(root);
@@ -88,8 +93,8 @@ fn by_walk(root: &Path) -> Listing {
             listing.limit = Some(listed_limit());
             break;
         }
-        if started.elapsed() > LISTING_TIME_MAX {
-            listing.limit = Some(format!("listed for {} s only", LISTING_TIME_MAX.as_secs()));
+        if started.elapsed() > time {
+            listing.limit = Some(format!("listed for {} s only", time.as_secs()));
             break;
         }
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());

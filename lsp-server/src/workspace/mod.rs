@@ -15,6 +15,7 @@ mod indexer;
 pub mod limits;
 mod listing;
 mod reader;
+mod scan;
 pub mod status;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use indexer::Indexer;
 use limits::FOLDERS_MAX;
 use parking_lot::Mutex;
 use ropey::Rope;
+pub use scan::Scan;
 use status::FolderStatus;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};

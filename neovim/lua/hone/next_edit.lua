@@ -35,6 +35,10 @@ local marks = api.nvim_create_namespace('hone.next_edit.place')
 ---@type hone.NextEdit?
 local live
 
+--- Without a live edit: where the next one is, in a file that is not open. The line counts from 1.
+---@type { buf: integer, path: string, line: integer, hint: string }?
+local elsewhere
+
 local timer = assert(vim.uv.new_timer())
 
 --- Requests so far. Only the newest one is shown.
@@ -50,6 +54,7 @@ local function drop()
     api.nvim_buf_del_extmark(live.buf, marks, live.mark)
   end
   live = nil
+  elsewhere = nil
 end
 
 --- Where the edit is by now. nil if something else stands there, or if the buffer has gone.
@@ -81,10 +86,15 @@ local function is_on_screen(here)
   return row >= vim.fn.line('w0') and row <= vim.fn.line('w$') + 1
 end
 
+--- The key of the next edit behind a hint, such as ` (<M-n>)`.
+local function by_key()
+  local key = options.current.keymaps.next_edit
+  return key and (' (%s)'):format(key) or ''
+end
+
 --- The text of the hint, such as `→ 12 lines below (<M-n>)`.
 local function direction(here)
-  local key = options.current.keymaps.next_edit
-  local by = key and (' (%s)'):format(key) or ''
+  local by = by_key()
   if live.buf ~= api.nvim_get_current_buf() then
     local name = vim.fn.fnamemodify(api.nvim_buf_get_name(live.buf), ':t')
     return ('→ %s:%d%s'):format(name, here.start[1] + 1, by)
@@ -158,6 +168,19 @@ local function show(client, edit, kind)
   end
 end
 
+--- Shows where the next edit is, if an answer without an edit names a file that is not open.
+---@return boolean whether it does
+local function point(buf, note)
+  if type(note) ~= 'table' or note.reason ~= 'in_another_file' then
+    return false
+  end
+  local name = vim.fn.fnamemodify(note.path, ':t')
+  local hint = ('→ %s:%d%s'):format(name, note.line, by_key())
+  elsewhere = { buf = buf, path = note.path, line = note.line, hint = hint }
+  painter.hint(hint)
+  return true
+end
+
 ---@param kind integer
 ---@param otherwise? fun(why: string) is called if there is no next edit
 local function ask(kind, otherwise)
@@ -183,9 +206,9 @@ local function ask(kind, otherwise)
     elseif not (live and live.kind == INVOKED and kind == AUTOMATIC) then
       -- What came with a key stays as long as it fits.
       drop()
-      if otherwise then
-        local why = type(result) == 'table' and vim.tbl_get(result, '_hone', 'sentence')
-        otherwise(why or 'There is no next edit.')
+      local note = type(result) == 'table' and result._hone or nil
+      if not point(buf, note) and otherwise then
+        otherwise(type(note) == 'table' and note.sentence or 'There is no next edit.')
       end
     end
   end
@@ -201,6 +224,8 @@ function M.changed()
   timer:stop()
   if live then
     draw()
+  elseif elsewhere then
+    drop()
   end
   local later = notify.guard(function()
     if buf == api.nvim_get_current_buf() and session.wanted(buf) then
@@ -214,6 +239,11 @@ end
 function M.moved()
   if live then
     draw()
+  elseif elsewhere and elsewhere.buf == api.nvim_get_current_buf() then
+    painter.clear()
+    painter.hint(elsewhere.hint)
+  elseif elsewhere then
+    drop()
   end
 end
 
@@ -238,6 +268,25 @@ local function make(here)
   ask(edit.kind)
 end
 
+local function say_why(why)
+  notify.say(why, vim.log.levels.INFO)
+end
+
+--- Opens the file in which the next edit is, goes there, and asks again once the server knows it.
+local function open()
+  local there = assert(elsewhere)
+  drop()
+  vim.cmd("normal! m'")
+  vim.cmd.edit(vim.fn.fnameescape(there.path))
+  local buf = api.nvim_get_current_buf()
+  api.nvim_win_set_cursor(0, { math.min(there.line, api.nvim_buf_line_count(buf)), 0 })
+  vim.schedule(function()
+    if buf == api.nvim_get_current_buf() then
+      ask(INVOKED, say_why)
+    end
+  end)
+end
+
 --- Goes to the next edit, or makes it if the cursor is there. Asks for one if there is none.
 ---@return boolean whether there is a server to ask
 function M.next()
@@ -247,10 +296,12 @@ function M.next()
   end
   local here = place()
   if not here then
-    drop()
-    ask(INVOKED, function(why)
-      notify.say(why, vim.log.levels.INFO)
-    end)
+    if elsewhere then
+      open()
+    else
+      drop()
+      ask(INVOKED, say_why)
+    end
     return true
   end
   local row = api.nvim_win_get_cursor(0)[1] - 1
@@ -269,6 +320,10 @@ end
 --- Turns the next edit down.
 ---@return boolean whether there was one
 function M.dismiss()
+  if elsewhere then
+    drop()
+    return true
+  end
   if not live then
     return false
   end
@@ -287,7 +342,7 @@ function M.abandon()
 end
 
 function M.is_visible()
-  return live ~= nil
+  return live ~= nil or elsewhere ~= nil
 end
 
 return M

@@ -39,5 +39,6 @@ mod snooze;
 mod story;
 mod survival;
 mod trial;
+mod upgrade;
 mod why;
 mod workspace;

@@ -12,6 +12,28 @@ export interface NextEdit {
     new: string;
 }
 
+/** A place in a file that is not open. The edit is asked for once it is. */
+export interface Elsewhere {
+    path: string;
+    /** It counts from 0. */
+    line: number;
+}
+
+/** The place that an answer without an edit names instead, if it does. */
+export function elsewhereOf(answer: unknown): Elsewhere | undefined {
+    const { reason, path, line } =
+        (answer as { _hone?: { reason?: string; path?: unknown; line?: unknown } } | null)?._hone ??
+        {};
+    const isThere = reason === 'in_another_file';
+    if (!isThere || typeof path !== 'string' || typeof line !== 'number') return undefined;
+    return { path, line: line - 1 };
+}
+
+/** The last part of a path or an address. */
+export function fileName(path: string): string {
+    return path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1);
+}
+
 /** One change of a document, as the editor reports it. */
 export interface Change {
     rangeOffset: number;

@@ -4,10 +4,11 @@
 use crate::cli::gate_log::{as_prior, verdicts};
 use anyhow::{Result, ensure};
 use comfy_table::{Table, presets};
+use feedback::episode::Label;
 use policy::gate::Gate;
 use policy::gate::features::NAMES;
 use policy::gate::prior::{self, Prior};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub struct GateArgs {
@@ -33,7 +34,26 @@ pub struct LogArgs {
     /// Deviation that every weight of the fit is given on top: how far users differ
     #[arg(long, value_name = "DEVIATION", requires = "fit", default_value_t = BETWEEN_USERS)]
     between_users: f64,
+    /// Leave this feature of the gate out, by its name in `hone gate`
+    #[arg(long, value_name = "FEATURE")]
+    without: Vec<String>,
+    /// Show a long offer at a lower probability: an offer of ten characters has the threshold
+    /// itself, and one of N characters (10 / N)^E of it
+    #[arg(long, value_name = "E", default_value_t = 0.0)]
+    by_length: f64,
 }
+
+/// The length at which an offer has the threshold itself, in characters, and how far another
+/// length changes the threshold at most.
+const USUAL_LENGTH: f64 = 10.0;
+const SCALE_MAX: f64 = 4.0;
+
+/// No threshold is higher.
+const THRESHOLD_MAX: f64 = 0.99;
+
+/// The share of the offers that one line of the result holds back: as many as Cursor's model shows
+/// less (https://cursor.com/blog/tab-rl).
+const HELD_BACK: f64 = 0.21;
 
 /// Deviation that a weight is given beside what a fit leaves, because users differ.
 pub const BETWEEN_USERS: f64 = 0.2;
@@ -52,24 +72,48 @@ impl LogArgs {
     }
 
     pub fn run(&self, json: bool) -> Result<()> {
+        for name in &self.without {
+            let is_known = NAMES.contains(&&**name);
+            ensure!(is_known, "{name:?} is no feature; `hone gate` shows their names");
+        }
         if self.replay.is_empty() {
-            return print_fit(&self.fit, self.between_users);
+            return print_fit(self);
         }
         print_replay(&replay(self)?, json)
+    }
+
+    /// The verdicts of a home without the features that are left out.
+    fn verdicts(&self, home: &Path) -> Result<Vec<Label>> {
+        let mut verdicts = verdicts(home)?;
+        let gates = verdicts.iter_mut().filter_map(|label| label.gate.as_mut());
+        for gate in gates {
+            for (value, name) in gate.features.iter_mut().zip(NAMES) {
+                if self.without.iter().any(|without| without == name) {
+                    *value = 0.0;
+                }
+            }
+        }
+        Ok(verdicts)
+    }
+
+    /// What an offer's threshold is multiplied by for its length in characters.
+    fn scale(&self, characters: f64) -> f64 {
+        let scale = (USUAL_LENGTH / characters.max(1.0)).powf(self.by_length);
+        scale.clamp(1.0 / SCALE_MAX, SCALE_MAX)
     }
 }
 
 /// A prior learned from the logs of some homes, and from how many verdicts.
-fn fit(homes: &[PathBuf], between_users: f64) -> Result<(Prior, u64)> {
+fn fit(homes: &[PathBuf], args: &LogArgs) -> Result<(Prior, u64)> {
     let mut gate = Gate::with_prior(&prior::assumed());
     for home in homes {
-        verdicts(home)?.iter().for_each(|label| gate.learn(label));
+        args.verdicts(home)?.iter().for_each(|label| gate.learn(label));
     }
-    Ok(as_prior(&gate, between_users))
+    Ok(as_prior(&gate, args.between_users))
 }
 
-fn print_fit(homes: &[PathBuf], between_users: f64) -> Result<()> {
-    let (prior, labels) = fit(homes, between_users)?;
+fn print_fit(args: &LogArgs) -> Result<()> {
+    let (prior, labels) = fit(&args.fit, args)?;
     say!("// Fitted to {labels} verdicts.")?;
     for (i, name) in NAMES.iter().enumerate() {
         say!("({:.2}, {:.2}), // {name}", prior.mean[i], prior.deviation[i])?;
@@ -86,6 +130,15 @@ struct Offer {
     reward: f32,
     characters: f32,
     accepted: bool,
+    /// What every threshold is multiplied by for its length.
+    scale: f64,
+}
+
+impl Offer {
+    /// How much it is worth showing, by which offers are compared.
+    fn worth(&self) -> f64 {
+        f64::from(self.probability) / self.scale
+    }
 }
 
 /// Offers, each as far as it is shown, summed up.
@@ -129,11 +182,14 @@ fn replay(args: &LogArgs) -> Result<Vec<Offer>> {
         let mut gate = if args.fit.is_empty() {
             Gate::default()
         } else {
-            Gate::with_prior(&fit(&others, args.between_users)?.0)
+            Gate::with_prior(&fit(&others, args)?.0)
         };
-        for label in verdicts(home)? {
+        for label in args.verdicts(home)? {
             if let Some(record) = gate.judge_again(&label, THRESHOLDS[0]) {
-                let at = |threshold| gate.judge_again(&label, threshold);
+                let scale = args.scale(f64::from(label.offer_utf16));
+                let at = |threshold| {
+                    gate.judge_again(&label, f64::min(threshold * scale, THRESHOLD_MAX))
+                };
                 let propensity = |threshold| at(threshold).map_or(1.0, |seen| seen.propensity);
                 offers.push(Offer {
                     probability: record.probability,
@@ -141,6 +197,7 @@ fn replay(args: &LogArgs) -> Result<Vec<Offer>> {
                     reward: label.reward.max(0.0),
                     characters: label.offer_utf16 as f32,
                     accepted: label.accepted,
+                    scale,
                 });
             }
             gate.learn(&label);
@@ -154,24 +211,40 @@ fn print_replay(offers: &[Offer], json: bool) -> Result<()> {
     let error = error.sum::<f32>() / offers.len().max(1) as f32;
     let all = Shown::of(offers, |_| 1.0);
     let rows = THRESHOLDS.iter().enumerate().map(|(index, &from)| {
-        let cut =
-            Shown::of(offers, |offer| f32::from(u8::from(f64::from(offer.probability) >= from)));
+        let cut = Shown::of(offers, |offer| f32::from(u8::from(offer.worth() >= from)));
         let served = Shown::of(offers, |offer| offer.propensities[index]);
         (from, cut.beside(&all), served.beside(&all))
     });
     let rows: Vec<_> = rows.collect();
+    let kept = kept_without_the_least(offers);
     if json {
-        say!("{}", serde_json::json!({ "rows": rows, "squared_error": error }))
+        let (error, kept) = (f64::from(error), f64::from(kept));
+        say!("{}", serde_json::json!({ "rows": rows, "squared_error": error, "kept": kept }))
     } else {
         say!(
             "{} offers. The gate saw each one before it learned its verdict. The table says what\n\
              a threshold alone would have done, and what serving would have done, which shows\n\
              what the gate is unsure of more often, to find out:\n{}\nmean squared error of the \
-             predictions: {error:.3}",
+             predictions: {error:.4}\nwithout the {:.0} % of the offers that are worth least, \
+             {:.1} % of the accepted characters are kept",
             offers.len(),
-            table(&rows)
+            table(&rows),
+            100.0 * HELD_BACK,
+            100.0 * kept
         )
     }
+}
+
+/// The share of the accepted characters that is kept if [`HELD_BACK`] of the offers are not shown:
+/// those that are worth least.
+fn kept_without_the_least(offers: &[Offer]) -> f32 {
+    let mut ordered: Vec<&Offer> = offers.iter().collect();
+    ordered.sort_by(|one, other| one.worth().total_cmp(&other.worth()));
+    let characters = |offers: &[&Offer]| -> f32 {
+        offers.iter().filter(|offer| offer.accepted).map(|offer| offer.characters).sum()
+    };
+    let held_back = (offers.len() as f64 * HELD_BACK).round() as usize;
+    characters(&ordered[held_back..]) / characters(&ordered).max(1.0)
 }
 
 fn table(rows: &[(f64, [f32; 3], [f32; 3])]) -> Table {

@@ -2,9 +2,13 @@
 //! thread of a search has it, so it may take its time.
 
 use super::inbox::News;
-use next_edit::{By, Edit, File, Language, NextEdit, NextEdits, Nothing, Query};
+use aho_corasick::AhoCorasick;
+use next_edit::{By, Edit, File, Language, NextEdit, NextEdits, Nothing, Query, Rule};
 use ropey::Rope;
 use std::collections::HashMap;
+
+/// The places that one search in an unopened file looks for, those of the open files among them.
+const PLACES_MAX: usize = 64;
 
 /// An open document, as it is when a search begins.
 pub struct OpenDocument {
@@ -59,6 +63,38 @@ impl Finder {
         };
         let files: Vec<File> = documents.iter().filter_map(file).collect();
         self.edits.find_for(&rules, &Query { files: &files, cursor, count })
+    }
+
+    /// The first place in files that are not open, by the rules that may be looked for there: the
+    /// file and the line. `documents` are the open ones.
+    pub fn find_unopened(
+        &mut self,
+        documents: &[OpenDocument],
+        unopened: impl Iterator<Item = (String, String)>,
+    ) -> Option<(String, usize)> {
+        let first = documents.first()?;
+        let language = Language::named(&first.language);
+        let mut rules = self.edits.rules().ok()?;
+        rules.retain(Rule::is_firm);
+        let needles = AhoCorasick::new(rules.iter().flat_map(Rule::needles)).ok()?;
+        if needles.patterns_len() == 0 {
+            return None;
+        }
+        self.read(documents);
+        let file = |document: &OpenDocument| {
+            let (name, text) = self.texts.get_key_value(&document.uri)?;
+            Some(File { name, text: &text.1, language: Language::named(&document.language) })
+        };
+        let open: Vec<File> = documents.iter().filter_map(file).collect();
+        unopened.filter(|(_, text)| needles.is_match(text)).find_map(|(name, text)| {
+            let one = File { name: &name, text: &text, language };
+            let files: Vec<File> = open.iter().copied().chain([one]).collect();
+            // The user has been at all places of the open files, or does not want them.
+            let query = Query { files: &files, cursor: 0, count: PLACES_MAX };
+            let found = self.edits.find_for(&rules, &query).ok()?;
+            let edit = found.into_iter().find(|edit| *edit.file == *name)?;
+            Some((name.clone(), edit.line))
+        })
     }
 
     fn read(&mut self, documents: &[OpenDocument]) {

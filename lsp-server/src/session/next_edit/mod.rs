@@ -10,6 +10,7 @@ mod live;
 mod offer;
 #[cfg(test)]
 mod tests;
+mod unopened;
 
 pub use finder::Finder;
 pub use inbox::Inbox;

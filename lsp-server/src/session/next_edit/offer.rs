@@ -64,17 +64,20 @@ impl Session {
         let offered = self.offer_first(asked, candidates, &config);
         offered.map_err(|otherwise| match (otherwise, nothing) {
             // Nothing was held back, because nothing was found.
+            (Reason::NoOtherPlace, Some(Reason::NoOtherPlace)) => {
+                self.look_further(asked, &mut finder, &config).unwrap_or(Reason::NoOtherPlace)
+            }
             (Reason::NoOtherPlace, Some(nothing)) => nothing,
             (otherwise, _) => otherwise,
         })
     }
 
-    fn is_private(&self, path: &str, language: &str, config: &Current) -> bool {
+    pub(super) fn is_private(&self, path: &str, language: &str, config: &Current) -> bool {
         self.services.privacy.ignores(path, language, &config.not_stored)
     }
 
     /// The documents that are searched, and the cursor in the first one.
-    fn searched(&self, asked: &Asked, config: &Current) -> (Vec<OpenDocument>, usize) {
+    pub(super) fn searched(&self, asked: &Asked, config: &Current) -> (Vec<OpenDocument>, usize) {
         let state = self.state.lock();
         let Some(first) = state.documents.get(&asked.uri) else { return (vec![], 0) };
         let cursor = first.offset(asked.position, state.encoding).unwrap_or(0);

@@ -364,3 +364,61 @@ async fn a_client_that_never_asks_costs_a_bounded_queue() {
     user.replace(1, "load", "fetch");
     assert!(user.ask(1).await.is_some());
 }
+
+/// A user who has a folder open, and one file of it.
+async fn in_a_folder(files: &[(&str, &str)]) -> (User, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let mut user = User::of("").await;
+    user.session.open_folder(folder.path());
+    user.uri = format!("file://{}", folder.path().join(files[0].0).display());
+    user.document = open(&user.session, &user.uri, files[0].1);
+    (user, folder)
+}
+
+#[tokio::test]
+async fn the_key_finds_the_next_place_in_a_file_that_is_not_open() {
+    let open_one = "file.load_all(1);\nfile.load_all(2);\n";
+    let files = [
+        ("a.rs", open_one),
+        ("b.py", "file.load_all(4)\n"),
+        ("c.rs", "end();\nfile.load_all(3);\n"),
+    ];
+    let (mut user, folder) = in_a_folder(&files).await;
+    for line in 0..2 {
+        user.replace(line, "load_all", "fetch_all");
+    }
+    assert_eq!(user.ask(1).await, None);
+    assert_eq!(user.why(), Reason::NoOtherPlace, "nobody reads files while the user types");
+    assert_eq!(user.ask_by(1, Trigger::Invoked).await, None);
+    let path = folder.path().join("c.rs").to_str().unwrap().to_owned();
+    assert_eq!(user.why(), Reason::InAnotherFile { path: path.clone(), line: 2 });
+
+    let uri = format!("file://{path}");
+    user.document = open(&user.session, &uri, files[2].1);
+    user.uri = uri;
+    let edit = user.ask_by(1, Trigger::Invoked).await.expect("the place in the opened file");
+    assert_eq!((edit.range.0.line, &*edit.new), (1, "fetch_all"));
+    user.make(&edit);
+    assert_eq!(user.ask_by(1, Trigger::Invoked).await, None);
+    assert_eq!(user.why(), Reason::NoOtherPlace);
+}
+
+#[tokio::test]
+async fn no_place_is_told_of_a_file_that_is_ignored_or_holds_a_secret() {
+    let key = format!("file.load_all(3);\nconst K: &str = \"AKIA{}\";\n", "QYLPMN5HHHFPZAM2");
+    let files = [
+        ("a.rs", "file.load_all(1);\nfile.load_all(2);\n"),
+        (".honeignore", "ignored.rs\n"),
+        ("ignored.rs", "file.load_all(3);\n"),
+        ("secret.rs", &*key),
+    ];
+    let (mut user, _folder) = in_a_folder(&files).await;
+    for line in 0..2 {
+        user.replace(line, "load_all", "fetch_all");
+    }
+    assert_eq!(user.ask_by(1, Trigger::Invoked).await, None);
+    assert_eq!(user.why(), Reason::NoOtherPlace);
+}
