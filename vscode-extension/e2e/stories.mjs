@@ -398,6 +398,15 @@ export const lastStories = {
         }
     },
 
+    async 'learning from the history of a folder that has none says so'(at) {
+        const { window } = at;
+        if (await window.isRestricted()) await window.trust();
+        await window.command('Hone: Learn from This Workspace’s History');
+        const all = { name: 'Learn from All Commits' };
+        await window.page.locator('.monaco-dialog-box').getByRole('button', all).click();
+        await window.notification('is not inside a git repository').waitFor();
+    },
+
     async 'learning is paused and continues'(at) {
         for (const [state, shown] of [
             ['off', 'paused'],

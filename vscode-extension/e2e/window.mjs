@@ -113,8 +113,16 @@ export class Window {
         return this.page.context().close();
     }
 
+    restricted() {
+        return this.page.locator('.statusbar-item', { hasText: 'Restricted Mode' });
+    }
+
+    isRestricted() {
+        return this.restricted().isVisible();
+    }
+
     async trust() {
-        const restricted = this.page.locator('.statusbar-item', { hasText: 'Restricted Mode' });
+        const restricted = this.restricted();
         await restricted.click();
         await this.page
             .locator('.workspace-trust-editor')

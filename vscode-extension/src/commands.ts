@@ -14,11 +14,13 @@ import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
 import { eagerness, isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
 import { quoted } from './core/shell';
+import type { WarmStart } from './warmStart';
 
 export interface CommandParts {
     server: Server;
     provider: Provider;
     pages: Pages;
+    warmStart: WarmStart;
     output: vscode.LogOutputChannel;
     extensionUri: vscode.Uri;
 }
@@ -42,6 +44,7 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
         forget: () => forgetFile(server),
         model: () => pickModel(server),
         tryIt: () => tryIt(server),
+        learnFromHistory: () => parts.warmStart.learn(),
         rehearse: () => rehearse(server),
         doctor: () => pages.doctor(),
         log: () => log(server),
@@ -98,6 +101,11 @@ function menuEntries(server: Server): MenuEntry[] {
         ...entry('$(trash) Forget this file', 'forget', running && language !== undefined),
         ...entry('$(package) Pick a model', 'model'),
         ...entry('$(beaker) Try it in a new file', 'tryIt', running),
+        ...entry(
+            '$(book) Learn from this workspace’s history',
+            'learnFromHistory',
+            isTrusted && workspaceFolders !== undefined,
+        ),
         ...entry(
             '$(terminal) Rehearse on this workspace',
             'rehearse',

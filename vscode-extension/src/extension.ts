@@ -12,6 +12,7 @@ import { Server } from './server';
 import { affects } from './settings';
 import { Thinking } from './core/status';
 import { StatusBar } from './statusbar';
+import { WarmStart } from './warmStart';
 
 let running: Server | undefined;
 
@@ -29,6 +30,7 @@ export function activate(context: vscode.ExtensionContext): void {
         (document) => nextEdits.isLastChangeOf(document),
     );
     const pages = new Pages(server, provider);
+    const warmStart = new WarmStart(server, context.globalStorageUri);
     context.subscriptions.push(
         output,
         server,
@@ -38,12 +40,14 @@ export function activate(context: vscode.ExtensionContext): void {
         new Focus(server),
         nextEdits,
         pages,
+        warmStart,
         new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),
         ...registerCommands({
             server,
             provider,
             pages,
+            warmStart,
             output,
             extensionUri: context.extensionUri,
         }),

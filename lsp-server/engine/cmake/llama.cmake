@@ -4,9 +4,9 @@
 function(hone_change_llama)
     # llama.cpp's `common` library (chat templates, argument parsing) takes longer to compile than
     # all the rest, and nothing here calls it: llama-cpp-2 is used without its feature `common`.
-    # llama-cpp-sys-2 still links the library, so one file of it stays.
+    # llama-cpp-sys-2 still links the library, so this file takes its place.
     set_property(TARGET llama-common PROPERTY
-        SOURCES "${CMAKE_CURRENT_SOURCE_DIR}/common/log.cpp")
+        SOURCES "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/no_common.cpp")
 
     # With MinGW, ggml gives its libraries names that the linker does not look for.
     if(MINGW)

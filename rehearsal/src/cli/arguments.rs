@@ -158,6 +158,10 @@ pub struct Arguments {
     /// Print the transcript to stderr while it happens
     #[arg(long)]
     pub live: bool,
+    /// Say how far it is for programs, in the place of the bar: one JSON object a line on
+    /// stdout, {"arm", "number", "of_arms", "places", "of_places"}, and then the summary
+    #[arg(long, conflicts_with_all = ["json", "live"])]
+    pub progress: bool,
     /// Adopt what was learned if it did better than the base model: your own Hone
     /// serves the adapter, and its gate starts from the verdicts. Runs frozen, gate
     /// and ppo-gate on one repository with the model that you serve
@@ -167,7 +171,7 @@ pub struct Arguments {
     /// changed places does it do? No completion is asked for, and --limit counts the
     /// steps done by hand
     #[arg(long, conflicts_with_all = ["arm", "noise", "no_tree", "work", "judge", "table",
-                                      "report", "svg", "transcript", "live", "adopt"])]
+                                      "report", "svg", "transcript", "live", "progress", "adopt"])]
     pub next_edits: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
     #[arg(long)]

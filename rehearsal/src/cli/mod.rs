@@ -79,6 +79,7 @@ struct Setup<'a> {
     arguments: &'a Arguments,
     hone: PathBuf,
     model: PathBuf,
+    template: Option<String>,
     specs: Vec<ArmSpec>,
     judge: Option<Arc<Judge>>,
 }
@@ -98,12 +99,17 @@ impl<'a> Setup<'a> {
             Some(path) => bail!("{}: no such model file", path.display()),
             None => run::default_model(&hone)?,
         };
+        let template = arguments.template.clone();
+        let template = match arguments.model {
+            None => template.or_else(|| run::default_template(&hone)),
+            Some(_) => template,
+        };
         let specs = arguments::arms(arguments)?;
         let judge = arguments.judge.as_ref().zip(arguments.judge_model.as_ref());
         let judge = judge.map(|(url, model)| {
             Arc::new(Judge::new(url, model, std::env::var("HONE_JUDGE_KEY").ok()))
         });
-        Ok(Setup { arguments, hone, model, specs, judge })
+        Ok(Setup { arguments, hone, model, template, specs, judge })
     }
 
     /// One or two arms run side by side, so that their latencies compare. More arms run one after
@@ -126,10 +132,10 @@ impl<'a> Setup<'a> {
             1 => None,
             _ => Some(PromptCache::new(self.arguments, &self.identity(repo, &self.specs)?)?),
         };
-        let mut results = Vec::new();
-        for group in groups {
+        let (mut results, count) = (Vec::new(), groups.len());
+        for (index, group) in groups.into_iter().enumerate() {
             let settings = self.settings(repo, group, prompt_cache.as_ref())?;
-            observer.begin(repo, group);
+            observer.begin(repo, group, (index + 1, count));
             let result = run::rehearse(history, group, &settings, |event| observer.see(&event));
             if result.is_err() {
                 observer.clear();
@@ -162,7 +168,7 @@ impl<'a> Setup<'a> {
         Ok(RunSettings {
             hone: self.hone.clone(),
             model: self.model.clone(),
-            template: arguments.template.clone(),
+            template: self.template.clone(),
             judge: self.judge.clone(),
             limit: arguments.limit as usize,
             per_commit: arguments.per_commit.map(|places| places as usize),
@@ -186,7 +192,7 @@ impl<'a> Setup<'a> {
         let mut parts = vec![
             format!("{:?} {:?} {:?}", repo.head, repo.author, repo.since),
             format!("{} {} {:?}", arguments.limit, arguments.seed, arguments.noise),
-            format!("{:?} {:?} {:?}", arguments.template, arguments.judge, arguments.judge_model),
+            format!("{:?} {:?} {:?}", self.template, arguments.judge, arguments.judge_model),
             format!("{:?} {}", arguments.max_minutes, arguments.save_every),
         ];
         for file in [hone, &learner, model] {

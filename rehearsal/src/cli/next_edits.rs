@@ -14,7 +14,7 @@ pub fn rehearse(arguments: &Arguments) -> Result<()> {
     let mut all = Vec::new();
     for (history, repo) in arguments::repositories(arguments)? {
         let settings = setup.settings(&repo, &[], None)?;
-        observer.begin(&repo, &[]);
+        observer.begin(&repo, &[], (1, 1));
         let figures = next_edits::rehearse(&history, &settings, |event| observer.see(&event));
         if figures.is_err() {
             observer.clear();

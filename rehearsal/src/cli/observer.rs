@@ -18,15 +18,26 @@ pub struct Observer {
     begun: Instant,
     bar: ProgressBar,
     live: bool,
+    /// For programs: the arms that are typed now, and how many groups of them there are.
+    progress: Option<Group>,
+    limit: u64,
     colours: bool,
     transcript: Option<(PathBuf, BufWriter<File>)>,
     failed: Option<std::io::Error>,
 }
 
+/// Arms that run side by side.
+#[derive(Default)]
+struct Group {
+    arms: String,
+    number: usize,
+    of: usize,
+}
+
 impl Observer {
     pub fn new(arguments: &Arguments) -> Result<Observer> {
         let live = arguments.live;
-        let bar = if live || arguments.json {
+        let bar = if live || arguments.json || arguments.progress {
             ProgressBar::hidden()
         } else {
             ProgressBar::new(arguments.limit)
@@ -49,19 +60,35 @@ impl Observer {
             begun: Instant::now(),
             bar,
             live,
+            progress: arguments.progress.then(Group::default),
+            limit: arguments.limit,
             colours: std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             transcript,
             failed: None,
         })
     }
 
-    /// Shows which arms come next.
-    pub fn begin(&mut self, repo: &Repo, group: &[ArmSpec]) {
+    /// Shows which arms come next: a group, its number from 1 on, and of how many.
+    pub fn begin(&mut self, repo: &Repo, group: &[ArmSpec], (number, of): (usize, usize)) {
         let arms: Vec<_> = group.iter().map(|spec| spec.name.as_str()).collect();
         let folder = Path::new(&repo.path).file_name().unwrap_or_default().to_string_lossy();
         let title = format!("{folder} {}", arms.join(" + "));
         self.bar.set_prefix(title.trim_start_matches(['.', ' ']).to_owned());
         self.bar.reset();
+        if self.progress.is_some() {
+            self.progress = Some(Group { arms: arms.join(" + "), number, of });
+            self.tell_progress(0);
+        }
+    }
+
+    fn tell_progress(&self, places: usize) {
+        let Some(Group { arms, number, of }) = &self.progress else { return };
+        let line = serde_json::json!({
+            "arm": arms, "number": number, "of_arms": of,
+            "places": places, "of_places": self.limit,
+        });
+        // Whoever reads it may have gone, which ends nothing.
+        let _ = writeln!(std::io::stdout(), "{line}");
     }
 
     /// Removes the bar, so that an error stands alone.
@@ -71,7 +98,10 @@ impl Observer {
 
     pub fn see(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::PlaceDone { places } => self.bar.set_position(*places as u64),
+            RunEvent::PlaceDone { places } => {
+                self.bar.set_position(*places as u64);
+                self.tell_progress(*places);
+            }
             RunEvent::File { path, .. } => self.bar.set_message((*path).to_owned()),
             RunEvent::Training { elapsed, .. } => {
                 self.bar.set_message(format!("learning, {:.1} s", elapsed.as_secs_f64()));

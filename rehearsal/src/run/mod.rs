@@ -231,3 +231,13 @@ pub fn default_model(hone: &Path) -> Result<PathBuf> {
     }
     Ok(PathBuf::from(path))
 }
+
+/// The FIM template of the configured model, if Hone knows it by name. Its vocabulary need not
+/// tell.
+pub fn default_template(hone: &Path) -> Option<String> {
+    let output = Command::new(hone).args(["model", "list", "--json"]).output().ok()?;
+    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let models = listed["models"].as_array()?;
+    let configured = models.iter().find(|model| model["configured"] == true)?;
+    configured["template"].as_str().map(str::to_owned)
+}

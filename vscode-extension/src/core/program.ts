@@ -1,6 +1,7 @@
 // Runs the program `hone` and reads what it prints.
 
 import { execFile, spawn } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 
 /** A program that takes longer to answer hangs. */
@@ -24,6 +25,8 @@ export interface RunOptions {
     signal?: AbortSignal;
     /** The program's environment; this process's own if left out. */
     env?: Record<string, string | undefined>;
+    /** It gets what others leave of the processor. */
+    isBackground?: boolean;
 }
 
 /** Runs `hone` to its end, however long that takes, and passes each line of stdout to `take`. */
@@ -33,8 +36,10 @@ export function run(
     take: (line: string) => void = () => undefined,
     options: RunOptions = {},
 ): Promise<void> {
+    const { isBackground, ...rest } = options;
     return new Promise((resolve, reject) => {
-        const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
+        const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe'], ...rest });
+        if (isBackground && child.pid !== undefined) lowerPriority(child.pid);
         let lastErrorLine: string | undefined;
         let failure: Error | undefined;
         const attempt = (line: string): void => {
@@ -57,6 +62,14 @@ export function run(
             else resolve();
         });
     });
+}
+
+function lowerPriority(pid: number): void {
+    try {
+        setPriority(pid, constants.priority.PRIORITY_LOW);
+    } catch {
+        // The program has ended already, or the system does not allow it.
+    }
 }
 
 /** The last line that is not blank, without the `Error: ` at its start. */
