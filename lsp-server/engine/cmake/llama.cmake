@@ -7,6 +7,15 @@ function(hone_change_llama)
     # llama-cpp-sys-2 still links the library, so this file takes its place.
     set_property(TARGET llama-common PROPERTY
         SOURCES "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/no_common.cpp")
+    if(TARGET cpp-httplib)
+        set_property(TARGET cpp-httplib PROPERTY
+            SOURCES "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/no_http.cpp")
+    endif()
+
+    # Each of the 160 architectures is a file of its own that reads the same headers. Read once,
+    # they take a third of the time.
+    target_precompile_headers(llama PRIVATE
+        "$<$<COMPILE_LANGUAGE:CXX>:${CMAKE_CURRENT_SOURCE_DIR}/src/models/models.h>")
 
     # With MinGW, ggml gives its libraries names that the linker does not look for.
     if(MINGW)

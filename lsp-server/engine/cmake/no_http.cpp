@@ -1,0 +1,1 @@
+// Stands in for the HTTP library that llama.cpp's `common` library downloads models with.
