@@ -6,7 +6,6 @@ pub mod blocks;
 pub mod debounce;
 pub mod defects;
 pub mod document;
-pub mod familiarity;
 pub mod found_code;
 pub mod kept_share;
 pub mod limits;

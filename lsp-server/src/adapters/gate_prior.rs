@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
-use policy::gate::features::{FEATURES_VERSION, features_in};
+use policy::gate::features::{FEATURES, FEATURES_BEFORE_COPIES, FEATURES_VERSION};
 use policy::gate::prior::{Prior, shipped};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -22,7 +22,11 @@ struct StoredPrior {
 impl StoredPrior {
     /// The prior of today's features. Those that the file does not have yet start as shipped.
     fn prior(&self) -> Option<Prior> {
-        let count = features_in(self.features_version)?;
+        let count = match self.features_version {
+            FEATURES_VERSION => FEATURES,
+            version if version == FEATURES_BEFORE_COPIES.0 => FEATURES_BEFORE_COPIES.1,
+            _ => return None,
+        };
         let mut prior = shipped();
         let is_whole = self.mean.len() == count && self.deviation.len() == count;
         is_whole.then(|| {
@@ -73,7 +77,7 @@ pub fn save(prior: &Prior, folder: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use policy::gate::features::{EARLIER_VERSIONS, FEATURES};
+    use policy::gate::features::FEATURES;
 
     #[test]
     fn the_users_own_prior_is_used_unless_it_is_damaged() {
@@ -85,7 +89,7 @@ mod tests {
         assert_eq!(load(folder.path()), own);
         let text = std::fs::read_to_string(&path).unwrap();
         for (damaged, part) in [
-            (text.replace("\"features_version\": 4", "\"features_version\": 9"), "another version"),
+            (text.replace("\"features_version\": 3", "\"features_version\": 9"), "another version"),
             (text.replace("0.1", "0.0"), "damaged"),
             (text[..text.len() / 2].to_owned(), "damaged"),
         ] {
@@ -97,16 +101,15 @@ mod tests {
     }
 
     #[test]
-    fn a_prior_of_an_earlier_version_keeps_its_weights() {
+    fn a_prior_from_before_copies_keeps_its_weights() {
         let folder = tempfile::tempdir().unwrap();
-        for (features_version, count) in EARLIER_VERSIONS {
-            let (mean, deviation) = (vec![0.5; count], vec![0.1; count]);
-            let stored = StoredPrior { features_version, mean, deviation };
-            let text = serde_json::to_vec(&stored).unwrap();
-            std::fs::write(folder.path().join(FILE), text).unwrap();
-            let prior = load(folder.path());
-            assert_eq!((prior.mean[count - 1], prior.deviation[0]), (0.5, 0.1));
-            assert_eq!(prior.mean[count..], shipped().mean[count..]);
-        }
+        let (features_version, count) = FEATURES_BEFORE_COPIES;
+        let stored =
+            StoredPrior { features_version, mean: vec![0.5; count], deviation: vec![0.1; count] };
+        let text = serde_json::to_vec(&stored).unwrap();
+        std::fs::write(folder.path().join(FILE), text).unwrap();
+        let prior = load(folder.path());
+        assert_eq!((prior.mean[count - 1], prior.deviation[0]), (0.5, 0.1));
+        assert_eq!(prior.mean[count..], shipped().mean[count..]);
     }
 }

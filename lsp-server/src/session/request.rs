@@ -15,12 +15,11 @@ use crate::session::tracker::Offer;
 use completion::auto_closed::is_between_braces;
 use completion::debounce::CursorKind;
 use completion::document::Position;
-use completion::familiarity::{CodeAround, Familiarity};
 use completion::postprocess::{NearbyText, breaks_line, closes_again};
-use completion::prompt::{FimPrompt, PromptContext, Window};
+use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
-use feedback::event::{AdapterVersion, ArmRecord, Completion, Sampling, StopReason};
+use feedback::event::{AdapterVersion, ArmRecord, Completion, Copied, Sampling, StopReason};
 use policy::gate::Recent;
 use policy::gate::features::Surroundings;
 use rand::rngs::StdRng;
@@ -156,22 +155,15 @@ impl CursorContext {
         if self.around.has_crlf { text.replace('\n', "\r\n") } else { text }
     }
 
-    /// What the gate sees of an answer here. `quoted` is the code that its prompt had from
-    /// elsewhere.
+    /// What the gate sees of an answer here.
     pub fn surroundings<'a>(
         &'a self,
         text: &'a str,
         logprobs: &'a [f32],
         stop: StopReason,
-        quoted: Option<&PromptContext>,
+        copied: Option<Copied>,
         recent: Recent,
     ) -> Surroundings<'a> {
-        let (read, cursor) = &self.read;
-        let quoted = quoted.into_iter().flat_map(PromptContext::shown);
-        let code = CodeAround::of(read, *cursor, quoted.map(|excerpt| &*excerpt.text));
-        let NearbyText { line_before, rest_of_line, .. } = &self.around;
-        let Familiarity { names, unknown, line_stands_elsewhere } =
-            code.familiarity(line_before, text, rest_of_line);
         Surroundings {
             logprobs,
             text,
@@ -182,10 +174,7 @@ impl CursorContext {
             idle_ms: self.idle_ms,
             rejects_here: self.rejects_here,
             recent,
-            copied: None,
-            names,
-            unknown_names: unknown,
-            line_stands_elsewhere,
+            copied,
         }
     }
 
@@ -373,26 +362,23 @@ impl Session {
     ) -> Option<Reason> {
         let suppressed = state.suppressed.as_ref().filter(|last| last.adapter == adapter)?;
         let rest = suppressed.rest(&context.uri, context.start())?;
-        let quoted = suppressed.quoted.as_deref();
-        let seen = |recent| {
-            context.surroundings(rest.text, &rest.logprobs, suppressed.stop, quoted, recent)
-        };
-        let is_worthless = !self.may_be_worth_it(&rest, &context.language, seen, draw);
+        let is_worthless = !self.may_be_worth_it(&rest, suppressed.stop, context, draw);
         (is_worthless && context.entry.is_none()).then(|| suppressed.reason.clone())
     }
 
     /// Whether what is left of a suppressed answer may be worth showing, so that the engine is
     /// asked how likely it is exactly.
-    fn may_be_worth_it<'a>(
+    fn may_be_worth_it(
         &self,
         rest: &Remainder,
-        language: &str,
-        seen: impl FnOnce(Recent) -> Surroundings<'a>,
+        stop: StopReason,
+        context: &CursorContext,
         draw: f64,
     ) -> bool {
         let settings = self.services.settings.current();
         let is_likely = rest.probability() >= settings.completion.min_probability;
-        let gate = ask_gate(&self.services, language, seen);
+        let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, None, recent);
+        let gate = ask_gate(&self.services, &context.language, seen);
         is_likely && draw < f64::from(gate.propensity)
     }
 

@@ -16,7 +16,6 @@ use engine::{Answer, Generated};
 use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
-use policy::gate::features::Surroundings;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,10 +134,8 @@ impl<'a> ResponseBuilder<'a> {
         let unwanted = held_back(&completion.decision) || answer.given_up.is_some();
         let is_hidden = unwanted && completion.shown.is_empty() && place.entry.is_none();
         let (healing, adapter) = (completion.healing.len(), completion.adapter);
-        (is_hidden && is_line && is_greedy && copied.is_none()).then(|| {
-            let (quoted, place) = (request.prompt.context.clone(), (&*place.uri, place.cursor));
-            Suppressed::of(answer, healing, reason, adapter, quoted, place)
-        })
+        (is_hidden && is_line && is_greedy && copied.is_none())
+            .then(|| Suppressed::of(answer, healing, reason, adapter, &place.uri, place.cursor))
     }
 
     /// Why nothing of an answer is shown.
@@ -198,11 +195,7 @@ impl<'a> ResponseBuilder<'a> {
             let of_copy = copied.map(|copied| [copied.probability.ln()]);
             let new = of_copy.as_ref().map_or(new, |whole| &whole[..]);
             let record = copied.map(|copied| copied.record);
-            let quoted = asked.request.prompt.context.as_deref();
-            let seen = |recent| {
-                let seen = asked.context.surroundings(line, new, stop, quoted, recent);
-                Surroundings { copied: record, ..seen }
-            };
+            let seen = |recent| asked.context.surroundings(line, new, stop, record, recent);
             let mut record = ask_gate(self.services, &asked.context.language, seen);
             if invoked {
                 record.propensity = 1.0;

@@ -6,11 +6,9 @@
 
 use crate::services::reason::Reason;
 use completion::document::Edit;
-use completion::prompt::PromptContext;
 use completion::stop_rule::valid_utf8_prefix;
 use engine::Answer;
 use feedback::event::{AdapterVersion, StopReason};
-use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suppressed {
@@ -18,8 +16,6 @@ pub struct Suppressed {
     pub stop: StopReason,
     /// Why it was not shown.
     pub reason: Reason,
-    /// The code from elsewhere that its prompt quoted.
-    pub quoted: Option<Arc<PromptContext>>,
     uri: String,
     /// The cursor it was for, in characters.
     start: usize,
@@ -41,15 +37,14 @@ pub struct Remainder<'a> {
 }
 
 impl Suppressed {
-    /// `healing`: bytes at the start of the answer that reproduce what was typed. `(uri, start)` is
-    /// the place it was for.
+    /// `healing`: bytes at the start of the answer that reproduce what was typed.
     pub fn of(
         answer: &Answer,
         healing: usize,
         reason: Reason,
         adapter: AdapterVersion,
-        quoted: Option<Arc<PromptContext>>,
-        (uri, start): (&str, usize),
+        uri: &str,
+        start: usize,
     ) -> Suppressed {
         let said = answer.text.get(healing..).unwrap_or_default();
         let line = valid_utf8_prefix(said).split(['\n', '\r']).next().unwrap_or_default();
@@ -59,7 +54,6 @@ impl Suppressed {
             adapter,
             stop: answer.stop,
             reason,
-            quoted,
             uri: uri.to_owned(),
             start,
             text: line.to_owned(),
@@ -136,7 +130,7 @@ mod tests {
             decode_time: Duration::ZERO,
             experts: None,
         };
-        Suppressed::of(&answer, healing, Reason::NothingToAdd, 0, None, ("a", 10))
+        Suppressed::of(&answer, healing, Reason::NothingToAdd, 0, "a", 10)
     }
 
     fn typed(start: usize, inserted: &str) -> Edit {

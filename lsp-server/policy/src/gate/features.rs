@@ -6,19 +6,13 @@ use feedback::event::{Copied, CopySource, GateRecord, StopReason};
 
 /// The version of the list. It is raised whenever a feature changes its meaning; the gate does not
 /// learn from verdicts on another version.
-pub const FEATURES_VERSION: u32 = 4;
+pub const FEATURES_VERSION: u32 = 3;
 
-pub const FEATURES: usize = 27;
+pub const FEATURES: usize = 24;
 
-/// Earlier versions of the list, and their lengths: the one before copies, and the one before
-/// familiarity. What they have means the same today, and the features behind it count as 0.
-pub const EARLIER_VERSIONS: [(u32, usize); 2] = [(2, 20), (3, 24)];
-
-/// The number of features in a version of the list, if it can be learned from.
-pub fn features_in(version: u32) -> Option<usize> {
-    let known = EARLIER_VERSIONS.into_iter().chain([(FEATURES_VERSION, FEATURES)]);
-    known.into_iter().find(|(known, _)| *known == version).map(|(_, count)| count)
-}
+/// The version of the list before copies, and its length. What it has means the same today, and
+/// the features behind it are those of an offer that was not copied: 0.
+pub const FEATURES_BEFORE_COPIES: (u32, usize) = (2, 20);
 
 pub type Features = [f64; FEATURES];
 
@@ -47,9 +41,6 @@ pub const NAMES: [&str; FEATURES] = [
     "copied from the same file",
     "copied: length of the match",
     "copied: agreement",
-    "names",
-    "share of names that stand nowhere around",
-    "the line stands elsewhere",
 ];
 
 /// One answer and its surroundings.
@@ -69,11 +60,6 @@ pub struct Surroundings<'a> {
     /// Set if the text was copied from where it was written before. `logprobs` then has one entry
     /// for the whole text.
     pub copied: Option<Copied>,
-    /// The names of the text, and those that stand nowhere in the code around.
-    pub names: u32,
-    pub unknown_names: u32,
-    /// The line, as it would be with the text, stands elsewhere too.
-    pub line_stands_elsewhere: bool,
 }
 
 /// Log-probs are cut here, in nats: everything below is simply unlikely.
@@ -124,15 +110,13 @@ pub fn features(seen: &Surroundings) -> Features {
         seen.copied.map_or(0.0, |copied| {
             f64::from(copied.agreement) * f64::from(copied.places).ln_1p() / 2.0
         }),
-        f64::from(seen.names).ln_1p() / 2.0,
-        f64::from(seen.unknown_names) / f64::from(seen.names.max(1)),
-        is(seen.line_stands_elsewhere),
     ]
 }
 
 /// The features of a record, if they mean today what they meant when it was made.
 pub fn recorded(gate: &GateRecord) -> Option<Features> {
-    let is_known = features_in(gate.features_version) == Some(gate.features.len());
+    let is_known = (gate.features_version, gate.features.len()) == (FEATURES_VERSION, FEATURES)
+        || (gate.features_version, gate.features.len()) == FEATURES_BEFORE_COPIES;
     let feature = |i: usize| gate.features.get(i).map_or(0.0, |&value| f64::from(value));
     is_known.then(|| std::array::from_fn(feature))
 }
@@ -153,9 +137,6 @@ mod tests {
             rejects_here: 0,
             recent: Recent { rate: 0.25, rejects: 0 },
             copied: None,
-            names: 0,
-            unknown_names: 0,
-            line_stands_elsewhere: false,
         }
     }
 
@@ -198,7 +179,7 @@ mod tests {
         let of = |copied| features(&Surroundings { copied, ..seen(&[-0.4], "x", "") });
         let own = Copied { source: CopySource::OwnFile, matched: 50, agreement: 0.5, places: 4 };
         let other = Copied { source: CopySource::Repository, ..own };
-        assert_eq!(of(None)[20..24], [0.0; 4]);
+        assert_eq!(of(None)[20..], [0.0; 4]);
         assert_eq!((of(Some(own))[20], of(Some(own))[21]), (1.0, 1.0));
         assert_eq!((of(Some(other))[20], of(Some(other))[21]), (1.0, 0.0));
         let longer = of(Some(Copied { matched: 200, agreement: 1.0, ..own }));
@@ -206,16 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_told_by_their_share() {
-        let of = |names, unknown_names| {
-            features(&Surroundings { names, unknown_names, ..seen(&[-0.4], "x", "") })
-        };
-        let share = |features| named(&features, "share of names that stand nowhere around");
-        assert_eq!((share(of(0, 0)), share(of(4, 1)), share(of(4, 4))), (0.0, 0.25, 1.0));
-    }
-
-    #[test]
-    fn records_of_earlier_versions_are_still_learned_from() {
+    fn records_of_the_version_before_copies_are_still_learned_from() {
         let record = |features_version, count| GateRecord {
             features_version,
             features: vec![1.0; count],
@@ -223,14 +195,13 @@ mod tests {
             propensity: 1.0,
             held_back: None,
         };
-        for (version, count) in EARLIER_VERSIONS {
-            let before = recorded(&record(version, count)).unwrap();
-            assert_eq!((before[count - 1], before[count]), (1.0, 0.0));
-            assert!(recorded(&record(version, count - 1)).is_none());
-            assert!(recorded(&record(FEATURES_VERSION, count)).is_none());
-        }
+        let (version, count) = FEATURES_BEFORE_COPIES;
+        let before = recorded(&record(version, count)).unwrap();
+        assert_eq!((before[count - 1], before[count]), (1.0, 0.0));
         assert!(recorded(&record(FEATURES_VERSION, FEATURES)).is_some());
-        assert!(recorded(&record(EARLIER_VERSIONS[0].0 - 1, FEATURES)).is_none());
+        assert!(recorded(&record(version, count - 1)).is_none());
+        assert!(recorded(&record(version - 1, count)).is_none());
+        assert!(recorded(&record(FEATURES_VERSION, count)).is_none());
     }
 
     #[test]

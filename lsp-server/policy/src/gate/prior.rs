@@ -14,8 +14,7 @@ pub struct Prior {
 /// Mean and deviation of each weight, as `hone lab gate --fit HOME…` printed them for rehearsals of
 /// fd, httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). They were fitted with version
 /// 1 of the features, in which the end of a line counted only its own token and not the tokens that
-/// merge the line break. Those on copies are assumed: no log that was fitted had them. Those on
-/// familiarity come from rehearsals of minijinja, hono, textual and fzf (505 verdicts).
+/// merge the line break. The last four are assumed: no log has verdicts on copies yet.
 const SHIPPED: [(f64, f64); FEATURES] = [
     (-0.08, 0.34), // bias
     (1.68, 0.31),  // log-odds of the whole text
@@ -41,9 +40,6 @@ const SHIPPED: [(f64, f64); FEATURES] = [
     (0.00, 0.36),  // copied from the same file
     (0.00, 0.36),  // copied: length of the match
     (0.00, 0.36),  // copied: agreement
-    (-0.05, 0.34), // names
-    (0.08, 0.34),  // share of names that stand nowhere around
-    (-0.54, 0.28), // the line stands elsewhere
 ];
 
 pub fn shipped() -> Prior {

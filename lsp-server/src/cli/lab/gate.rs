@@ -37,19 +37,7 @@ pub struct LogArgs {
     /// Leave this feature of the gate out, by its name in `hone gate`
     #[arg(long, value_name = "FEATURE")]
     without: Vec<String>,
-    /// Show a long offer at a lower probability: an offer of ten characters has the threshold
-    /// itself, and one of N characters (10 / N)^E of it
-    #[arg(long, value_name = "E", default_value_t = 0.0)]
-    by_length: f64,
 }
-
-/// The length at which an offer has the threshold itself, in characters, and how far another
-/// length changes the threshold at most.
-const USUAL_LENGTH: f64 = 10.0;
-const SCALE_MAX: f64 = 4.0;
-
-/// No threshold is higher.
-const THRESHOLD_MAX: f64 = 0.99;
 
 /// The share of the offers that one line of the result holds back: as many as Cursor's model shows
 /// less (https://cursor.com/blog/tab-rl).
@@ -95,12 +83,6 @@ impl LogArgs {
         }
         Ok(verdicts)
     }
-
-    /// What an offer's threshold is multiplied by for its length in characters.
-    fn scale(&self, characters: f64) -> f64 {
-        let scale = (USUAL_LENGTH / characters.max(1.0)).powf(self.by_length);
-        scale.clamp(1.0 / SCALE_MAX, SCALE_MAX)
-    }
 }
 
 /// A prior learned from the logs of some homes, and from how many verdicts.
@@ -130,15 +112,6 @@ struct Offer {
     reward: f32,
     characters: f32,
     accepted: bool,
-    /// What every threshold is multiplied by for its length.
-    scale: f64,
-}
-
-impl Offer {
-    /// How much it is worth showing, by which offers are compared.
-    fn worth(&self) -> f64 {
-        f64::from(self.probability) / self.scale
-    }
 }
 
 /// Offers, each as far as it is shown, summed up.
@@ -186,10 +159,7 @@ fn replay(args: &LogArgs) -> Result<Vec<Offer>> {
         };
         for label in args.verdicts(home)? {
             if let Some(record) = gate.judge_again(&label, THRESHOLDS[0]) {
-                let scale = args.scale(f64::from(label.offer_utf16));
-                let at = |threshold| {
-                    gate.judge_again(&label, f64::min(threshold * scale, THRESHOLD_MAX))
-                };
+                let at = |threshold| gate.judge_again(&label, threshold);
                 let propensity = |threshold| at(threshold).map_or(1.0, |seen| seen.propensity);
                 offers.push(Offer {
                     probability: record.probability,
@@ -197,7 +167,6 @@ fn replay(args: &LogArgs) -> Result<Vec<Offer>> {
                     reward: label.reward.max(0.0),
                     characters: label.offer_utf16 as f32,
                     accepted: label.accepted,
-                    scale,
                 });
             }
             gate.learn(&label);
@@ -211,7 +180,8 @@ fn print_replay(offers: &[Offer], json: bool) -> Result<()> {
     let error = error.sum::<f32>() / offers.len().max(1) as f32;
     let all = Shown::of(offers, |_| 1.0);
     let rows = THRESHOLDS.iter().enumerate().map(|(index, &from)| {
-        let cut = Shown::of(offers, |offer| f32::from(u8::from(offer.worth() >= from)));
+        let cut =
+            Shown::of(offers, |offer| f32::from(u8::from(f64::from(offer.probability) >= from)));
         let served = Shown::of(offers, |offer| offer.propensities[index]);
         (from, cut.beside(&all), served.beside(&all))
     });
@@ -225,7 +195,7 @@ fn print_replay(offers: &[Offer], json: bool) -> Result<()> {
             "{} offers. The gate saw each one before it learned its verdict. The table says what\n\
              a threshold alone would have done, and what serving would have done, which shows\n\
              what the gate is unsure of more often, to find out:\n{}\nmean squared error of the \
-             predictions: {error:.4}\nwithout the {:.0} % of the offers that are worth least, \
+             predictions: {error:.4}\nwithout the {:.0} % of the offers that are least likely, \
              {:.1} % of the accepted characters are kept",
             offers.len(),
             table(&rows),
@@ -236,10 +206,10 @@ fn print_replay(offers: &[Offer], json: bool) -> Result<()> {
 }
 
 /// The share of the accepted characters that is kept if [`HELD_BACK`] of the offers are not shown:
-/// those that are worth least.
+/// those that are least likely.
 fn kept_without_the_least(offers: &[Offer]) -> f32 {
     let mut ordered: Vec<&Offer> = offers.iter().collect();
-    ordered.sort_by(|one, other| one.worth().total_cmp(&other.worth()));
+    ordered.sort_by(|one, other| one.probability.total_cmp(&other.probability));
     let characters = |offers: &[&Offer]| -> f32 {
         offers.iter().filter(|offer| offer.accepted).map(|offer| offer.characters).sum()
     };
