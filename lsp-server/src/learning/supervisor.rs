@@ -3,6 +3,7 @@
 //! never a completion.
 
 use crate::adapters::registry::{Candidate, Entry, Registry};
+use crate::learning::contribution;
 use crate::learning::preemption::LearnerPreemption;
 use crate::learning::process::{Learner, LearnerProgram};
 use crate::learning::resources::Resources;
@@ -12,7 +13,7 @@ use crate::services::health::Source;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::episode::Batch;
-use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, UpdateReport};
+use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, Train, UpdateReport};
 use feedback::reward;
 use models::adapter::LoraAdapter;
 use models::file::sha256;
@@ -42,7 +43,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const ATTEMPTS: u32 = 3;
 
 pub struct Supervisor {
-    services: Arc<Services>,
+    pub(super) services: Arc<Services>,
     status: watch::Sender<LearnerStatus>,
     program: LearnerProgram,
     preemption: Arc<LearnerPreemption>,
@@ -52,6 +53,8 @@ pub struct Supervisor {
     /// learner of a daemon that died may still write its own.
     run_id: u32,
     next_job: u64,
+    /// Requests to learn for the team, if anybody may make them.
+    contributions: Option<mpsc::Receiver<contribution::Request>>,
     /// Whether learning was on when the running update began. A user may ask for one update while
     /// learning is paused.
     was_learning: bool,
@@ -87,8 +90,14 @@ impl Supervisor {
             failures: 0,
             run_id: rand::random(),
             next_job: 1,
+            contributions: None,
             was_learning: false,
         }
+    }
+
+    /// The same, which also learns for the team when it is asked to.
+    pub fn with_contributions(self, requests: mpsc::Receiver<contribution::Request>) -> Supervisor {
+        Supervisor { contributions: Some(requests), ..self }
     }
 
     pub async fn run(mut self, mut now: mpsc::Receiver<()>) {
@@ -99,6 +108,11 @@ impl Supervisor {
                     Some(()) => Trigger::Now,
                     None => return,
                 },
+                request = contribution::next(&mut self.contributions) => {
+                    self.contribute(request).await;
+                    self.rest(LearnerState::Idle);
+                    continue;
+                }
                 () = ready(&self.services, not_before) => Trigger::Batch,
                 () = tokio::time::sleep(WARM), if self.child.is_some() => {
                     self.child = None;
@@ -192,7 +206,7 @@ impl Supervisor {
     }
 
     /// The reason why no automatic update may start now, if there is one.
-    async fn reason_to_wait(&self) -> Option<String> {
+    pub(super) async fn reason_to_wait(&self) -> Option<String> {
         let resources = resources().await?;
         let path = &self.services.adapters.model().path;
         let bytes = std::fs::metadata(path).map_or(0, |model| model.len());
@@ -238,6 +252,16 @@ impl Supervisor {
         self.install(&job, batch, report).await
     }
 
+    /// The job of a contribution, which still lacks the adapter that it starts from.
+    pub(super) async fn job_for_team(&mut self, batch: &Batch) -> Job {
+        let settings = self.services.settings.current();
+        self.was_learning = settings.learning.enabled;
+        self.status.send_modify(|status| status.state = LearnerState::Training);
+        let limit_mb =
+            resources().await.map_or(0, |resources| resources.learner_limit_mb(&settings.learning));
+        self.job(batch, limit_mb)
+    }
+
     fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {
         let (services, registry) = (&self.services, self.services.adapters.serving());
         let (model, settings) = (services.adapters.model(), services.settings.current());
@@ -250,6 +274,7 @@ impl Supervisor {
             id,
             base: Base { path: model.path.clone(), sha256: model.sha256.clone() },
             parent: registry.parent(),
+            train: Train::Private,
             candidate,
             adapter_out,
             optimizer_out,
@@ -264,7 +289,12 @@ impl Supervisor {
 
     /// Sends the job and reads lines until the job is done. If the update is no longer wanted, it
     /// cancels the job and waits until the learner has confirmed that.
-    async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<UpdateReport> {
+    pub(super) async fn train(
+        &mut self,
+        job: &Job,
+        batch: &Batch,
+        trigger: Trigger,
+    ) -> Result<UpdateReport> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
             None => Learner::start(&self.program, self.preemption.clone())?,
