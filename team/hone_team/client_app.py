@@ -7,10 +7,11 @@ from flwr.clientapp import ClientApp
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters
 from flwr.compat.common import recorddict_compat as compat
 
-from hone_team import privacy, protocol
+from hone_team import masks, privacy, protocol
 from hone_team.guard import guard_mod, members_of, pack_mod
 from hone_team.hone import Hone, HoneRefused
 
+masks.install()
 app = ClientApp()
 _hone = Hone()
 

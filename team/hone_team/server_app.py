@@ -6,18 +6,18 @@ from logging import INFO, WARNING
 from pathlib import Path
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.common import FitIns, Parameters, parameters_to_ndarrays
 from flwr.common.logger import log
 from flwr.server import LegacyContext, ServerConfig
 from flwr.server.workflow import SecAggPlusWorkflow
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
-from flwr.app import ArrayRecord
 from flwr.serverapp import Grid, ServerApp
 
-from hone_team import protocol
+from hone_team import masks, protocol
 from hone_team.versions import Versions, WrongRound
 
+masks.install()
 app = ServerApp()
 
 _POLL_SECONDS = 2

@@ -1,11 +1,12 @@
 """Members without a network: each runs the real client app, on a Hone that a test makes up."""
 
+import copy
 import unittest.mock
 from collections.abc import Callable
 
 import numpy as np
 from flwr.app import Context, Error, Message, RecordDict
-from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
 
 from hone_team import client_app, core
 from hone_team.hone import HoneRefused
@@ -64,6 +65,7 @@ class LocalGrid:
     """
 
     def __init__(self, hones: list[FakeHone]) -> None:
+        TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
         self.hones = dict(enumerate(hones, start=101))
         self.contexts = {
             node: Context(1, node, {}, RecordDict(), {}) for node in self.hones
@@ -78,7 +80,8 @@ class LocalGrid:
     def send_and_receive(self, messages, *, timeout=None):
         replies = []
         for message in messages:
-            message.metadata.__dict__["_run_id"] = 1
+            # Messages to several members share their content, until a network copies it.
+            message = copy.deepcopy(message)
             self.tamper(message)
             node = message.metadata.dst_node_id
             with unittest.mock.patch.object(client_app, "_hone", self.hones[node]):

@@ -71,19 +71,19 @@ class SecureSums(unittest.TestCase):
             for hone in hones:
                 plain = (hone.learned.astype(np.int64) + 32768).astype(np.float64)
                 self.assertLess(abs(np.corrcoef(plain, vector.astype(float))[0, 1]), 0.25)
-        # No record of any reply holds anything else of a contribution's size.
+        # Nothing else is in any reply: keys, shares of secrets, and which version is there.
+        keys = {Key.PUBLIC_KEY_1, Key.PUBLIC_KEY_2, Key.DESTINATION_LIST, Key.CIPHERTEXT_LIST}
+        shares = {Key.NODE_ID_LIST, Key.SHARE_LIST, Key.MASKED_PARAMETERS}
+        state = {"frame", "numbers", "version", "core", "code", "message"}
         for reply in grid.replies:
             self.assertFalse([each for each in reply.content.array_records.values() if each])
             for record in reply.content.config_records.values():
-                for key, value in record.items():
-                    if key != Key.MASKED_PARAMETERS:
-                        self.assertLess(len(repr(value)), 6 * NUMBERS, key)
-        # The same contributions give other vectors in another round, and the same sum.
-        again = self.masked(grid_of_same := LocalGrid(hones))
-        self.assertEqual(again, [])
-        self.round(grid_of_same, versions)
-        for before, after in zip(masked, self.masked(grid_of_same), strict=True):
-            self.assertFalse((before == after).any() and (before == after).mean() > 0.01)
+                self.assertLessEqual(set(record), keys | shares | state)
+        # The same contributions give other vectors in another round.
+        again = LocalGrid(hones)
+        self.round(again, versions)
+        for before, after in zip(masked, self.masked(again), strict=True):
+            self.assertLess((before == after).mean(), 0.01)
 
     def test_a_member_that_fails_is_left_out_and_the_rest_is_summed(self):
         hones = [FakeHone(self.learned()) for _ in range(4)] + [FakeHone(None)]

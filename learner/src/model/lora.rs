@@ -116,7 +116,9 @@ impl Lora {
         let scale = fresh.scale();
         let layers = self.layers.into_iter().zip(fresh.layers);
         let layers = layers
-            .map(|(shared, own)| shared.into_iter().zip(own).map(|(s, o)| beside(s, o)).collect())
+            .map(|(shared, own)| {
+                shared.into_iter().zip(own).map(|(s, o)| beside(s, o)).collect::<Result<_>>()
+            })
             .collect::<Result<_>>()?;
         let rank = self.rank + rank;
         let alpha = (scale * rank as f64) as f32;

@@ -2,12 +2,13 @@
 //! here a contribution is made and a version of the shared part is checked, kept and tried.
 
 use crate::adapters::registry::{Candidate, Entry, Registry, TEAM_JOB};
-use crate::adapters::team::{Contributed, Outcome, Received, TeamFiles};
+use crate::adapters::team::{Contributed, Ledger, Outcome, Received, TeamFiles};
 use crate::app::App;
 use crate::learning::contribution::{Learned, Request};
 use crate::learning::trial_runner;
 use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result, ensure};
+use feedback::event::OfferId;
 use feedback::job::UpdateReport;
 use models::adapter::LoraAdapter;
 use models::file::hex;
@@ -184,10 +185,9 @@ impl App {
         let at_ms = services.clock.unix_ms();
         let (registry, version) = (services.adapters.serving(), core.version);
         let parent = registry.head();
-        let composed = tokio::task::spawn_blocking(move || {
-            candidate(&registry, &frame, &core, at_ms).map(|made| (made, core))
-        });
-        let (made, _) = composed.await??;
+        let composed =
+            tokio::task::spawn_blocking(move || candidate(&registry, &frame, &core, at_ms));
+        let made = composed.await??;
         let file = made.adapter.clone();
         let still_wanted = |registry: &Registry| {
             ensure!(registry.head() == parent, "another adapter serves since; it comes again");
@@ -218,9 +218,11 @@ impl App {
     /// After something was forgotten, the adapters that learned from it are gone, and the shared
     /// part with them. It is tried again, without them.
     pub(super) async fn offer_shared_again(&self) -> Result<()> {
-        let is_member = self.services.settings.current().team.address.is_some();
+        if self.services.settings.current().team.address.is_none() {
+            return Ok(());
+        }
         let (_, core) = self.frame_and_core().await?;
-        if is_member && core.version > 0 {
+        if core.version > 0 {
             self.offer_shared().await?;
         }
         Ok(())
@@ -252,7 +254,7 @@ fn record(
     core: &Core,
     learned: Learned,
     limits: Limits,
-    note: impl FnOnce(&mut crate::adapters::team::Ledger, Vec<feedback::event::OfferId>),
+    note: impl FnOnce(&mut Ledger, Vec<OfferId>),
 ) -> Result<Contribution> {
     ensure!(learned.change.len() == core.numbers().len(), "the change has another size");
     let mut random = rand::rng();

@@ -105,6 +105,8 @@ async fn join(home: &Paths, address: &str, certificate: Option<PathBuf>) -> Resu
         Some(path) => format!("--root-certificates {}", path.display()),
         None => "--insecure".into(),
     };
+    // Flower reports to its makers unless it is told not to.
+    say!("  FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1 \\")?;
     say!("  flower-supernode --superlink {address} {trust}")?;
     Ok(())
 }
