@@ -125,6 +125,15 @@ fn a_contribution_trains_the_shared_part_alone() {
     assert!(values.iter().zip(before).all(|(now, before)| (now - before).abs() <= limit));
 }
 
+/// A member that has learned nothing of its own yet can contribute.
+#[test]
+fn a_contribution_needs_no_private_part() {
+    let team = Team::new();
+    let alone = compose(&team.frame, &team.core, None).unwrap();
+    let report = run(&team.shared_job("alone", &alone)).unwrap();
+    assert!(report.update_ratio > 0.0 && report.update_ratio.is_finite());
+}
+
 #[test]
 fn a_parent_that_was_made_with_another_shared_part_is_refused() {
     let team = Team::new();

@@ -98,6 +98,7 @@ class RoundStrategy:
 def main(grid: Grid, context: Context) -> None:
     settings = Settings.of(dict(context.run_config))
     versions = Versions.known(settings.folder)
+    log(INFO, "the newest version is %s", versions.version if versions else 0)
     for number in range(settings.rounds):
         if number > 0:
             time.sleep(settings.pause)

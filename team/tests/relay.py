@@ -40,6 +40,8 @@ class Relay:
                     each.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     pass
+            # The other direction closes the other one.
+            source.close()
 
     def close(self) -> None:
         self.listener.close()

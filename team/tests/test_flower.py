@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +18,9 @@ import time
 import unittest
 from pathlib import Path
 
+import numpy as np
+
+from hone_team import core
 from tests.editor import Editor
 from tests.relay import Relay
 
@@ -69,18 +73,29 @@ class Team(unittest.TestCase):
     def stop_all(self):
         for process in reversed(self.started):
             process.terminate()
-        for process in reversed(self.started):
+        for process in self.started:
             try:
-                process.wait(timeout=15)
+                process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
+        # Flower's programs start others, which outlive them. They know this folder.
+        own = f"FLWR_HOME={self.environment['FLWR_HOME']}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if own in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
+            except OSError:
+                continue
 
     def start(self, name: str, command: list[str], **environment: str) -> None:
         log = open(self.folder / f"{name}.log", "wb")
         self.addCleanup(log.close)
         self.started.append(
             subprocess.Popen(
-                command, env={**self.environment, **environment}, stdout=log, stderr=log
+                command,
+                env={**self.environment, **environment},
+                stdout=log,
+                stderr=log,
             )
         )
 
@@ -166,6 +181,7 @@ class Team(unittest.TestCase):
         self.check_members(members)
         self.check_bytes(members, relays)
         self.check_canaries(canaries, members, relays, versions)
+        self.check_hostile(*members[1])
         self.check_forgetting(*members[0])
 
     @staticmethod
@@ -236,6 +252,52 @@ class Team(unittest.TestCase):
             self.assertTrue(any(canary in events for canary in canaries))
             offers = {json.loads(line).get("id") for line in events.splitlines()} - {None}
             self.assertFalse([id for id in offers for part in seen if id.encode() in part])
+
+    def check_hostile(self, home: Path, editor: Editor) -> None:
+        """A coordinator that sends what ruins the model, within every limit of form and norm."""
+        status = self.status(home)
+        frame, count = bytes.fromhex(status["frame"]), status["numbers"]
+        zeros = np.zeros(count, dtype=np.int32)
+        noise = np.random.default_rng(3).normal(size=count)
+        numbers = np.rint(noise / np.linalg.norm(noise) * 60 * 32768).astype(np.int32)
+
+        def message(version: int, numbers: np.ndarray) -> str:
+            delta = core.encode(frame, zeros, numbers).hex()
+            return json.dumps({
+                "format": 1,
+                "frame": status["frame"],
+                "version": version,
+                "core": core.checksum(frame, numbers).hex(),
+                "from": 0,
+                "chain": [{"version": version, "delta": delta}],
+            })
+
+        def refused(text: str) -> str:
+            done = subprocess.run(
+                [HONE, "team", "receive", "--json"],
+                env={**os.environ, "HONE_HOME": str(home)},
+                input=text,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.assertNotEqual(done.returncode, 0, done.stdout)
+            return done.stderr
+
+        # More than so many rounds can give.
+        self.assertIn("the norm", refused(message(ROUNDS + 1, numbers)))
+        self.assertIn("older than", refused(message(1, numbers // 100)))
+        foreign = message(100, numbers).replace(status["frame"], "00" * 32)
+        self.assertIn("another base model", refused(foreign))
+        serving = json.loads(self.hone(home, "adapter", "list", "--json"))["active"]
+        received = json.loads(
+            self.hone(home, "team", "receive", "--json", text=message(100, numbers))
+        )
+        self.assertEqual(received["outcome"], "refused", received)
+        self.assertIn("regression suite", received["reason"])
+        after = json.loads(self.hone(home, "adapter", "list", "--json"))["active"]
+        self.assertEqual(after, serving)
+        self.assertTrue(editor.judge("file:///still.py", "one = 1\ntwo = 2\nthree = ", True))
 
     def check_forgetting(self, home: Path, editor: Editor) -> None:
         told = self.hone(home, "forget", "--all", "--yes")

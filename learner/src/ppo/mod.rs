@@ -124,7 +124,7 @@ pub fn update(
     let trained_from = Instant::now();
 
     // 3. Epochs over the minibatches, one optimizer step each.
-    let limit = UpdateLimit::new(&parent, inputs.hyper.max_update_ratio)?;
+    let limit = UpdateLimit::new(&parent, &part, inputs.hyper.max_update_ratio)?;
     let mut trainee = Trainee { inputs, lora, optimizer, part, limit, steps: Vec::new() };
     let stopped_early = trainee.run_epochs(&mut minibatches, &mut random, progress)?;
 

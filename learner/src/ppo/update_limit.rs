@@ -2,9 +2,10 @@
 
 use crate::kernels::{matrix, values, with_values};
 use crate::model::lora::Lora;
+use crate::ppo::trained_part::TrainedPart;
 
 /// Keeps ‖θ − θ_parent‖ ≤ `max_ratio` · ‖θ_parent‖ during the whole job. The norm is that of the
-/// private part.
+/// private part, or of the whole adapter while the shared part is trained.
 pub(super) struct UpdateLimit {
     parent: Vec<Vec<f32>>,
     norm: f64,
@@ -12,14 +13,19 @@ pub(super) struct UpdateLimit {
 }
 
 impl UpdateLimit {
-    pub(super) fn new(lora: &Lora, max_ratio: f32) -> candle_core::Result<UpdateLimit> {
+    pub(super) fn new(
+        lora: &Lora,
+        part: &TrainedPart,
+        max_ratio: f32,
+    ) -> candle_core::Result<UpdateLimit> {
         let parent: Vec<Vec<f32>> =
             lora.tensors().map(values).collect::<candle_core::Result<_>>()?;
         let mut squares = 0.0;
         for (index, (values, tensor)) in parent.iter().zip(lora.tensors()).enumerate() {
             let (_, width) = tensor.dims2()?;
-            let own =
-                values.iter().enumerate().filter(|(at, _)| !lora.is_shared(index, *at, width));
+            let own = values.iter().enumerate().filter(|(at, _)| {
+                matches!(part, TrainedPart::Shared(_)) || !lora.is_shared(index, *at, width)
+            });
             squares += own.map(|(_, value)| f64::from(*value).powi(2)).sum::<f64>();
         }
         Ok(UpdateLimit { parent, norm: squares.sqrt(), max_ratio: f64::from(max_ratio) })

@@ -2,11 +2,10 @@
 //! labels. The result is the change of the shared part, which is not kept and serves nowhere.
 
 use crate::adapters::registry::Registry;
-use crate::learning::supervisor::{Supervisor, Trigger};
 use crate::services::adapter_service::ServedModel;
-use anyhow::{Context, Result, bail, ensure};
-use feedback::event::OfferId;
-use feedback::job::{Parent, Train, UpdateReport};
+use anyhow::{Context, Result, ensure};
+use feedback::event::{AdapterVersion, OfferId};
+use feedback::job::{Job, Parent, Train, UpdateReport};
 use models::adapter::LoraAdapter;
 use models::file::sha256_of;
 use models::gguf::Gguf;
@@ -17,7 +16,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};
 
 /// The number of episodes that a contribution learns from, the freshest ones.
-const EPISODES_MAX: usize = 64;
+pub const EPISODES_MAX: usize = 64;
 
 /// With fewer, a contribution would tell more of single episodes than of how somebody writes.
 pub const EPISODES_MIN: usize = 8;
@@ -49,12 +48,32 @@ pub async fn next(requests: &mut Option<mpsc::Receiver<Request>>) -> Request {
 }
 
 /// The files of a contribution's job. They are removed when this is dropped.
-struct Files {
+pub struct Files {
     /// The adapter that the job starts from, and its checksum.
     parent: PathBuf,
     sha256: String,
     core: PathBuf,
     values: PathBuf,
+}
+
+impl Files {
+    /// Makes the job train the shared part of the adapter that was written, whose private part is
+    /// that of version `head`.
+    pub fn give_to(&self, job: &mut Job, head: AdapterVersion) {
+        job.parent = Some(Parent {
+            version: head,
+            path: self.parent.clone(),
+            sha256: self.sha256.clone(),
+            optimizer: None,
+        });
+        job.train = Train::Shared { core: self.core.clone() };
+        job.replay = vec![];
+    }
+
+    /// What the job has changed of the shared part.
+    pub fn change(&self, report: &UpdateReport, core: &Core) -> Result<Vec<f32>> {
+        read_values(&self.values, report, core)
+    }
 }
 
 impl Drop for Files {
@@ -66,55 +85,9 @@ impl Drop for Files {
     }
 }
 
-impl Supervisor {
-    /// Learns for the team and answers the request.
-    pub(super) async fn contribute(&mut self, request: Request) {
-        let Request { core, answer } = request;
-        let learned = self.learn_for_team(&core).await;
-        // Whoever asked may be gone.
-        let _ = answer.send(learned);
-    }
-
-    async fn learn_for_team(&mut self, core: &Core) -> Result<Learned> {
-        let services = self.services.clone();
-        if let Some(reason) = services.adapters.learning_refusal() {
-            bail!("{reason}");
-        }
-        let batch = services.recorder.recent(EPISODES_MAX);
-        let count = batch.episodes.len();
-        ensure!(
-            count >= EPISODES_MIN,
-            "{count} labels are too few to contribute; it takes {EPISODES_MIN}"
-        );
-        if let Some(reason) = self.reason_to_wait().await {
-            bail!("{reason}");
-        }
-        let mut job = self.job_for_team(&batch).await;
-        let registry = services.adapters.serving();
-        let (model, head) = (services.adapters.model().clone(), registry.head());
-        let (core, values) = (core.clone(), job.adapter_out.clone());
-        let id = job.id.clone();
-        let prepared = tokio::task::spawn_blocking(move || {
-            prepare(&registry, &model, &core, &id, values).map(|files| (files, core))
-        });
-        let (files, core) = prepared.await??;
-        job.parent = Some(Parent {
-            version: head,
-            path: files.parent.clone(),
-            sha256: files.sha256.clone(),
-            optimizer: None,
-        });
-        job.train = Train::Shared { core: files.core.clone() };
-        job.replay = vec![];
-        let report = self.train(&job, &batch, Trigger::Now).await?;
-        let change = read_change(&files.values, &report, &core)?;
-        Ok(Learned { change, offers: batch.offers() })
-    }
-}
-
 /// Writes the adapter that the job starts from: the shared part with the private part that learning
 /// goes on from.
-fn prepare(
+pub fn prepare(
     registry: &Registry,
     model: &ServedModel,
     core: &Core,
@@ -134,7 +107,7 @@ fn prepare(
     Ok(files)
 }
 
-fn read_change(path: &Path, report: &UpdateReport, core: &Core) -> Result<Vec<f32>> {
+fn read_values(path: &Path, report: &UpdateReport, core: &Core) -> Result<Vec<f32>> {
     let name = || path.display().to_string();
     let bytes = std::fs::read(path).with_context(name)?;
     ensure!(sha256_of(&bytes) == report.adapter_sha256, "{}: not what was reported", name());

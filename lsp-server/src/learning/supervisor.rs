@@ -18,6 +18,7 @@ use feedback::reward;
 use models::adapter::LoraAdapter;
 use models::file::sha256;
 use models::gguf::Gguf;
+use models::team::core::Core;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -43,7 +44,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const ATTEMPTS: u32 = 3;
 
 pub struct Supervisor {
-    pub(super) services: Arc<Services>,
+    services: Arc<Services>,
     status: watch::Sender<LearnerStatus>,
     program: LearnerProgram,
     preemption: Arc<LearnerPreemption>,
@@ -206,7 +207,7 @@ impl Supervisor {
     }
 
     /// The reason why no automatic update may start now, if there is one.
-    pub(super) async fn reason_to_wait(&self) -> Option<String> {
+    async fn reason_to_wait(&self) -> Option<String> {
         let resources = resources().await?;
         let path = &self.services.adapters.model().path;
         let bytes = std::fs::metadata(path).map_or(0, |model| model.len());
@@ -253,7 +254,7 @@ impl Supervisor {
     }
 
     /// The job of a contribution, which still lacks the adapter that it starts from.
-    pub(super) async fn job_for_team(&mut self, batch: &Batch) -> Job {
+    async fn job_for_team(&mut self, batch: &Batch) -> Job {
         let settings = self.services.settings.current();
         self.was_learning = settings.learning.enabled;
         self.status.send_modify(|status| status.state = LearnerState::Training);
@@ -289,12 +290,7 @@ impl Supervisor {
 
     /// Sends the job and reads lines until the job is done. If the update is no longer wanted, it
     /// cancels the job and waits until the learner has confirmed that.
-    pub(super) async fn train(
-        &mut self,
-        job: &Job,
-        batch: &Batch,
-        trigger: Trigger,
-    ) -> Result<UpdateReport> {
+    async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<UpdateReport> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
             None => Learner::start(&self.program, self.preemption.clone())?,
@@ -436,6 +432,47 @@ impl Supervisor {
         }
         tracing::info!("adapter v{version} {outcome}; update took {took_ms} ms");
         Ok(())
+    }
+}
+
+/// Learning for a team.
+impl Supervisor {
+    /// Learns for the team and answers the request.
+    async fn contribute(&mut self, request: contribution::Request) {
+        let contribution::Request { core, answer } = request;
+        let learned = self.learn_for_team(&core).await;
+        // Whoever asked may be gone.
+        let _ = answer.send(learned);
+    }
+
+    async fn learn_for_team(&mut self, core: &Core) -> Result<contribution::Learned> {
+        let services = self.services.clone();
+        if let Some(reason) = services.adapters.learning_refusal() {
+            bail!("{reason}");
+        }
+        let batch = services.recorder.recent(contribution::EPISODES_MAX);
+        let count = batch.episodes.len();
+        ensure!(
+            count >= contribution::EPISODES_MIN,
+            "{count} labels are too few to contribute; it takes {}",
+            contribution::EPISODES_MIN
+        );
+        if let Some(reason) = self.reason_to_wait().await {
+            bail!("{reason}");
+        }
+        let mut job = self.job_for_team(&batch).await;
+        let registry = services.adapters.serving();
+        let (model, head) = (services.adapters.model().clone(), registry.head());
+        let (core, values) = (core.clone(), job.adapter_out.clone());
+        let id = job.id.clone();
+        let prepared = tokio::task::spawn_blocking(move || {
+            contribution::prepare(&registry, &model, &core, &id, values).map(|files| (files, core))
+        });
+        let (files, core) = prepared.await??;
+        files.give_to(&mut job, head);
+        let report = self.train(&job, &batch, Trigger::Now).await?;
+        let change = files.change(&report, &core)?;
+        Ok(contribution::Learned { change, offers: batch.offers() })
     }
 }
 
