@@ -19,7 +19,11 @@ class Relay:
                 member, _ = self.listener.accept()
             except OSError:
                 return
-            coordinator = socket.create_connection(("127.0.0.1", self.target))
+            try:
+                coordinator = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                member.close()
+                continue
             for source, to, kept in [
                 (member, coordinator, self.sent),
                 (coordinator, member, self.returned),

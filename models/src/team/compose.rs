@@ -155,11 +155,9 @@ mod tests {
         for row in b.chunks(RANK) {
             for column in 0..*rows_in {
                 let mut sum = 0.0;
-                for i in 0..RANK {
-                    for j in 0..RANK {
-                        sum += f64::from(row[i])
-                            * f64::from(values[i * RANK + j])
-                            * f64::from(a[j * rows_in + column]);
+                for (b, weights) in row.iter().zip(values.chunks(RANK)) {
+                    for (weight, a) in weights.iter().zip(a.chunks(*rows_in)) {
+                        sum += f64::from(*b) * f64::from(*weight) * f64::from(a[column]);
                     }
                 }
                 product.push(f64::from(GAIN) * sum);
