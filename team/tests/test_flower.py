@@ -30,7 +30,7 @@ HONE = os.environ.get("HONE_BIN")
 MODELS = os.environ.get("HONE_TEST_MODELS")
 MEMBERS = 2
 ROUNDS = 2
-PATIENCE = 240
+PATIENCE = 600
 # What a contribution may take beside four bytes for each number. With it, the 43,008 numbers of the
 # default model stay below 200 KB.
 OTHER_BYTES_MAX = 8_000

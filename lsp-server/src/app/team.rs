@@ -36,6 +36,15 @@ const CHAIN_MAX: usize = 1_000;
 /// The longest wait until the supervisor, which may be in an update, has learned for the team.
 const CONTRIBUTION_LIMIT: Duration = Duration::from_secs(1_800);
 
+/// How often a version is composed with the private part before it is given up. A trial may end, or
+/// an update may come, while the candidate is checked.
+const ATTEMPTS: usize = 5;
+
+/// Learning goes on from another adapter than the one that a version was composed with.
+#[derive(Debug, thiserror::Error)]
+#[error("another adapter is learned from since; the version is tried when the next one comes")]
+struct HeadChanged;
+
 /// How far a received norm may be above its limit because of rounding.
 const NORM_SLACK: f64 = 1.01;
 
@@ -177,8 +186,19 @@ impl App {
     }
 
     /// Tries the shared part that was received last, together with the private part that learning
-    /// goes on from.
+    /// goes on from. If that changes in the meantime, it is composed anew.
     pub async fn offer_shared(&self) -> Result<Received> {
+        let mut tried = self.try_shared().await;
+        for _ in 1..ATTEMPTS {
+            match &tried {
+                Err(error) if error.is::<HeadChanged>() => tried = self.try_shared().await,
+                _ => break,
+            }
+        }
+        tried
+    }
+
+    async fn try_shared(&self) -> Result<Received> {
         let (frame, core) = self.frame_and_core().await?;
         let services = &self.services;
         services.adapters.serving().check_writable()?;
@@ -190,7 +210,7 @@ impl App {
         let made = composed.await??;
         let file = made.adapter.clone();
         let still_wanted = |registry: &Registry| {
-            ensure!(registry.head() == parent, "another adapter serves since; it comes again");
+            ensure!(registry.head() == parent, HeadChanged);
             Ok(())
         };
         let tried = trial_runner::try_candidate(services, made, still_wanted).await;
